@@ -3,28 +3,28 @@
 import json
 from collections.abc import Sequence
 
-GET: tuple[str, object] = ("state_get", {})
-PATCH: tuple[str, object] = (
+GET_CALL: tuple[str, object] = ("state_get", {})
+PATCH_CALL: tuple[str, object] = (
     "state_patch",
     {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]},
 )
-_TOOL_MESSAGE = b'"role":"tool"'  # never part of a text: there the quotes are escaped
+_TOOL_ROLE = b'"role":"tool"'  # never part of a text: there the quotes are escaped
 
 
-def calling(*wanted: tuple[str, object]) -> bytes:
+def build_calling_answer(*wanted: tuple[str, object]) -> bytes:
     """An answer with these calls."""
     calls = [
         {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for place, (name, arguments) in enumerate(wanted)
     ]
-    return _answer({"content": None, "tool_calls": calls}, "tool_calls")
+    return _build_answer({"content": None, "tool_calls": calls}, "tool_calls")
 
 
-def saying(text: str) -> bytes:
-    return _answer({"content": text}, "stop")
+def build_text_answer(text: str) -> bytes:
+    return _build_answer({"content": text}, "stop")
 
 
-def _answer(message: dict[str, object], finish_reason: str) -> bytes:
+def _build_answer(message: dict[str, object], finish_reason: str) -> bytes:
     body = {
         "id": "gen-0123456789abcdef",
         "object": "chat.completion",
@@ -37,9 +37,13 @@ def _answer(message: dict[str, object], finish_reason: str) -> bytes:
     return json.dumps(body).encode()
 
 
-ANSWERS: Sequence[bytes] = (calling(GET), calling(PATCH), saying("Done."))
+TRIAL_ANSWERS: Sequence[bytes] = (
+    build_calling_answer(GET_CALL),
+    build_calling_answer(PATCH_CALL),
+    build_text_answer("Done."),
+)
 
 
-def answer_to(body: bytes) -> bytes:
+def choose_answer(body: bytes) -> bytes:
     """The next answer of the trial whose request this is."""
-    return ANSWERS[min(body.count(_TOOL_MESSAGE), len(ANSWERS) - 1)]
+    return TRIAL_ANSWERS[min(body.count(_TOOL_ROLE), len(TRIAL_ANSWERS) - 1)]

@@ -13,83 +13,85 @@ from typing import Any
 
 import jsonschema_rs
 
-from benchmarks.oracle import Oracle, call_text
+from benchmarks.oracle import GrammarMatcher, render_call
 from toolbench.engine.constrain.compiling import Asked, compile_constraint
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.bfcl.cases import CATEGORIES, Case, cases
-from toolbench.evals.bfcl.golden_answers import Call, golden_calls
+from toolbench.evals.bfcl.cases import CATEGORIES, BfclCase, iter_cases
+from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_calls
 
-WAYS = ("gbnf", "grammar")
-WRONG = ("missing field", "wrong enum", "wrong type", "unknown name")
+GRAMMAR_KINDS = ("gbnf", "grammar")
+MUTATION_KINDS = ("missing field", "wrong enum", "wrong type", "unknown name")
 
 
-def tried(case: Case, counts: Counter[str]) -> Iterator[str]:
+def try_case(case: BfclCase, counts: Counter[str]) -> Iterator[str]:
     """Counts what became of a case's calls, and tells of those that were not as they should be."""
     asked = Asked(final=False)
-    oracles = {way: Oracle(compile_constraint(case.tools, way, asked).grammar) for way in WAYS}
+    oracles = {way: GrammarMatcher(compile_constraint(case.tools, way, asked).grammar) for way in GRAMMAR_KINDS}
     parameters = {tool["function"]["name"]: tool["function"]["parameters"] for tool in case.tools}
-    for name, given in golden_calls(case):
+    for name, given in build_golden_calls(case):
         schema = parameters[name]
-        call = (name, _ordered(given, schema))
+        call = (name, _order_keys(given, schema))
         if not jsonschema_rs.is_valid(schema, call[1]):
             counts["against their own schema"] += 1
             continue
-        if not jsonschema_rs.is_valid(_closed(schema), call[1]):
+        if not jsonschema_rs.is_valid(_close_schema(schema), call[1]):
             counts["name what is not declared"] += 1
             continue
         counts["right"] += 1
         for way, oracle in oracles.items():
-            yield from _expected(oracle, call, f"{way}: taken", taken=True, counts=counts)
-        for kind, wrong in mutants(call, schema, tuple(parameters)):
+            yield from _check_expected(oracle, call, f"{way}: taken", taken=True, counts=counts)
+        for kind, wrong in iter_mutants(call, schema, tuple(parameters)):
             counts[kind] += 1
             for way, oracle in oracles.items():
-                yield from _expected(oracle, wrong, f"{way}: {kind}", taken=False, counts=counts)
+                yield from _check_expected(oracle, wrong, f"{way}: {kind}", taken=False, counts=counts)
 
 
-def mutants(call: Call, schema: JsonObject, names: Sequence[str]) -> Iterator[tuple[str, Call]]:
+def iter_mutants(call: BfclCall, schema: JsonObject, names: Sequence[str]) -> Iterator[tuple[str, BfclCall]]:
     """The call with one thing wrong, as far as its schema knows better."""
     name, arguments = call
     properties = schema.get("properties", {})
     required = [key for key in schema.get("required", ()) if key in arguments]
     if required:
-        yield WRONG[0], (name, {key: value for key, value in arguments.items() if key != required[0]})
+        yield MUTATION_KINDS[0], (name, {key: value for key, value in arguments.items() if key != required[0]})
     listed = [key for key in arguments if "enum" in properties.get(key, {})]
     if listed:
-        yield WRONG[1], (name, {**arguments, listed[0]: "no such value"})
+        yield MUTATION_KINDS[1], (name, {**arguments, listed[0]: "no such value"})
     for key in arguments:
         wrong = {**arguments, key: 12345 if properties[key].get("type") == "string" else {"no": "such"}}
         if not jsonschema_rs.is_valid(schema, wrong):
-            yield WRONG[2], (name, wrong)
+            yield MUTATION_KINDS[2], (name, wrong)
             break
     if f"{name}_x" not in names:
-        yield WRONG[3], (f"{name}_x", arguments)
+        yield MUTATION_KINDS[3], (f"{name}_x", arguments)
 
 
-def _expected(oracle: Oracle, call: Call, count: str, *, taken: bool, counts: Counter[str]) -> Iterator[str]:
-    if oracle.takes_call(*call) is taken:
+def _check_expected(
+    oracle: GrammarMatcher, call: BfclCall, count: str, *, taken: bool, counts: Counter[str]
+) -> Iterator[str]:
+    if oracle.accepts_call(*call) is taken:
         counts[count] += 1
     else:
-        yield f"{count} {'not taken' if taken else 'taken'}: {call_text(*call)[:300]}"
+        yield f"{count} {'not taken' if taken else 'taken'}: {render_call(*call)[:300]}"
 
 
-def _closed(schema: Any) -> Any:
+def _close_schema(schema: Any) -> Any:
     """The same without keys that it does not declare."""
     if not isinstance(schema, dict):
         return schema
-    inner = {name: _closed(part) for name, part in schema.get("properties", {}).items()}
+    inner = {name: _close_schema(part) for name, part in schema.get("properties", {}).items()}
     more = {"properties": inner, "additionalProperties": False} if inner else {}
-    return {**schema, **more, **({"items": _closed(schema["items"])} if "items" in schema else {})}
+    return {**schema, **more, **({"items": _close_schema(schema["items"])} if "items" in schema else {})}
 
 
-def _ordered(value: Any, schema: Any) -> Any:
+def _order_keys(value: Any, schema: Any) -> Any:
     """The same with the keys of objects in the order of their schema, as grammars have them."""
     if isinstance(value, list):
-        return [_ordered(item, schema.get("items", {})) for item in value]
+        return [_order_keys(item, schema.get("items", {})) for item in value]
     if not isinstance(value, dict):
         return value
     properties = schema.get("properties", {})
     order = [*(name for name in properties if name in value), *(name for name in value if name not in properties)]
-    return {name: _ordered(value[name], properties.get(name, {})) for name in order}
+    return {name: _order_keys(value[name], properties.get(name, {})) for name in order}
 
 
 def main() -> None:
@@ -100,10 +102,10 @@ def main() -> None:
     total: Counter[str] = Counter()
     for name in options.sets:
         counts: Counter[str] = Counter()
-        for place, case in enumerate(cases([name])):
+        for place, case in enumerate(iter_cases([name])):
             if place % options.every == 0:
                 counts["questions"] += 1
-                for wrong in tried(case, counts):
+                for wrong in try_case(case, counts):
                     print(f"  {case.id}: {wrong}")
         total += counts
         print(name, dict(counts), flush=True)

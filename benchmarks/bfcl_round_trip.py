@@ -15,83 +15,87 @@ from toolbench.engine.formats import TextCall, can_hold, names, parse, render, s
 from toolbench.engine.formats.registry import AUTO, format_named
 from toolbench.engine.formats.values import ParsedText
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.bfcl.ask_checker import check
-from toolbench.evals.bfcl.cases import Case, cases
-from toolbench.evals.bfcl.golden_answers import Call, golden_calls
+from toolbench.evals.bfcl.ask_checker import check_answers
+from toolbench.evals.bfcl.cases import BfclCase, iter_cases
+from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_calls
 
-WAYS = ("whole", "pieces", "behind prose and reasoning", "auto")
-PROSE, REASONING = "I will look that up.", "The user wants a tool. Let me think."
-LARGEST_PIECE = 40
+READ_MODES = ("whole", "pieces", "behind prose and reasoning", "auto")
+PROSE_TEXT, REASONING_TEXT = "I will look that up.", "The user wants a tool. Let me think."
+MAX_CHUNK_CHARACTERS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class RoundTrip:
     """One answer that was written and read. `told_apart`: text and reasoning came back as well."""
 
     format: str
     way: str
-    case: Case
+    case: BfclCase
     written: str
-    calls: tuple[Call, ...]
-    told_apart: bool
+    calls: tuple[BfclCall, ...]
+    text_matches: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class FormatTally:
     """`held`: cases that the format can hold; `right`: trips that the checker passed, by way."""
 
     format: str
-    held: int
+    case_count: int
     tried: tuple[int, ...]
     right: tuple[int, ...]
 
 
-def is_marked(form: str) -> bool:
+def has_markers(form: str) -> bool:
     """Whether a format has markers of its own."""
     definition = format_named(form)
     return bool(definition.blocks or definition.named(["f"]))
 
 
-def trips(chosen: Sequence[Case], form: str, seed: int) -> Iterator[Trip]:
+def iter_round_trips(chosen: Sequence[BfclCase], form: str, seed: int) -> Iterator[RoundTrip]:
     """Every way of reading every case that the format can hold."""
     for case in chosen:
-        calls, tools, own_names = _spelled(case, form)
+        calls, tools, own_names = _rename_for_format(case, form)
         if not can_hold(calls, format=form, tools=tools):
             continue
         sizes = random.Random(f"{seed} {form} {case.id}")
         plain = render(calls, format=form)
-        yield _trip(form, WAYS[0], case, plain, parse(plain, format=form, tools=tools), own_names)
-        yield _trip(form, WAYS[1], case, plain, _in_pieces(plain, form, tools, sizes), own_names)
-        if is_marked(form):
-            said = render(calls, format=form, text=PROSE, reasoning=REASONING)
-            yield _trip(form, WAYS[2], case, said, _in_pieces(said, form, tools, sizes), own_names)
-            yield _trip(form, WAYS[3], case, plain, parse(plain, format=AUTO, tools=tools), own_names)
+        yield _build_round_trip(form, READ_MODES[0], case, plain, parse(plain, format=form, tools=tools), own_names)
+        yield _build_round_trip(
+            form, READ_MODES[1], case, plain, _parse_in_chunks(plain, form, tools, sizes), own_names
+        )
+        if has_markers(form):
+            said = render(calls, format=form, text=PROSE_TEXT, reasoning=REASONING_TEXT)
+            yield _build_round_trip(
+                form, READ_MODES[2], case, said, _parse_in_chunks(said, form, tools, sizes), own_names
+            )
+            yield _build_round_trip(form, READ_MODES[3], case, plain, parse(plain, format=AUTO, tools=tools), own_names)
 
 
-def tally(made: Sequence[Trip], right: Sequence[bool]) -> list[Tally]:
+def count_by_format(made: Sequence[RoundTrip], right: Sequence[bool]) -> list[FormatTally]:
     """Counts by format."""
     rows = sorted(zip(made, right, strict=True), key=lambda pair: pair[0].format)
     tallies = []
     for form, group in groupby(rows, lambda pair: pair[0].format):
         of_format = list(group)
-        by_way = [[good for trip, good in of_format if trip.way == way] for way in WAYS]
-        tallies.append(Tally(form, len(by_way[0]), tuple(map(len, by_way)), tuple(map(sum, by_way))))
+        by_way = [[good for trip, good in of_format if trip.way == way] for way in READ_MODES]
+        tallies.append(FormatTally(form, len(by_way[0]), tuple(map(len, by_way)), tuple(map(sum, by_way))))
     return tallies
 
 
-def judged(made: Sequence[Trip]) -> list[bool]:
+def judge_round_trips(made: Sequence[RoundTrip]) -> list[bool]:
     """Whether each trip gave what BFCL accepts, with the text and the reasoning told apart."""
-    verdicts = check([(trip.case, trip.calls) for trip in made])
-    return [verdict.valid and trip.told_apart for trip, verdict in zip(made, verdicts, strict=True)]
+    verdicts = check_answers([(trip.case, trip.calls) for trip in made])
+    return [verdict.valid and trip.text_matches for trip, verdict in zip(made, verdicts, strict=True)]
 
 
-def sound(chosen: Sequence[Case]) -> list[Case]:
+def filter_valid_cases(chosen: Sequence[BfclCase]) -> list[BfclCase]:
     """The cases whose golden calls BFCL's checker accepts before anything was written."""
-    verdicts = check([(case, golden_calls(case)) for case in chosen])
+    verdicts = check_answers([(case, build_golden_calls(case)) for case in chosen])
     return [case for case, verdict in zip(chosen, verdicts, strict=True) if verdict.valid]
 
 
-def _spelled(case: Case, form: str) -> tuple[list[TextCall], list[JsonObject], dict[str, str]]:
+def _rename_for_format(case: BfclCase, form: str) -> tuple[list[TextCall], list[JsonObject], dict[str, str]]:
     """The calls and tools of a case under names that the format can hold, and BFCL's own name for each."""
     listed = [tool["function"]["name"] for tool in case.tools]
     dotted = all(can_hold([TextCall(name, {})], format=form) for name in listed)
@@ -101,22 +105,24 @@ def _spelled(case: Case, form: str) -> tuple[list[TextCall], list[JsonObject], d
     ]
     calls = [
         TextCall(spelled[name], arguments, f"abcdefg{place:02}")
-        for place, (name, arguments) in enumerate(golden_calls(case))
+        for place, (name, arguments) in enumerate(build_golden_calls(case))
     ]
     return calls, tools, {written: name for name, written in spelled.items()}
 
 
-def _trip(form: str, way: str, case: Case, written: str, parsed: ParsedText, own_names: dict[str, str]) -> Trip:
+def _build_round_trip(
+    form: str, way: str, case: BfclCase, written: str, parsed: ParsedText, own_names: dict[str, str]
+) -> RoundTrip:
     calls = tuple((own_names.get(call.name, call.name), call.arguments) for call in parsed.calls)
-    said = (PROSE, REASONING) if way == WAYS[2] else ("", "")
-    return Trip(form, way, case, written, calls, (parsed.text, parsed.reasoning) == said and not parsed.findings)
+    said = (PROSE_TEXT, REASONING_TEXT) if way == READ_MODES[2] else ("", "")
+    return RoundTrip(form, way, case, written, calls, (parsed.text, parsed.reasoning) == said and not parsed.findings)
 
 
-def _in_pieces(written: str, form: str, tools: list[JsonObject], sizes: random.Random) -> ParsedText:
+def _parse_in_chunks(written: str, form: str, tools: list[JsonObject], sizes: random.Random) -> ParsedText:
     decoder = stream(form, tools)
     at = 0
     while at < len(written):
-        size = sizes.randint(1, LARGEST_PIECE)
+        size = sizes.randint(1, MAX_CHUNK_CHARACTERS)
         decoder.feed(written[at : at + size])
         at += size
     return decoder.close()
@@ -128,18 +134,18 @@ def main() -> None:
     parser.add_argument("--formats", nargs="*", default=[name for name in names() if name != AUTO])
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    listed = list(cases())[:: options.every]
-    chosen = sound(listed)
+    listed = list(iter_cases())[:: options.every]
+    chosen = filter_valid_cases(listed)
     refused = len(listed) - len(chosen)
     print(f"{len(listed)} cases; {refused} whose golden calls BFCL's checker itself refuses are left out")
     wrong = 0
-    print(f"{'format':24} {'held':>6} " + " ".join(f"{way:>27}" for way in WAYS))
+    print(f"{'format':24} {'held':>6} " + " ".join(f"{way:>27}" for way in READ_MODES))
     for form in options.formats:
-        made = list(trips(chosen, form, options.seed))
-        right = judged(made)
-        for row in tally(made, right):
+        made = list(iter_round_trips(chosen, form, options.seed))
+        right = judge_round_trips(made)
+        for row in count_by_format(made, right):
             cells = (f"{good}/{tried}" for good, tried in zip(row.right, row.tried, strict=True))
-            print(f"{form:24} {row.held:6} " + " ".join(f"{cell:>27}" for cell in cells), flush=True)
+            print(f"{form:24} {row.case_count:6} " + " ".join(f"{cell:>27}" for cell in cells), flush=True)
         missed = [trip for trip, good in zip(made, right, strict=True) if not good]
         wrong += len(missed)
         for trip in missed[:2]:

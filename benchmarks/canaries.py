@@ -28,64 +28,64 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import httpx
 import psycopg
 
-from benchmarks.canary_provider import Hostile
-from benchmarks.canary_search import Search
+from benchmarks.canary_provider import HostileProvider
+from benchmarks.canary_search import CanarySearch
 from benchmarks.canary_side import KEY_NAME
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 from toolbench.running.paths import ROOT
 
-CANARIES = {
+CANARY_BY_PLACE = {
     "environment": "sk-env-0Canary9aZq7Xw+Rt/5",
     "pasted": "sk-pasted-1Canary8bYr6Wv",
     "typed": "sk-typed-2Canary7cXs5Vu",
     "header": "tenant-Canary/3dWt4Ut~9",
     "address": "sk-address-4Canary5eVu3Ts",
 }
-PLANTED = "sk-planted-5Canary4fUv2Sr"
-PATIENCE_SECONDS = 180
+PLANTED_CANARY = "sk-planted-5Canary4fUv2Sr"
+TIMEOUT_SECONDS = 180
 _LINK = re.compile(r'(?:href|src|hx-get|data-url)="([^"]+)"')
-_NEVER = re.compile(r"^/(?:sign-in|sign-out|static)/")
-_DATABASES = ("postgres", "valkey")  # their own files; rows are searched decoded
-_NEEDED = {("lab_provider", "base_url")}  # sent as it is: only an older version took a key there
+_EXCLUDED_LINKS = re.compile(r"^/(?:sign-in|sign-out|static)/")
+_DATABASE_FOLDERS = ("postgres", "valkey")  # their own files; rows are searched decoded
+_REQUIRED_COLUMNS = {("lab_provider", "base_url")}  # sent as it is: only an older version took a key there
 
 
 @dataclass(slots=True)
-class Searched:
+class SearchResult:
     """What was searched, in numbers, and where a canary was found."""
 
-    search: Search
+    search: CanarySearch
     counts: Counter[str] = field(default_factory=Counter)
     hits: list[str] = field(default_factory=list)
 
-    def look(self, kind: str, place: str, data: bytes) -> None:
+    def search_bytes(self, kind: str, place: str, data: bytes) -> None:
         self.counts[kind] += 1
         self.counts["bytes"] += len(data)
-        if self.search.found_in(data):
+        if self.search.has_canary(data):
             self.hits.append(f"{kind}: {place}")
 
 
-class Product:
+class RunningProduct:
     """Everything that `make up` starts but the local model, from `with` to its end."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tb-canary-", dir="/tmp"))
         self.var = self.folder / "var"
-        self.said = self.folder / "said"
-        port = _free_port()
+        self.output = self.folder / "said"
+        port = _find_free_port()
         self.base = f"http://127.0.0.1:{port}"
         own = {"TOOLBENCH_VAR": str(self.var), "PORT": str(port), "LOCAL_MODEL": "0", "PYTHONPATH": str(ROOT)}
-        own |= {KEY_NAME: CANARIES["environment"], "DJANGO_SETTINGS_MODULE": "toolbench.settings"}
+        own |= {KEY_NAME: CANARY_BY_PLACE["environment"], "DJANGO_SETTINGS_MODULE": "toolbench.settings"}
         kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
         self.environment = {**kept, **own, "CANARY_TOLD": str(self.folder / "told")}
 
-    def __enter__(self) -> "Product":
-        with self.said.open("wb") as out:
+    def __enter__(self) -> "RunningProduct":
+        with self.output.open("wb") as out:
             command = [sys.executable, "-m", "toolbench.running", "up"]
             self._up = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=out, stderr=out)
         try:
-            _wait(lambda: "simulated is ready" in self.said.read_text() or self._up.poll() is not None)
+            _wait_until(lambda: "simulated is ready" in self.output.read_text() or self._up.poll() is not None)
             if self._up.poll() is not None:
-                raise RuntimeError(f"make up did not start:\n{self.said.read_text()}")
+                raise RuntimeError(f"make up did not start:\n{self.output.read_text()}")
         except BaseException:
             self._stop()
             raise
@@ -99,7 +99,7 @@ class Product:
     def _stop(self) -> None:
         if self._up.poll() is None:
             self._up.send_signal(signal.SIGINT)
-            self._up.wait(PATIENCE_SECONDS)
+            self._up.wait(TIMEOUT_SECONDS)
         subprocess.run(["rm", "-rf", str(self.folder)], check=False)
 
     @property
@@ -125,7 +125,7 @@ class Product:
         client = httpx.Client(base_url=self.base, follow_redirects=True, timeout=120)
         path = urlsplit(link.group()).path
         page = client.get(path)
-        if token := _csrf(page.text):
+        if token := _find_csrf_token(page.text):
             client.post(path, data={"csrfmiddlewaretoken": token}, headers={"referer": self.base + path})
         return client
 
@@ -136,19 +136,19 @@ def _connect_by_hand(client: httpx.Client, base_url: str) -> None:
     given = {
         "name": "canary typed",
         "base_url": base_url,
-        "key": CANARIES["typed"],
-        "csrfmiddlewaretoken": _csrf(page.text),
+        "key": CANARY_BY_PLACE["typed"],
+        "csrfmiddlewaretoken": _find_csrf_token(page.text),
     }
     answer = client.post("/providers/new/", data=given, headers={"referer": f"{client.base_url}/providers/new/"})
     assert answer.status_code < 400, answer.text
 
 
-def _csrf(page: str) -> str:
+def _find_csrf_token(page: str) -> str:
     found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
     return found.group(1) if found else ""
 
 
-def _rows(product: Product, searched: Searched) -> None:
+def _search_rows(product: RunningProduct, searched: SearchResult) -> None:
     with psycopg.connect(product.database_url) as connection:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1").fetchall()
         for (table,) in tables:
@@ -156,26 +156,26 @@ def _rows(product: Product, searched: Searched) -> None:
             names = [column.name for column in cursor.description or ()]
             for row in cursor:
                 for name, value in zip(names, row, strict=True):
-                    if value is not None and (table, name) not in _NEEDED:
-                        searched.look("values", f"{table}.{name} of row {row[0]}", _as_bytes(value))
+                    if value is not None and (table, name) not in _REQUIRED_COLUMNS:
+                        searched.search_bytes("values", f"{table}.{name} of row {row[0]}", _to_bytes(value))
                 searched.counts["rows"] += 1
 
 
-def _as_bytes(value: object) -> bytes:
+def _to_bytes(value: object) -> bytes:
     if isinstance(value, bytes | memoryview):
         return bytes(value)
     return value.encode() if isinstance(value, str) else json.dumps(value, default=str).encode()
 
 
-def _files(product: Product, searched: Searched) -> None:
-    for path in (product.said, *sorted(product.var.rglob("*"))):
+def _search_files(product: RunningProduct, searched: SearchResult) -> None:
+    for path in (product.output, *sorted(product.var.rglob("*"))):
         inside = path.relative_to(product.folder).parts
-        is_database = len(inside) > 1 and inside[1] in _DATABASES and not path.name.endswith(".log")
+        is_database = len(inside) > 1 and inside[1] in _DATABASE_FOLDERS and not path.name.endswith(".log")
         if path.is_file() and not path.is_symlink() and not is_database:
-            searched.look("files", str(path.relative_to(product.folder)), path.read_bytes())
+            searched.search_bytes("files", str(path.relative_to(product.folder)), path.read_bytes())
 
 
-def _pages(client: httpx.Client, searched: Searched, *, runs: list[int], per_kind: int) -> None:
+def _search_pages(client: httpx.Client, searched: SearchResult, *, runs: list[int], per_kind: int) -> None:
     """Follow every link of the site; of pages of one kind at most `per_kind`."""
     exports = [
         f"/runs/{run}/{name}" for run in runs for name in ("report.zip", "bundle.zip", "trials.csv", "trials.json")
@@ -184,34 +184,34 @@ def _pages(client: httpx.Client, searched: Searched, *, runs: list[int], per_kin
     while waiting:
         address = waiting.pop(0)
         page = client.get(address)
-        searched.look("pages", address, page.content + json.dumps(dict(page.headers)).encode())
+        searched.search_bytes("pages", address, page.content + json.dumps(dict(page.headers)).encode())
         if page.status_code >= 500:
             searched.hits.append(f"error {page.status_code}: {address}")
         if "html" not in page.headers.get("content-type", ""):
             continue
-        for link in _links(page):
-            kind = _kind(link)
+        for link in _iter_links(page):
+            kind = _normalise_link(link)
             if link not in known and kinds[kind] < per_kind:
                 known.add(link)
                 kinds[kind] += 1
                 waiting.append(link)
 
 
-def _links(page: httpx.Response) -> Iterator[str]:
+def _iter_links(page: httpx.Response) -> Iterator[str]:
     for given in _LINK.findall(page.text):
         target = urlsplit(urldefrag(urljoin(str(page.url), unescape(given))).url)
         path = target.path + (f"?{target.query}" if target.query else "")
-        if target.netloc == urlsplit(str(page.url)).netloc and not _NEVER.match(path):
+        if target.netloc == urlsplit(str(page.url)).netloc and not _EXCLUDED_LINKS.match(path):
             yield path
 
 
-def _kind(link: str) -> str:
+def _normalise_link(link: str) -> str:
     """The address without its numbers and the values of its query."""
     path, _, query = link.partition("?")
     return re.sub(r"\d+", "N", path) + "?" + ",".join(sorted(pair.partition("=")[0] for pair in query.split("&")))
 
 
-def _commands(product: Product, searched: Searched, runs: list[int]) -> None:
+def _search_commands(product: RunningProduct, searched: SearchResult, runs: list[int]) -> None:
     """What the command line prints and writes."""
     out = product.folder / "out"
     for run in runs:
@@ -221,20 +221,22 @@ def _commands(product: Product, searched: Searched, runs: list[int]) -> None:
             ("rejudge", str(run)),
         ):
             out.mkdir(exist_ok=True)
-            searched.look("commands", " ".join(command), product.run("manage.py", *command, check=False))
-    searched.look("commands", "redact", product.run("manage.py", "redact", "--dry-run", check=False))
+            searched.search_bytes("commands", " ".join(command), product.run("manage.py", *command, check=False))
+    searched.search_bytes("commands", "redact", product.run("manage.py", "redact", "--dry-run", check=False))
     for path in sorted(out.rglob("*")):
         if path.is_file():
-            searched.look("exports", str(path.relative_to(out)), path.read_bytes())
+            searched.search_bytes("exports", str(path.relative_to(out)), path.read_bytes())
 
 
-def _search(product: Product, client: httpx.Client, told: Any, *, canaries: list[str], per_kind: int) -> Searched:
-    searched = Searched(Search(canaries))
+def _search_all(
+    product: RunningProduct, client: httpx.Client, told: Any, *, canaries: list[str], per_kind: int
+) -> SearchResult:
+    searched = SearchResult(CanarySearch(canaries))
     steps: dict[str, Callable[[], None]] = {
-        "rows": lambda: _rows(product, searched),
-        "files": lambda: _files(product, searched),
-        "command line": lambda: _commands(product, searched, told["runs"][:: len(told["runs"]) - 1]),
-        "pages": lambda: _pages(client, searched, runs=told["runs"], per_kind=per_kind),
+        "rows": lambda: _search_rows(product, searched),
+        "files": lambda: _search_files(product, searched),
+        "command line": lambda: _search_commands(product, searched, told["runs"][:: len(told["runs"]) - 1]),
+        "pages": lambda: _search_pages(client, searched, runs=told["runs"], per_kind=per_kind),
     }
     for name, step in steps.items():
         began = time.monotonic()
@@ -243,7 +245,7 @@ def _search(product: Product, client: httpx.Client, told: Any, *, canaries: list
     return searched
 
 
-def _told(searched: Searched) -> None:
+def _print_result(searched: SearchResult) -> None:
     for kind, count in sorted(searched.counts.items()):
         print(f"  {kind}: {count:,}")
     print(f"  texts, decoded: {searched.search.texts:,}")
@@ -251,13 +253,13 @@ def _told(searched: Searched) -> None:
         print(f"FOUND in {hit}")
 
 
-def _self_test(product: Product, client: httpx.Client, told: Any, per_kind: int) -> int:
+def _check_search(product: RunningProduct, client: httpx.Client, told: Any, per_kind: int) -> int:
     """Whether what is planted is found in a row, on a page, in a file and in an export."""
-    product.ask("plant", PLANTED)
+    product.ask("plant", PLANTED_CANARY)
     with (product.var / "log" / "web.log").open("a") as log:
-        log.write(f"planted {PLANTED}\n")
-    searched = _search(product, client, told, canaries=[PLANTED], per_kind=per_kind)
-    _told(searched)
+        log.write(f"planted {PLANTED_CANARY}\n")
+    searched = _search_all(product, client, told, canaries=[PLANTED_CANARY], per_kind=per_kind)
+    _print_result(searched)
     missed = [
         kind
         for kind in ("values", "files", "pages", "exports")
@@ -269,20 +271,20 @@ def _self_test(product: Product, client: httpx.Client, told: Any, per_kind: int)
     return 1 if missed else 0
 
 
-def _wait(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + TIMEOUT_SECONDS
     while not is_so():
         if time.monotonic() > until:
             raise TimeoutError("it did not come about")
         time.sleep(0.1)
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as held:
         return int(held.getsockname()[1])
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=2, help="of each cell (default 2)")
     parser.add_argument("--per-kind", type=int, default=6, help="pages of one kind that are read (default 6)")
@@ -292,20 +294,20 @@ def _options() -> argparse.Namespace:
 
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the product is stopped too
-    options, began, hostile = _options(), time.monotonic(), Hostile()
-    with ScriptedProvider(hostile) as provider, Product() as product:
+    options, began, hostile = _parse_options(), time.monotonic(), HostileProvider()
+    with ScriptedServer(hostile) as provider, RunningProduct() as product:
         client = product.sign_in()
         _connect_by_hand(client, provider.base_url)
-        told = product.ask("prepare", provider.base_url, json.dumps(CANARIES), str(options.trials))
+        told = product.ask("prepare", provider.base_url, json.dumps(CANARY_BY_PLACE), str(options.trials))
         ended = product.ask("wait", "300")
         probes, requests = len(told["probes"]), len(provider.seen)
         print(f"{ended['trials']} trials, {probes} probes, {requests:,} requests, {ended['open']} still open.")
         print(f"{len(hostile.played)} pairs of place and spelling played; {len(hostile.sent)} keys seen.", flush=True)
         if options.self_test:
-            return _self_test(product, client, told, options.per_kind)
-        searched = _search(product, client, told, canaries=[*CANARIES.values()], per_kind=options.per_kind)
-    _told(searched)
-    unseen = {*CANARIES.values()} - hostile.sent
+            return _check_search(product, client, told, options.per_kind)
+        searched = _search_all(product, client, told, canaries=[*CANARY_BY_PLACE.values()], per_kind=options.per_kind)
+    _print_result(searched)
+    unseen = {*CANARY_BY_PLACE.values()} - hostile.sent
     print(f"{len(searched.hits)} places hold a key; {len(unseen)} keys were never sent.")
     print(f"It took {time.monotonic() - began:.0f} s.")
     return 1 if searched.hits or unseen or ended["open"] else 0

@@ -15,34 +15,36 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
-_DEEP = 5
-_DEEP_IN_BASE64 = 2
+_MAX_DEPTH = 5
+_MAX_BASE64_DEPTH = 2
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{10,}")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|\\([\"\\/'])")
 
 
-class Search:
+class CanarySearch:
     """Knows the canaries. `texts` counts what was looked at."""
 
     def __init__(self, canaries: Iterable[str]) -> None:
         self._canaries = tuple(canary.lower() for canary in canaries)
         self.texts = 0
 
-    def found_in(self, data: bytes) -> bool:
+    def has_canary(self, data: bytes) -> bool:
         """Return whether a canary is in `data` or in anything that `data` says when it is decoded."""
         if data[:2] == b"PK" and zipfile.is_zipfile(io.BytesIO(data)):
             return self._in_archive(data)
         text = data.decode("utf-8", "replace")
-        return self.in_text(text) or any(self.in_text(said) for said in _said(text))
+        return self.has_canary_in_text(text) or any(
+            self.has_canary_in_text(said) for said in _iter_document_texts(text)
+        )
 
-    def in_text(self, text: str) -> bool:
+    def has_canary_in_text(self, text: str) -> bool:
         """Return whether a canary is in a text or in what it decodes to."""
         self.texts += 1
         seen, views = {text}, [text]
-        for deep in range(_DEEP):
+        for deep in range(_MAX_DEPTH):
             if any(canary in view.lower() for view in views for canary in self._canaries):
                 return True
-            made = (view for one in views for view in _decoded(one, in_base64=deep < _DEEP_IN_BASE64))
+            made = (view for one in views for view in _iter_decoded(one, in_base64=deep < _MAX_BASE64_DEPTH))
             views = [view for view in dict.fromkeys(made) if view not in seen]
             seen.update(views)
         return any(canary in view.lower() for view in views for canary in self._canaries)
@@ -50,26 +52,26 @@ class Search:
     def _in_archive(self, data: bytes) -> bool:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
-            return any(self.in_text(name) or self.found_in(archive.read(name)) for name in names)
+            return any(self.has_canary_in_text(name) or self.has_canary(archive.read(name)) for name in names)
 
 
-def _decoded(text: str, *, in_base64: bool) -> Iterator[str]:
+def _iter_decoded(text: str, *, in_base64: bool) -> Iterator[str]:
     if "\\" in text:
-        yield _ESCAPED.sub(_character, text)
+        yield _ESCAPED.sub(_decode_escape, text)
     if "%" in text:
         yield unquote(text)
     if "&" in text:
         yield html.unescape(text)
     if in_base64 and (tokens := set(_BASE64.findall(text))):
-        yield from ("\n".join(_from_base64(token, begin) for token in tokens) for begin in range(4))
+        yield from ("\n".join(_decode_base64(token, begin) for token in tokens) for begin in range(4))
 
 
-def _character(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     code = match.group(1) or match.group(2)
     return chr(int(code, 16)) if code else match.group(3)
 
 
-def _from_base64(token: str, begin: int) -> str:
+def _decode_base64(token: str, begin: int) -> str:
     part = token.replace("-", "+").replace("_", "/")[begin:]
     try:
         return base64.b64decode(part[: len(part) // 4 * 4], validate=True).decode("latin-1")
@@ -77,19 +79,19 @@ def _from_base64(token: str, begin: int) -> str:
         return ""
 
 
-def _said(text: str) -> Iterator[str]:
+def _iter_document_texts(text: str) -> Iterator[str]:
     """Yield the texts of a JSON document or of a stream of events: each, and those of one path joined."""
     by_path: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
     by_name: defaultdict[object, list[str]] = defaultdict(list)
-    for value in _values(text):
-        for path, said in _leaves(value, ()):
+    for value in _iter_json_values(text):
+        for path, said in _iter_leaves(value, ()):
             by_path[path].append(said)
             by_name[path[-1] if path else ""].append(said)
     for group in (*by_path.values(), *by_name.values()):
         yield from dict.fromkeys(("".join(group), *group))
 
 
-def _values(text: str) -> Iterator[Any]:
+def _iter_json_values(text: str) -> Iterator[Any]:
     for part in (text, *(line.partition(":")[2] for line in text.splitlines()), *text.splitlines()):
         if part.strip()[:1] in ("{", "[", '"'):
             try:
@@ -98,14 +100,14 @@ def _values(text: str) -> Iterator[Any]:
                 continue
 
 
-def _leaves(value: Any, path: tuple[object, ...]) -> Iterator[tuple[tuple[object, ...], str]]:
+def _iter_leaves(value: Any, path: tuple[object, ...]) -> Iterator[tuple[tuple[object, ...], str]]:
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
         label = (value["index"],) if isinstance(value.get("index"), int) else ()
         for key, item in value.items():
             yield (*path, "key"), str(key)
-            yield from _leaves(item, (*path, *label, key))
+            yield from _iter_leaves(item, (*path, *label, key))
     elif isinstance(value, list):
         for item in value:
-            yield from _leaves(item, path)
+            yield from _iter_leaves(item, path)

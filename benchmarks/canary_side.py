@@ -12,27 +12,27 @@ from typing import Any
 
 import benchmarks.ready  # noqa: F401
 from toolbench.lab.credentials.keys import encrypt
-from toolbench.lab.endpoints.probe_job import ask_probe
+from toolbench.lab.endpoints.probe_job import queue_probe
 from toolbench.lab.models import Model, Probe, Provider, Run, Trial
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
 
 KEY_NAME = "TOOLBENCH_CANARY_KEY"
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 SCENARIOS = ("happy_path", "chat_only")
 
 
 def prepare(base_url: str, canaries: str, trials: str) -> dict[str, Any]:
     """Connect one provider for each place of a key and each wire, and launch every method, streamed and whole."""
     known = json.loads(canaries)
-    runs = [_launched(model, int(trials)) for model in _models(base_url, known)]
+    runs = [_launch_run(model, int(trials)) for model in _make_models(base_url, known)]
     probes = [
-        ask_probe(model, Probe.Kind.CONFORMANCE, why="canaries").pk for model in Model.objects.filter(note="canary")
+        queue_probe(model, Probe.Kind.CONFORMANCE, why="canaries").pk for model in Model.objects.filter(note="canary")
     ]
     return {"runs": runs, "probes": probes, "providers": [*Provider.objects.values_list("pk", flat=True)]}
 
 
-def _models(base_url: str, known: dict[str, str]) -> list[Model]:
+def _make_models(base_url: str, known: dict[str, str]) -> list[Model]:
     """Each wire with the key in the environment, pasted, in an extra header and in the address."""
     places: dict[str, dict[str, Any]] = {
         "environment": {"key_source": "environment", "key_env": KEY_NAME},
@@ -52,7 +52,7 @@ def _models(base_url: str, known: dict[str, str]) -> list[Model]:
     return made
 
 
-def _launched(model: Model, trials: int) -> int:
+def _launch_run(model: Model, trials: int) -> int:
     methods = (
         ("native", "text_json", "template", "constrained") if model.provider.wire == "chat" else ("native", "text_json")
     )
@@ -70,21 +70,21 @@ def _launched(model: Model, trials: int) -> int:
     return int(launch(request, agreed=sys.maxsize).pk)
 
 
-def wait(seconds: str) -> dict[str, Any]:
+def wait_until_done(seconds: str) -> dict[str, Any]:
     """Wait until every trial and probe is done, at most so long."""
     until = time.monotonic() + float(seconds)
-    while (still := _open()) and time.monotonic() < until:
-        time.sleep(LOOK_SECONDS)
+    while (still := _count_unfinished()) and time.monotonic() < until:
+        time.sleep(POLL_SECONDS)
     ends = [*Trial.objects.values_list("end", "failure_class").distinct()]
     return {"open": still, "trials": Trial.objects.count(), "ends": ends}
 
 
-def _open() -> int:
+def _count_unfinished() -> int:
     probes = Probe.objects.exclude(state=Probe.State.DONE).count()
     return Trial.objects.exclude(state=Trial.State.DONE).count() + probes
 
 
-def plant(canary: str) -> dict[str, Any]:
+def plant_canary(canary: str) -> dict[str, Any]:
     """Put a canary where nothing masks it: into one row."""
     run = Run.objects.order_by("pk")[0]
     trial = Trial.objects.filter(run=run).order_by("pk")[0]
@@ -94,7 +94,11 @@ def plant(canary: str) -> dict[str, Any]:
 
 def main() -> None:
     verb, *arguments = sys.argv[1:]
-    verbs: dict[str, Callable[..., dict[str, Any]]] = {"prepare": prepare, "wait": wait, "plant": plant}
+    verbs: dict[str, Callable[..., dict[str, Any]]] = {
+        "prepare": prepare,
+        "wait": wait_until_done,
+        "plant": plant_canary,
+    }
     told = verbs[verb](*arguments)
     Path(os.environ["CANARY_TOLD"]).write_text(json.dumps(told))
 

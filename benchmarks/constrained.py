@@ -28,8 +28,8 @@ from toolbench.engine.json_text import read_json, write_json
 from toolbench.engine.messages import JsonObject
 
 TOOLS: list[JsonObject] = json.loads((Path(__file__).parent / "data" / "constrained_tools.json").read_text("utf-8"))
-LIMITS = Limits(max_string=40, max_items=4)  # so that a small model comes to an end
-WAYS = {
+SIZE_LIMITS = Limits(max_string=40, max_items=4)  # so that a small model comes to an end
+CONSTRAINT_MODES = {
     "response_format": ("response_format", ""),
     "gbnf": ("gbnf", ""),
     "llguidance": ("grammar", ""),
@@ -40,14 +40,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class LocalServer:
     url: str
     key: str
     model: str
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CheckedAnswer:
     """One answer: its HTTP status, whether it was cut by length, whether it is valid for what the dialect keeps, and
     for the tool's own schema."""
 
@@ -59,24 +59,24 @@ class Seen:
 
 
 @contextmanager
-def served() -> Iterator[Server]:
+def run_server() -> Iterator[LocalServer]:
     """llama.cpp with the packaged model, in a process of its own."""
     command = [sys.executable, "-m", "toolbench.providers.llama", "--template", "own"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:
             said = json.loads(process.stdout.readline())
-            yield Server(said["url"], said["key"], said["model"])
+            yield LocalServer(said["url"], said["key"], said["model"])
         finally:
             process.terminate()
 
 
-def trial(server: Server, way: str, number: int, most: int) -> Seen:
+def run_trial(server: LocalServer, way: str, number: int, most: int) -> CheckedAnswer:
     """One request for a call of one tool, sampled at temperature 1 with its number as seed."""
-    constraint, format = WAYS[way]
+    constraint, format = CONSTRAINT_MODES[way]
     function = TOOLS[number % len(TOOLS)]
     tool: JsonObject = {"type": "function", "function": function}
-    asked = Asked(final=False, format=format, limits=LIMITS)
+    asked = Asked(final=False, format=format, limits=SIZE_LIMITS)
     body = {
         "model": server.model,
         "messages": [{"role": "user", "content": f"Call {function['name']}."}],
@@ -88,20 +88,20 @@ def trial(server: Server, way: str, number: int, most: int) -> Seen:
     headers = {"Authorization": f"Bearer {server.key}"}
     answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=600, trust_env=False)
     if answer.status_code != 200:
-        return Seen(answer.status_code, False, False, False, answer.text)
+        return CheckedAnswer(answer.status_code, False, False, False, answer.text)
     choice = answer.json()["choices"][0]
     text = choice["message"]["content"] or ""
-    return checked(way, tool, text, cut=choice["finish_reason"] == "length")
+    return check_answer(way, tool, text, cut=choice["finish_reason"] == "length")
 
 
-def checked(way: str, tool: JsonObject, text: str, *, cut: bool) -> Seen:
-    constraint, format = WAYS[way]
+def check_answer(way: str, tool: JsonObject, text: str, *, cut: bool) -> CheckedAnswer:
+    constraint, format = CONSTRAINT_MODES[way]
     call = read_call(text, format, tool)
-    answers = answers_of([tool], final=False, dialect=DIALECTS[constraint], limits=LIMITS)
+    answers = answers_of([tool], final=False, dialect=DIALECTS[constraint], limits=SIZE_LIMITS)
     kept = call is not None and jsonschema_rs.is_valid(as_schema(answers), call, validate_formats=True)
     own = tool["function"]["parameters"]
     fits = call is not None and jsonschema_rs.is_valid(own, call.get("arguments"), validate_formats=True)
-    return Seen(200, cut, kept, kept and fits, text)
+    return CheckedAnswer(200, cut, kept, kept and fits, text)
 
 
 def read_call(text: str, format: str, tool: JsonObject) -> JsonObject | None:
@@ -116,14 +116,14 @@ def read_call(text: str, format: str, tool: JsonObject) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-def dropped(way: str) -> Counter[str]:
-    constraint, format = WAYS[way]
-    asked = Asked(final=False, format=format, limits=LIMITS)
+def count_dropped_keywords(way: str) -> Counter[str]:
+    constraint, format = CONSTRAINT_MODES[way]
+    asked = Asked(final=False, format=format, limits=SIZE_LIMITS)
     tools = [{"type": "function", "function": function} for function in TOOLS]
     return Counter(one.keyword for one in compile_constraint(tools, constraint, asked).dropped)
 
 
-def report(way: str, seen: Sequence[Seen]) -> None:
+def print_report(way: str, seen: Sequence[CheckedAnswer]) -> None:
     whole = [one for one in seen if one.status == 200 and not one.cut]
     kept, own = sum(one.kept for one in whole), sum(one.own for one in whole)
     refused, cut = sum(one.status != 200 for one in seen), sum(one.cut for one in seen)
@@ -137,15 +137,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.constrained", description=__doc__)
     parser.add_argument("--trials", type=int, default=100, help="per way (default 100)")
     parser.add_argument("--tokens", type=int, default=96, help="of an answer at most (default 96)")
-    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS), help="default: all")
+    parser.add_argument(
+        "--ways", nargs="+", choices=list(CONSTRAINT_MODES), default=list(CONSTRAINT_MODES), help="default: all"
+    )
     options = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f}\n\n| held by | answers | refused | cut | valid as kept | as asked |")
-    with served() as server, ThreadPoolExecutor(2) as pool:
+    with run_server() as server, ThreadPoolExecutor(2) as pool:
         for way in options.ways:
             numbers = range(options.trials)
-            report(way, list(pool.map(lambda number, way=way: trial(server, way, number, options.tokens), numbers)))
+            print_report(
+                way, list(pool.map(lambda number, way=way: run_trial(server, way, number, options.tokens), numbers))
+            )
     for way in options.ways:
-        told = ", ".join(f"{keyword} {count}" for keyword, count in sorted(dropped(way).items()))
+        told = ", ".join(f"{keyword} {count}" for keyword, count in sorted(count_dropped_keywords(way).items()))
         print(f"dropped for {way}: {told or 'nothing'}")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import jsonschema_rs
 from llguidance import LLMatcher
 
-from benchmarks.answers import calling, saying
+from benchmarks.answers import build_calling_answer, build_text_answer
 from toolbench.engine.constrain.compiling import KEPT, Asked, compile_constraint
 from toolbench.engine.constrain.dialects import CONSTRAINTS
 from toolbench.engine.constrain.mask import Mask, Vocabulary
@@ -33,9 +33,9 @@ from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.tools.validation import check_schema
 from toolbench.providers.llama.vocabulary import read_vocabulary
 from toolbench.providers.llama.weights import find_weights
-from toolbench.providers.masking.secrets import masker_for
+from toolbench.providers.masking.secrets import build_masker
 
-TOOLS = 10
+TOOL_COUNT = 10
 PARAMETERS: JsonObject = {
     "type": "object",
     "properties": {
@@ -62,24 +62,24 @@ ARGUMENTS: JsonObject = {
         {"text": f"Line {place}: pack what is needed for the day, and not more.", "done": False} for place in range(22)
     ],
 }
-METHODS = {
-    "native": calling(("tool_0", ARGUMENTS)),
-    "text_json": saying(f"```json\n{json.dumps({'name': 'tool_0', 'arguments': ARGUMENTS})}\n```"),
-    "constrained": saying(json.dumps({"name": "tool_0", "arguments": ARGUMENTS})),
+ANSWER_BY_METHOD = {
+    "native": build_calling_answer(("tool_0", ARGUMENTS)),
+    "text_json": build_text_answer(f"```json\n{json.dumps({'name': 'tool_0', 'arguments': ARGUMENTS})}\n```"),
+    "constrained": build_text_answer(json.dumps({"name": "tool_0", "arguments": ARGUMENTS})),
 }
-KEY = "sk-or-v1-" + "0123456789abcdef" * 4  # of no endpoint
-STREAM = b"".join(
+SECRET_KEY = "sk-or-v1-" + "0123456789abcdef" * 4  # of no endpoint
+STREAM_BODY = b"".join(
     b"data: %s\n\n"
     % json.dumps({"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": f" {at}"}}]}).encode()
     for at in range(30)
 )
-ANSWER = json.dumps({"name": "tool_0", "arguments": ARGUMENTS}, separators=(",", ":"))
+ANSWER_TEXT = json.dumps({"name": "tool_0", "arguments": ARGUMENTS}, separators=(",", ":"))
 Work = Callable[[], object]
-_fresh = count()
+_tool_set_numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasuredWork:
     """`over` is what the work is a ratio of, `share` what one run of it is divided by."""
 
     name: str
@@ -88,22 +88,22 @@ class Row:
     share: int = 1
 
 
-def definitions() -> tuple[ToolDefinition, ...]:
-    return tuple(ToolDefinition(f"tool_{place}", "Writes something down.", PARAMETERS) for place in range(TOOLS))
+def build_definitions() -> tuple[ToolDefinition, ...]:
+    return tuple(ToolDefinition(f"tool_{place}", "Writes something down.", PARAMETERS) for place in range(TOOL_COUNT))
 
 
-def unseen() -> list[JsonObject]:
+def build_unseen_tools() -> list[JsonObject]:
     """The tools in a set that nobody has compiled yet."""
-    described = f"Writes something down, {next(_fresh)}."
-    return [replace(tool, description=described).to_openai() for tool in definitions()]
+    described = f"Writes something down, {next(_tool_set_numbers)}."
+    return [replace(tool, description=described).to_openai() for tool in build_definitions()]
 
 
-def unlike() -> list[JsonObject]:
+def build_unlike_tools() -> list[JsonObject]:
     """Such a set whose tools have no key in common."""
-    return [_renamed(tool, str(place)) for place, tool in enumerate(unseen())]
+    return [_rename_keys(tool, str(place)) for place, tool in enumerate(build_unseen_tools())]
 
 
-def _renamed(tool: JsonObject, sign: str) -> JsonObject:
+def _rename_keys(tool: JsonObject, sign: str) -> JsonObject:
     written = json.dumps(tool)
     for key in ("title", "kind", "priority", "tags", "lines", "text", "done"):
         written = written.replace(f'"{key}"', f'"{key}_{sign}"')
@@ -111,91 +111,97 @@ def _renamed(tool: JsonObject, sign: str) -> JsonObject:
     return renamed
 
 
-def reading() -> Iterator[Row]:
+def iter_reading_work() -> Iterator[MeasuredWork]:
     """A 2 kB answer of each method from its bytes to a call that was checked."""
     validator = jsonschema_rs.validator_for(PARAMETERS)
 
     def plain() -> object:
-        message = json.loads(METHODS["native"])["choices"][0]["message"]
+        message = json.loads(ANSWER_BY_METHOD["native"])["choices"][0]["message"]
         return validator.is_valid(json.loads(message["tool_calls"][0]["function"]["arguments"]))
 
-    yield Row("json.loads + jsonschema-rs", plain)
-    for method, body in METHODS.items():
-        yield Row(f"parse, normalise, validate: {method}", _reader(method, body), over="json.loads + jsonschema-rs")
-    masker = masker_for(KEY, ())
-    for name, body in (("2 kB", METHODS["native"]), ("30 events", STREAM)):
-        yield Row(
+    yield MeasuredWork("json.loads + jsonschema-rs", plain)
+    for method, body in ANSWER_BY_METHOD.items():
+        yield MeasuredWork(
+            f"parse, normalise, validate: {method}", _build_reader(method, body), over="json.loads + jsonschema-rs"
+        )
+    masker = build_masker(SECRET_KEY, ())
+    for name, body in (("2 kB", ANSWER_BY_METHOD["native"]), ("30 events", STREAM_BODY)):
+        yield MeasuredWork(
             f"search an answer for the key: {name}", partial(masker.mask_body, body), over="json.loads + jsonschema-rs"
         )
-    yield Row("total per call: constrained", _whole("constrained"), over="json.loads + jsonschema-rs")
+    yield MeasuredWork(
+        "total per call: constrained", _build_whole_turn("constrained"), over="json.loads + jsonschema-rs"
+    )
 
 
-def _reader(method: str, body: bytes) -> Work:
-    setup, ask = _turn(method)
+def _build_reader(method: str, body: bytes) -> Work:
+    setup, ask = _build_turn(method)
 
     def read() -> object:
-        return _read(setup, ask, body)
+        return _read_and_dispatch(setup, ask, body)
 
-    ready = _read(setup, ask, body)
+    ready = _read_and_dispatch(setup, ask, body)
     assert ready == [True], f"{method} does not read its answer"
     return read
 
 
-def _whole(method: str) -> Work:
+def _build_whole_turn(method: str) -> Work:
     """The request and its answer."""
-    setup, _ = _turn(method)
+    setup, _ = _build_turn(method)
 
     def call() -> object:
         ask = ask_turn(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
-        return _read(setup, ask, METHODS[method])
+        return _read_and_dispatch(setup, ask, ANSWER_BY_METHOD[method])
 
     return call
 
 
-def _turn(method: str) -> tuple[TurnSetup, Ask]:
+def _build_turn(method: str) -> tuple[TurnSetup, Ask]:
     policy = Policy(method=method)
-    setup = prepare_turns("m", policy, system="", tools=ToolRegistry(definitions()), options={}, seed=None)
+    setup = prepare_turns("m", policy, system="", tools=ToolRegistry(build_definitions()), options={}, seed=None)
     return setup, ask_turn(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
 
 
-def _read(setup: TurnSetup, ask: Ask, body: bytes) -> list[bool]:
+def _read_and_dispatch(setup: TurnSetup, ask: Ask, body: bytes) -> list[bool]:
     ask.decoder.feed(body)
     calls = ask.decoder.close().calls
     return [dispatch(call, setup.tools, setup.policy).refused is None for call in calls]
 
 
-def compiling() -> Iterator[Row]:
-    tools = [tool.to_openai() for tool in definitions()]
+def iter_compiling_work() -> Iterator[MeasuredWork]:
+    tools = [tool.to_openai() for tool in build_definitions()]
 
     def schema() -> object:
-        described = {**PARAMETERS, "description": str(next(_fresh))}
+        described = {**PARAMETERS, "description": str(next(_tool_set_numbers))}
         check_schema(ToolDefinition("t", "", described))
         return described
 
-    yield Row("validator of one tool, first time", schema)
+    yield MeasuredWork("validator of one tool, first time", schema)
     for constraint in CONSTRAINTS:
-        yield Row(f"{constraint}, {TOOLS} tools, first time", partial(_first_time, constraint))
+        yield MeasuredWork(f"{constraint}, {TOOL_COUNT} tools, first time", partial(_compile_unseen, constraint))
     grammar = compile_constraint(tools, "grammar", Asked()).grammar
-    yield Row("llguidance reads such a grammar", lambda: LLMatcher.validate_grammar(grammar))
-    apart = compile_constraint(unlike(), "grammar", Asked()).grammar
-    yield Row(f"grammar, {TOOLS} tools without a common key", partial(_first_time_of, unlike, "grammar"))
-    yield Row("llguidance reads that one", lambda: LLMatcher.validate_grammar(apart))
-    yield Row(f"gbnf, {TOOLS} tools, again", lambda: compile_constraint(tools, "gbnf", Asked()))
-    yield Row("the sets alone, as in “first time”", unseen)
+    yield MeasuredWork("llguidance reads such a grammar", lambda: LLMatcher.validate_grammar(grammar))
+    apart = compile_constraint(build_unlike_tools(), "grammar", Asked()).grammar
+    yield MeasuredWork(
+        f"grammar, {TOOL_COUNT} tools without a common key", partial(_compile_built, build_unlike_tools, "grammar")
+    )
+    yield MeasuredWork("llguidance reads that one", lambda: LLMatcher.validate_grammar(apart))
+    yield MeasuredWork(f"gbnf, {TOOL_COUNT} tools, again", lambda: compile_constraint(tools, "gbnf", Asked()))
+    yield MeasuredWork("the sets alone, as in “first time”", build_unseen_tools)
 
 
-def _first_time(constraint: str) -> object:
-    return _first_time_of(unseen, constraint)
+def _compile_unseen(constraint: str) -> object:
+    return _compile_built(build_unseen_tools, constraint)
 
 
-def _first_time_of(made: Callable[[], list[JsonObject]], constraint: str) -> object:
+def _compile_built(made: Callable[[], list[JsonObject]], constraint: str) -> object:
     return compile_constraint(made(), constraint, Asked())
 
 
-def masking(vocabulary: Vocabulary) -> Iterator[Row]:
-    tools = [tool.to_openai() for tool in definitions()]
+def iter_masking_work(vocabulary: Vocabulary) -> Iterator[MeasuredWork]:
+    tools = [tool.to_openai() for tool in build_definitions()]
     grammar = compile_constraint(tools, "grammar", Asked()).grammar
-    tokens = vocabulary.tokenizer.greedy_tokenize(ANSWER)
+    tokens = vocabulary.tokenizer.greedy_tokenize(ANSWER_TEXT)
     compiled = LLMatcher.grammar_from_lark(grammar)
 
     def alone() -> object:
@@ -209,11 +215,11 @@ def masking(vocabulary: Vocabulary) -> Iterator[Row]:
             mask.consume(token)
         return mask
 
-    yield Row("mask per token, llguidance alone", alone, share=len(tokens))
-    yield Row("mask per token, ours", ours, over="mask per token, llguidance alone", share=len(tokens))
+    yield MeasuredWork("mask per token, llguidance alone", alone, share=len(tokens))
+    yield MeasuredWork("mask per token, ours", ours, over="mask per token, llguidance alone", share=len(tokens))
 
 
-def microseconds(row: Row, runs: int) -> float:
+def measure_microseconds(row: MeasuredWork, runs: int) -> float:
     """CPU of one run's share."""
     began = time.process_time()
     for _ in range(runs):
@@ -221,24 +227,24 @@ def microseconds(row: Row, runs: int) -> float:
     return (time.process_time() - began) / runs / row.share * 1e6
 
 
-def kilobytes(make: Work, many: int) -> float:
+def measure_kilobytes(make: Work, many: int) -> float:
     """Resident memory that one more of these takes, Rust's included; in a process of its own, so that nothing fills
     holes that others left."""
-    reading, writing = os.pipe()
+    iter_reading_work, writing = os.pipe()
     child = os.fork()
     if child == 0:
         gc.collect()
-        before = _resident()
+        before = _read_resident_bytes()
         kept = [make() for _ in range(many)]
-        os.write(writing, str((_resident() - before) / len(kept) / 1024).encode())
+        os.write(writing, str((_read_resident_bytes() - before) / len(kept) / 1024).encode())
         os._exit(0)
     os.waitpid(child, 0)
     os.close(writing)
-    with os.fdopen(reading) as said:
+    with os.fdopen(iter_reading_work) as said:
         return float(said.read())
 
 
-def traced_kilobytes(make: Work, many: int) -> float:
+def measure_traced_kilobytes(make: Work, many: int) -> float:
     """The same for what is Python's alone, counted by Python."""
     gc.collect()
     tracemalloc.start()
@@ -248,23 +254,25 @@ def traced_kilobytes(make: Work, many: int) -> float:
     return size / len(kept) / 1024
 
 
-def _resident() -> int:
+def _read_resident_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def memory(vocabulary: Vocabulary) -> dict[str, float]:
-    grammar = compile_constraint(unseen(), "grammar", Asked()).grammar
+def measure_memory(vocabulary: Vocabulary) -> dict[str, float]:
+    grammar = compile_constraint(build_unseen_tools(), "grammar", Asked()).grammar
 
     def tool() -> object:
-        described = {**json.loads(json.dumps(PARAMETERS)), "description": str(next(_fresh))}
+        described = {**json.loads(json.dumps(PARAMETERS)), "description": str(next(_tool_set_numbers))}
         return described, jsonschema_rs.validator_for(described)
 
     return {
-        "a tool with its validator": kilobytes(tool, 1000),
-        "a mask, one request": kilobytes(lambda: Mask(vocabulary, grammar), 50),
-        f"a grammar in the cache, {TOOLS} tools (gbnf)": traced_kilobytes(partial(_first_time, "gbnf"), KEPT),
-        "a turn, one request": traced_kilobytes(lambda: _turn("constrained"), 1000),
+        "a tool with its validator": measure_kilobytes(tool, 1000),
+        "a mask, one request": measure_kilobytes(lambda: Mask(vocabulary, grammar), 50),
+        f"a grammar in the cache, {TOOL_COUNT} tools (gbnf)": measure_traced_kilobytes(
+            partial(_compile_unseen, "gbnf"), KEPT
+        ),
+        "a turn, one request": measure_traced_kilobytes(lambda: _build_turn("constrained"), 1000),
     }
 
 
@@ -274,19 +282,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     vocabulary = read_vocabulary(find_weights(""))
-    sizes = memory(vocabulary)
-    rows = [*compiling(), *masking(vocabulary), *reading()]
+    sizes = measure_memory(vocabulary)
+    rows = [*iter_compiling_work(), *iter_masking_work(vocabulary), *iter_reading_work()]
     figures: dict[str, list[float]] = {row.name: [] for row in rows}
     for _ in range(options.rounds):
         for row in rows:
-            figures[row.name].append(microseconds(row, max(1, options.runs // (10 if row.share > 1 else 1))))
+            figures[row.name].append(measure_microseconds(row, max(1, options.runs // (10 if row.share > 1 else 1))))
     print(f"µs of CPU, {options.runs} runs, {options.rounds} rounds, load average {os.getloadavg()[0]:.1f}")
     for row in rows:
         values = figures[row.name]
         ratio = statistics.median(values) / statistics.median(figures[row.over]) if row.over else None
         shown = f" {ratio:.1f} x" if ratio else ""
         print(f"{row.name:44} {statistics.median(values):8.1f} ({min(values):.1f}-{max(values):.1f}){shown}")
-    for method in METHODS:
+    for method in ANSWER_BY_METHOD:
         cost = statistics.median(figures[f"parse, normalise, validate: {method}"])
         print(f"calls read per second of one core, {method:12} {1e6 / cost:8.0f}")
     for name, size in sizes.items():

@@ -17,27 +17,27 @@ from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.transforms.tags import cut_tagged_calls
 from toolbench.engine.wires.sse import EventReader
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.evals.user_cases.documents import NotReadable, read_document
-from toolbench.evals.user_cases.parse import Faults, case_of
-from toolbench.lab.cases.drafts import Draft, DraftRefused, read_draft
-from toolbench.lab.interchange.history.lines import HistoryRefused, read_lines
-from toolbench.lab.interchange.inspect_ai.documents import read_log_document
-from toolbench.lab.interchange.manifest import NotABundle, read_manifest
-from toolbench.lab.interchange.row_json import packed, unpacked
+from toolbench.evals.user_cases.documents import DocumentError, read_document
+from toolbench.evals.user_cases.parse import InvalidCaseError, parse_case
+from toolbench.lab.cases.drafts import CaseDraft, DraftError, parse_draft
+from toolbench.lab.interchange.history.lines import HistoryImportError, parse_lines
+from toolbench.lab.interchange.inspect_ai.documents import parse_log_document
+from toolbench.lab.interchange.manifest import ManifestError, parse_manifest
+from toolbench.lab.interchange.row_json import decode_bytes, encode_bytes
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.traces.code_view import code_of
 from toolbench.lab.traces.step_facts import column_json, column_text
 from toolbench.providers.masking.secrets import Masker
-from toolbench.providers.masking.streamed_text import LiveMasker
+from toolbench.providers.masking.streamed_text import StreamMasker
 from toolbench.web.exports import WRITERS
 
-KEY = "sk-benchmark-0123456789abcdef"
-_REFUSALS = (NotReadable, Faults, DraftRefused, HistoryRefused, NotABundle)
+SECRET_KEY = "sk-benchmark-0123456789abcdef"
+_REFUSAL_ERRORS = (DocumentError, InvalidCaseError, DraftError, HistoryImportError, ManifestError)
 _CALL = '{"name": "t0", "arguments": {}}'
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class InputReader:
     """Something that reads an input.
 
     Attributes:
@@ -51,41 +51,41 @@ class Reader:
     steps: float = 3.0
 
     def read(self, given: Any) -> None:
-        with suppress(*_REFUSALS):
+        with suppress(*_REFUSAL_ERRORS):
             self.take(given)
 
 
-def _keys(size: int) -> str:
+def _build_keys(size: int) -> str:
     return ",".join(f'"key{number}":{number}' for number in range(size // 12))
 
 
-def _block(size: int) -> str:
+def _build_block(size: int) -> str:
     return "".join(f"key{number}: 1\n" for number in range(size // 11))
 
 
-def _unknown_calls(size: int) -> Any:
+def _build_unknown_calls(size: int) -> Any:
     tools, calls = ([{"name": f"{name}{number}"} for number in range(size // 60)] for name in "tx")
     return {"tools": tools, "messages": "hi", "expect": {"calls": calls}}
 
 
-def _tools(size: int, tool: str) -> str:
+def _build_tools(size: int, tool: str) -> str:
     return "".join(f"- {tool.format(number)}\n" for number in range(size // 30))
 
 
-def _extent(text: str) -> bool:
+def _find_extent(text: str) -> bool:
     extent = JsonExtent()
     for at in range(0, len(text), 7):
         extent.feed(text[at : at + 7])
     return extent.closed
 
 
-def _events(body: bytes) -> int:
+def _count_events(body: bytes) -> int:
     reader = EventReader()
     read = sum(1 for at in range(0, len(body), 11) for _ in reader.feed(body[at : at + 11]))
     return read + sum(1 for _ in reader.close())
 
 
-def _stream(delta: Callable[[int], Any]) -> Callable[[int], bytes]:
+def _build_stream(delta: Callable[[int], Any]) -> Callable[[int], bytes]:
     """Bytes of an answer whose events each bring what `delta` gives for their number."""
 
     def made(size: int) -> bytes:
@@ -95,38 +95,38 @@ def _stream(delta: Callable[[int], Any]) -> Callable[[int], bytes]:
     return made
 
 
-def _call_delta(**known: Any) -> Any:
+def _build_call_delta(**known: Any) -> Any:
     return {"tool_calls": [{**known, "function": {"name": "f", "arguments": '{"a":1}'}}]}
 
 
-def _streamed(body: bytes) -> None:
+def _read_stream(body: bytes) -> None:
     decoder = StreamDecoder(cast(Any, lambda answer: answer))  # what follows is not measured
     for at in range(0, len(body), 100):
         decoder.feed(body[at : at + 100])
     decoder.close()
 
 
-def _tool_set(size: int) -> list[ToolDefinition]:
+def _build_tool_set(size: int) -> list[ToolDefinition]:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     return [ToolDefinition(f"t{number}", "Does it.", schema) for number in range(size // 80)]
 
 
-def _heard(text: str) -> None:
+def _mask_stream(text: str) -> None:
     """Mask a text that comes in events of 900 characters, for those who listen."""
-    live = LiveMasker(Masker([KEY]))
+    live = StreamMasker(Masker([SECRET_KEY]))
     for at in range(0, len(text), 900):
         live.mask({"text": text[at : at + 900], "reasoning": ""})
 
 
-def _masked(body: bytes) -> bytes:
-    return Masker([KEY]).mask(body)
+def _mask_body(body: bytes) -> bytes:
+    return Masker([SECRET_KEY]).mask(body)
 
 
-def _table(size: int) -> ExportTable:
+def _build_table(size: int) -> ExportTable:
     return ExportTable("t", (), ("a", "b"), tuple((f"=text {number}", number) for number in range(size // 12)))
 
 
-def _manifest(size: int) -> bytes:
+def _build_manifest(size: int) -> bytes:
     members = {f"m{number}": {"sha256": "0" * 64, "bytes": 1} for number in range(size // 100)}
     return json.dumps(
         {"format": "toolbench-bundle", "version": 1, "made_at": "", "source": {}, "members": members}
@@ -134,76 +134,92 @@ def _manifest(size: int) -> bytes:
     ).encode()
 
 
-def _log(size: int) -> bytes:
+def _build_log(size: int) -> bytes:
     samples = [{"id": number, "scores": {"m": {"value": "C"}}} for number in range(size // 45)]
     return json.dumps({"eval": {}, "samples": samples}).encode()
 
 
-def _log_samples(raw: bytes) -> int:
-    return sum(1 for _ in read_log_document(raw).samples())
+def _count_log_samples(raw: bytes) -> int:
+    return sum(1 for _ in parse_log_document(raw).samples())
 
 
-READERS: Mapping[str, Reader] = {
-    "JSON by hand": Reader(lambda size: f"{{{_keys(size)}}}", read_document),
-    "JSON by hand, one key twice": Reader(lambda size: f'{{{_keys(size)},"key1":0}}', read_document, 5),
-    "JSON by hand, objects in objects": Reader(lambda size: f"[{','.join(['{}'] * (size // 3))}]", read_document, 8),
-    "YAML, a block": Reader(_block, read_document, 25),
-    "YAML, one key twice": Reader(lambda size: f"{_block(size)}key1: 2", read_document, 16),
-    "YAML, lists in lists": Reader(lambda size: "a: [" + ",".join(["[1]"] * (size // 4)) + "]", read_document, 70),
-    "YAML, too deep": Reader(lambda size: "a: " + "[" * size, read_document),
-    "YAML, half a character": Reader(lambda size: f'a: "\\ud83d"\n{_block(size)}', read_document, 170),
-    "a case, tools with faults": Reader(
-        lambda size: Draft(tools=_tools(size, "{{nme: t{}}}"), message="hi", expect=_CALL), read_draft, 20
+READER_BY_NAME: Mapping[str, InputReader] = {
+    "JSON by hand": InputReader(lambda size: f"{{{_build_keys(size)}}}", read_document),
+    "JSON by hand, one key twice": InputReader(lambda size: f'{{{_build_keys(size)},"key1":0}}', read_document, 5),
+    "JSON by hand, objects in objects": InputReader(
+        lambda size: f"[{','.join(['{}'] * (size // 3))}]", read_document, 8
     ),
-    "a case, tools twice": Reader(
-        lambda size: Draft(tools=_tools(size, "{{name: t, x: {}}}"), message="hi", expect=_CALL), read_draft, 30
+    "YAML, a block": InputReader(_build_block, read_document, 25),
+    "YAML, one key twice": InputReader(lambda size: f"{_build_block(size)}key1: 2", read_document, 16),
+    "YAML, lists in lists": InputReader(lambda size: "a: [" + ",".join(["[1]"] * (size // 4)) + "]", read_document, 70),
+    "YAML, too deep": InputReader(lambda size: "a: " + "[" * size, read_document),
+    "YAML, half a character": InputReader(lambda size: f'a: "\\ud83d"\n{_build_block(size)}', read_document, 170),
+    "a case, tools with faults": InputReader(
+        lambda size: CaseDraft(tools=_build_tools(size, "{{nme: t{}}}"), message="hi", expect=_CALL), parse_draft, 20
     ),
-    "a case, calls of unknown tools": Reader(_unknown_calls, case_of, 20),
-    "JSON": Reader(lambda size: f"{{{_keys(size)}}}", read_json),
-    "JSON that is being written": Reader(lambda size: f"{{{_keys(size)}", read_partial),
-    "where JSON ends, fed in pieces": Reader(lambda size: f"{{{_keys(size)}", _extent, 6),
-    "arguments": Reader(lambda size: f"```json\n{{{_keys(size)}}}\n```", lambda text: read_arguments(text, 1 << 24)),
-    "repairs, single quotes and commas": Reader(
-        lambda size: f"{{{_keys(size)},}}".replace('"', "'"), lambda text: repair(text, ALL), 75
+    "a case, tools twice": InputReader(
+        lambda size: CaseDraft(tools=_build_tools(size, "{{name: t, x: {}}}"), message="hi", expect=_CALL),
+        parse_draft,
+        30,
     ),
-    "repairs, open brackets": Reader(
+    "a case, calls of unknown tools": InputReader(_build_unknown_calls, parse_case, 20),
+    "JSON": InputReader(lambda size: f"{{{_build_keys(size)}}}", read_json),
+    "JSON that is being written": InputReader(lambda size: f"{{{_build_keys(size)}", read_partial),
+    "where JSON ends, fed in pieces": InputReader(lambda size: f"{{{_build_keys(size)}", _find_extent, 6),
+    "arguments": InputReader(
+        lambda size: f"```json\n{{{_build_keys(size)}}}\n```", lambda text: read_arguments(text, 1 << 24)
+    ),
+    "repairs, single quotes and commas": InputReader(
+        lambda size: f"{{{_build_keys(size)},}}".replace('"', "'"), lambda text: repair(text, ALL), 75
+    ),
+    "repairs, open brackets": InputReader(
         lambda size: '{"a":[' * (size // 6), lambda text: repair(text, ALL, cut=True), 170
     ),
-    "repairs, objects in a row": Reader(lambda size: '{"a":1}' * (size // 7), lambda text: repair(text, ALL), 20),
-    "repairs, quotes": Reader(lambda size: '"' * size, lambda text: repair(text, ALL), 130),
-    "tagged calls": Reader(lambda size: "<tool_call>{}</tool_call>" * (size // 25), cut_tagged_calls, 16),
-    "tags without an end": Reader(lambda size: "<tool_call>" * (size // 11), cut_tagged_calls, 5),
-    "events, one long line": Reader(lambda size: b'data: {"a": "' + b"x" * size, _events, 3),
-    "events, many": Reader(lambda size: b'data: {"a": 1}\n\n' * (size // 16), _events, 8),
-    "a stream of text": Reader(_stream(lambda number: {"content": "word "}), _streamed, 5),
-    "a stream of calls": Reader(_stream(lambda number: _call_delta(index=number, id=f"c{number}")), _streamed, 5),
-    "a stream of calls without an index": Reader(_stream(lambda number: _call_delta(id=f"c{number}")), _streamed, 5),
-    "a stream of one call's arguments": Reader(_stream(lambda number: _call_delta(index=0)), _streamed, 5),
-    "tools to be linted": Reader(_tool_set, lint_tools, 9),
-    "calls as text, hermes": Reader(lambda size: f"<tool_call>{_CALL}</tool_call>" * (size // 60), formats.parse, 8),
-    "calls as text, markers without an end": Reader(lambda size: "<tool_call>" * (size // 11), formats.parse, 40),
-    "calls as text, tokens at the end": Reader(lambda size: "a" + "</s>" * (size // 4), formats.parse, 40),
-    "calls as text, closers at the end": Reader(lambda size: "a" + "</s></think>" * (size // 12), formats.parse, 40),
-    "calls as text, brackets": Reader(lambda size: "[" * size, formats.parse, 20),
-    "masking for listeners, JSON": Reader(lambda size: '\\"a\\": ' * (size // 7), _heard),
-    "masking for listeners, escapes": Reader(lambda size: "%41" * (size // 3), _heard, 10),
-    "masking for listeners, open escapes": Reader(lambda size: "&" * size, _heard),
-    "masking, the key in parts": Reader(
-        lambda size: b"".join(b'data: {"a": "%c"}\n\n' % byte for byte in (KEY * size)[: size // 14].encode()),
-        Masker([KEY]).mask_body,
+    "repairs, objects in a row": InputReader(lambda size: '{"a":1}' * (size // 7), lambda text: repair(text, ALL), 20),
+    "repairs, quotes": InputReader(lambda size: '"' * size, lambda text: repair(text, ALL), 130),
+    "tagged calls": InputReader(lambda size: "<tool_call>{}</tool_call>" * (size // 25), cut_tagged_calls, 16),
+    "tags without an end": InputReader(lambda size: "<tool_call>" * (size // 11), cut_tagged_calls, 5),
+    "events, one long line": InputReader(lambda size: b'data: {"a": "' + b"x" * size, _count_events, 3),
+    "events, many": InputReader(lambda size: b'data: {"a": 1}\n\n' * (size // 16), _count_events, 8),
+    "a stream of text": InputReader(_build_stream(lambda number: {"content": "word "}), _read_stream, 5),
+    "a stream of calls": InputReader(
+        _build_stream(lambda number: _build_call_delta(index=number, id=f"c{number}")), _read_stream, 5
+    ),
+    "a stream of calls without an index": InputReader(
+        _build_stream(lambda number: _build_call_delta(id=f"c{number}")), _read_stream, 5
+    ),
+    "a stream of one call's arguments": InputReader(
+        _build_stream(lambda number: _build_call_delta(index=0)), _read_stream, 5
+    ),
+    "tools to be linted": InputReader(_build_tool_set, lint_tools, 9),
+    "calls as text, hermes": InputReader(
+        lambda size: f"<tool_call>{_CALL}</tool_call>" * (size // 60), formats.parse, 8
+    ),
+    "calls as text, markers without an end": InputReader(lambda size: "<tool_call>" * (size // 11), formats.parse, 40),
+    "calls as text, tokens at the end": InputReader(lambda size: "a" + "</s>" * (size // 4), formats.parse, 40),
+    "calls as text, closers at the end": InputReader(
+        lambda size: "a" + "</s></think>" * (size // 12), formats.parse, 40
+    ),
+    "calls as text, brackets": InputReader(lambda size: "[" * size, formats.parse, 20),
+    "masking for listeners, JSON": InputReader(lambda size: '\\"a\\": ' * (size // 7), _mask_stream),
+    "masking for listeners, escapes": InputReader(lambda size: "%41" * (size // 3), _mask_stream, 10),
+    "masking for listeners, open escapes": InputReader(lambda size: "&" * size, _mask_stream),
+    "masking, the key in parts": InputReader(
+        lambda size: b"".join(b'data: {"a": "%c"}\n\n' % byte for byte in (SECRET_KEY * size)[: size // 14].encode()),
+        Masker([SECRET_KEY]).mask_body,
         20,
     ),
-    "masking, escapes that no key needs": Reader(lambda size: b"\\u0000\\u00e4\\/" * (size // 14), _masked),
-    "masking, escapes of the key's letters": Reader(lambda size: b"\\u0073\\u006b" * (size // 12), _masked),
-    "bytes in base64": Reader(lambda size: b"\xff" * size, lambda raw: unpacked(packed(raw))),
-    "a history": Reader(
+    "masking, escapes that no key needs": InputReader(lambda size: b"\\u0000\\u00e4\\/" * (size // 14), _mask_body),
+    "masking, escapes of the key's letters": InputReader(lambda size: b"\\u0073\\u006b" * (size // 12), _mask_body),
+    "bytes in base64": InputReader(lambda size: b"\xff" * size, lambda raw: decode_bytes(encode_bytes(raw))),
+    "a history": InputReader(
         lambda size: b'{"model":"a","strategy":"t","called":true}\n' * (size // 43),
-        lambda raw: read_lines(raw.splitlines()),
+        lambda raw: parse_lines(raw.splitlines()),
     ),
-    "a log of Inspect AI": Reader(_log, _log_samples),
-    "a manifest": Reader(_manifest, read_manifest),
-    "a body as lines": Reader(lambda size: f"{{{_keys(size)}}}".encode(), code_of, 15),
-    "text for a column": Reader(lambda size: "\0é" * (size // 2), column_text),
-    "JSON for a column": Reader(lambda size: ["é"] * (size // 4), column_json, 5),
-    **{f"a table as {kind}": Reader(_table, writer, 13) for kind, (writer, _) in WRITERS.items()},
+    "a log of Inspect AI": InputReader(_build_log, _count_log_samples),
+    "a manifest": InputReader(_build_manifest, parse_manifest),
+    "a body as lines": InputReader(lambda size: f"{{{_build_keys(size)}}}".encode(), code_of, 15),
+    "text for a column": InputReader(lambda size: "\0é" * (size // 2), column_text),
+    "JSON for a column": InputReader(lambda size: ["é"] * (size // 4), column_json, 5),
+    **{f"a table as {kind}": InputReader(_build_table, writer, 13) for kind, (writer, _) in WRITERS.items()},
 }

@@ -8,12 +8,12 @@ import gc
 import time
 from itertools import pairwise
 
-from benchmarks.input_readers import READERS, Reader
+from benchmarks.input_readers import READER_BY_NAME, InputReader
 
-STEPS = (1, 2, 4)
+SIZE_FACTORS = (1, 2, 4)
 
 
-def cpu_ms(reader: Reader, size: int, rounds: int) -> float:
+def measure_cpu_ms(reader: InputReader, size: int, rounds: int) -> float:
     """The least of several rounds."""
     given = reader.make(size)
     times = []
@@ -33,8 +33,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
     print(f"{'CPU ms, n = ' + format(chosen.size, ','):42}{'n':>9}{'2n':>9}{'4n':>9}{'2n/n':>7}{'4n/2n':>7}")
-    for name, reader in READERS.items():
-        times = [cpu_ms(reader, step * chosen.size, chosen.rounds) for step in STEPS]
+    for name, reader in READER_BY_NAME.items():
+        times = [measure_cpu_ms(reader, step * chosen.size, chosen.rounds) for step in SIZE_FACTORS]
         ratios = [after / before for before, after in pairwise(times)]
         print(f"{name:42}" + "".join(f"{ms:9.2f}" for ms in times) + "".join(f"{ratio:7.1f}" for ratio in ratios))
 

@@ -12,35 +12,37 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from benchmarks.play import MODEL
-from benchmarks.stack import KEY, Stack
-from benchmarks.ways import Measured, bare, door, driven, measure
+from benchmarks.play import MODEL_NAME
+from benchmarks.stack import SECRET_KEY, Stack
+from benchmarks.ways import LayerFigures, measure_bare_client, measure_http_client, measure_layer, measure_loop
 from toolbench.providers.endpoint import Endpoint
 
 REQUESTS_PER_TRIAL = 3
-NAMES = {
+NAME_BY_LAYER = {
     "bare": "bare aiohttp",
     "door": "our door",
     "driven": "loop, nothing stored",
     "stored": "worker, all stored",
 }
 
-Round = Callable[[], Measured]
-Figures = dict[str, list[Measured]]
+RunRound = Callable[[], LayerFigures]
+Figures = dict[str, list[LayerFigures]]
 
 
-def options() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loop", description=__doc__)
     parser.add_argument("--concurrency", type=int, default=50, metavar="C", help="trials at once (default 50)")
     parser.add_argument("--latency", type=float, default=0.2, metavar="S", help="seconds per answer (default 0.2)")
     parser.add_argument("--trials", type=int, default=1000, metavar="N", help="per round and way (default 1000)")
     parser.add_argument("--rounds", type=int, default=3, metavar="R", help="rounds of all ways (default 3)")
-    parser.add_argument("--ways", nargs="+", choices=NAMES, default=list(NAMES), help="which ways (default all)")
+    parser.add_argument(
+        "--ways", nargs="+", choices=NAME_BY_LAYER, default=list(NAME_BY_LAYER), help="which ways (default all)"
+    )
     return parser.parse_args()
 
 
 @contextmanager
-def slow_server(latency: float) -> Iterator[str]:
+def run_slow_server(latency: float) -> Iterator[str]:
     """The address of a slow server that runs meanwhile."""
     command = [sys.executable, "-m", "benchmarks.slow_server", str(latency)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -51,18 +53,20 @@ def slow_server(latency: float) -> Iterator[str]:
             server.terminate()
 
 
-def measured(rounds: dict[str, Round], count: int) -> Figures:
+def measure_rounds(rounds: dict[str, RunRound], count: int) -> Figures:
     figures: Figures = {name: [] for name in rounds}
     for number in range(1, count + 1):
         for name, measure_once in rounds.items():
             figures[name].append(measure_once())
             last = figures[name][-1]
             load = os.getloadavg()[0]
-            print(f"round {number}  {NAMES[name]:22} {last.cpu_ms:6.2f} ms CPU  load {load:.1f}", file=sys.stderr)
+            print(
+                f"round {number}  {NAME_BY_LAYER[name]:22} {last.cpu_ms:6.2f} ms CPU  load {load:.1f}", file=sys.stderr
+            )
     return figures
 
 
-def report(figures: Figures, limit: float) -> None:
+def print_report(figures: Figures, limit: float) -> None:
     """Medians, with least and most in brackets."""
     print(f"{'per trial':22} {'CPU ms':>20} {'/ bare':>7} {'of the limit':>19} {'PostgreSQL ms':>15}")
     bare_cpu = statistics.median(one.cpu_ms for one in figures["bare"]) if "bare" in figures else None
@@ -72,32 +76,34 @@ def report(figures: Figures, limit: float) -> None:
         ratio = f"{statistics.median(cpu) / bare_cpu:.1f}" if bare_cpu else ""
         postgres = statistics.median(one.postgres_ms for one in ones)
         print(
-            f"{NAMES[name]:22} {_spread(cpu, 2):>20} {ratio:>7} {_spread(share, 0) + ' %':>19} "
+            f"{NAME_BY_LAYER[name]:22} {_render_spread(cpu, 2):>20} {ratio:>7} {_render_spread(share, 0) + ' %':>19} "
             f"{f'{postgres:.2f}' if postgres else '':>15}"
         )
 
 
-def _spread(values: list[float], digits: int) -> str:
+def _render_spread(values: list[float], digits: int) -> str:
     middle, least, most = statistics.median(values), min(values), max(values)
     return f"{middle:.{digits}f} ({least:.{digits}f}-{most:.{digits}f})"
 
 
 def main() -> None:
-    chosen = options()
+    chosen = parse_options()
     trials, concurrency = chosen.trials, chosen.concurrency
-    with slow_server(chosen.latency) as base_url, Stack() as stack:
-        endpoint = Endpoint(base_url, MODEL, key=KEY)
-        rounds: dict[str, Round] = {
-            "bare": lambda: measure(bare, endpoint, trials=trials, concurrency=concurrency),
-            "door": lambda: measure(door, endpoint, trials=trials, concurrency=concurrency),
-            "driven": lambda: measure(driven, endpoint, trials=trials, concurrency=concurrency),
-            "stored": lambda: stack.stored(base_url, trials=trials, concurrency=concurrency),
+    with run_slow_server(chosen.latency) as base_url, Stack() as stack:
+        endpoint = Endpoint(base_url, MODEL_NAME, key=SECRET_KEY)
+        rounds: dict[str, RunRound] = {
+            "bare": lambda: measure_layer(measure_bare_client, endpoint, trials=trials, concurrency=concurrency),
+            "door": lambda: measure_layer(measure_http_client, endpoint, trials=trials, concurrency=concurrency),
+            "driven": lambda: measure_layer(measure_loop, endpoint, trials=trials, concurrency=concurrency),
+            "stored": lambda: stack.measure_stored_run(base_url, trials=trials, concurrency=concurrency),
         }
         if "stored" in chosen.ways:
-            stack.stored(base_url, trials=concurrency, concurrency=concurrency)  # imports, connections, caches
-        figures = measured({name: rounds[name] for name in NAMES if name in chosen.ways}, chosen.rounds)
+            stack.measure_stored_run(
+                base_url, trials=concurrency, concurrency=concurrency
+            )  # imports, connections, caches
+        figures = measure_rounds({name: rounds[name] for name in NAME_BY_LAYER if name in chosen.ways}, chosen.rounds)
     print(f"C = {concurrency}, latency {chosen.latency} s, {trials} trials, {chosen.rounds} rounds")
-    report(figures, concurrency / (REQUESTS_PER_TRIAL * chosen.latency))
+    print_report(figures, concurrency / (REQUESTS_PER_TRIAL * chosen.latency))
 
 
 if __name__ == "__main__":

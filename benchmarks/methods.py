@@ -14,62 +14,63 @@ from toolbench.lab.metrics.rate import Rate, rate_of
 from toolbench.lab.models import Model, Run, RunConfig, Trial
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
 from toolbench.lab.runs.launch import launch
-from toolbench.lab.runs.local_demo import EXAMPLES, OWN, TOOLS
+from toolbench.lab.runs.local_demo import EXAMPLE_SET, OWN_SERVICE, TOOLS_SERVICE
 
-WAYS = {
-    ("native", OWN, ""): "native, the model's own template",
-    ("native", TOOLS, ""): "native, our tool template",
-    ("native", TOOLS, EXAMPLES): "native + examples",
-    ("text_json", TOOLS, ""): "prompt (text JSON)",
-    ("text_json", TOOLS, EXAMPLES): "text JSON + examples",
-    ("template", TOOLS, ""): "template",
-    ("template", TOOLS, EXAMPLES): "template + examples",
-    ("constrained", TOOLS, ""): "constrained",
-    ("constrained", TOOLS, EXAMPLES): "constrained + examples",
+METHOD_LABELS = {
+    ("native", OWN_SERVICE, ""): "native, the model's own template",
+    ("native", TOOLS_SERVICE, ""): "native, our tool template",
+    ("native", TOOLS_SERVICE, EXAMPLE_SET): "native + examples",
+    ("text_json", TOOLS_SERVICE, ""): "prompt (text JSON)",
+    ("text_json", TOOLS_SERVICE, EXAMPLE_SET): "text JSON + examples",
+    ("template", TOOLS_SERVICE, ""): "template",
+    ("template", TOOLS_SERVICE, EXAMPLE_SET): "template + examples",
+    ("constrained", TOOLS_SERVICE, ""): "constrained",
+    ("constrained", TOOLS_SERVICE, EXAMPLE_SET): "constrained + examples",
 }
-HEAD = ("way", "valid", "right", "median trial s", "tokens read", "tokens written")
-LOOK_SECONDS = 2.0
+TABLE_HEAD = ("way", "valid", "right", "median trial s", "tokens read", "tokens written")
+POLL_SECONDS = 2.0
 
 
-def asked(trials: int) -> RunRequest:
-    model = {name: Model.objects.get(provider__service=name).pk for name in (OWN, TOOLS)}
+def build_request(trials: int) -> RunRequest:
+    model = {name: Model.objects.get(provider__service=name).pk for name in (OWN_SERVICE, TOOLS_SERVICE)}
     configs = tuple(
-        ConfigChoice(model=model[service], method=method, examples=examples) for method, service, examples in WAYS
+        ConfigChoice(model=model[service], method=method, examples=examples)
+        for method, service, examples in METHOD_LABELS
     )
     return RunRequest(title="One tiny model, every method", configs=configs, scenarios=("weather",), trials=trials)
 
 
-def await_end(run: Run) -> None:
+def wait_for_end(run: Run) -> None:
     open_trials = Trial.objects.filter(run=run).exclude(state=Trial.State.DONE)
     while left := open_trials.count():
         print(f"{left} trials left", flush=True)
-        time.sleep(LOOK_SECONDS * 10)
+        time.sleep(POLL_SECONDS * 10)
 
 
-def table(run: Run) -> Iterator[Sequence[str]]:
+def iter_table_rows(run: Run) -> Iterator[Sequence[str]]:
     """One row per way. `valid`: the trials with an answer in which a call fitted the tool's schema."""
     for config in RunConfig.objects.filter(run=run).order_by("position"):
         done = list(Trial.objects.filter(config=config, outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL]))
         yield (
-            WAYS[config.method, config.service, config.examples],
-            _said(rate_of(sum(trial.valid_calls > 0 for trial in done), len(done))),
-            _said(rate_of(sum(bool(trial.task_pass) for trial in done), len(done))),
+            METHOD_LABELS[config.method, config.service, config.examples],
+            _render_rate(rate_of(sum(trial.valid_calls > 0 for trial in done), len(done))),
+            _render_rate(rate_of(sum(bool(trial.task_pass) for trial in done), len(done))),
             f"{median(trial.duration_ms or 0 for trial in done) / 1000:.1f}",
             f"{median(trial.input_tokens for trial in done):.0f}",
             f"{median(trial.output_tokens for trial in done):.0f}",
         )
 
 
-def _said(rate: Rate) -> str:
+def _render_rate(rate: Rate) -> str:
     return f"{rate.k}/{rate.n} · {rate.percent} % [{rate.low_percent}–{rate.high_percent}]"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=30)
-    run = launch(asked(parser.parse_args().trials))
-    await_end(run)
-    for row in (HEAD, ("---",) * len(HEAD), *table(run)):
+    run = launch(build_request(parser.parse_args().trials))
+    wait_for_end(run)
+    for row in (TABLE_HEAD, ("---",) * len(TABLE_HEAD), *iter_table_rows(run)):
         print(f"| {' | '.join(row)} |")
 
 

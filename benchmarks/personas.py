@@ -13,14 +13,14 @@ from scipy import stats
 
 from benchmarks.simulated_trials import Cell, play_trials
 from toolbench.evals import scenarios
-from toolbench.providers.simulated.personas import Persona, all_personas
+from toolbench.providers.simulated.personas import Persona, load_personas
 
-TRIALS, SURE = 200, 0.999
+DEFAULT_TRIALS, CONFIDENCE = 200, 0.999
 STRATEGIES = ("raw", "production")
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPersona:
     """Passes of a persona in a strategy, over scenarios that publish the same rate."""
 
     persona: str
@@ -31,7 +31,7 @@ class Measured:
 
     @property
     def holds(self) -> bool:
-        low, high = stats.binom.interval(SURE, self.trials, self.rate)
+        low, high = stats.binom.interval(CONFIDENCE, self.trials, self.rate)
         return bool(low <= self.passed <= high)
 
     def __str__(self) -> str:
@@ -39,9 +39,9 @@ class Measured:
         return f"| {self.persona} | {self.strategy} | {self.rate} | {self.passed} of {self.trials} | {verdict} |"
 
 
-def plans(persona: Persona, trials: int) -> Iterator[tuple[str, float, list[tuple[Cell, int]]]]:
+def iter_plans(persona: Persona, trials: int) -> Iterator[tuple[str, float, list[tuple[Cell, int]]]]:
     """By strategy and published rate: which scenario is tried with which seed, `trials` for each strategy."""
-    members = scenarios.groups()["tools"]
+    members = scenarios.group_scenarios()["tools"]
     for strategy in STRATEGIES:
         by_rate: dict[float, list[tuple[Cell, int]]] = {}
         for seed in range(trials):
@@ -56,9 +56,9 @@ def measure(slugs: Sequence[str], trials: int) -> int:
     """Print a line per persona, strategy and rate; return how many do not hold."""
     failed = 0
     for slug in slugs:
-        for strategy, rate, tried in plans(all_personas()[slug], trials):
+        for strategy, rate, tried in iter_plans(load_personas()[slug], trials):
             passed = sum(one.verdict.task_pass is True for one in play_trials(tried))
-            line = Measured(slug, strategy, rate, passed, len(tried))
+            line = MeasuredPersona(slug, strategy, rate, passed, len(tried))
             print(line, flush=True)
             failed += not line.holds
     return failed
@@ -66,8 +66,8 @@ def measure(slugs: Sequence[str], trials: int) -> int:
 
 def main(arguments: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.personas", description=__doc__)
-    parser.add_argument("--trials", type=int, default=TRIALS)
-    parser.add_argument("personas", nargs="*", default=list(all_personas()))
+    parser.add_argument("--trials", type=int, default=DEFAULT_TRIALS)
+    parser.add_argument("personas", nargs="*", default=list(load_personas()))
     given = parser.parse_args(None if arguments is None else list(arguments))
     print("| persona | strategy | published | passed | holds |\n|---|---|---|---|---|")
     return min(measure(given.personas, given.trials), 1)

@@ -2,45 +2,45 @@
 
 from dataclasses import dataclass
 
-from benchmarks.answers import ANSWERS
+from benchmarks.answers import TRIAL_ANSWERS
 from toolbench.engine.events import Ask, Event, Outcome, Sent
 from toolbench.engine.loop.loop import LoopPlan, run_loop
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import layers_for
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
-from toolbench.evals.types import PARITY, Instance, Scenario
+from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario
 
 SCENARIO = "happy_path"
-MODEL = "bench"
+MODEL_NAME = "bench"
 STRATEGY = "production"
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class BenchmarkTrial:
     scenario: Scenario
     instance: Instance
     plan: LoopPlan
 
 
-def play() -> Play:
-    scenario = scenarios.find(SCENARIO)
-    instance = scenario.draw(1, kind=PARITY)
+def build_trial() -> BenchmarkTrial:
+    scenario = scenarios.lookup_scenario(SCENARIO)
+    instance = scenario.draw_instance(1, kind=PUBLISHED_WORDING)
     plan = LoopPlan(
-        model=MODEL,
+        model=MODEL_NAME,
         policy=resolve(layers_for(STRATEGY)).policy,
         system=instance.system,
         user_text=instance.user_text,
         tools=ToolRegistry(instance.tools),
     )
-    return Play(scenario, instance, plan)
+    return BenchmarkTrial(scenario, instance, plan)
 
 
-def request_bodies(played: Play) -> tuple[bytes, ...]:
+def list_request_bodies(played: BenchmarkTrial) -> tuple[bytes, ...]:
     """The bytes that one trial sends."""
     workspace = played.scenario.open(played.instance)
-    loop = run_loop(played.plan, unheard)
-    answers = iter(ANSWERS)
+    loop = run_loop(played.plan, ignore_event)
+    answers = iter(TRIAL_ANSWERS)
     sent: list[bytes] = []
     wanted = next(loop)
     try:
@@ -57,5 +57,5 @@ def request_bodies(played: Play) -> tuple[bytes, ...]:
         return tuple(sent)
 
 
-def unheard(event: Event) -> None:
+def ignore_event(event: Event) -> None:
     """Nobody listens."""

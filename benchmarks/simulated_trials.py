@@ -15,12 +15,12 @@ from toolbench.engine.policy.presets import layers_for
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
 from toolbench.evals.types import DRAWN, Instance, Scenario, Verdict
-from toolbench.providers.driver.cancellation import Cancel
-from toolbench.providers.driver.drive import World, drive
+from toolbench.providers.driver.cancellation import CancellationToken
+from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.http.client import Door
-from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.server import SimulatedServer
 
 AT_ONCE = 20
@@ -96,7 +96,7 @@ async def _play(trials: Sequence[tuple[Cell, int]], server: SimulatedServer, sil
     free = asyncio.Semaphore(AT_ONCE)
     await server.start()
 
-    async def one(cell: Cell, seed: int, door: Door) -> Trial:
+    async def one(cell: Cell, seed: int, door: HttpClient) -> Trial:
         read = silent_seconds if _is_silent(cell) else READ_SECONDS
         timeouts = Timeouts(connect=30, read=read, deadline=600)
         endpoint = Endpoint(server.url, cell.model, key=server.key, seeded=True, timeouts=timeouts, wire=cell.wire)
@@ -104,24 +104,24 @@ async def _play(trials: Sequence[tuple[Cell, int]], server: SimulatedServer, sil
             return await _trial(cell, seed, endpoint, door)
 
     try:
-        async with Door() as door:
+        async with HttpClient() as door:
             return await asyncio.gather(*(one(cell, seed, door) for cell, seed in trials))
     finally:
         await server.stop()
 
 
-async def _trial(cell: Cell, seed: int, endpoint: Endpoint, door: Door) -> Trial:
-    scenario = scenarios.find(cell.scenario)
-    instance = scenario.draw(seed, kind=cell.kind)
+async def _trial(cell: Cell, seed: int, endpoint: Endpoint, door: HttpClient) -> Trial:
+    scenario = scenarios.lookup_scenario(cell.scenario)
+    instance = scenario.draw_instance(seed, kind=cell.kind)
     workspace, recorder = scenario.open(instance), Recorder()
-    world = World(endpoint, door, workspace.call, recorder, recorder, time.monotonic, Cancel(), _ignore)
+    world = RunContext(endpoint, door, workspace.call, recorder, recorder, time.monotonic, CancellationToken(), _ignore)
     ended = await drive(_plan(cell, instance, seed), world)
     verdict = scenario.judge(instance, ended, workspace)
     return Trial(cell, seed, scenario, instance, ended, verdict, tuple(recorder.steps))
 
 
 def _plan(cell: Cell, instance: Instance, seed: int) -> LoopPlan:
-    presets = [preset for one in cell.personas for preset in all_personas()[one].workarounds]
+    presets = [preset for one in cell.personas for preset in load_personas()[one].workarounds]
     method = ("method", {"method": cell.method, "constraint": "response_format"})
     layers = [*layers_for(cell.strategy, workarounds=presets), method, ("scenario", instance.layer)]
     return LoopPlan(
@@ -138,7 +138,7 @@ def _plan(cell: Cell, instance: Instance, seed: int) -> LoopPlan:
 
 
 def _is_silent(cell: Cell) -> bool:
-    return any(all_personas()[one].drift == NEVER_ANSWERS for one in cell.personas)
+    return any(load_personas()[one].drift == NEVER_ANSWERS for one in cell.personas)
 
 
 def _ignore(event: Event) -> None: ...

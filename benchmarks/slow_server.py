@@ -5,15 +5,15 @@
 import asyncio
 import sys
 
-from benchmarks.answers import answer_to
+from benchmarks.answers import choose_answer
 
-HEAD = (
+RESPONSE_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\nserver: bench\r\n"
     b"x-request-id: 0123456789abcdef\r\nx-ratelimit-remaining-requests: 999\r\ncontent-length: %d\r\n\r\n"
 )
 
 
-class Connection(asyncio.Protocol):
+class SlowConnection(asyncio.Protocol):
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._received = bytearray()
@@ -30,14 +30,14 @@ class Connection(asyncio.Protocol):
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
         if len(body) >= length:
             self._received.clear()
-            answer = answer_to(body)
-            answered = HEAD % len(answer) + answer
+            answer = choose_answer(body)
+            answered = RESPONSE_HEAD % len(answer) + answer
             asyncio.get_running_loop().call_later(self._seconds, self._transport.write, answered)
 
 
 async def serve(seconds: float) -> None:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(seconds), "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(lambda: SlowConnection(seconds), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -13,16 +13,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from benchmarks.ways import Measured
-from toolbench.running.child_process import Child, Spec
-from toolbench.running.database_user import confined
+from benchmarks.ways import LayerFigures
+from toolbench.running.child_process import ChildProcess, ChildSpec
+from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT
-from toolbench.running.processes import environment, worker_command
+from toolbench.running.processes import build_environment, build_worker_command
 from toolbench.running.servers import Postgres, Valkey
 
 KEY_NAME = "TOOLBENCH_BENCHMARK_KEY"
-KEY = "sk-benchmark-0123456789abcdef"  # of no endpoint; there to be masked
-_PATIENCE_SECONDS = 120
+SECRET_KEY = "sk-benchmark-0123456789abcdef"  # of no endpoint; there to be masked
+_TIMEOUT_SECONDS = 120
 _TICKS_PER_MS = os.sysconf("SC_CLK_TCK") / 1000
 
 
@@ -31,7 +31,7 @@ class Stack:
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="tb-bench-", dir="/tmp"))
-        self._children: dict[str, Child] = {}
+        self._children: dict[str, ChildProcess] = {}
 
     def __enter__(self) -> "Stack":
         try:
@@ -50,7 +50,7 @@ class Stack:
     def worker_pid(self) -> int:
         return self._children["worker"].pid
 
-    def stored(self, base_url: str, *, trials: int, concurrency: int) -> Measured:
+    def measure_stored_run(self, base_url: str, *, trials: int, concurrency: int) -> LayerFigures:
         """Launches a run and waits for its end. The worker is the one process whose CPU is counted; PostgreSQL's is
         that of all its processes, launching and looking on included."""
         command = [sys.executable, "-m", "benchmarks.stored_run", base_url, str(trials), str(concurrency)]
@@ -60,7 +60,7 @@ class Stack:
         )
         worker, postgres = self._worker_ms() - worker, self._postgres_ms() - postgres
         seconds = json.loads(printed.stdout)["seconds"]
-        return Measured(worker / trials, trials / seconds, postgres / trials)
+        return LayerFigures(worker / trials, trials / seconds, postgres / trials)
 
     def _start(self) -> None:
         sockets = self._folder / "s"
@@ -69,17 +69,19 @@ class Stack:
         postgres.prepare(self._folder / "postgres.log")
         valkey.prepare()
         for name, server in (("postgres", postgres), ("valkey", valkey)):
-            spec = Spec(name, server.command(), server.environment, self._folder / name, server.stop_signal)
-            child = self._children[name] = Child(spec, self._folder)
-            _wait(child, server.is_ready)
-        postgres.make_database()
+            spec = ChildSpec(name, server.command(), server.environment, self._folder / name, server.stop_signal)
+            child = self._children[name] = ChildProcess(spec, self._folder)
+            _wait_until_ready(child, server.is_ready)
+        postgres.create_database()
         shared = {"TOOLBENCH_VAR": str(self._folder), "DATABASE_URL": postgres.url(), "REDIS_URL": valkey.url()}
-        self._environment: Mapping[str, str] = environment({**shared, KEY_NAME: KEY})
+        self._environment: Mapping[str, str] = build_environment({**shared, KEY_NAME: SECRET_KEY})
         migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
         subprocess.run(migrate, cwd=ROOT, env=self._environment, check=True)
-        command = confined(worker_command("bench"), death_signal=signal.SIGKILL)
-        worker = self._children["worker"] = Child(Spec("worker", command, self._environment, ROOT), self._folder)
-        _wait(worker, lambda: " ready." in worker.log.read_text(errors="replace"))
+        command = build_confined_command(build_worker_command("bench"), death_signal=signal.SIGKILL)
+        worker = self._children["worker"] = ChildProcess(
+            ChildSpec("worker", command, self._environment, ROOT), self._folder
+        )
+        _wait_until_ready(worker, lambda: " ready." in worker.log.read_text(errors="replace"))
 
     def _stop(self) -> None:
         for child in reversed(self._children.values()):
@@ -87,17 +89,17 @@ class Stack:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _worker_ms(self) -> float:
-        return sum(_cpu_ticks(self.worker_pid)[:2]) / _TICKS_PER_MS
+        return sum(_read_cpu_ticks(self.worker_pid)[:2]) / _TICKS_PER_MS
 
     def _postgres_ms(self) -> float:
         """Of the postmaster, of its children, and of those that are gone."""
         postmaster = self._children["postgres"].pid
         children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-        living = sum(sum(_cpu_ticks(int(pid))[:2]) for pid in children)
-        return (living + sum(_cpu_ticks(postmaster))) / _TICKS_PER_MS
+        living = sum(sum(_read_cpu_ticks(int(pid))[:2]) for pid in children)
+        return (living + sum(_read_cpu_ticks(postmaster))) / _TICKS_PER_MS
 
 
-def _cpu_ticks(pid: int) -> tuple[int, int, int, int]:
+def _read_cpu_ticks(pid: int) -> tuple[int, int, int, int]:
     """User, system, and the same of children waited for; zeros for a process that is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -107,8 +109,8 @@ def _cpu_ticks(pid: int) -> tuple[int, int, int, int]:
     return user, system, children_user, children_system
 
 
-def _wait(child: Child, is_ready: Callable[[], bool]) -> None:
-    until = time.monotonic() + _PATIENCE_SECONDS
+def _wait_until_ready(child: ChildProcess, is_ready: Callable[[], bool]) -> None:
+    until = time.monotonic() + _TIMEOUT_SECONDS
     while not is_ready():
         if child.exit_code() is not None or time.monotonic() > until:
             raise RuntimeError(f"{child.spec.name} did not start:\n{child.log.read_text(errors='replace')}")

@@ -12,18 +12,18 @@ from django.db.models import Max, Min, Sum
 from django.db.models.functions import Length
 
 import benchmarks.ready  # noqa: F401
-from benchmarks.answers import ANSWERS
-from benchmarks.play import MODEL, SCENARIO, STRATEGY, play, request_bodies
+from benchmarks.answers import TRIAL_ANSWERS
+from benchmarks.play import MODEL_NAME, SCENARIO, STRATEGY, build_trial, list_request_bodies
 from benchmarks.stack import KEY_NAME
 from toolbench.lab.models import Model, Provider, Run, Step, StepBody, Trial
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
 
 STEPS_PER_TRIAL = 5
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 
-def launched(base_url: str, trials: int, concurrency: int) -> Run:
+def launch_run(base_url: str, trials: int, concurrency: int) -> Run:
     provider = Provider.objects.create(
         name=f"bench {uuid.uuid4().hex[:12]}",
         base_url=base_url,
@@ -31,22 +31,22 @@ def launched(base_url: str, trials: int, concurrency: int) -> Run:
         key_source=Provider.KeySource.ENVIRONMENT,
         key_env=KEY_NAME,
     )
-    model = Model.objects.create(provider=provider, name=MODEL, canonical=MODEL)
+    model = Model.objects.create(provider=provider, name=MODEL_NAME, canonical=MODEL_NAME)
     request = RunRequest(models=(model.pk,), strategies=(STRATEGY,), scenarios=(SCENARIO,), trials=trials, seed=1)
     return launch(request, agreed=sys.maxsize)
 
 
-def await_end(run: Run) -> float:
+def wait_for_end(run: Run) -> float:
     """Seconds from the first claim to the last end."""
     open_trials = Trial.objects.filter(run=run).exclude(state=Trial.State.DONE)
     while open_trials.exists():
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     times = Trial.objects.filter(run=run).aggregate(began=Min("started_at"), ended=Max("finished_at"))
     seconds: float = (times["ended"] - times["began"]).total_seconds()
     return seconds
 
 
-def check(run: Run, trials: int) -> None:
+def check_run(run: Run, trials: int) -> None:
     """Every trial passed, and every byte that was sent and answered is stored."""
     passed = Trial.objects.filter(run=run, outcome=Trial.Outcome.PASS, execution=1).count()
     steps = Step.objects.filter(trial__run=run)
@@ -54,8 +54,8 @@ def check(run: Run, trials: int) -> None:
         sent=Sum(Length("request")), answered=Sum(Length("response"))
     )
     wanted = {
-        "sent": trials * sum(map(len, request_bodies(play()))),
-        "answered": trials * sum(map(len, ANSWERS)),
+        "sent": trials * sum(map(len, list_request_bodies(build_trial()))),
+        "answered": trials * sum(map(len, TRIAL_ANSWERS)),
     }
     if (passed, steps.count(), stored) != (trials, trials * STEPS_PER_TRIAL, wanted):
         raise SystemExit(f"{passed} of {trials} passed, {steps.count()} steps, bytes {stored}, wanted {wanted}")
@@ -63,9 +63,9 @@ def check(run: Run, trials: int) -> None:
 
 def main() -> None:
     base_url, trials, concurrency = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    run = launched(base_url, trials, concurrency)
-    seconds = await_end(run)
-    check(run, trials)
+    run = launch_run(base_url, trials, concurrency)
+    seconds = wait_for_end(run)
+    check_run(run, trials)
     print(json.dumps({"seconds": seconds}))
 
 

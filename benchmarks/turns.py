@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from benchmarks.answers import GET, PATCH, calling, saying
-from benchmarks.play import play, unheard
+from benchmarks.answers import GET_CALL, PATCH_CALL, build_calling_answer, build_text_answer
+from benchmarks.play import build_trial, ignore_event
 from toolbench.engine.events import Ask, End, Ended, Execute, Outcome, Sent
 from toolbench.engine.loop.dispatch import dispatch, result_of
 from toolbench.engine.loop.loop import LoopPlan, run_loop
@@ -19,9 +19,9 @@ from toolbench.engine.loop.preparing import prepare_turns
 from toolbench.engine.loop.turn import ask_turn
 from toolbench.engine.messages import JsonObject, Turn
 
-TWO_CALLS = calling(GET, PATCH)
-ANSWERS = (TWO_CALLS, TWO_CALLS, saying("Done."))
-FOUND: JsonObject = {
+TWO_CALL_ANSWER = build_calling_answer(GET_CALL, PATCH_CALL)
+ANSWERS = (TWO_CALL_ANSWER, TWO_CALL_ANSWER, build_text_answer("Done."))
+TOOL_RESULT: JsonObject = {
     "facts": {},
     "draft": {"foo": "bar"},
     "locks": {"paths": []},
@@ -29,38 +29,38 @@ FOUND: JsonObject = {
 }
 
 
-def two_call_plan() -> LoopPlan:
+def build_two_call_plan() -> LoopPlan:
     """The benchmark's trial with parallel calls left alone, so that both calls of an answer are kept."""
-    plan = play().plan
+    plan = build_trial().plan
     overrides = {name: value for name, value in plan.policy.request_overrides.items() if name != "parallel_tool_calls"}
     return replace(plan, policy=replace(plan.policy, request_overrides=overrides, max_tool_calls_per_turn=None))
 
 
-def whole_run(plan: LoopPlan) -> Ended:
+def run_loop_once(plan: LoopPlan) -> Ended:
     """One run of the loop, its answers and outcomes at hand."""
-    loop = run_loop(plan, unheard)
+    loop = run_loop(plan, ignore_event)
     answers = iter(ANSWERS)
     wanted = next(loop)
     try:
         while True:
-            wanted = loop.send(_met(wanted, answers.__next__))
+            wanted = loop.send(_respond(wanted, answers.__next__))
     except StopIteration as end:
         ended: Ended = end.value
         return ended
 
 
-def _met(wanted: Ask | Execute, answer: Callable[[], bytes]) -> Sent:
+def _respond(wanted: Ask | Execute, answer: Callable[[], bytes]) -> Sent:
     if isinstance(wanted, Ask):
-        return _read(wanted, answer())
-    return tuple(Outcome(FOUND) for _ in wanted.calls)
+        return _read_answer(wanted, answer())
+    return tuple(Outcome(TOOL_RESULT) for _ in wanted.calls)
 
 
-def _read(ask: Ask, body: bytes) -> Turn:
+def _read_answer(ask: Ask, body: bytes) -> Turn:
     ask.decoder.feed(body)
     return ask.decoder.close()
 
 
-def parts(plan: LoopPlan) -> dict[str, Callable[[], object]]:
+def list_parts(plan: LoopPlan) -> dict[str, Callable[[], object]]:
     """Each part of a turn as the loop does it, on the second turn's conversation; dispatching means both calls."""
 
     def prepare() -> object:
@@ -71,26 +71,26 @@ def parts(plan: LoopPlan) -> dict[str, Callable[[], object]]:
     setup = prepare_turns(
         plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
     )
-    ended = whole_run(plan)
+    ended = run_loop_once(plan)
     assert ended.end is End.FINAL
     messages = ended.history[:4]  # user, answer, two results
     ask = ask_turn(setup, 1, messages, with_tools=True)
-    calls = _read(ask, TWO_CALLS).calls
+    calls = _read_answer(ask, TWO_CALL_ANSWER).calls
     assert len(calls) == 2
 
     def dispatched() -> object:
         ready = [dispatch(call, setup.tools, plan.policy) for call in calls]
-        return [result_of(call, Outcome(FOUND), plan.policy) for call in ready]
+        return [result_of(call, Outcome(TOOL_RESULT), plan.policy) for call in ready]
 
     return {
         "prepare, once per run": prepare,
         "build the request": lambda: ask_turn(setup, 1, messages, with_tools=True),
-        "decode the answer": lambda: _read(ask, TWO_CALLS),
+        "decode the answer": lambda: _read_answer(ask, TWO_CALL_ANSWER),
         "dispatch, write results": dispatched,
     }
 
 
-def cpu_us(work: Callable[[], object], runs: int) -> float:
+def measure_cpu_us(work: Callable[[], object], runs: int) -> float:
     """Microseconds per call."""
     began = time.process_time()
     for _ in range(runs):
@@ -103,14 +103,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=400, help="per round and part (default 400)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of all parts (default 5)")
     options = parser.parse_args()
-    plan = two_call_plan()
+    plan = build_two_call_plan()
     whole = f"whole loop, per turn of {len(ANSWERS)}"
-    works = {whole: lambda: whole_run(plan), **parts(plan)}
+    works = {whole: lambda: run_loop_once(plan), **list_parts(plan)}
     figures: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(options.rounds):
         for name, work in works.items():
             share = len(ANSWERS) if name == whole else 1
-            figures[name].append(cpu_us(work, options.runs) / share)
+            figures[name].append(measure_cpu_us(work, options.runs) / share)
     print(f"µs of CPU, {options.runs} runs, {options.rounds} rounds, load average {os.getloadavg()[0]:.1f}")
     for name, values in figures.items():
         print(f"{name:26} {statistics.median(values):6.0f} ({min(values):.0f}-{max(values):.0f})")

@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from benchmarks.play import play, request_bodies
+from benchmarks.play import build_trial, list_request_bodies
 from toolbench.engine.events import End
-from toolbench.providers.driver.cancellation import Cancel
-from toolbench.providers.driver.drive import World, drive
+from toolbench.providers.driver.cancellation import CancellationToken
+from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.http.client import Door
+from toolbench.providers.http.client import HttpClient
 
-PATH = "chat/completions"
+CHAT_PATH = "chat/completions"
 
-Trial = Callable[[], Awaitable[None]]
-Run = Callable[[Trial], Awaitable[None]]
-Way = Callable[[Endpoint, Run], Awaitable[None]]
+RunTrial = Callable[[], Awaitable[None]]
+RunTrials = Callable[[RunTrial], Awaitable[None]]
+MeasureLayer = Callable[[Endpoint, RunTrials], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class LayerFigures:
     """CPU of the working process per trial, and of PostgreSQL, in milliseconds; trials per second of the clock on the
     wall."""
 
@@ -32,9 +32,9 @@ class Measured:
     postgres_ms: float = 0.0
 
 
-async def bare(endpoint: Endpoint, run: Run) -> None:
+async def measure_bare_client(endpoint: Endpoint, run: RunTrials) -> None:
     """aiohttp alone, sending the bytes of one trial."""
-    url, bodies = endpoint.url(PATH), request_bodies(play())
+    url, bodies = endpoint.url(CHAT_PATH), list_request_bodies(build_trial())
     headers = {"authorization": f"Bearer {endpoint.key}", "content-type": "application/json"}
     timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=120)
     connector = aiohttp.TCPConnector(limit=0)
@@ -48,28 +48,28 @@ async def bare(endpoint: Endpoint, run: Run) -> None:
         await run(trial)
 
 
-async def door(endpoint: Endpoint, run: Run) -> None:
+async def measure_http_client(endpoint: Endpoint, run: RunTrials) -> None:
     """The same through our door: classified, masked, every byte at hand."""
-    bodies = request_bodies(play())
-    async with Door() as opened:
+    bodies = list_request_bodies(build_trial())
+    async with HttpClient() as opened:
 
         async def trial() -> None:
             for body in bodies:
-                exchange = opened.open(endpoint, PATH, body)
-                await opened.carry(exchange)
+                exchange = opened.open(endpoint, CHAT_PATH, body)
+                await opened.send(exchange)
                 assert exchange.error() is None
 
         await run(trial)
 
 
-async def driven(endpoint: Endpoint, run: Run) -> None:
+async def measure_loop(endpoint: Endpoint, run: RunTrials) -> None:
     """The loop with its tools and the judge, every step recorded in memory."""
-    played = play()
-    async with Door() as opened:
+    played = build_trial()
+    async with HttpClient() as opened:
 
         async def trial() -> None:
-            workspace, kept = played.scenario.open(played.instance), Kept()
-            world = World(endpoint, opened, workspace.call, kept, kept, time.perf_counter, Cancel())
+            workspace, kept = played.scenario.open(played.instance), StepKeeper()
+            world = RunContext(endpoint, opened, workspace.call, kept, kept, time.perf_counter, CancellationToken())
             ended = await drive(played.plan, world)
             assert ended.end is End.FINAL
             assert played.scenario.judge(played.instance, ended, workspace).task_pass
@@ -78,7 +78,7 @@ async def driven(endpoint: Endpoint, run: Run) -> None:
         await run(trial)
 
 
-class Kept:
+class StepKeeper:
     """Keeps the steps of one trial in memory and lets everything through."""
 
     def __init__(self) -> None:
@@ -94,11 +94,11 @@ class Kept:
         await asyncio.sleep(seconds)
 
 
-def measure(way: Way, endpoint: Endpoint, *, trials: int, concurrency: int) -> Measured:
+def measure_layer(way: MeasureLayer, endpoint: Endpoint, *, trials: int, concurrency: int) -> LayerFigures:
     """One round: one trial each to open the connections, then `trials` with `concurrency` at once."""
-    figures: list[Measured] = []
+    figures: list[LayerFigures] = []
 
-    async def run(trial: Trial) -> None:
+    async def run(trial: RunTrial) -> None:
         async def several(count: int) -> None:
             for _ in range(count):
                 await trial()
@@ -109,7 +109,7 @@ def measure(way: Way, endpoint: Endpoint, *, trials: int, concurrency: int) -> M
         cpu, wall = time.process_time(), time.perf_counter()
         await asyncio.gather(*(several(each) for _ in range(concurrency)))
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-        figures.append(Measured(cpu / done * 1000, done / wall))
+        figures.append(LayerFigures(cpu / done * 1000, done / wall))
 
     async def whole() -> None:
         await way(endpoint, run)

@@ -5,27 +5,27 @@ from dataclasses import dataclass, field
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 
-from toolbench.running.chromium import find
+from toolbench.running.chromium import find_chromium
 
-WAIT_MS = 20_000
+TIMEOUT_MS = 20_000
 # What htmx writes of a poll that ends because the page is left; an answer that failed has lines of its own.
-_LEFT = ("htmx:afterRequest", "htmx:sendAbort")
+_ABORTED_REQUEST_MESSAGES = ("htmx:afterRequest", "htmx:sendAbort")
 
 
-def executable() -> str:
+def find_browser() -> str:
     """The browser to use. A missing one is a failure, never a skip."""
-    found = find()
+    found = find_chromium()
     assert found is not None, "No Chromium was found: run `make test`, which fetches one, or set SKIP_BROWSER=1."
     return found
 
 
-def flags() -> list[str]:
+def list_chromium_flags() -> list[str]:
     """Chromium's own sandbox refuses root."""
     return ["--no-sandbox"] if os.geteuid() == 0 else []
 
 
 @dataclass
-class Watch:
+class ComplaintRecorder:
     """Collects what a page must not do: errors on the console (a breach of the content policy is one), uncaught
     exceptions, requests that failed. `expected` holds parts of complaints that a test brings about on purpose."""
 
@@ -44,7 +44,7 @@ class Watch:
         page.on("pageerror", lambda error: self.complaints.append(f"uncaught: {error}"))
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith(_LEFT):
+        if message.type == "error" and not message.text.startswith(_ABORTED_REQUEST_MESSAGES):
             self.complaints.append(f"console: {message.text} ({message.location.get('url', '')})")
 
     def _failed(self, request: Request) -> None:

@@ -13,14 +13,14 @@ from django.test import Client, TransactionTestCase
 from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
-from tests.browsers import WAIT_MS, Watch, executable, flags
+from tests.browsers import TIMEOUT_MS, ComplaintRecorder, find_browser, list_chromium_flags
 from tests.emptying import empty_tables
-from tests.environment import FOLDER, WORKER
+from tests.environment import SESSION_FOLDER, WORKER_ID
 from tests.servers import TestServers
-from tests.strict_templates import UNKNOWN, resolve_strictly
+from tests.strict_templates import UNKNOWN_NAMES, resolve_strict
 from tests.workers import WorkerProcess
 
-LONGEST = (
+LONGEST_TEST_FILES = (
     "tests/running/test_up.py",
     "tests/lab/test_kills.py",
     "tests/lab/test_crashes.py",
@@ -36,21 +36,21 @@ hypothesis.settings.load_profile("untimed")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Under xdist the controller starts the servers, since they must outlive each worker."""
-    if getattr(config.option, "numprocesses", None) and not WORKER:
+    if getattr(config.option, "numprocesses", None) and not WORKER_ID:
         config.stash[_STARTED] = TestServers.start()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if servers := config.stash.get(_STARTED, None):
         servers.stop()
-    if not WORKER:
-        shutil.rmtree(FOLDER, ignore_errors=True)
+    if not WORKER_ID:
+        shutil.rmtree(SESSION_FOLDER, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test that drives a browser is one of the browser tests, without saying so again. The longest files are begun
     first, so that none is still running when the others have ended."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST_TEST_FILES))
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def servers(request: pytest.FixtureRequest) -> None:
     """PostgreSQL and Valkey run from here to the end of the session."""
-    if not WORKER and _STARTED not in request.config.stash:
+    if not WORKER_ID and _STARTED not in request.config.stash:
         request.config.stash[_STARTED] = TestServers.start()
 
 
@@ -75,16 +75,16 @@ def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_par
 def strict_templates() -> Iterator[None]:
     """Refuse unknown names in every template that a test renders."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Variable, "_resolve_lookup", resolve_strictly)
+        patch.setattr(Variable, "_resolve_lookup", resolve_strict)
         yield
 
 
 @pytest.fixture(autouse=True)
 def no_unknown_template_names(strict_templates: None) -> Iterator[None]:
     """Fail the test whose page named something unknown, also where a tag caught the exception."""
-    UNKNOWN.clear()
+    UNKNOWN_NAMES.clear()
     yield
-    assert UNKNOWN == []
+    assert UNKNOWN_NAMES == []
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def owner_client(owner: User) -> Client:
 @pytest.fixture
 def new_worker(transactional_db: None) -> Iterator[WorkerProcess]:
     """A Celery worker that is not started yet."""
-    process = WorkerProcess(f"worker{WORKER}")
+    process = WorkerProcess(f"worker{WORKER_ID}")
     yield process
     process.stop()
 
@@ -122,22 +122,22 @@ def browser() -> Iterator[Browser]:
     that is off, and `asyncio.run` has to go to another thread."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setitem(os.environ, "DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        launched = playwright.chromium.launch(executable_path=executable(), args=flags())
+        launched = playwright.chromium.launch(executable_path=find_browser(), args=list_chromium_flags())
         yield launched
         launched.close()
 
 
 @pytest.fixture
-def watch() -> Watch:
+def watch() -> ComplaintRecorder:
     """What the browser complained of; a test adds to `expected` what it brings about on purpose."""
-    return Watch()
+    return ComplaintRecorder()
 
 
 @pytest.fixture
-def visitor_page(browser: Browser, live_server: LiveServer, watch: Watch) -> Iterator[Page]:
+def visitor_page(browser: Browser, live_server: LiveServer, watch: ComplaintRecorder) -> Iterator[Page]:
     """A page of the real site for somebody who is not signed in. Paths are relative: `page.goto("/runs/")`."""
     context = browser.new_context(base_url=live_server.url)
-    context.set_default_timeout(WAIT_MS)
+    context.set_default_timeout(TIMEOUT_MS)
     watch.over(context)
     yield context.new_page()
     context.close()

@@ -5,30 +5,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-_listening: list[list[object]] = []
+_listeners: list[list[object]] = []
 
 
-def _hear(event: str, arguments: tuple[object, ...]) -> None:
+def _record_event(event: str, arguments: tuple[object, ...]) -> None:
     """An audit hook cannot be removed: it hears nothing while nobody listens."""
     if event in ("socket.connect", "socket.getaddrinfo"):
         where = arguments[1] if event == "socket.connect" else arguments[:2]
         if isinstance(where, tuple):  # the path of a unix socket is a text
-            for heard in _listening:
+            for heard in _listeners:
                 heard.append(where)
 
 
 @cache
-def _hook() -> None:
-    sys.addaudithook(_hear)
+def _install_hook() -> None:
+    sys.addaudithook(_record_event)
 
 
 @contextmanager
-def connections() -> Iterator[list[object]]:
+def record_connections() -> Iterator[list[object]]:
     """Give a list to which every TCP connection and every look-up of a host is added meanwhile."""
-    _hook()
+    _install_hook()
     heard: list[object] = []
-    _listening.append(heard)
+    _listeners.append(heard)
     try:
         yield heard
     finally:
-        _listening.remove(heard)
+        _listeners.remove(heard)

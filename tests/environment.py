@@ -10,25 +10,25 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
-FOLDER = Path(os.environ.get("TOOLBENCH_TEST_FOLDER") or tempfile.mkdtemp(prefix="tb-test-", dir="/tmp"))
-SOCKETS = FOLDER / "s"
-VAR = FOLDER / (WORKER or "main")
-_NUMBER = int(WORKER.removeprefix("gw") or 0) if WORKER else 0
+WORKER_ID = os.environ.get("PYTEST_XDIST_WORKER", "")
+SESSION_FOLDER = Path(os.environ.get("TOOLBENCH_TEST_FOLDER") or tempfile.mkdtemp(prefix="tb-test-", dir="/tmp"))
+SOCKET_FOLDER = SESSION_FOLDER / "s"
+VAR_FOLDER = SESSION_FOLDER / (WORKER_ID or "main")
+_WORKER_NUMBER = int(WORKER_ID.removeprefix("gw") or 0) if WORKER_ID else 0
 
 if sys.dont_write_bytecode:  # then every process would compile every file anew; the session keeps that to itself
     sys.dont_write_bytecode = False
-    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(FOLDER / "bytecode")
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(SESSION_FOLDER / "bytecode")
     del os.environ["PYTHONDONTWRITEBYTECODE"]
 
-SOCKETS.mkdir(mode=0o700, exist_ok=True)
-(VAR / "static").mkdir(parents=True, exist_ok=True)
+SOCKET_FOLDER.mkdir(mode=0o700, exist_ok=True)
+(VAR_FOLDER / "static").mkdir(parents=True, exist_ok=True)
 
 os.environ |= {
-    "TOOLBENCH_TEST_FOLDER": str(FOLDER),
-    "TOOLBENCH_VAR": str(VAR),
-    "DATABASE_URL": f"postgresql://postgres@{quote(str(SOCKETS), safe='')}/toolbench",
-    "REDIS_URL": f"unix://{SOCKETS}/valkey.sock?db={_NUMBER}",
+    "TOOLBENCH_TEST_FOLDER": str(SESSION_FOLDER),
+    "TOOLBENCH_VAR": str(VAR_FOLDER),
+    "DATABASE_URL": f"postgresql://postgres@{quote(str(SOCKET_FOLDER), safe='')}/toolbench",
+    "REDIS_URL": f"unix://{SOCKET_FOLDER}/valkey.sock?db={_WORKER_NUMBER}",
     "TOOLBENCH_LEASE_SECONDS": "3",
     "TOOLBENCH_HEARTBEAT_SECONDS": "0.5",
     "TOOLBENCH_SWEEP_SECONDS": "0.5",

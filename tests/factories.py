@@ -99,7 +99,7 @@ def make_trial(cell: Cell, outcome: str = "pass", **fields: Any) -> Trial:
 def make_trials(cell: Cell, **counts: int) -> list[Trial]:
     """Trials by outcome (`make_trials(cell, passed=8)` is spelled `**{"pass": 8, "fail": 2}`), the cell recomputed."""
     trials = [make_trial(cell, outcome) for outcome, count in counts.items() for _ in range(count)]
-    recompute_all()
+    recompute_stale_cells()
     return trials
 
 
@@ -118,7 +118,7 @@ def make_step(trial: Trial, *, kind: str = "exchange", bodies: dict[str, Any] | 
     return step
 
 
-def make_published(*cells: tuple[str, str, int, int], **fields: Any) -> PublishedSnapshot:
+def make_published_snapshot(*cells: tuple[str, str, int, int], **fields: Any) -> PublishedSnapshot:
     """A snapshot; `cells` are (model, profile, tool_ok of 40, control_ok of 10)."""
     tool_ok, control_ok = sum(cell[2] for cell in cells), sum(cell[3] for cell in cells)
     tool_runs, control_runs = 40 * len(cells), 10 * len(cells)
@@ -141,6 +141,6 @@ def make_published(*cells: tuple[str, str, int, int], **fields: Any) -> Publishe
     return snapshot
 
 
-def recompute_all() -> None:
+def recompute_stale_cells() -> None:
     while recompute_stale():
         pass

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.environment import FOLDER, SOCKETS
-from toolbench.running.child_process import Child, Spec
+from tests.environment import SESSION_FOLDER, SOCKET_FOLDER
+from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.servers import Postgres, Valkey
 
-_PATIENCE_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -16,22 +16,27 @@ class TestServers:
     """A PostgreSQL without safety against a crash of the machine, and a Valkey."""
 
     __test__ = False
-    children: tuple[Child, ...]
+    children: tuple[ChildProcess, ...]
 
     @classmethod
     def start(cls) -> "TestServers":
         """Returns when both answer."""
-        postgres = Postgres(FOLDER / "postgres", SOCKETS, careless=True)
-        postgres.prepare(FOLDER / "postgres.log")
-        valkey = Valkey(FOLDER / "valkey", SOCKETS)
+        postgres = Postgres(SESSION_FOLDER / "postgres", SOCKET_FOLDER, careless=True)
+        postgres.prepare(SESSION_FOLDER / "postgres.log")
+        valkey = Valkey(SESSION_FOLDER / "valkey", SOCKET_FOLDER)
         valkey.prepare()
         children = (
-            Child(Spec("postgres", postgres.command(), postgres.environment, FOLDER, postgres.stop_signal), FOLDER),
-            Child(Spec("valkey", valkey.command(), valkey.environment, valkey.working_folder), FOLDER),
+            ChildProcess(
+                ChildSpec("postgres", postgres.command(), postgres.environment, SESSION_FOLDER, postgres.stop_signal),
+                SESSION_FOLDER,
+            ),
+            ChildProcess(
+                ChildSpec("valkey", valkey.command(), valkey.environment, valkey.working_folder), SESSION_FOLDER
+            ),
         )
-        _wait(children[0], postgres.is_ready)
-        _wait(children[1], valkey.is_ready)
-        postgres.make_database()
+        _wait_until_ready(children[0], postgres.is_ready)
+        _wait_until_ready(children[1], valkey.is_ready)
+        postgres.create_database()
         return cls(children)
 
     def stop(self) -> None:
@@ -39,8 +44,8 @@ class TestServers:
             child.stop()
 
 
-def _wait(child: Child, is_ready: Callable[[], bool]) -> None:
-    until = time.monotonic() + _PATIENCE_SECONDS
+def _wait_until_ready(child: ChildProcess, is_ready: Callable[[], bool]) -> None:
+    until = time.monotonic() + _TIMEOUT_SECONDS
     while not is_ready():
         if child.exit_code() is not None or time.monotonic() > until:
             raise RuntimeError(f"{child.spec.name} did not start:\n{child.log.read_text(errors='replace')}")

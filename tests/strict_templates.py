@@ -7,7 +7,7 @@ from typing import Any
 from django.template.base import Variable
 from django.template.context import BaseContext
 
-UNKNOWN: list[str] = []  # what was found since a test last emptied it: operators of `if` catch every exception
+UNKNOWN_NAMES: list[str] = []  # what was found since a test last emptied it: operators of `if` catch every exception
 
 
 class UnknownTemplateNameError(AssertionError):
@@ -18,11 +18,11 @@ class UnknownTemplateNameError(AssertionError):
 
     def __init__(self, variable: Variable, reason: str) -> None:
         sentence = f"{{{{ {variable.var} }}}}: {reason}"
-        UNKNOWN.append(sentence)
+        UNKNOWN_NAMES.append(sentence)
         super().__init__(sentence)
 
 
-def resolve_strictly(variable: Variable, context: BaseContext) -> Any:
+def resolve_strict(variable: Variable, context: BaseContext) -> Any:
     """Look up a variable as Django does, but refuse unknown names.
 
     A lookup in None gives None: the name is known, its value is absent. A key that a plain dict lacks gives None too:
@@ -34,7 +34,7 @@ def resolve_strictly(variable: Variable, context: BaseContext) -> Any:
     """
     current: Any = context
     for name in variable.lookups or ():
-        current = _call(_look_up(current, name, variable), variable)
+        current = _call_value(_look_up(current, name, variable), variable)
         if current is None:
             return None
     return current
@@ -61,7 +61,7 @@ def _look_up(current: Any, name: str, variable: Variable) -> Any:
         raise UnknownTemplateNameError(variable, f"{type(current).__name__} has no name {name!r}") from None
 
 
-def _call(value: Any, variable: Variable) -> Any:
+def _call_value(value: Any, variable: Variable) -> Any:
     if not callable(value) or getattr(value, "do_not_call_in_templates", False):
         return value
     try:

@@ -15,7 +15,7 @@ from django.urls import resolve
 from toolbench.evals import published, scenarios
 from toolbench.lab.management.eval.options import OPTIONS
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.personas import load_personas
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -117,7 +117,7 @@ def test_every_statement_is_covered_planned_or_said_to_be_not_ours() -> None:
 
 def test_the_published_rows_on_the_coverage_page_are_the_published_ones() -> None:
     listed = re.findall(r"^\| `(\S+)` `(\S+)` \| (\d+)/(\d+) \| (\d+)/(\d+) \| (\d+) \|$", COVERAGE, re.MULTILINE)
-    shot = published.snapshots()[0]
+    shot = published.load_snapshots()[0]
     assert [(one[0], one[1], *map(int, one[2:])) for one in listed] == [
         (cell.model, cell.profile, *cell.tool, *cell.control, cell.p95_ms) for cell in shot.cells
     ]
@@ -139,7 +139,7 @@ def test_every_persona_named_by_the_coverage_page_exists() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_address_of_a_page_leads_somewhere(page: Path) -> None:
-    slugs = {scenario.slug for scenario in scenarios.all()}
+    slugs = {scenario.slug for scenario in scenarios.list_scenarios()}
     for address in _kept(page.read_text("utf-8"), r"`(/[a-z][\w/-]*/)(?:\?\S*)?`"):
         if not address.startswith(("/var/", "/tmp/")):
             slug = resolve(address).kwargs.get("slug")
@@ -181,7 +181,7 @@ def test_every_variable_of_openrouter_that_is_documented_is_read() -> None:
     readers = [*(ROOT / "toolbench/lab/management/eval").glob("*.py"), ROOT / "toolbench/providers/data/templates.json"]
     code = "\n".join(path.read_text("utf-8") for path in readers)
     assert documented
-    unread = {name for name in documented if not re.search(rf'(?:"|OPENROUTER_|{{PREFIX}}){name}"', code)}
+    unread = {name for name in documented if not re.search(rf'(?:"|OPENROUTER_|{{VARIABLE_PREFIX}}){name}"', code)}
     assert unread == set()
 
 
@@ -227,10 +227,10 @@ def test_the_table_of_quirks_says_what_the_personas_publish() -> None:
     healed = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| ([^|]+) \| (\d+)% \| (\d+)% \| (\d+)% \|$", page, re.MULTILINE)
     published_rates = {
         slug: tuple(round(100 * persona.true_rates["tools"][name]) for name in ("raw", "baseline", "production"))
-        for slug, persona in all_personas().items()
+        for slug, persona in load_personas().items()
     }
     assert {row[0]: tuple(map(int, row[2:])) for row in healed} == {
         slug: rates for slug, rates in published_rates.items() if rates[0] != rates[2]
     }
     for slug, how, *_ in healed:
-        assert [name for name in all_personas()[slug].workarounds if f"`{name}`" not in how] == []
+        assert [name for name in load_personas()[slug].workarounds if f"`{name}`" not in how] == []

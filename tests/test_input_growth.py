@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.input_readers import READERS, Reader
+from benchmarks.input_readers import READER_BY_NAME, InputReader
 
 SIZE = 3000
 # The scripts that simulated models follow are Toolbench's own, of a few calls each.
@@ -24,7 +24,7 @@ class _Work:
     def __init__(self) -> None:
         self.steps = 0
 
-    def of(self, reader: Reader, given: Any) -> int:
+    def of(self, reader: InputReader, given: Any) -> int:
         self.steps = 0
         before = sys.gettrace(), sys.getprofile()
         sys.settrace(self._line)
@@ -44,9 +44,9 @@ class _Work:
         self.steps += event in ("call", "c_call")
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", READER_BY_NAME)
 def test_reader_does_linear_work(name: str) -> None:
-    reader, work = READERS[name], _Work()
+    reader, work = READER_BY_NAME[name], _Work()
     given, larger = reader.make(SIZE), reader.make(4 * SIZE)
     work.of(reader, given)  # what is made on first use does not count
 

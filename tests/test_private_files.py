@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from toolbench.private_files import make_once, replace
+from toolbench.private_files import create_once, replace_file
 from toolbench.running.paths import ROOT, State, read_state
 
 _AT_ONCE = 8
@@ -24,7 +24,7 @@ def test_threads_that_come_at_once_read_the_same_whole_file(tmp_path: Path) -> N
         return os.urandom(32)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        read = set(pool.map(lambda _: make_once(path, make), range(_AT_ONCE)))
+        read = set(pool.map(lambda _: create_once(path, make), range(_AT_ONCE)))
     assert read == {path.read_bytes()}
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(path.parent.iterdir()) == [path]
@@ -38,7 +38,7 @@ def test_a_reader_never_finds_a_replaced_file_half_written(tmp_path: Path) -> No
         assert "http://old" in reading.read()
     state = read_state(path)
     assert (state.base if state else "", path.stat().st_mode & 0o777) == ("http://new", 0o600)
-    replace(path, b"x")
+    replace_file(path, b"x")
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 from django.template import Context, Engine
 
-from tests.strict_templates import UNKNOWN, UnknownTemplateNameError
+from tests.strict_templates import UNKNOWN_NAMES, UnknownTemplateNameError
 from toolbench.lab.metrics.definitions import METRICS
 
 CONSTRUCTS = (
@@ -29,8 +29,8 @@ def test_template_with_unknown_name_fails(construct: str, name: str) -> None:
     with suppress(UnknownTemplateNameError):
         template.render(Context({"metric": RATE}))
 
-    assert len(UNKNOWN) == 1
-    UNKNOWN.clear()
+    assert len(UNKNOWN_NAMES) == 1
+    UNKNOWN_NAMES.clear()
 
 
 @pytest.mark.parametrize("name", ["metric.label", "absent.nothing", "stored.nothing", "stored.items", "short.3"])

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable
 
-PATIENCE_SECONDS = 180
+MAX_WAIT_SECONDS = 180
 
 
 def wait_until(is_so: Callable[[], bool], *, every: float = 0.05) -> None:
     """Return when `is_so` is true; fail after three minutes."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + MAX_WAIT_SECONDS
     while not is_so():
         assert time.monotonic() < until, "it never came about"
         time.sleep(every)

@@ -13,14 +13,14 @@ from django.conf import settings
 from django.db import connection
 
 from toolbench.celery import app
-from toolbench.running.confine import die_with
+from toolbench.running.confine import die_with_parent
 
-_PATIENCE_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 _ROOT = Path(settings.BASE_DIR)
 # What a worker imports is imported once for all that follow; each is a process of its own all the same.
-_IMPORTED = ["toolbench.wsgi", "toolbench.web.urls", "toolbench.lab.tasks"]
-_IMPORTED += ["celery.bin.celery", "celery.apps.worker", "celery.concurrency.thread", "kombu.transport.redis"]
-_CONTEXT = get_context("forkserver")
+_PRELOADED_MODULES = ["toolbench.wsgi", "toolbench.web.urls", "toolbench.lab.tasks"]
+_PRELOADED_MODULES += ["celery.bin.celery", "celery.apps.worker", "celery.concurrency.thread", "kombu.transport.redis"]
+_FORKSERVER = get_context("forkserver")
 
 
 class WorkerProcess:
@@ -36,13 +36,13 @@ class WorkerProcess:
         self._log.write_text("")
         arguments = ["worker", "-P", "threads", "-c", "4", "-n", f"{self.name}@test", "-l", "INFO"]
         arguments += ["--without-gossip", "--without-mingle"]
-        _CONTEXT.set_forkserver_preload(_IMPORTED)
-        self._process = _CONTEXT.Process(target=_work, args=[arguments, self._log])
+        _FORKSERVER.set_forkserver_preload(_PRELOADED_MODULES)
+        self._process = _FORKSERVER.Process(target=_run_worker, args=[arguments, self._log])
         with pytest.MonkeyPatch.context() as patch:
-            for name, value in shared_environment().items():
+            for name, value in build_environment().items():
                 patch.setenv(name, value)
             self._process.start()
-        until = time.monotonic() + _PATIENCE_SECONDS
+        until = time.monotonic() + _TIMEOUT_SECONDS
         while " ready." not in self._log.read_text(errors="replace"):
             if not self._process.is_alive() or time.monotonic() > until:
                 raise RuntimeError(f"the worker did not start:\n{self._log.read_text(errors='replace')}")
@@ -55,15 +55,15 @@ class WorkerProcess:
             self._process.join()
 
 
-def _work(arguments: list[str], log: Path) -> None:
-    die_with(os.getppid(), signal.SIGKILL)  # a killed test run leaves no worker behind
+def _run_worker(arguments: list[str], log: Path) -> None:
+    die_with_parent(os.getppid(), signal.SIGKILL)  # a killed test run leaves no worker behind
     with log.open("ab") as output:
         for stream in (1, 2):
             os.dup2(output.fileno(), stream)
     app.worker_main(arguments)
 
 
-def shared_environment() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     """In which a process of its own sees what this test sees. Only committed rows: the test needs
     `transactional_db`."""
     database = connection.settings_dict

@@ -10,29 +10,29 @@ from csp.constants import NONE, SELF, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 from plotly import __file__ as plotly_file
 
-from toolbench.private_files import make_once
+from toolbench.private_files import create_once
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(os.environ.get("TOOLBENCH_VAR", BASE_DIR / "var"))
 
 
-def _number(name: str, default: float) -> float:
+def _read_number(name: str, default: float) -> float:
     return float(os.environ.get(name, default))
 
 
-def _broker_url(redis_url: str) -> str:
+def _build_broker_url(redis_url: str) -> str:
     """The address as Celery writes it: redis-py says unix://PATH?db=N, kombu redis+socket://PATH?virtual_host=N."""
     if not redis_url.startswith("unix://"):
         return redis_url
     return redis_url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=", 1)
 
 
-def _running(name: str, default: str) -> str:
+def _read_server_url(name: str, default: str) -> str:
     """A server's address: from the environment, else that of the `make up` that runs on this checkout."""
-    return os.environ.get(name) or _started().get(name, default)
+    return os.environ.get(name) or _read_running_state().get(name, default)
 
 
-def _started() -> dict[str, str]:
+def _read_running_state() -> dict[str, str]:
     """What a running `make up` says of itself; nothing when none runs, or when what is there cannot be read."""
     try:
         return dict(json.loads((VAR_DIR / "running.json").read_text())["environment"])
@@ -40,14 +40,14 @@ def _started() -> dict[str, str]:
         return {}
 
 
-def _secret_key() -> str:
+def _read_secret_key() -> str:
     """The key from the environment, else one kept in a file of mode 0600 below var/."""
     if key := os.environ.get("SECRET_KEY"):
         return key
-    return make_once(VAR_DIR / "secret_key", lambda: os.urandom(32).hex().encode()).decode()
+    return create_once(VAR_DIR / "secret_key", lambda: os.urandom(32).hex().encode()).decode()
 
 
-def _public_port(address: str) -> int:
+def _parse_public_port(address: str) -> int:
     """Return the port in a browser's address bar. Raises: ImproperlyConfigured for an address that has none."""
     try:
         parts = urlsplit(address)
@@ -58,10 +58,10 @@ def _public_port(address: str) -> int:
         ) from None
 
 
-SECRET_KEY = _secret_key()
+SECRET_KEY = _read_secret_key()
 # Where people reach the site.
-BASE_URL = _running("TOOLBENCH_BASE", f"http://127.0.0.1:{os.environ.get('PORT') or 8000}").rstrip("/")
-PUBLIC_PORT = _public_port(BASE_URL)
+BASE_URL = _read_server_url("TOOLBENCH_BASE", f"http://127.0.0.1:{os.environ.get('PORT') or 8000}").rstrip("/")
+PUBLIC_PORT = _parse_public_port(BASE_URL)
 DEBUG = False
 ALLOWED_HOSTS = [*os.environ.get("ALLOWED_HOSTS", "").replace(",", " ").split(), "127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = [f"{scheme}://{host}" for host in ALLOWED_HOSTS if host != "*" for scheme in ("http", "https")]
@@ -115,7 +115,7 @@ TEMPLATES = [
 ]
 DATABASES = {
     "default": dj_database_url.parse(
-        _running("DATABASE_URL", "postgresql:///toolbench"), conn_max_age=60, conn_health_checks=True
+        _read_server_url("DATABASE_URL", "postgresql:///toolbench"), conn_max_age=60, conn_health_checks=True
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -164,8 +164,8 @@ SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
 # Not Strict: the redirect after a sign-in link that was opened from another site would come without the new session.
 SESSION_COOKIE_SAMESITE = "Lax"
 
-REDIS_URL = _running("REDIS_URL", "redis://127.0.0.1:6379/0")
-CELERY_BROKER_URL = _broker_url(REDIS_URL)
+REDIS_URL = _read_server_url("REDIS_URL", "redis://127.0.0.1:6379/0")
+CELERY_BROKER_URL = _build_broker_url(REDIS_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -176,13 +176,13 @@ CELERY_TIMEZONE = "UTC"
 KEY_FILE = Path(os.environ.get("TOOLBENCH_KEY_FILE", VAR_DIR / "provider_keys.key"))
 
 # Seconds. Tests set the first three to 1 or 2.
-LEASE_SECONDS = _number("TOOLBENCH_LEASE_SECONDS", 60)
-HEARTBEAT_SECONDS = _number("TOOLBENCH_HEARTBEAT_SECONDS", 5)
-SWEEP_SECONDS = _number("TOOLBENCH_SWEEP_SECONDS", 10)
-SHIFT_SECONDS = _number("TOOLBENCH_SHIFT_SECONDS", 90)
-CONNECT_SECONDS = _number("TOOLBENCH_CONNECT_SECONDS", 10)
-READ_SECONDS = _number("TOOLBENCH_READ_SECONDS", 120)
-DEADLINE_SECONDS = _number("TOOLBENCH_DEADLINE_SECONDS", 600)
+LEASE_SECONDS = _read_number("TOOLBENCH_LEASE_SECONDS", 60)
+HEARTBEAT_SECONDS = _read_number("TOOLBENCH_HEARTBEAT_SECONDS", 5)
+SWEEP_SECONDS = _read_number("TOOLBENCH_SWEEP_SECONDS", 10)
+SESSION_SECONDS = _read_number("TOOLBENCH_SHIFT_SECONDS", 90)
+CONNECT_SECONDS = _read_number("TOOLBENCH_CONNECT_SECONDS", 10)
+READ_SECONDS = _read_number("TOOLBENCH_READ_SECONDS", 120)
+DEADLINE_SECONDS = _read_number("TOOLBENCH_DEADLINE_SECONDS", 600)
 SIGN_IN_HOURS = 24
 LOCAL_MODEL = os.environ.get("LOCAL_MODEL", "1") != "0"  # whether the built-in local model runs beside the pages
 CONFIRM_ABOVE_REQUESTS = 200

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from benchmarks.causes.playing import Played
+from benchmarks.causes.playing import PlayedTrial
 from benchmarks.simulated_trials import Cell
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios
-from toolbench.providers.simulated.personas import Persona, all_personas
-from toolbench.providers.simulated.seeded_random import chance
+from toolbench.providers.simulated.personas import Persona, load_personas
+from toolbench.providers.simulated.seeded_random import build_random
 
-DATA = Path(__file__).parents[1] / "data" / "drift_causes.json"
-EVERY_WIRE = ("chat", "anthropic")
-AIM = 0.98
-NOTHING = "no failure"
+CAUSES_FILE = Path(__file__).parents[1] / "data" / "drift_causes.json"
+WIRE_FORMATS = ("chat", "anthropic")
+MIN_SHARE = 0.98
+NO_FAILURE = "no failure"
 
 
 @dataclass(frozen=True)
-class Setting:
+class CellSettings:
     """How a cell is asked, beside its persona and scenario."""
 
     strategy: str = "raw"
@@ -31,18 +31,18 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(),
-    Setting("production"),
-    Setting(stream=True),
-    Setting(method="text_json"),
-    Setting(method="constrained"),
-    Setting(method="template"),
-    Setting(wire="anthropic"),
+    CellSettings(),
+    CellSettings("production"),
+    CellSettings(stream=True),
+    CellSettings(method="text_json"),
+    CellSettings(method="constrained"),
+    CellSettings(method="template"),
+    CellSettings(wire="anthropic"),
 )
 
 
 @dataclass(frozen=True)
-class Attributed:
+class PersonaCauses:
     """Failed trials of one persona, by cause; `right` are those under a cause that its drift has to get."""
 
     persona: str
@@ -55,28 +55,30 @@ class Attributed:
         return self.causes.total()
 
 
-def cells(personas: Iterable[Persona], slugs: Sequence[str], settings: Sequence[Setting] = SETTINGS) -> Iterator[Cell]:
+def iter_cells(
+    personas: Iterable[Persona], slugs: Sequence[str], settings: Sequence[CellSettings] = SETTINGS
+) -> Iterator[Cell]:
     """Yield every cell in which a drift can be seen."""
     for persona in personas:
         for setting in settings:
-            if not persona.drift or not _can_be_said(persona, setting):
+            if not persona.drift or not _can_be_rendered(persona, setting):
                 continue
             for slug in slugs:
-                if setting.method in scenarios.find(slug).methods:
+                if setting.method in scenarios.lookup_scenario(slug).methods:
                     yield Cell((persona.slug,), slug, setting.strategy, setting.method, setting.stream, setting.wire)
 
 
-def expected_causes(cell: Cell, seed: int) -> tuple[str, ...]:
+def list_expected_causes(cell: Cell, seed: int) -> tuple[str, ...]:
     """Return the causes that a failed trial of a cell with one persona may get; () where it has no reason to fail."""
-    persona = all_personas()[cell.personas[0]]
-    row = _rows()[persona.drift]
+    persona = load_personas()[cell.personas[0]]
+    row = _read_rows()[persona.drift]
     if "one_of" in row:
-        row = _rows()[chance(seed, persona.slug, "move").choice(row["one_of"])]
-    found = next((one for one in row.get("but", ()) if _fits(one, cell)), row)
+        row = _read_rows()[build_random(seed, persona.slug, "move").choice(row["one_of"])]
+    found = next((one for one in row.get("but", ()) if _matches_cell(one, cell)), row)
     return tuple(found["causes"])
 
 
-def attributed(played: Iterable[Played]) -> tuple[Attributed, ...]:
+def count_causes(played: Iterable[PlayedTrial]) -> tuple[PersonaCauses, ...]:
     """Return one row for each persona that failed a trial, in the order of the file."""
     causes: dict[str, Counter[str]] = {}
     expected: dict[str, dict[str, None]] = {}
@@ -84,54 +86,57 @@ def attributed(played: Iterable[Played]) -> tuple[Attributed, ...]:
     for one in played:
         slug = one.cell.personas[0]
         if one.failed:
-            wanted = expected_causes(one.cell, one.seed)
+            wanted = list_expected_causes(one.cell, one.seed)
             causes.setdefault(slug, Counter())[one.cause] += 1
             expected.setdefault(slug, {}).update(dict.fromkeys(wanted))
             right[slug] += one.cause in wanted
     return tuple(
-        Attributed(slug, tuple(expected[slug]), causes[slug], right[slug]) for slug in all_personas() if slug in causes
+        PersonaCauses(slug, tuple(expected[slug]), causes[slug], right[slug])
+        for slug in load_personas()
+        if slug in causes
     )
 
 
-def misses(played: Iterable[Played]) -> list[Played]:
-    return [one for one in played if one.failed and one.cause not in expected_causes(one.cell, one.seed)]
+def list_misses(played: Iterable[PlayedTrial]) -> list[PlayedTrial]:
+    return [one for one in played if one.failed and one.cause not in list_expected_causes(one.cell, one.seed)]
 
 
-def report(played: Sequence[Played]) -> Iterator[str]:
+def iter_report_lines(played: Sequence[PlayedTrial]) -> Iterator[str]:
     """Yield the confusion matrix as lines: a row for each persona, with every cause that its failed trials got."""
-    rows = attributed(played)
+    rows = count_causes(played)
     yield "| persona | drift's causes | failed trials | under them | causes found |"
     yield "|---|---|---|---|---|"
     for row in rows:
         found = ", ".join(f"{cause} {count}" for cause, count in row.causes.most_common())
-        yield f"| {row.persona} | {', '.join(row.expected) or NOTHING} | {row.failed} | {row.right} | {found} |"
+        yield f"| {row.persona} | {', '.join(row.expected) or NO_FAILURE} | {row.failed} | {row.right} | {found} |"
     failed, right = sum(row.failed for row in rows), sum(row.right for row in rows)
     yield ""
-    yield f"{len(played):,} trials, {failed:,} failed, {right:,} ({share(played):.2%}) under a cause of their drift."
-    for one in misses(played)[:20]:
+    share = compute_share(played)
+    yield f"{len(played):,} trials, {failed:,} failed, {right:,} ({share:.2%}) under a cause of their drift."
+    for one in list_misses(played)[:20]:
         yield f"missed: {one.cell}, seed {one.seed}: {one.cause}"
 
 
-def share(played: Sequence[Played]) -> float:
+def compute_share(played: Sequence[PlayedTrial]) -> float:
     """Return the share of failed trials under a cause of their drift; 1 where none failed."""
-    rows = attributed(played)
+    rows = count_causes(played)
     failed = sum(row.failed for row in rows)
     return sum(row.right for row in rows) / failed if failed else 1.0
 
 
-def _can_be_said(persona: Persona, setting: Setting) -> bool:
+def _can_be_rendered(persona: Persona, setting: CellSettings) -> bool:
     """A drift that only one wire can carry is asked for by native calls on that wire."""
     if setting.wire not in persona.wires:
         return False
-    return setting.method == "native" or persona.wires == EVERY_WIRE
+    return setting.method == "native" or persona.wires == WIRE_FORMATS
 
 
-def _fits(one: JsonObject, cell: Cell) -> bool:
+def _matches_cell(one: JsonObject, cell: Cell) -> bool:
     said = {"scenarios": cell.scenario, "methods": cell.method, "strategies": cell.strategy}
     return all(value in one.get(name, (value,)) for name, value in said.items())
 
 
 @cache
-def _rows() -> dict[str, JsonObject]:
-    rows = json.loads(DATA.read_text(encoding="utf-8"))["rows"]
+def _read_rows() -> dict[str, JsonObject]:
+    rows = json.loads(CAUSES_FILE.read_text(encoding="utf-8"))["rows"]
     return {row["drift"]: row for row in rows}

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
 
-from benchmarks.causes.drifts import expected_causes
-from benchmarks.causes.playing import Played, play
+from benchmarks.causes.drifts import list_expected_causes
+from benchmarks.causes.playing import PlayedTrial, play_with_causes
 from benchmarks.simulated_trials import Cell
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.answer import SHAPES
-from toolbench.providers.simulated.personas import Persona, all_personas
+from toolbench.providers.simulated.answer import SHAPE_FAULTS
+from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.wire_formats import CHAT
 
-SEED = 11
-PAIRS = 300
+DEFAULT_SEED = 11
+DEFAULT_PAIRS = 300
 SCENARIOS = ("happy_path", "weather", "long_arguments_guard", "recovery_hint")
-STREAMS = "Streams"
+STREAM_FAULT_GROUP = "Streams"
 _CALL: JsonObject = {
     "id": "call_1",
     "type": "function",
@@ -30,10 +30,10 @@ _COMPLETION: JsonObject = {
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedTrial:
     """A trial with both drifts, and the causes that the drifts get that fail it alone; () where neither does."""
 
-    played: Played
+    played: PlayedTrial
     accepted: tuple[str, ...]
 
     @property
@@ -41,63 +41,63 @@ class Judged:
         return self.played.cause in self.accepted
 
 
-def drawn_pairs(count: int = PAIRS, seed: int = SEED) -> list[tuple[Cell, int]]:
+def draw_pairs(count: int = DEFAULT_PAIRS, seed: int = DEFAULT_SEED) -> list[tuple[Cell, int]]:
     """Return each pair's cell and seed; a pair is drawn again where its second drift has nothing left to work on."""
-    return list(islice(_pairs(Random(seed)), count))
+    return list(islice(_iter_pairs(Random(seed)), count))
 
 
-def judge_pairs(pairs: Sequence[tuple[Cell, int]], slugs: Sequence[str] = SCENARIOS) -> list[Judged]:
+def judge_pairs(pairs: Sequence[tuple[Cell, int]], slugs: Sequence[str] = SCENARIOS) -> list[JudgedTrial]:
     """Play each pair, and each of its drifts alone with the same seed, in every scenario."""
     together = [(replace(cell, scenario=slug), seed) for cell, seed in pairs for slug in slugs]
     alone = {(replace(cell, personas=(one,)), seed) for cell, seed in together for one in cell.personas}
     order = sorted(alone)
-    failed = {(one.cell, one.seed): one.failed for one in play(order)}
-    return [Judged(one, _accepted(one, failed)) for one in play(together) if one.failed]
+    failed = {(one.cell, one.seed): one.failed for one in play_with_causes(order)}
+    return [JudgedTrial(one, _list_accepted_causes(one, failed)) for one in play_with_causes(together) if one.failed]
 
 
-def report(judged: Sequence[Judged], pairs: int) -> Iterator[str]:
+def iter_report_lines(judged: Sequence[JudgedTrial], pairs: int) -> Iterator[str]:
     """Yield the share as lines, and every trial that was put down to neither."""
     alone = [one for one in judged if one.accepted]
     right = sum(one.right for one in alone)
     yield f"{pairs} pairs, {len(judged):,} failed trials; in {len(alone):,} of them one drift alone fails too."
-    yield f"{right:,} of these ({share(judged):.2%}) are put down to one of the two."
+    yield f"{right:,} of these ({compute_share(judged):.2%}) are put down to one of the two."
     for one in alone:
         if not one.right:
             cell = one.played.cell
             yield f"missed: {cell.model} in {cell.scenario}, {cell.strategy}: {one.played.cause}, not {one.accepted}"
 
 
-def share(judged: Sequence[Judged]) -> float:
+def compute_share(judged: Sequence[JudgedTrial]) -> float:
     """Return the share of the trials that one drift alone fails too that are put down to one of the two; 1 for none."""
     alone = [one for one in judged if one.accepted]
     return sum(one.right for one in alone) / len(alone) if alone else 1.0
 
 
-def _pairs(draw: Random) -> Iterator[tuple[Cell, int]]:
-    drifting = [one for one in all_personas().values() if one.drift]
+def _iter_pairs(draw: Random) -> Iterator[tuple[Cell, int]]:
+    drifting = [one for one in load_personas().values() if one.drift]
     while True:
         first, second = draw.sample(drifting, 2)
         strategy, seed = draw.choice(("raw", "production")), draw.randrange(10_000)
-        if first.drift != second.drift and composable(first, second):
-            stream = STREAMS in (first.group, second.group)
+        if first.drift != second.drift and is_composable(first, second):
+            stream = STREAM_FAULT_GROUP in (first.group, second.group)
             yield Cell((first.slug, second.slug), "", strategy, stream=stream), seed
 
 
-def composable(first: Persona, second: Persona) -> bool:
+def is_composable(first: Persona, second: Persona) -> bool:
     """Return whether the second drift can be applied to an answer that the first has changed. Two drifts of a stream's
     events take the same events away, so that one of them finds nothing."""
-    if first.drift in CHAT.drifts and second.drift in CHAT.drifts:
+    if first.drift in CHAT.stream_faults and second.drift in CHAT.stream_faults:
         return False
     sample, draw = deepcopy(_COMPLETION), Random(0)
     try:
         for one in (first, second):
-            if one.drift in SHAPES:
-                SHAPES[one.drift](sample, draw)
+            if one.drift in SHAPE_FAULTS:
+                SHAPE_FAULTS[one.drift](sample, draw)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return False
     return True
 
 
-def _accepted(one: Played, failed: Mapping[tuple[Cell, int], bool]) -> tuple[str, ...]:
+def _list_accepted_causes(one: PlayedTrial, failed: Mapping[tuple[Cell, int], bool]) -> tuple[str, ...]:
     cells = [replace(one.cell, personas=(slug,)) for slug in one.cell.personas]
-    return tuple(cause for cell in cells if failed[(cell, one.seed)] for cause in expected_causes(cell, one.seed))
+    return tuple(cause for cell in cells if failed[(cell, one.seed)] for cause in list_expected_causes(cell, one.seed))

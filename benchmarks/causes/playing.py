@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from benchmarks.simulated_trials import Cell, Trial, play_trials
-from toolbench.evals.expected_calls import grade
+from toolbench.evals.expected_calls import grade_calls
 from toolbench.lab.traces.cause_columns import cause_columns
 from toolbench.lab.traces.finished_steps import driven_steps
-from toolbench.providers.simulated.personas import Persona, all_personas
+from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.server import SimulatedServer
 
 SILENT_SECONDS = 0.2  # for a model that never answers in any trial
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedTrial:
     cell: Cell
     seed: int
     outcome: str
@@ -27,24 +27,24 @@ class Played:
 
 
 @dataclass(slots=True)
-class Personas(SimulatedServer):
+class PersonaServer(SimulatedServer):
     """The simulated provider, with models that have every drift of the personas in their name, in every trial."""
 
     latency: float = 0
 
-    def cast(self, name: str) -> tuple[Persona, ...]:
-        known = all_personas()
+    def find_personas(self, name: str) -> tuple[Persona, ...]:
+        known = load_personas()
         return tuple(replace(known[one], rate=1.0) for one in name.split("+") if one in known)
 
 
-def play(trials: Iterable[tuple[Cell, int]]) -> list[Played]:
+def play_with_causes(trials: Iterable[tuple[Cell, int]]) -> list[PlayedTrial]:
     """Return what became of each cell and seed, in their order."""
-    return [_played(one) for one in play_trials(trials, server=Personas(), silent_seconds=SILENT_SECONDS)]
+    return [_played(one) for one in play_trials(trials, server=PersonaServer(), silent_seconds=SILENT_SECONDS)]
 
 
-def _played(one: Trial) -> Played:
+def _played(one: Trial) -> PlayedTrial:
     steps, verdict = driven_steps(one.steps), one.verdict
-    graded = grade(steps, one.scenario.due(one.instance))
+    graded = grade_calls(steps, one.scenario.build_expected_calls(one.instance))
     trial = {"outcome": verdict.outcome, "end": one.ended.end.value, "failure_class": verdict.failure_class}
     cause = str(cause_columns(steps, trial, scenario=one.scenario.slug, graded=graded)["cause"])
-    return Played(one.cell, one.seed, verdict.outcome, verdict.failure_class, cause)
+    return PlayedTrial(one.cell, one.seed, verdict.outcome, verdict.failure_class, cause)

@@ -18,18 +18,18 @@ from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import layers_for
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.evals.causes.classify import Ending, occurrences
-from toolbench.evals.causes.decisive import cause_of
-from toolbench.evals.causes.required_calls import Needs
-from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
-from toolbench.evals.causes.table import all_causes
-from toolbench.providers.http.error_codes import classify, classify_unread
+from toolbench.evals.causes.classify import TrialEnd, find_occurrences
+from toolbench.evals.causes.decisive import find_cause
+from toolbench.evals.causes.required_calls import TaskNeeds
+from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
+from toolbench.evals.causes.table import load_causes
+from toolbench.providers.http.error_codes import classify_response, classify_unreadable
 
-TESTS = Path(__file__).parents[2] / "tests"
-LABELS = Path(__file__).parents[1] / "data" / "recorded_causes.json"
-NONE = "none"  # the label of an answer whose call runs
-RUN: JsonObject = {"type": "function", "function": {"name": "run", "parameters": {"type": "object"}}}
-TASK = (
+TESTS_FOLDER = Path(__file__).parents[2] / "tests"
+LABELS_FILE = Path(__file__).parents[1] / "data" / "recorded_causes.json"
+NO_CAUSE = "none"  # the label of an answer whose call runs
+RUN_TOOL: JsonObject = {"type": "function", "function": {"name": "run", "parameters": {"type": "object"}}}
+READER_TASK = (
     "Each answer is all that a model said when it was offered the tools and had to call one of them. The client takes "
     "calls from tool_calls only. It reads arguments that are an object, or a text that holds one, also in a code fence "
     "or encoded twice; blank or missing arguments are an empty object. Arguments over `most_argument_bytes` (UTF-8, "
@@ -38,13 +38,13 @@ TASK = (
     "tools, is words. Of several calls in a text one that can be read is enough to call the text readable. Judge by "
     "the answer alone, not by its counts of tokens. Where `messages` are shown, the client had sent them, and the "
     "endpoint may have refused an earlier turn of them. Say for each answer which cause it failed of: one code "
-    f"of `causes`, or `{NONE}` where a call of an offered tool runs. Where several fit, name the one that explains "
+    f"of `causes`, or `{NO_CAUSE}` where a call of an offered tool runs. Where several fit, name the one that explains "
     "the others."
 )
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedAnswer:
     """One answer as it came over the wire."""
 
     status: int
@@ -65,46 +65,46 @@ class Recorded:
 
 
 @cache
-def recorded_answers() -> tuple[Recorded, ...]:
+def list_recorded_answers() -> tuple[RecordedAnswer, ...]:
     """Return the texts of families, the odd arguments and the exchanges with a local model, each once."""
-    found = (*_texts(), *_arguments(), *_exchanges())
+    found = (*_iter_text_answers(), *_iter_argument_answers(), *_iter_exchange_answers())
     return tuple({one.name: one for one in found}.values())
 
 
-def sheet() -> JsonObject:
+def build_sheet() -> JsonObject:
     """Return what a reader needs to label every answer, in the order of their names."""
-    causes = [{"code": row.code, "says": row.sentence} for row in all_causes().values()]
+    causes = [{"code": row.code, "says": row.sentence} for row in load_causes().values()]
     sets: dict[str, str] = {}
     answers = []
-    for one in sorted(recorded_answers(), key=lambda one: one.name):
+    for one in sorted(list_recorded_answers(), key=lambda one: one.name):
         offered = sets.setdefault(json.dumps(one.tools), f"set {len(sets) + 1}")
         answers.append({"name": one.name, **one.shown(), "tools": offered})
     tools = {name: json.loads(offered) for offered, name in sets.items()}
-    return {"task": TASK, "causes": causes, "tools": tools, "answers": answers}
+    return {"task": READER_TASK, "causes": causes, "tools": tools, "answers": answers}
 
 
-def labels() -> dict[str, str]:
+def read_labels() -> dict[str, str]:
     """Return the reader's labels by the name of the answer."""
-    found: dict[str, str] = json.loads(LABELS.read_text(encoding="utf-8"))["labels"]
+    found: dict[str, str] = json.loads(LABELS_FILE.read_text(encoding="utf-8"))["labels"]
     return found
 
 
-def found_cause(answer: Recorded) -> str:
+def find_table_cause(answer: RecordedAnswer) -> str:
     """Return the cause that the table gives an answer, or NONE."""
-    ended = _played(answer)
-    steps = tuple(_steps(ended))
-    if any(isinstance(step, Ran) and step.ok for step in steps):
-        return NONE
-    ending = Ending("fail", ended.end, "", call_expected=True, needs=Needs(tuple(_needed(answer))))
-    cause = cause_of(steps, occurrences(steps), ending)
-    return cause.code if cause else NONE
+    ended = _run_answer(answer)
+    steps = tuple(_iter_steps(ended))
+    if any(isinstance(step, ToolRun) and step.ok for step in steps):
+        return NO_CAUSE
+    ending = TrialEnd("fail", ended.end, "", call_expected=True, needs=TaskNeeds(tuple(_iter_needed_tools(answer))))
+    cause = find_cause(steps, find_occurrences(steps), ending)
+    return cause.code if cause else NO_CAUSE
 
 
-def report(given: dict[str, str]) -> Iterator[str]:
+def iter_report_lines(given: dict[str, str]) -> Iterator[str]:
     """Yield agreement with the labels as lines, and every answer on which table and reader differ."""
-    answers = recorded_answers()
+    answers = list_recorded_answers()
     labelled = [one for one in answers if one.name in given]
-    differing = [(one, found_cause(one)) for one in labelled if given[one.name] != found_cause(one)]
+    differing = [(one, find_table_cause(one)) for one in labelled if given[one.name] != find_table_cause(one)]
     yield f"{len(answers)} recorded answers, {len(labelled)} labelled."
     if labelled:
         agreed = len(labelled) - len(differing)
@@ -114,32 +114,34 @@ def report(given: dict[str, str]) -> Iterator[str]:
         yield f"{one.name}: table {cause}, reader {given[one.name]}: {one.body[:160]}"
 
 
-def _needed(answer: Recorded) -> Iterator[str]:
+def _iter_needed_tools(answer: RecordedAnswer) -> Iterator[str]:
     """Yield every tool, so that a call of any of them is one that was due."""
     yield from (str(tool["function"]["name"]) for tool in answer.tools)
 
 
-def _texts() -> Iterator[Recorded]:
-    data = TESTS / "engine" / "formats" / "data"
+def _iter_text_answers() -> Iterator[RecordedAnswer]:
+    data = TESTS_FOLDER / "engine" / "formats" / "data"
     tools = tuple(json.loads((data / "tools.json").read_text(encoding="utf-8")))
     for name in ("golden_families", "golden"):
         for cases in json.loads((data / f"{name}.json").read_text(encoding="utf-8")).values():
-            yield from (Recorded(200, _body({"content": case["text"]}, "stop"), tools) for case in cases)
+            yield from (RecordedAnswer(200, _render_body({"content": case["text"]}, "stop"), tools) for case in cases)
 
 
-def _arguments() -> Iterator[Recorded]:
-    cases = json.loads((TESTS / "engine" / "data" / "arguments.json").read_text(encoding="utf-8"))
+def _iter_argument_answers() -> Iterator[RecordedAnswer]:
+    cases = json.loads((TESTS_FOLDER / "engine" / "data" / "arguments.json").read_text(encoding="utf-8"))
     for case in cases:
         call = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": case["raw"]}}
-        yield Recorded(200, _body({"content": None, "tool_calls": [call]}, "tool_calls"), (RUN,), case["max"])
+        yield RecordedAnswer(
+            200, _render_body({"content": None, "tool_calls": [call]}, "tool_calls"), (RUN_TOOL,), case["max"]
+        )
 
 
-def _exchanges() -> Iterator[Recorded]:
-    for path in sorted((TESTS / "providers" / "data" / "local").glob("*.json")):
+def _iter_exchange_answers() -> Iterator[RecordedAnswer]:
+    for path in sorted((TESTS_FOLDER / "providers" / "data" / "local").glob("*.json")):
         told = json.loads(path.read_text(encoding="utf-8"))
         tools = tuple(told["request"].get("tools") or ())
         if tools and told["path"].endswith("/chat/completions"):
-            yield Recorded(told["status"], told["body"], tools, messages=tuple(_refused_history(told)))
+            yield RecordedAnswer(told["status"], told["body"], tools, messages=tuple(_refused_history(told)))
 
 
 def _refused_history(told: JsonObject) -> Iterator[JsonObject]:
@@ -149,27 +151,27 @@ def _refused_history(told: JsonObject) -> Iterator[JsonObject]:
         yield from messages
 
 
-def _body(message: JsonObject, finish: str) -> str:
+def _render_body(message: JsonObject, finish: str) -> str:
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
     return json.dumps({"choices": [choice]}, ensure_ascii=False)
 
 
-def _played(answer: Recorded) -> Ended:
+def _run_answer(answer: RecordedAnswer) -> Ended:
     """Drive the loop through the one answer; every call that may run succeeds."""
     patch: JsonObject = {"max_turns": 1}
     if answer.most_argument_bytes is not None:
         patch["max_tool_args_bytes"] = answer.most_argument_bytes
     policy = resolve([*layers_for("raw"), ("recorded", patch)]).policy
-    plan = LoopPlan("recorded", policy, "", "Call a tool.", tools=ToolRegistry(tuple(map(_tool, answer.tools))))
-    return _driven(run_loop(plan, _ignore), answer)
+    plan = LoopPlan("recorded", policy, "", "Call a tool.", tools=ToolRegistry(tuple(map(_build_tool, answer.tools))))
+    return _drive_loop(run_loop(plan, _ignore_event), answer)
 
 
-def _driven(loop: Generator[Ask | Execute, Sent, Ended], answer: Recorded) -> Ended:
+def _drive_loop(loop: Generator[Ask | Execute, Sent, Ended], answer: RecordedAnswer) -> Ended:
     wanted = next(loop)
     try:
         while True:
             if isinstance(wanted, Ask):
-                wanted = loop.send(_answered(wanted, answer))
+                wanted = loop.send(_read_answer(wanted, answer))
             else:
                 wanted = loop.send(tuple(Outcome({"done": True}) for _ in wanted.calls))
     except StopIteration as stopped:
@@ -177,33 +179,33 @@ def _driven(loop: Generator[Ask | Execute, Sent, Ended], answer: Recorded) -> En
         return ended
 
 
-def _answered(ask: Ask, answer: Recorded) -> Turn | Failed:
+def _read_answer(ask: Ask, answer: RecordedAnswer) -> Turn | Failed:
     body = answer.body.encode("utf-8", "surrogatepass")
-    if error := classify(status=answer.status, headers={}, body=body):
+    if error := classify_response(status=answer.status, headers={}, body=body):
         return Failed(error)
     ask.decoder.feed(body)
     try:
         return ask.decoder.close()
     except MalformedAnswer as error:
-        return Failed(classify_unread(answer.status, body, str(error)))
+        return Failed(classify_unreadable(answer.status, body, str(error)))
 
 
-def _steps(ended: Ended) -> Iterator[WireStep]:
+def _iter_steps(ended: Ended) -> Iterator[WireStep]:
     ordinal = 0
     for record in ended.turns:
         error = record.failure
         ordinal += 1
         refused = bool(error and error.tool_support)
         sent = record.request.tools_sent
-        yield Exchanged(ordinal, record.turn, sent, record.answer, error.code if error else "", refused)
+        yield ExchangeAttempt(ordinal, record.turn, sent, record.answer, error.code if error else "", refused)
         for result in record.results:
             ordinal += 1
-            yield Ran(ordinal, record.turn, result)
+            yield ToolRun(ordinal, record.turn, result)
 
 
-def _tool(offered: JsonObject) -> ToolDefinition:
+def _build_tool(offered: JsonObject) -> ToolDefinition:
     function = offered["function"]
     return ToolDefinition(function["name"], function.get("description", ""), function.get("parameters") or {})
 
 
-def _ignore(event: Event) -> None: ...
+def _ignore_event(event: Event) -> None: ...

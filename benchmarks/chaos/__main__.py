@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.chaos.lab import Lab
+from benchmarks.chaos.lab import LabClient
 from benchmarks.chaos.provider import CountingProvider
-from benchmarks.chaos.record import OtherSeedError, RoundFile, describe, rounds_left, summarise
-from benchmarks.chaos.rounds import Chaos
+from benchmarks.chaos.record import RoundFile, SeedMismatchError, describe, list_rounds_left, summarise
+from benchmarks.chaos.rounds import ChaosRunner
 from benchmarks.chaos.schedule import plan_round
 from benchmarks.chaos.space import enter_namespace
 from benchmarks.chaos.stack import Stack
 from toolbench.running.paths import ROOT
 
-AIM_SECONDS = 10.0  # a round; of longer ones the logs are kept
+TARGET_ROUND_SECONDS = 10.0  # a round; of longer ones the logs are kept
 
 
 def _read_arguments() -> argparse.Namespace:
@@ -33,7 +33,7 @@ def _read_arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def _chaos(*, can_fill: bool) -> Iterator[Chaos]:
+def _run_chaos(*, can_fill: bool) -> Iterator[ChaosRunner]:
     """A fresh stack, and what plays on it; everything is stopped and thrown away at the end."""
     folder = Path(tempfile.mkdtemp(prefix="tb-chaos-", dir="/tmp"))
     stack, provider = Stack(folder, can_fill=can_fill), CountingProvider()
@@ -41,9 +41,9 @@ def _chaos(*, can_fill: bool) -> Iterator[Chaos]:
     try:
         provider.start()
         stack.start()
-        lab = Lab(stack.environment)
+        lab = LabClient(stack.environment)
         lab.ask("prepare")
-        yield Chaos(stack, lab, provider)
+        yield ChaosRunner(stack, lab, provider)
     finally:
         if lab:
             lab.stop()
@@ -52,14 +52,14 @@ def _chaos(*, can_fill: bool) -> Iterator[Chaos]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _play(numbers: list[int], seed: int, file: RoundFile, *, can_fill: bool) -> list[int]:
+def _play_rounds(numbers: list[int], seed: int, file: RoundFile, *, can_fill: bool) -> list[int]:
     """Play rounds on one stack; return those that are left when a run was stuck, which spoils the stack for others."""
-    with _chaos(can_fill=can_fill) as chaos:
+    with _run_chaos(can_fill=can_fill) as chaos:
         while numbers:
             record = chaos.play(plan_round(seed, numbers.pop(0), can_fill=can_fill))
             file.append(record)
             print(describe(record), flush=True)
-            if record["violations"] or record["seconds"] > AIM_SECONDS:
+            if record["violations"] or record["seconds"] > TARGET_ROUND_SECONDS:
                 chaos.stack.keep_logs(file.logs(record["number"]))
             if any(found["kind"] in ("stuck", "queued") for found in record["violations"]):
                 break
@@ -74,12 +74,12 @@ def main() -> int:
         print("The disk is not filled: this machine allows no mount namespace (unshare --mount).")
     file = RoundFile(arguments.out or ROOT / "var" / f"chaos-{arguments.seed}.jsonl", arguments.seed)
     try:
-        numbers = rounds_left(file.read(), arguments.rounds)
-    except OtherSeedError as error:
+        numbers = list_rounds_left(file.read(), arguments.rounds)
+    except SeedMismatchError as error:
         print(error, file=sys.stderr)
         return 2
     while numbers:
-        numbers = _play(numbers, arguments.seed, file, can_fill=can_fill)
+        numbers = _play_rounds(numbers, arguments.seed, file, can_fill=can_fill)
     played = file.read()
     print(f"\n{summarise(played)}")
     return int(any(record["violations"] for record in played))

@@ -11,13 +11,13 @@ from random import Random
 import psycopg
 
 from benchmarks.chaos.schedule import FILL, KILL, Fault
-from benchmarks.chaos.stack import NotInTimeError, Stack, wait_until
+from benchmarks.chaos.stack import Stack, StackTimeoutError, wait_until
 
-_THERE_SECONDS = 30.0  # for a process that an earlier fault ended and that is still to be started
+_TARGET_TIMEOUT_SECONDS = 30.0  # for a process that an earlier fault ended and that is still to be started
 _LEAD_SECONDS = 0.2  # from a fault before the launch to the launch
 
 
-class Injector:
+class FaultInjector:
     """Lets the faults of one round happen.
 
     Attributes:
@@ -33,7 +33,7 @@ class Injector:
         self.missing: list[str] = []
 
     @contextmanager
-    def happening(self, faults: Sequence[Fault]) -> Iterator[None]:
+    def inject(self, faults: Sequence[Fault]) -> Iterator[None]:
         """Let faults happen beside the block, in a thread; leave it when the last of them is undone.
 
         Moments count from the beginning of the block; faults before the launch begin now, the block a little later.
@@ -71,18 +71,18 @@ class Injector:
             return bool(pids)
 
         try:
-            wait_until(find, fault.target, seconds=_THERE_SECONDS)
-        except NotInTimeError as error:
+            wait_until(find, fault.target, seconds=_TARGET_TIMEOUT_SECONDS)
+        except StackTimeoutError as error:
             self.missing.append(str(error))
             return
-        _signal(pids, signal.SIGKILL if fault.kind == KILL else signal.SIGSTOP)
+        _send_signal(pids, signal.SIGKILL if fault.kind == KILL else signal.SIGSTOP)
         self._frozen[fault] = pids
         self.hit.append(str(fault))
 
     def _undo(self, fault: Fault) -> None:
         if fault.kind == FILL and self._stack.disk:
             self._stack.disk.make_room()
-        _signal(self._frozen.pop(fault, []), signal.SIGCONT)
+        _send_signal(self._frozen.pop(fault, []), signal.SIGCONT)
 
     def _fill(self, fault: Fault) -> None:
         assert self._stack.disk
@@ -93,7 +93,7 @@ class Injector:
                 connection.execute("SELECT pg_switch_wal()")
 
 
-def _signal(pids: Sequence[int], number: signal.Signals) -> None:
+def _send_signal(pids: Sequence[int], number: signal.Signals) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)

@@ -13,7 +13,7 @@ from toolbench.lab.models import Cell, CellTimes
 from toolbench.lab.worker.database_thread import AWAY
 
 # Every end that a trial ever had, written by the database in the transaction of that end.
-_WITNESS = """
+_WITNESS_SQL = """
 CREATE TABLE IF NOT EXISTS chaos_end (trial_id bigint NOT NULL, execution integer NOT NULL, outcome text NOT NULL);
 CREATE INDEX IF NOT EXISTS chaos_end_trial ON chaos_end (trial_id);
 CREATE OR REPLACE FUNCTION chaos_note_end() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -25,7 +25,7 @@ CREATE OR REPLACE TRIGGER chaos_end AFTER UPDATE ON lab_trial FOR EACH ROW
 WHEN (NEW.state = 'done' AND (OLD.state <> 'done' OR OLD.outcome <> NEW.outcome)) EXECUTE FUNCTION chaos_note_end();
 """
 
-_LOST = """
+_LOST_QUERY = """
 SELECT run.id, format('%%s of %%s trials are there', count(trial.id), run.trial_count)
 FROM lab_run AS run LEFT JOIN lab_trial AS trial ON trial.run_id = run.id
 WHERE run.id = ANY(%(runs)s) GROUP BY run.id HAVING count(trial.id) <> run.trial_count
@@ -35,7 +35,7 @@ WHERE run_id = ANY(%(runs)s) AND state = 'done'
     AND (outcome = '' OR "end" = '' AND outcome <> 'na' OR finished_at IS NULL OR lease IS NOT NULL)
 """
 
-_DOUBLED = """
+_DOUBLED_QUERY = """
 SELECT trial.run_id, format('trial %%s ended %%s times: %%s', trial.id, count(*), string_agg(chaos_end.outcome, ', '))
 FROM chaos_end JOIN lab_trial AS trial ON trial.id = chaos_end.trial_id
 WHERE trial.run_id = ANY(%(runs)s) GROUP BY trial.id HAVING count(*) > 1
@@ -44,7 +44,7 @@ SELECT run_id, format('cell %%s has repeat %%s %%s times', cell_id, index, count
 WHERE run_id = ANY(%(runs)s) GROUP BY run_id, cell_id, index HAVING count(*) > 1
 """
 
-_STUCK = """
+_STUCK_QUERY = """
 SELECT run.id, format('%%s; %%s queued, %%s running, %%s stale cells', run.state,
     (SELECT count(*) FROM lab_trial WHERE run_id = run.id AND state = 'queued'),
     (SELECT count(*) FROM lab_trial WHERE run_id = run.id AND state = 'running'),
@@ -57,7 +57,7 @@ FROM lab_run AS run WHERE run.id = ANY(%(runs)s) AND (
 """
 
 # Trials may wait only in a run that is paused and says why.
-_QUEUED = """
+_QUEUED_QUERY = """
 SELECT run.id, format('%%s trials wait in a run that is %%s, reason "%%s"', count(*), run.state, run.stopped_reason)
 FROM lab_run AS run JOIN lab_trial AS trial ON trial.run_id = run.id AND trial.state = 'queued'
 WHERE run.id = ANY(%(runs)s) AND (run.state <> 'paused' OR run.stopped_reason = '') GROUP BY run.id
@@ -67,20 +67,20 @@ WHERE id = ANY(%(runs)s) AND state = 'paused' AND stopped_reason = ''
 """
 
 # Of no run that was given poisoned answers; of one that was, only what a provider cannot bring about.
-_OWN_ERRORS = """
+_INTERNAL_ERRORS_QUERY = """
 SELECT run_id, format('%%s trials: %%s (%%s)', count(*), failure_class, min(sentence)) FROM lab_trial
 WHERE run_id = ANY(%(runs)s) AND outcome = 'infra'
     AND (run_id <> ALL(%(poisoned)s) OR failure_class IN ('our_error', 'plan_refused', 'provider_deleted'))
 GROUP BY run_id, failure_class
 """
 
-_CAPS = """
+_LIMITS_QUERY = """
 SELECT run.id, format('reserved %%s, sent %%s, limit %%s', requests_reserved, sent.requests, request_cap)
 FROM lab_run AS run JOIN unnest(%(runs)s::bigint[], %(sent)s::int[]) AS sent(run_id, requests) ON sent.run_id = run.id
 WHERE request_cap IS NOT NULL AND (sent.requests > requests_reserved OR requests_reserved > request_cap)
 """
 
-_STEPS = """
+_STEPS_QUERY = """
 SELECT trial.run_id, format('trial %%s counted %%s requests, %%s are stored', trial.id, trial.requests, count(step.id))
 FROM lab_trial AS trial LEFT JOIN lab_step AS step
     ON step.trial_id = trial.id AND step.execution = trial.execution AND step.kind = 'exchange'
@@ -89,7 +89,7 @@ GROUP BY trial.id HAVING count(step.id) <> trial.requests
 """
 
 # Counted here by other words than the product's own.
-_CELLS = """
+_CELLS_QUERY = """
 SELECT cell.run_id, format('cell %%s: %%s passed, %%s failed, %%s errors, %%s queued; trials: %%s, %%s, %%s, %%s',
     cell.id, cell.passed, cell.failed, cell.infra, cell.queued, found.passed, found.failed, found.infra, found.queued)
 FROM lab_cell AS cell CROSS JOIN LATERAL (
@@ -103,23 +103,23 @@ WHERE cell.run_id = ANY(%(runs)s)
 
 # Not of one run: a job belongs to the stack. Each is found once, by the run that is checked first after it. Faults of
 # database and disk bring about errors of a database that is away, which counting may still catch.
-_JOB_FAILURES = """
+_JOB_FAILURES_QUERY = """
 DELETE FROM lab_jobfailure WHERE error <> ALL(%(away)s)
 RETURNING (%(runs)s::bigint[])[1],
     format('%%s failed %%s times: %%s in %%s %%s', job, count, error, place, provider_name)
 """
 
-_MOST_COLUMNS = 5  # of a wrong cell that are named
-_QUERIES = {
-    "lost": _LOST,
-    "doubled": _DOUBLED,
-    "stuck": _STUCK,
-    "queued": _QUEUED,
-    "own error": _OWN_ERRORS,
-    "limit": _CAPS,
-    "steps": _STEPS,
-    "cell": _CELLS,
-    "job failure": _JOB_FAILURES,
+_MAX_LISTED_COLUMNS = 5  # of a wrong cell that are named
+_QUERY_BY_KIND = {
+    "lost": _LOST_QUERY,
+    "doubled": _DOUBLED_QUERY,
+    "stuck": _STUCK_QUERY,
+    "queued": _QUEUED_QUERY,
+    "own error": _INTERNAL_ERRORS_QUERY,
+    "limit": _LIMITS_QUERY,
+    "steps": _STEPS_QUERY,
+    "cell": _CELLS_QUERY,
+    "job failure": _JOB_FAILURES_QUERY,
 }
 
 
@@ -133,7 +133,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedRun:
     """A run to check. `sent` are the requests that its provider counted, None where nobody counted them."""
 
     run_id: int
@@ -144,10 +144,10 @@ class Watched:
 def install_witness() -> None:
     """Have the database note every end of a trial from now on."""
     with connection.cursor() as cursor:
-        cursor.execute(_WITNESS)
+        cursor.execute(_WITNESS_SQL)
 
 
-def find_violations(runs: Sequence[Watched]) -> list[Violation]:
+def find_violations(runs: Sequence[WatchedRun]) -> list[Violation]:
     """Return what does not hold of these runs. `install_witness` has been called before they were launched."""
     run_ids = [run.run_id for run in runs]
     given = {
@@ -156,47 +156,47 @@ def find_violations(runs: Sequence[Watched]) -> list[Violation]:
         "poisoned": [run.run_id for run in runs if run.poisoned],
         "away": [error.__name__ for error in AWAY],
     }
-    found = [Violation(kind, *row) for kind, query in _QUERIES.items() for row in _rows(query, given)]
-    return found + _wrong_cells(run_ids)
+    found = [Violation(kind, *row) for kind, query in _QUERY_BY_KIND.items() for row in _read_rows(query, given)]
+    return found + _find_wrong_cells(run_ids)
 
 
 def count_cells(run_ids: Sequence[int]) -> int:
     return Cell.objects.filter(run_id__in=run_ids).count()
 
 
-def _rows(query: str, given: Mapping[str, Any]) -> list[tuple[int, str]]:
+def _read_rows(query: str, given: Mapping[str, Any]) -> list[tuple[int, str]]:
     with connection.cursor() as cursor:
         cursor.execute(query, given)
         return list(cursor.fetchall())
 
 
-def _wrong_cells(run_ids: Sequence[int]) -> list[Violation]:
+def _find_wrong_cells(run_ids: Sequence[int]) -> list[Violation]:
     """Recount the cells of each run; return what changes, and the runs whose cells cannot be recounted."""
     found: list[Violation] = []
     for run_id in run_ids:
         try:
-            found += _wrong_cells_of(run_id)
+            found += _find_wrong_cells_of_run(run_id)
         except DataError as error:
             found.append(Violation("cell", run_id, f"its cells cannot be recounted: {error}"))
     return found
 
 
-def _wrong_cells_of(run_id: int) -> list[Violation]:
+def _find_wrong_cells_of_run(run_id: int) -> list[Violation]:
     """Return each cell of which a column changes by a recount, which is rolled back. Raises DataError."""
     with transaction.atomic():
         cells = Cell.objects.filter(run_id=run_id).select_for_update(no_key=True).order_by("pk")
-        before = _columns(cells)
+        before = _read_columns(cells)
         recompute(list(before))
-        after = _columns(cells)
+        after = _read_columns(cells)
         transaction.set_rollback(True)
     return [
-        Violation("cell", run_id, f"cell {cell}: {'; '.join(changed[:_MOST_COLUMNS])}")
+        Violation("cell", run_id, f"cell {cell}: {'; '.join(changed[:_MAX_LISTED_COLUMNS])}")
         for cell, columns in after.items()
-        if (changed := _changed(before[cell], columns))
+        if (changed := _list_changes(before[cell], columns))
     ]
 
 
-def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def _list_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     return [
         f"{name} is {before[name]}, recounted {value}"
         for name, value in after.items()
@@ -204,7 +204,7 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _columns(cells: QuerySet[Cell]) -> dict[int, dict[str, Any]]:
+def _read_columns(cells: QuerySet[Cell]) -> dict[int, dict[str, Any]]:
     names = [column.attname for column in Cell._meta.concrete_fields]
     found = {cell.pk: {name: getattr(cell, name) for name in names} for cell in cells.all()}
     times = CellTimes.objects.filter(cell__in=list(found)).values("cell_id", "durations", "first_tokens", "longest_ms")

@@ -8,24 +8,26 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from toolbench.running.database_user import confined
+from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT
 
-_TRIES, _PAUSE_SECONDS = 40, 0.5
+_MAX_ATTEMPTS, _PAUSE_SECONDS = 40, 0.5
 
 
-class Lab:
+class LabClient:
     """Start it in the main thread."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        command = confined([sys.executable, "-m", "benchmarks.chaos.lab_side"], death_signal=signal.SIGKILL)
+        command = build_confined_command(
+            [sys.executable, "-m", "benchmarks.chaos.lab_side"], death_signal=signal.SIGKILL
+        )
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def ask(self, verb: str, **arguments: Any) -> Any:
         """Return the answer. While the database is away it is asked again; raises RuntimeError when it stays away."""
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             answer = self._ask(json.dumps({"verb": verb, **arguments}))
             if "answer" in answer:
                 return answer["answer"]

@@ -12,8 +12,8 @@ from typing import Any
 from django.db import connection
 
 import benchmarks.ready  # noqa: F401
-from benchmarks.chaos.invariants import Watched, count_cells, find_violations, install_witness
-from toolbench.evals.statistics.stopping import Until
+from benchmarks.chaos.invariants import WatchedRun, count_cells, find_violations, install_witness
+from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.models import Model, Provider, Run
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
@@ -51,24 +51,24 @@ def launch_simulated(persona: str, trials: int, *, until: bool) -> int:
         models=(model.pk,),
         scenarios=(SCENARIO,),
         trials=trials,
-        until=Until(target=50).to_json() if until else {},
+        until=StoppingRule(target=50).to_json() if until else {},
         seed=1,
     )
     return launch(request, agreed=sys.maxsize).pk
 
 
-def check(runs: list[dict[str, Any]]) -> dict[str, Any]:
+def check_runs(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what does not hold of the runs, and what became of each."""
-    watched = [Watched(**run) for run in runs]
+    watched = [WatchedRun(**run) for run in runs]
     ids = [run.run_id for run in watched]
     return {
         "violations": [asdict(violation) for violation in find_violations(watched)],
         "cells": count_cells(ids),
-        "ends": {run_id: _ends(run_id) for run_id in ids},
+        "ends": {run_id: _read_end(run_id) for run_id in ids},
     }
 
 
-def _ends(run_id: int) -> dict[str, Any]:
+def _read_end(run_id: int) -> dict[str, Any]:
     run = Run.objects.get(pk=run_id)
     outcomes = [outcome or state for state, outcome in run.trials.values_list("state", "outcome")]
     return {
@@ -79,18 +79,18 @@ def _ends(run_id: int) -> dict[str, Any]:
     }
 
 
-_VERBS: Mapping[str, Callable[..., Any]] = {
+_VERB_BY_NAME: Mapping[str, Callable[..., Any]] = {
     "prepare": install_witness,
     "launch_counted": launch_counted,
     "launch_simulated": launch_simulated,
-    "check": check,
+    "check": check_runs,
 }
 
 
-def answer(line: str) -> dict[str, Any]:
+def answer_line(line: str) -> dict[str, Any]:
     asked = json.loads(line)
     try:
-        return {"answer": _VERBS[asked.pop("verb")](**asked)}
+        return {"answer": _VERB_BY_NAME[asked.pop("verb")](**asked)}
     except AWAY as error:
         connection.close()
         return {"error": str(error)}
@@ -98,7 +98,7 @@ def answer(line: str) -> dict[str, Any]:
 
 def main() -> None:
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(answer(line)) + "\n")
+        sys.stdout.write(json.dumps(answer_line(line)) + "\n")
         sys.stdout.flush()
 
 

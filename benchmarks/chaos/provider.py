@@ -4,12 +4,18 @@ import threading
 from collections import Counter
 from dataclasses import replace
 
-from benchmarks.chaos.poison import LARGE, POISONS
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
+from benchmarks.chaos.poison import LARGE_POISONS, POISON_BY_NAME
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    text_reply,
+    tool_call_reply,
+)
 
-MOST_LARGE = 3  # requests of a run among which large bodies are sent: storing 15 MB takes a busy machine seconds
+MAX_LARGE_ANSWERS = 3  # requests of a run among which large bodies are sent: storing 15 MB takes a busy machine seconds
 DELAY_SECONDS = 0.4  # of every answer, so that faults find trials under way
-_PATCH = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
+_PATCH_ARGUMENTS = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
 
 
 class CountingProvider:
@@ -19,7 +25,7 @@ class CountingProvider:
         self._sent: Counter[str] = Counter()
         self._poisons: dict[str, str] = {}
         self._counting = threading.Lock()
-        self._server = ScriptedProvider(self._answer)
+        self._server = ScriptedServer(self._answer)
 
     def start(self) -> None:
         self._server.start()
@@ -36,22 +42,22 @@ class CountingProvider:
         """Return how many requests of the run have arrived."""
         return self._sent[name]
 
-    def _answer(self, seen: Seen) -> Answer:
+    def _answer(self, seen: ReceivedRequest) -> ScriptedReply:
         name = seen.path.split("/")[1]
         with self._counting:
             self._sent[name] += 1
             count = self._sent[name]
             self._server.seen.clear()
         poison = self._poisons.get(name, "")
-        if poison and count % 3 != 1 and not (poison in LARGE and count > MOST_LARGE):
-            return replace(POISONS[poison](), delay=DELAY_SECONDS)
-        return replace(_play_well(seen), delay=DELAY_SECONDS)
+        if poison and count % 3 != 1 and not (poison in LARGE_POISONS and count > MAX_LARGE_ANSWERS):
+            return replace(POISON_BY_NAME[poison](), delay=DELAY_SECONDS)
+        return replace(_answer_correctly(seen), delay=DELAY_SECONDS)
 
 
-def _play_well(seen: Seen) -> Answer:
+def _answer_correctly(seen: ReceivedRequest) -> ScriptedReply:
     """Three requests to success in scenario happy_path."""
     body = seen.json()
     answered = sum(message["role"] == "tool" for message in body["messages"])
     if not body.get("tools") or answered >= 2:
-        return says("Done.")
-    return calls(("state_patch", _PATCH)) if answered else calls(("state_get", {}))
+        return text_reply("Done.")
+    return tool_call_reply(("state_patch", _PATCH_ARGUMENTS)) if answered else tool_call_reply(("state_get", {}))

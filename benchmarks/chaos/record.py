@@ -13,7 +13,7 @@ from benchmarks.chaos.schedule import FREEZE, KILL, PROCESSES
 RoundRecord = Mapping[str, Any]
 
 
-class OtherSeedError(Exception):
+class SeedMismatchError(Exception):
     """The file holds rounds of another seed; the text says so."""
 
 
@@ -34,7 +34,7 @@ class RoundFile:
             self._path.write_text("".join(lines))
         played: list[RoundRecord] = [json.loads(line) for line in lines]
         if other := {record["seed"] for record in played} - {self._seed}:
-            raise OtherSeedError(f"{self._path} holds rounds of seed {min(other)}: name another file with --out.")
+            raise SeedMismatchError(f"{self._path} holds rounds of seed {min(other)}: name another file with --out.")
         return played
 
     def append(self, record: RoundRecord) -> None:
@@ -47,7 +47,7 @@ class RoundFile:
         return self._path.with_suffix(".logs") / f"round-{number}"
 
 
-def rounds_left(played: Iterable[RoundRecord], rounds: int) -> list[int]:
+def list_rounds_left(played: Iterable[RoundRecord], rounds: int) -> list[int]:
     """Return the numbers of the rounds from 1 to `rounds` that were not played yet."""
     done = {record["number"] for record in played}
     return [number for number in range(1, rounds + 1) if number not in done]
@@ -67,7 +67,7 @@ def summarise(played: Sequence[RoundRecord]) -> str:
         ("requests counted at the provider", _sum_runs(played, "sent")),
         ("cells recounted", sum(record["cells"] for record in played)),
         *_count_violations(played),
-        ("seconds a round, median and most", _seconds(played)),
+        ("seconds a round, median and most", _summarise_seconds(played)),
     ]
     return "\n".join(["| what | count |", "|---|---|", *(f"| {what} | {count} |" for what, count in rows)])
 
@@ -108,6 +108,6 @@ def _sum_runs(played: Sequence[RoundRecord], name: str) -> int:
     return sum(run[name] or 0 for record in played for run in record["runs"])
 
 
-def _seconds(played: Sequence[RoundRecord]) -> str:
+def _summarise_seconds(played: Sequence[RoundRecord]) -> str:
     seconds = [record["seconds"] for record in played]
     return f"{median(seconds):.1f}, {max(seconds):.1f}" if seconds else "none"

@@ -9,18 +9,18 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.chaos.injecting import Injector
-from benchmarks.chaos.lab import Lab
+from benchmarks.chaos.injecting import FaultInjector
+from benchmarks.chaos.lab import LabClient
 from benchmarks.chaos.provider import CountingProvider
 from benchmarks.chaos.schedule import Round
-from benchmarks.chaos.stack import NotInTimeError, Stack, wait_until
+from benchmarks.chaos.stack import Stack, StackTimeoutError, wait_until
 
 STUCK_SECONDS = 60.0  # after the last fault was undone
-EARLIER_RUNS = 12  # that are checked again in each round: a frozen process may write late
+MAX_EARLIER_RUNS = 12  # that are checked again in each round: a frozen process may write late
 _POLL_SECONDS = 0.1
-_MOST_TRIALS = 20  # of a cell that goes on until it is decided
+_MAX_TRIALS = 20  # of a cell that goes on until it is decided
 
-_BUSY = """
+_BUSY_QUERY = """
 SELECT count(*) FROM lab_run AS run WHERE id = ANY(%s) AND (
     state NOT IN ('finished', 'cancelled', 'paused')
     OR EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state = 'running')
@@ -29,7 +29,7 @@ SELECT count(*) FROM lab_run AS run WHERE id = ANY(%s) AND (
 
 
 @dataclass(slots=True)
-class Launched:
+class LaunchedRun:
     """A run of a round. `name` is its part of the counting provider's address, "" for a simulated one."""
 
     run_id: int
@@ -39,37 +39,37 @@ class Launched:
 
 
 @dataclass(slots=True)
-class Chaos:
+class ChaosRunner:
     """A stack, and what is done to it. One after another, its rounds see what the earlier ones left."""
 
     stack: Stack
-    lab: Lab
+    lab: LabClient
     provider: CountingProvider
-    runs: list[Launched] = field(default_factory=list)
+    runs: list[LaunchedRun] = field(default_factory=list)
     _reported: set[tuple[str, int]] = field(default_factory=set)
 
     def play(self, planned: Round) -> dict[str, Any]:
         """Play one round; return its record, as JSON. Its parts: seconds to launch, of faults, until the ends."""
         began = time.monotonic()
-        injector = Injector(self.stack, Random(f"{planned.seed} {planned.number} pids"))
+        injector = FaultInjector(self.stack, Random(f"{planned.seed} {planned.number} pids"))
         first, moments = len(self.runs), [began]
-        with injector.happening([fault for fault in planned.faults if fault.at < 0]):
+        with injector.inject([fault for fault in planned.faults if fault.at < 0]):
             self._launch(planned)
             moments.append(time.monotonic())
-        with injector.happening([fault for fault in planned.faults if fault.at >= 0]):
+        with injector.inject([fault for fault in planned.faults if fault.at >= 0]):
             pass
         moments.append(time.monotonic())
         try:
             self._wait_for_ends(self.runs[first:])
-        except NotInTimeError as error:
+        except StackTimeoutError as error:
             injector.missing.append(str(error))
         moments.append(time.monotonic())
-        checked = self.lab.ask("check", runs=[self._watched(run) for run in self.runs[-EARLIER_RUNS:]])
+        checked = self.lab.ask("check", runs=[self._build_watched_run(run) for run in self.runs[-MAX_EARLIER_RUNS:]])
         missing = [{"kind": "stuck", "run_id": None, "text": text} for text in injector.missing]
         return {
             **planned.to_json(),
             "hit": injector.hit,
-            "runs": [self._told(run, checked["ends"][str(run.run_id)]) for run in self.runs[first:]],
+            "runs": [self._describe_run(run, checked["ends"][str(run.run_id)]) for run in self.runs[first:]],
             "cells": checked["cells"],
             "violations": missing + self._new(checked["violations"]),
             "seconds": round(time.monotonic() - began, 2),
@@ -94,17 +94,17 @@ class Chaos:
                 "stream": poison.startswith("stream"),
             }
             run_id = self.lab.ask("launch_counted", base_url=base_url, **more)
-            self.runs.append(Launched(run_id, kind, name, bool(poison)))
+            self.runs.append(LaunchedRun(run_id, kind, name, bool(poison)))
 
         counted("capped", cap=planned.cap)
         counted("plain")
         if planned.poison:
             counted("poisoned", poison=planned.poison)
-        persona, trials = ("reliable-90", _MOST_TRIALS) if planned.until else ("slow", planned.trials // 2)
+        persona, trials = ("reliable-90", _MAX_TRIALS) if planned.until else ("slow", planned.trials // 2)
         run_id = self.lab.ask("launch_simulated", persona=persona, trials=trials, until=planned.until)
-        self.runs.append(Launched(run_id, "until" if planned.until else "simulated"))
+        self.runs.append(LaunchedRun(run_id, "until" if planned.until else "simulated"))
 
-    def _wait_for_ends(self, runs: Sequence[Launched]) -> None:
+    def _wait_for_ends(self, runs: Sequence[LaunchedRun]) -> None:
         ids = [run.run_id for run in runs]
         wait_until(lambda: not self._busy(ids), "the runs' ends", seconds=STUCK_SECONDS)
         wait_until(self.stack.page_answers, "a page", seconds=STUCK_SECONDS)
@@ -113,14 +113,14 @@ class Chaos:
         time.sleep(_POLL_SECONDS)
         try:
             with self.stack.connect() as connection:
-                row = connection.execute(_BUSY, [ids]).fetchone()
+                row = connection.execute(_BUSY_QUERY, [ids]).fetchone()
         except psycopg.Error:
             return True
         return row is None or row[0] > 0
 
-    def _watched(self, run: Launched) -> dict[str, Any]:
+    def _build_watched_run(self, run: LaunchedRun) -> dict[str, Any]:
         sent = self.provider.count_sent(run.name) if run.name else None
         return {"run_id": run.run_id, "sent": sent, "poisoned": run.poisoned}
 
-    def _told(self, run: Launched, ends: dict[str, Any]) -> dict[str, Any]:
-        return {"kind": run.kind, **self._watched(run), **ends}
+    def _describe_run(self, run: LaunchedRun, ends: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": run.kind, **self._build_watched_run(run), **ends}

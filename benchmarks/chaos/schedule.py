@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any, TypeVar
 
-from benchmarks.chaos.poison import POISONS
+from benchmarks.chaos.poison import POISON_BY_NAME
 
 KILL, FREEZE, FILL = "kill", "freeze", "fill"
 BROKER, BACKEND, DATABASE, SUPERVISOR = "valkey", "backend", "database", "supervisor"
@@ -16,8 +16,8 @@ BEFORE_LAUNCH = (BROKER, "web", "scheduler", "worker-1", "worker-2", "simulated"
 SHORT_SECONDS = (0.2, 1.5)  # of a freeze: the lease of 3 s holds
 LONG_SECONDS = (3.5, 5.0)  # of a freeze: the lease is lost
 FULL_SECONDS = (0.5, 2.0)  # how long the disk stays full
-LATEST_SECONDS = 2.0  # after the launch, in which most trials are under way
-DOUBLE_SHARE = 0.25  # of the rounds have two faults
+MAX_START_SECONDS = 2.0  # after the launch, in which most trials are under way
+TWO_FAULT_SHARE = 0.25  # of the rounds have two faults
 
 T = TypeVar("T")
 
@@ -66,38 +66,38 @@ def plan_round(seed: int, number: int, *, can_fill: bool = True) -> Round:
         can_fill: whether the disk can be filled on this machine; such faults are left out otherwise.
     """
     random = Random(f"{seed} {number}")
-    kinds = [kind for kind in _kinds() if can_fill or kind[0] != FILL]
-    hit = [_dealt(kinds, f"{seed} first", number - 1)]
-    second = _dealt(kinds, f"{seed} second", number - 1)
-    if random.random() < DOUBLE_SHARE and second[1] != hit[0][1]:
+    kinds = [kind for kind in _list_fault_kinds() if can_fill or kind[0] != FILL]
+    hit = [_deal(kinds, f"{seed} first", number - 1)]
+    second = _deal(kinds, f"{seed} second", number - 1)
+    if random.random() < TWO_FAULT_SHARE and second[1] != hit[0][1]:
         hit.append(second)
     return Round(
         number=number,
         seed=seed,
-        faults=tuple(sorted((_fault(random, *each) for each in hit), key=lambda fault: fault.at)),
-        poison=_dealt(tuple(POISONS), f"{seed} poison", number // 2 - 1) if number % 2 == 0 else "",
+        faults=tuple(sorted((_build_fault(random, *each) for each in hit), key=lambda fault: fault.at)),
+        poison=_deal(tuple(POISON_BY_NAME), f"{seed} poison", number // 2 - 1) if number % 2 == 0 else "",
         trials=random.randint(4, 10),
         cap=random.choice((7, 12, 20, 1000)),
         until=random.random() < 0.3,
     )
 
 
-def _kinds() -> list[tuple[str, str]]:
+def _list_fault_kinds() -> list[tuple[str, str]]:
     """Each kind of fault once: a process is hit again only after the others, so that restart pauses stay short."""
     kills = [(KILL, process) for process in PROCESSES]
     freezes = [(FREEZE, process) for process in (*PROCESSES, DATABASE, SUPERVISOR)]
     return [*kills, *freezes, (FILL, "data"), (FILL, "wal")]
 
 
-def _dealt(deck: Sequence[T], seed: str, place: int) -> T:
+def _deal(deck: Sequence[T], seed: str, place: int) -> T:
     """Return the card at `place` of decks that are shuffled and dealt one after the other."""
     shuffled = list(deck)
     Random(f"{seed} {place // len(deck)}").shuffle(shuffled)
     return shuffled[place % len(deck)]
 
 
-def _fault(random: Random, kind: str, target: str) -> Fault:
-    at = random.uniform(0, LATEST_SECONDS)
+def _build_fault(random: Random, kind: str, target: str) -> Fault:
+    at = random.uniform(0, MAX_START_SECONDS)
     if target in BEFORE_LAUNCH and random.random() < 0.2:
         at = -0.2
     seconds = 0.0

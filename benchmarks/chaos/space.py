@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 SIZE_MB = 4000  # at most; only what is written takes memory
-_INSIDE = "TOOLBENCH_CHAOS_NAMESPACE"
+_INSIDE_VARIABLE = "TOOLBENCH_CHAOS_NAMESPACE"
 _UNSHARE = ("unshare", "--mount", "--propagation", "private")
 _AS_ROOT = ("unshare", "--user", "--map-root-user", "--mount", "--propagation", "private")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def enter_namespace(module: str) -> bool:
@@ -23,10 +23,10 @@ def enter_namespace(module: str) -> bool:
     Returns:
         True inside the namespace; False where there can be none, in the program as it is.
     """
-    if os.environ.get(_INSIDE):
+    if os.environ.get(_INSIDE_VARIABLE):
         return True
     if unshare := find_unshare():
-        os.environ[_INSIDE] = "1"
+        os.environ[_INSIDE_VARIABLE] = "1"
         os.execvp(unshare[0], [*unshare, sys.executable, "-m", module, *sys.argv[1:]])
     return False
 
@@ -49,7 +49,9 @@ class Disk:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        subprocess.run(["mount", "-t", "tmpfs", "-o", _size(SIZE_MB * 1_000_000), "none", str(folder)], check=True)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", _render_size(SIZE_MB * 1_000_000), "none", str(folder)], check=True
+        )
 
     def fill(self) -> None:
         """Leave no free byte. Somebody may write or free something meanwhile, so it is tried until nothing is left."""
@@ -77,11 +79,11 @@ class Disk:
         return os.statvfs(self._folder).f_bfree
 
     def _remount(self, size: int) -> bool:
-        options = f"remount,{_size(max(size, _PAGE))}"
+        options = f"remount,{_render_size(max(size, _PAGE_BYTES))}"
         # With type and source given, mount does not take over the old options, which a user namespace refuses.
         command = ["mount", "-t", "tmpfs", "-o", options, "none", str(self._folder)]
         return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def _size(count: int) -> str:
+def _render_size(count: int) -> str:
     return f"size={count}"

@@ -17,10 +17,10 @@ import psycopg
 
 from benchmarks.chaos.schedule import BACKEND, DATABASE, SUPERVISOR
 from benchmarks.chaos.space import Disk
-from toolbench.running.database_user import confined
+from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT, Lock, read_state
 
-PATIENCE_SECONDS = 120
+TIMEOUT_SECONDS = 120
 # Short, so that what is lost is found within a round. Start-up takes seconds: silence is judged late.
 _SETTINGS = {
     "LOCAL_MODEL": "0",
@@ -31,7 +31,7 @@ _SETTINGS = {
     "TOOLBENCH_SHIFT_SECONDS": "5",
     "TOOLBENCH_SILENT_SECONDS": "40",
 }
-_MARKS = {
+_COMMAND_MARKS = {
     "postgres": "/bin/postgres\0",
     "valkey": "valkey-server",  # it writes its own title
     "web": "gunicorn\0",
@@ -42,7 +42,7 @@ _MARKS = {
 }
 
 
-class NotInTimeError(Exception):
+class StackTimeoutError(Exception):
     """Something that was waited for did not happen; the text says what."""
 
 
@@ -57,7 +57,7 @@ class Stack:
         self.var = folder / "var"
         self.var.mkdir()
         self.disk = Disk(self.var) if can_fill else None
-        self.port = _free_port()
+        self.port = _find_free_port()
         self._out = folder / "out"
         self.environment = {**os.environ, **_SETTINGS, "TOOLBENCH_VAR": str(self.var), "PORT": str(self.port)}
         for name in ("DATABASE_URL", "REDIS_URL", "ALLOWED_HOSTS", "HOST"):
@@ -65,16 +65,16 @@ class Stack:
 
     def start(self) -> None:
         """Return when every process serves. Raises NotInTimeError."""
-        command = confined([sys.executable, "-m", "toolbench.running", "up"], death_signal=signal.SIGTERM)
+        command = build_confined_command([sys.executable, "-m", "toolbench.running", "up"], death_signal=signal.SIGTERM)
         with self._out.open("ab") as out:
             self.process = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=out, stderr=out)
-        wait_until(lambda: "simulated is ready" in self.said or self.process.poll() is not None, "make up")
+        wait_until(lambda: "simulated is ready" in self.output or self.process.poll() is not None, "make up")
         if self.process.poll() is not None:
-            raise NotInTimeError(f"make up ended: {self.said}")
+            raise StackTimeoutError(f"make up ended: {self.output}")
         state = read_state(self.var / "running.json")
         assert state is not None
         self.environment |= state.environment
-        wait_until(lambda: self.beating_workers() == 2, "two workers with a heartbeat")
+        wait_until(lambda: self.count_live_workers() == 2, "two workers with a heartbeat")
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
@@ -83,7 +83,7 @@ class Stack:
         self.process.kill()
         self.process.wait()
         lock = Lock(self.var / "children.lock")
-        lock.take(seconds=30)
+        lock.acquire(seconds=30)
         lock.release()
         if self.disk:
             self.disk.clear()
@@ -91,14 +91,14 @@ class Stack:
             shutil.rmtree(self.var, ignore_errors=True)
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self._out.read_text(errors="replace")
 
     def connect(self) -> psycopg.Connection:
         url = self.environment["DATABASE_URL"]
         return psycopg.connect(url, autocommit=True, connect_timeout=2, options="-c statement_timeout=5000")
 
-    def beating_workers(self) -> int:
+    def count_live_workers(self) -> int:
         """Return how many workers had a heartbeat in the last 3 s; 0 while the database is away."""
         query = "SELECT count(*) FROM lab_process WHERE kind = 'worker' AND seen_at > now() - interval '3 s'"
         try:
@@ -120,10 +120,10 @@ class Stack:
 
     def children(self) -> dict[str, int]:
         """Return the process number of every living child of the supervisor, by name."""
-        lines = {pid: _command(pid) for pid in _children(self.process.pid)}
+        lines = {pid: _read_command(pid) for pid in _list_children(self.process.pid)}
         return {
             name: pid
-            for name, mark in _MARKS.items()
+            for name, mark in _COMMAND_MARKS.items()
             for pid, line in lines.items()
             if mark in line and "confine.py" not in line
         }
@@ -137,36 +137,36 @@ class Stack:
             return [children[target]] if target in children else []
         if "postgres" not in children:
             return []
-        every = _children(children["postgres"])
+        every = _list_children(children["postgres"])
         if target == DATABASE:
             return [children["postgres"], *every]
-        clients = sorted(pid for pid in every if "postgres: postgres toolbench" in _command(pid))
+        clients = sorted(pid for pid in every if "postgres: postgres toolbench" in _read_command(pid))
         return [random.choice(clients)] if clients else []
 
     def keep_logs(self, folder: Path) -> None:
         """Copy the logs to `folder`, for a round that found something."""
         shutil.copytree(self.var / "log", folder, dirs_exist_ok=True)
-        (folder / "make-up.txt").write_text(self.said)
+        (folder / "make-up.txt").write_text(self.output)
 
 
-def wait_until(is_so: Callable[[], bool], what: str, *, seconds: float = PATIENCE_SECONDS) -> None:
+def wait_until(is_so: Callable[[], bool], what: str, *, seconds: float = TIMEOUT_SECONDS) -> None:
     """Raises NotInTimeError, with `what` was waited for, after so many seconds."""
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:
-            raise NotInTimeError(f"{what}: not after {seconds:.0f} s")
+            raise StackTimeoutError(f"{what}: not after {seconds:.0f} s")
         time.sleep(0.05)
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     """Return a port below those that the system gives to connections."""
     for port in range(20_000 + os.getpid() % 10_000, 32_000):
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
-    raise NotInTimeError("no port is free")
+    raise StackTimeoutError("no port is free")
 
 
-def _children(pid: int) -> list[int]:
+def _list_children(pid: int) -> list[int]:
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
         return [int(child) for task in tasks for child in (task / "children").read_text().split()]
@@ -174,7 +174,7 @@ def _children(pid: int) -> list[int]:
         return []
 
 
-def _command(pid: int) -> str:
+def _read_command(pid: int) -> str:
     """Return the command line, with NUL after each part; "" when the process has gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")

@@ -13,17 +13,17 @@ from types import ModuleType
 
 import atheris
 
-LONGEST = 4096  # bytes of one input
-ONE_IN = 64  # inputs whose growth is looked at
+MAX_INPUT_BYTES = 4096  # bytes of one input
+GROWTH_CHECK_INTERVAL = 64  # inputs whose growth is looked at
 
 
-def fuzzed() -> ModuleType:
+def load_instrumented_targets() -> ModuleType:
     """The targets, with the engine's code watched for coverage."""
     with atheris.instrument_imports(include=["toolbench.engine"]):
         return importlib.import_module("benchmarks.fuzz.targets")
 
 
-def words() -> list[str]:
+def list_words() -> list[str]:
     """What formats and endpoints write, for the fuzzer to put together."""
     dialects = importlib.import_module("toolbench.engine.formats.registry")
     found = {
@@ -44,7 +44,7 @@ def words() -> list[str]:
     return sorted(word for word in found if word.strip())
 
 
-def seeds() -> list[str]:
+def list_seeds() -> list[str]:
     """A call in every format, a body and a stream."""
     formats = importlib.import_module("toolbench.engine.formats")
     call = formats.TextCall("get_weather", {"city": "Oslo", "days": 2, "at": {"x": [1, None]}}, "abc123def")
@@ -55,14 +55,14 @@ def seeds() -> list[str]:
     return [*written, body, f"data: {delta}\n\ndata: [DONE]\n\n"]
 
 
-def _prepare(folder: Path) -> list[str]:
+def _write_corpus(folder: Path) -> list[str]:
     """Files for the fuzzer: the words, and the first inputs."""
     corpus = folder / "corpus"
     corpus.mkdir()
-    for place, text in enumerate(seeds()):
+    for place, text in enumerate(list_seeds()):
         for target in range(4):
             (corpus / f"{place}-{target}").write_bytes(bytes([target, 0, 1, place % 256, 3]) + text.encode())
-    lines = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in words())
+    lines = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in list_words())
     (folder / "words").write_text("".join(f'"{line}"\n' for line in lines))
     return [f"-dict={folder / 'words'}", str(corpus)]
 
@@ -74,14 +74,14 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, default=Path("var/fuzz"), help="folder for inputs that break a promise")
     parser.add_argument("--again", type=Path, help="run this input alone")
     options = parser.parse_args()
-    targets = fuzzed()
+    targets = load_instrumented_targets()
 
     def one(data: bytes) -> None:
         """The first five bytes choose the target, whether growth is looked at, and where the text is cut."""
         text = data[5:].decode("utf-8", "surrogateescape")
         target = targets.TARGETS[data[0] % len(targets.TARGETS)] if data else targets.formats
         target(text, [data[3] * 7, data[4] * 3, data[3] * 31 + data[4]] if len(data) > 5 else ())
-        if data[1:2] == b"\x01" and data[2:3] < bytes([256 // ONE_IN]):
+        if data[1:2] == b"\x01" and data[2:3] < bytes([256 // GROWTH_CHECK_INTERVAL]):
             targets.check_growth(target, text)
 
     if options.again:
@@ -91,13 +91,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         limits = [
             f"-max_total_time={options.seconds}",
-            f"-max_len={LONGEST}",
+            f"-max_len={MAX_INPUT_BYTES}",
             f"-seed={options.seed}",
             "-timeout=60",
             "-len_control=10",
         ]
         kept = [f"-artifact_prefix={options.kept}/", "-print_final_stats=1"]
-        atheris.Setup([sys.argv[0], *limits, *kept, *_prepare(Path(folder))], one)
+        atheris.Setup([sys.argv[0], *limits, *kept, *_write_corpus(Path(folder))], one)
         atheris.Fuzz()
 
 

@@ -43,123 +43,126 @@ TOOLS = (
     ),
 )
 FORMATS = names()
-SHORT, LONG = 16, 128  # how often a text is repeated to see whether time grows with its length
+SHORT_CHARACTERS, LONG_CHARACTERS = 16, 128  # how often a text is repeated to see whether time grows with its length
 SLOW_SECONDS = 0.2  # what a repeated text may take before growth is looked at
-STEEPEST = 3 * LONG / SHORT
+MAX_GROWTH = 3 * LONG_CHARACTERS / SHORT_CHARACTERS
 _SETUP = prepare_turns("m", resolve([]).policy, system="", tools=ToolRegistry(TOOLS), options={}, seed=None)
 
 
-class Violated(AssertionError):
+class ViolationError(AssertionError):
     """A promise was broken; the message says which."""
 
 
-def formats(text: str, cuts: Sequence[int]) -> None:
+def fuzz_formats(text: str, cuts: Sequence[int]) -> None:
     """The first character chooses the format, every other one `auto`."""
     form = FORMATS[ord(text[0]) % len(FORMATS)] if text and ord(text[0]) % 2 else "auto"
     decoder = stream(form, TOOLS)
-    for piece in _pieces(text[1:], cuts):
+    for piece in _iter_chunks(text[1:], cuts):
         decoder.feed(piece)
-    _same(f"{form} in pieces", decoder.close(), parse(text[1:], format=form, tools=TOOLS))
+    _check_same(f"{form} in pieces", decoder.close(), parse(text[1:], format=form, tools=TOOLS))
     for call in parse(text[1:], format=form, tools=TOOLS).calls:
         write_json(call.arguments)
 
 
-def arguments(text: str, cuts: Sequence[int]) -> None:
+def fuzz_arguments(text: str, cuts: Sequence[int]) -> None:
     read = read_arguments(text, 100_000)
     if read.arguments is not None:
         write_json(read.arguments)
 
 
-def partial_json(text: str, cuts: Sequence[int]) -> None:
+def fuzz_partial_json(text: str, cuts: Sequence[int]) -> None:
     for end in [*sorted(cut % (len(text) + 1) for cut in cuts), len(text)]:
         read_partial(text[:end])
 
 
-def literals(text: str, cuts: Sequence[int]) -> None:
+def fuzz_literals(text: str, cuts: Sequence[int]) -> None:
     with suppress(BadJson):
         write_json(read_value(text))
 
 
-def text_json(text: str, cuts: Sequence[int]) -> None:
+def fuzz_text_json(text: str, cuts: Sequence[int]) -> None:
     TextJson().read({"role": "assistant", "content": text}, TOOLS)
 
 
-def bodies(text: str, cuts: Sequence[int]) -> None:
-    _same_answer(lambda: BodyDecoder(_read), _bytes(text), cuts)
+def fuzz_bodies(text: str, cuts: Sequence[int]) -> None:
+    _check_same_answer(lambda: BodyDecoder(_read_answer), _encode(text), cuts)
 
 
-def streams(text: str, cuts: Sequence[int]) -> None:
-    _same_answer(lambda: StreamDecoder(_read), _bytes(text), cuts)
+def fuzz_streams(text: str, cuts: Sequence[int]) -> None:
+    _check_same_answer(lambda: StreamDecoder(_read_answer), _encode(text), cuts)
 
 
-def events(text: str, cuts: Sequence[int]) -> None:
-    body = _bytes(text)
+def fuzz_events(text: str, cuts: Sequence[int]) -> None:
+    body = _encode(text)
     whole, split = EventReader(), EventReader()
     together = [*whole.feed(body), *whole.close()]
-    apart = [event for piece in _pieces(body, cuts) for event in split.feed(piece)]
-    _same("events in pieces", [*apart, *split.close()], together)
+    apart = [event for piece in _iter_chunks(body, cuts) for event in split.feed(piece)]
+    _check_same("events in pieces", [*apart, *split.close()], together)
 
 
 TARGETS: tuple[Callable[[str, Sequence[int]], None], ...] = (
-    formats,
-    streams,
-    formats,
-    bodies,
-    formats,
-    arguments,
-    literals,
-    text_json,
-    partial_json,
-    events,
+    fuzz_formats,
+    fuzz_streams,
+    fuzz_formats,
+    fuzz_bodies,
+    fuzz_formats,
+    fuzz_arguments,
+    fuzz_literals,
+    fuzz_text_json,
+    fuzz_partial_json,
+    fuzz_events,
 )
 
 
 def check_growth(target: Callable[[str, Sequence[int]], None], text: str) -> None:
     """Raises Violated when eight times the text takes more than three times eight times as long."""
-    short = _seconds(target, text * SHORT)
-    long = _seconds(target, text * LONG)
-    if long > SLOW_SECONDS and long > STEEPEST * short:
-        short = min(_seconds(target, text * SHORT) for _ in range(3))
-        long = min(_seconds(target, text * LONG) for _ in range(3))
-        if long > SLOW_SECONDS and long > STEEPEST * short:
-            raise Violated(f"{target.__name__}: {len(text)} × {SHORT}: {short:.4f} s, × {LONG}: {long:.4f} s: {text!r}")
+    short = _measure_seconds(target, text * SHORT_CHARACTERS)
+    long = _measure_seconds(target, text * LONG_CHARACTERS)
+    if long > SLOW_SECONDS and long > MAX_GROWTH * short:
+        short = min(_measure_seconds(target, text * SHORT_CHARACTERS) for _ in range(3))
+        long = min(_measure_seconds(target, text * LONG_CHARACTERS) for _ in range(3))
+        if long > SLOW_SECONDS and long > MAX_GROWTH * short:
+            raise ViolationError(
+                f"{target.__name__}: {len(text)} × {SHORT_CHARACTERS}: {short:.4f} s, "
+                f"× {LONG_CHARACTERS}: {long:.4f} s: {text!r}"
+            )
 
 
-def _seconds(target: Callable[[str, Sequence[int]], None], text: str) -> float:
+def _measure_seconds(target: Callable[[str, Sequence[int]], None], text: str) -> float:
     began = time.process_time()
     target(text, ())
     return time.process_time() - began
 
 
-def _read(answer: Answer) -> Turn:
+def _read_answer(answer: Answer) -> Turn:
     return read_answer(_SETUP, answer, with_tools=True)
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     """UTF-8, with lone surrogates as they are: bytes that are no UTF-8."""
     return text.encode("utf-8", "surrogatepass")
 
 
-def _same_answer(opened: Callable[[], Decoder], body: bytes, cuts: Sequence[int]) -> None:
+def _check_same_answer(opened: Callable[[], Decoder], body: bytes, cuts: Sequence[int]) -> None:
     whole, split = opened(), opened()
     whole.feed(body)
-    for piece in _pieces(body, cuts):
+    for piece in _iter_chunks(body, cuts):
         split.feed(piece)
-    _same("an answer in pieces", _closed(split), _closed(whole))
+    _check_same("an answer in pieces", _close(split), _close(whole))
 
 
-def _closed(decoder: Decoder) -> Turn | str:
+def _close(decoder: Decoder) -> Turn | str:
     try:
         return decoder.close()
     except MalformedAnswer as error:
         return error.code
 
 
-def _same(what: str, apart: object, together: object) -> None:
+def _check_same(what: str, apart: object, together: object) -> None:
     if apart != together and repr(apart) != repr(together):
-        raise Violated(f"{what} differs: {apart!r} is not {together!r}")
+        raise ViolationError(f"{what} differs: {apart!r} is not {together!r}")
 
 
-def _pieces(text: AnyStr, cuts: Sequence[int]) -> Iterator[AnyStr]:
+def _iter_chunks(text: AnyStr, cuts: Sequence[int]) -> Iterator[AnyStr]:
     places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
     yield from (text[start:end] for start, end in pairwise(places))

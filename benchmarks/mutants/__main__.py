@@ -18,14 +18,14 @@ from pathlib import Path
 
 from benchmarks.mutants.mutation import Mutant, find_mutants
 from benchmarks.mutants.running import (
-    MIN_TIMEOUT,
+    MIN_TIMEOUT_SECONDS,
     ROOT,
     TIMEOUT_FACTOR,
-    Finished,
-    Job,
-    copied_tree,
-    mirrored_tests,
-    run_all,
+    MutantJob,
+    MutantResult,
+    copy_tree,
+    list_mirrored_tests,
+    run_jobs,
 )
 
 TARGETS = (
@@ -37,28 +37,28 @@ TARGETS = (
     "toolbench/engine/repairs",
     "toolbench/engine/policy",
 )
-EQUIVALENTS = "benchmarks/data/equivalent_mutants.json"
-MIN_KILLED = 0.95
+EQUIVALENTS_FILE = "benchmarks/data/equivalent_mutants.json"
+MIN_KILLED_SHARE = 0.95
 
 
 def main(arguments: Iterable[str] | None = None, tree: Path = ROOT) -> int:
-    options = _options(arguments)
+    options = _parse_options(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped."))  # as Ctrl-C does: the copy and the runs go too
-    equivalents: dict[str, str] = json.loads((tree / EQUIVALENTS).read_text())
-    with copied_tree(tree) as root:
-        paths = _modules(root, options.targets or TARGETS)
+    equivalents: dict[str, str] = json.loads((tree / EQUIVALENTS_FILE).read_text())
+    with copy_tree(tree) as root:
+        paths = _list_modules(root, options.targets or TARGETS)
         mutants = [mutant for path in paths for mutant in find_mutants(root, path)]
         drawn = random.Random(options.seed).sample(mutants, min(options.count or len(mutants), len(mutants)))
         names = {mutant.name for mutant in drawn}
         listed = [mutant for mutant in mutants if mutant.name in equivalents and mutant.name not in names]
         seconds = _check_unchanged(root, sorted({mutant.path for mutant in drawn + listed}), options.jobs)
-        results = _run(root, drawn + listed, seconds, options.jobs)
+        results = _run_mutants(root, drawn + listed, seconds, options.jobs)
     in_targets = {path: True for path in paths}
     gone = [name for name in equivalents if name.split(":")[0] in in_targets and name not in {m.name for m in mutants}]
-    return _report(results, names, equivalents, gone)
+    return _print_report(results, names, equivalents, gone)
 
 
-def _options(arguments: Iterable[str] | None) -> argparse.Namespace:
+def _parse_options(arguments: Iterable[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.mutants", description=__doc__)
     parser.add_argument("targets", nargs="*", help="modules or packages, as toolbench/evals/judging; default: all")
     parser.add_argument("--seed", type=int, default=11)
@@ -67,7 +67,7 @@ def _options(arguments: Iterable[str] | None) -> argparse.Namespace:
     return parser.parse_args(None if arguments is None else list(arguments))
 
 
-def _modules(root: Path, targets: Sequence[str]) -> list[str]:
+def _list_modules(root: Path, targets: Sequence[str]) -> list[str]:
     """Return the modules of files and packages, sorted."""
     files = {
         file
@@ -79,18 +79,18 @@ def _modules(root: Path, targets: Sequence[str]) -> list[str]:
 
 def _check_unchanged(root: Path, paths: Sequence[str], at_once: int) -> dict[str, float]:
     """Run the tests of every module as it is. Returns: seconds by module. Exits if any fail."""
-    finished = list(run_all(root, [Job(path, None, 600) for path in paths], at_once))
+    finished = list(run_jobs(root, [MutantJob(path, None, 600) for path in paths], at_once))
     if failed := [one.job.path for one in finished if not one.passed]:
         sys.exit(f"Tests fail without any mutant: {', '.join(sorted(failed))}. Fix them first.")
     for one in finished:
-        print(f"{one.seconds:5.1f} s  {one.job.path}: {', '.join(mirrored_tests(root, one.job.path))}", flush=True)
+        print(f"{one.seconds:5.1f} s  {one.job.path}: {', '.join(list_mirrored_tests(root, one.job.path))}", flush=True)
     return {one.job.path: one.seconds for one in finished}
 
 
-def _run(root: Path, mutants: Sequence[Mutant], seconds: dict[str, float], at_once: int) -> list[Finished]:
-    jobs = [Job(m.path, m, max(MIN_TIMEOUT, TIMEOUT_FACTOR * seconds[m.path])) for m in mutants]
+def _run_mutants(root: Path, mutants: Sequence[Mutant], seconds: dict[str, float], at_once: int) -> list[MutantResult]:
+    jobs = [MutantJob(m.path, m, max(MIN_TIMEOUT_SECONDS, TIMEOUT_FACTOR * seconds[m.path])) for m in mutants]
     began, results = time.monotonic(), []
-    for finished in run_all(root, jobs, at_once):
+    for finished in run_jobs(root, jobs, at_once):
         results.append(finished)
         if finished.passed and finished.job.mutant:
             mutant = finished.job.mutant
@@ -100,7 +100,9 @@ def _run(root: Path, mutants: Sequence[Mutant], seconds: dict[str, float], at_on
     return results
 
 
-def _report(results: Sequence[Finished], drawn: set[str], equivalents: dict[str, str], gone: Sequence[str]) -> int:
+def _print_report(
+    results: Sequence[MutantResult], drawn: set[str], equivalents: dict[str, str], gone: Sequence[str]
+) -> int:
     survivors = sorted(one.job.mutant.name for one in results if one.passed and one.job.mutant)
     listed_killed = sorted(
         one.job.mutant.name
@@ -126,7 +128,7 @@ def _report(results: Sequence[Finished], drawn: set[str], equivalents: dict[str,
     print(
         f"\n{killed} of {len(counted)} fail a test on the mirrored path ({100 * killed / max(1, len(counted)):.1f} %)."
     )
-    return int(killed < MIN_KILLED * len(counted) or bool(unlisted or listed_killed or gone))
+    return int(killed < MIN_KILLED_SHARE * len(counted) or bool(unlisted or listed_killed or gone))
 
 
 def _print_names(title: str, names: Sequence[str]) -> None:

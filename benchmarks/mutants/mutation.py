@@ -68,42 +68,42 @@ class _Edit:
     parents: tuple[ast.AST, ...]
 
     def apply(self) -> None:
-        _fill(self.slot, self.replacement)
+        _fill_slot(self.slot, self.replacement)
 
 
 def find_mutants(root: Path, path: str) -> list[Mutant]:
     """Return every mutant of the module at `path`, in source order."""
     found: list[Mutant] = []
     seen: Counter[tuple[str, str, str]] = Counter()
-    for index, edit in enumerate(_edits(ast.parse((root / path).read_text()))):
-        original = _node_in(edit.slot)
-        context = _context(edit, original)
+    for index, edit in enumerate(_iter_edits(ast.parse((root / path).read_text()))):
+        original = _get_node(edit.slot)
+        context = _find_context(edit, original)
         scope = ".".join(
             node.name
             for node in edit.parents
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         )
-        before = _text(context)
+        before = _render_node(context)
         edit.apply()
-        after = _text(edit.replacement if context is original else context)
-        _fill(edit.slot, original)
+        after = _render_node(edit.replacement if context is original else context)
+        _fill_slot(edit.slot, original)
         seen[scope, before, after] += 1
         line = getattr(original, "lineno", 0)
         found.append(Mutant(path, index, edit.kind, line, scope, before, after, seen[scope, before, after]))
     return found
 
 
-def mutated_tree(source: str, index: int) -> ast.Module:
+def build_mutated_tree(source: str, index: int) -> ast.Module:
     """Return the parsed module with the mutant of this index applied."""
     tree = ast.parse(source)
-    for number, edit in enumerate(_edits(tree)):
+    for number, edit in enumerate(_iter_edits(tree)):
         if number == index:
             edit.apply()
             return ast.fix_missing_locations(tree)
     raise IndexError(f"The module has no mutant {index}.")
 
 
-def _edits(node: ast.AST, parents: tuple[ast.AST, ...] = ()) -> Iterator[_Edit]:
+def _iter_edits(node: ast.AST, parents: tuple[ast.AST, ...] = ()) -> Iterator[_Edit]:
     """Walk the tree depth first. The tree may be changed between two steps if the change is undone."""
     parents = (*parents, node)
     for name, value in ast.iter_fields(node):
@@ -113,12 +113,12 @@ def _edits(node: ast.AST, parents: tuple[ast.AST, ...] = ()) -> Iterator[_Edit]:
         for place, child in children:
             if not isinstance(child, ast.AST) or _is_strict_zip(node, child):
                 continue
-            for kind, replacement in _replacements(child):
+            for kind, replacement in _iter_replacements(child):
                 yield _Edit(kind, (node, name, place), ast.copy_location(replacement, child), parents)
             if name in {"test", "ifs"} and isinstance(node, ast.If | ast.IfExp | ast.comprehension):
-                for negated in _negations(child):
+                for negated in _iter_negations(child):
                     yield _Edit("swapped branches", (node, name, place), ast.copy_location(negated, child), parents)
-            yield from _edits(child, parents)
+            yield from _iter_edits(child, parents)
 
 
 def _is_strict_zip(node: ast.AST, child: ast.AST) -> bool:
@@ -131,7 +131,7 @@ def _is_strict_zip(node: ast.AST, child: ast.AST) -> bool:
     )
 
 
-def _replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _iter_replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     match node:
         case ast.Compare(left, ops, comparators):
             for place, operator in enumerate(ops):
@@ -144,14 +144,14 @@ def _replacements(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         case ast.UnaryOp(ast.USub(), operand):
             yield "plus and minus", operand
         case ast.BinOp(left, ast.Add() | ast.Sub() as operator, right):
-            yield "plus and minus", ast.BinOp(left, _opposite(operator), right)
+            yield "plus and minus", ast.BinOp(left, _get_opposite(operator), right)
         case ast.AugAssign(target, ast.Add() | ast.Sub() as operator, value):
-            yield "plus and minus", ast.AugAssign(target, _opposite(operator), value)
+            yield "plus and minus", ast.AugAssign(target, _get_opposite(operator), value)
         case ast.Constant(value):
-            yield from _other_constants(value)
+            yield from _iter_other_constants(value)
 
 
-def _other_constants(value: object) -> Iterator[tuple[str, ast.AST]]:
+def _iter_other_constants(value: object) -> Iterator[tuple[str, ast.AST]]:
     match value:
         case bool():
             yield "boolean", ast.Constant(not value)
@@ -162,7 +162,7 @@ def _other_constants(value: object) -> Iterator[tuple[str, ast.AST]]:
             yield "constant", ast.Constant(value * FLOAT_FACTOR if value else 1.0)
 
 
-def _negations(test: ast.AST) -> Iterator[ast.AST]:
+def _iter_negations(test: ast.AST) -> Iterator[ast.AST]:
     """Yield the negated condition, unless the mutant of its own operator is the same."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return
@@ -172,11 +172,11 @@ def _negations(test: ast.AST) -> Iterator[ast.AST]:
         yield ast.UnaryOp(ast.Not(), test)
 
 
-def _opposite(operator: ast.operator) -> ast.operator:
+def _get_opposite(operator: ast.operator) -> ast.operator:
     return ast.Sub() if isinstance(operator, ast.Add) else ast.Add()
 
 
-def _node_in(slot: Slot) -> ast.AST:
+def _get_node(slot: Slot) -> ast.AST:
     owner, name, place = slot
     value = getattr(owner, name)
     node = value if place is None else value[place]
@@ -184,7 +184,7 @@ def _node_in(slot: Slot) -> ast.AST:
     return node
 
 
-def _fill(slot: Slot, node: ast.AST) -> None:
+def _fill_slot(slot: Slot, node: ast.AST) -> None:
     owner, name, place = slot
     if place is None:
         setattr(owner, name, node)
@@ -192,19 +192,19 @@ def _fill(slot: Slot, node: ast.AST) -> None:
         getattr(owner, name)[place] = node
 
 
-def _context(edit: _Edit, original: ast.AST) -> ast.AST:
+def _find_context(edit: _Edit, original: ast.AST) -> ast.AST:
     """Return the largest enclosing node, up to the statement, whose source is short."""
     context = original
     for node in reversed(edit.parents):
         if isinstance(context, ast.stmt) or not isinstance(node, ast.stmt | ast.expr | ast.keyword | ast.comprehension):
             break
-        if len(_text(node)) > CONTEXT_CHARACTERS:
+        if len(_render_node(node)) > CONTEXT_CHARACTERS:
             break
         context = node
     return context
 
 
-def _text(node: ast.AST) -> str:
+def _render_node(node: ast.AST) -> str:
     """Return the source of a node; of a compound statement only its head."""
     bodies = {name: getattr(node, name) for name in BODY_FIELDS if isinstance(getattr(node, name, None), list)}
     for name in bodies:

@@ -22,10 +22,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from benchmarks.mutants.mutation import Mutant, mutated_tree
+from benchmarks.mutants.mutation import Mutant, build_mutated_tree
 
 ROOT = Path(__file__).resolve().parents[2]
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "var", "reports", ".*_cache", ".hypothesis", "node_modules")
+IGNORE_PATTERNS = shutil.ignore_patterns(".git", ".venv", "var", "reports", ".*_cache", ".hypothesis", "node_modules")
 # Imported once, before the forks. They hold nothing of this project, so no mutant can change what they are.
 PRELOADED = (
     "aiohttp", "anyio", "celery.app.base", "celery.app.task", "dj_database_url", "django.contrib.staticfiles",
@@ -39,13 +39,13 @@ PYTEST_OPTIONS = (
     "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:anyio", "-m", "not browser",
     "--hypothesis-seed=0", "-W", "ignore::pytest.PytestAssertRewriteWarning", "--no-header", "--tb=no",
 )  # fmt: skip
-NO_TESTS = 5
-TIMEOUT_FACTOR, MIN_TIMEOUT = 10, 10.0
+NO_TESTS_EXIT_CODE = 5
+TIMEOUT_FACTOR, MIN_TIMEOUT_SECONDS = 10, 10.0
 WAIT_FACTOR = 20  # wall-clock seconds a run may take for each second of CPU it may use
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class MutantJob:
     """One run of tests. `mutant` is None for the source as it is, `timeout` in seconds of CPU."""
 
     path: str
@@ -54,16 +54,16 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class MutantResult:
     """How a run of tests ended. `exit_code` is None where it was still waiting, negative after a signal."""
 
-    job: Job
+    job: MutantJob
     exit_code: int | None
     seconds: float
 
     @property
     def passed(self) -> bool:
-        return self.exit_code in (0, NO_TESTS)
+        return self.exit_code in (0, NO_TESTS_EXIT_CODE)
 
     @property
     def outcome(self) -> str:
@@ -72,7 +72,7 @@ class Finished:
         return "survived" if self.passed else "killed"
 
 
-def mirrored_tests(root: Path, path: str) -> list[str]:
+def list_mirrored_tests(root: Path, path: str) -> list[str]:
     """Return the test files on the mirrored path of a module: `test_<module>.py` and `test_<module>_*.py`, else every
     test of the mirrored package."""
     module = Path(path)
@@ -89,11 +89,11 @@ def _belongs_to_another(tested: str, module: str, siblings: set[str]) -> bool:
 
 
 @contextmanager
-def copied_tree(tree: Path) -> Iterator[Path]:
+def copy_tree(tree: Path) -> Iterator[Path]:
     """Copy a checkout and work in the copy, so that it may be changed during the runs."""
     with tempfile.TemporaryDirectory(prefix="tb-mutants-") as folder:
         copy = Path(folder) / "tree"
-        shutil.copytree(tree, copy, ignore=LEFT_OUT, symlinks=True)
+        shutil.copytree(tree, copy, ignore=IGNORE_PATTERNS, symlinks=True)
         os.chdir(copy)
         sys.path[:] = [str(copy), *(entry for entry in sys.path if Path(entry or ".").resolve() not in (ROOT, copy))]
         sys.dont_write_bytecode, sys.pycache_prefix = False, str(Path(folder) / "bytecode")
@@ -106,11 +106,11 @@ def copied_tree(tree: Path) -> Iterator[Path]:
             os.chdir(tree)
 
 
-def run_all(root: Path, jobs: Sequence[Job], at_once: int) -> Iterator[Finished]:
+def run_jobs(root: Path, jobs: Sequence[MutantJob], at_once: int) -> Iterator[MutantResult]:
     """Run the tests of each job, several at once, and yield each result when it is there."""
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(jobs))
-    running: dict[BaseProcess, tuple[Job, float, Path]] = {}
+    running: dict[BaseProcess, tuple[MutantJob, float, Path]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
@@ -124,19 +124,19 @@ def run_all(root: Path, jobs: Sequence[Job], at_once: int) -> Iterator[Finished]
             for process in [started for started, run in running.items() if _is_over(started, run)]:
                 job, began, folder = running.pop(process)
                 exit_code = None if process.is_alive() else process.exitcode
-                _end(process, folder)
-                yield Finished(job, exit_code, time.monotonic() - began)
+                _end_process(process, folder)
+                yield MutantResult(job, exit_code, time.monotonic() - began)
     finally:
         for process, (_, _, folder) in running.items():
-            _end(process, folder)
+            _end_process(process, folder)
 
 
-def _is_over(process: BaseProcess, run: tuple[Job, float, Path]) -> bool:
+def _is_over(process: BaseProcess, run: tuple[MutantJob, float, Path]) -> bool:
     job, began, _ = run
     return not process.is_alive() or time.monotonic() >= began + WAIT_FACTOR * job.timeout
 
 
-def _end(process: BaseProcess, folder: Path) -> None:
+def _end_process(process: BaseProcess, folder: Path) -> None:
     """Kill the process group of a run, which may have started processes of its own, and delete its folder."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid or 0, signal.SIGKILL)
@@ -144,7 +144,7 @@ def _end(process: BaseProcess, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run_tests(root: Path, job: Job, folder: Path) -> None:
+def _run_tests(root: Path, job: MutantJob, folder: Path) -> None:
     """Run pytest in this process, a child of its own, and exit with its code."""
     os.setpgid(0, 0)
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(job.timeout), math.ceil(job.timeout) + 5))
@@ -155,7 +155,7 @@ def _run_tests(root: Path, job: Job, folder: Path) -> None:
     if job.mutant is not None:
         sys.meta_path.insert(0, _MutantFinder(root, job.mutant))
     pytest = importlib.import_module("pytest")
-    code = int(pytest.main([*PYTEST_OPTIONS, *mirrored_tests(root, job.path)]))
+    code = int(pytest.main([*PYTEST_OPTIONS, *list_mirrored_tests(root, job.path)]))
     os._exit(code)
 
 
@@ -184,5 +184,5 @@ class _MutantLoader(importlib.machinery.SourceFileLoader):
         self._index = index
 
     def get_code(self, fullname: str) -> CodeType:
-        tree = mutated_tree(Path(self.path).read_text(), self._index)
+        tree = build_mutated_tree(Path(self.path).read_text(), self._index)
         return compile(tree, self.path, "exec", dont_inherit=True)

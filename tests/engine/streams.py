@@ -8,52 +8,58 @@ from typing import Any
 from toolbench.engine.messages import JsonObject
 
 
-def event(payload: Any) -> bytes:
+def render_event(payload: Any) -> bytes:
     return b"data: " + (payload if isinstance(payload, bytes) else json.dumps(payload).encode()) + b"\n\n"
 
 
-def chunk(delta: JsonObject | None = None, *, finish: str | None = None, **more: Any) -> bytes:
+def render_chunk(delta: JsonObject | None = None, *, finish: str | None = None, **more: Any) -> bytes:
     """One event of a stream."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
-    return event({"model": "m-1", "choices": choices, **more})
+    return render_event({"model": "m-1", "choices": choices, **more})
 
 
-def call_delta(arguments: Any = None, *, name: str | None = None, **more: Any) -> JsonObject:
+def build_call_delta(arguments: Any = None, *, name: str | None = None, **more: Any) -> JsonObject:
     """A delta with one tool call; what is None is not there."""
     function = {"name": name, "arguments": arguments}
     return {"tool_calls": [{"function": {k: v for k, v in function.items() if v is not None}, **more}]}
 
 
-def stream(*events: bytes, finish: str = "tool_calls", usage: bool = True, done: bool = True) -> bytes:
+def render_stream(*events: bytes, finish: str = "tool_calls", usage: bool = True, done: bool = True) -> bytes:
     """The events with an ordinary end behind them."""
     tokens = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-    ending = [chunk({}, finish=finish)] if finish else []
-    ending += [chunk(usage=tokens)] if usage else []
-    return b"".join([*events, *ending, *([event(b"[DONE]")] if done else [])])
+    ending = [render_chunk({}, finish=finish)] if finish else []
+    ending += [render_chunk(usage=tokens)] if usage else []
+    return b"".join([*events, *ending, *([render_event(b"[DONE]")] if done else [])])
 
 
-def pieces(text: str, size: int) -> Iterator[str]:
+def iter_chunks(text: str, size: int) -> Iterator[str]:
     yield from (text[at : at + size] for at in range(0, len(text), size))
 
 
-def streamed(body: bytes, size: int = 3) -> bytes:
+def render_as_stream(body: bytes, size: int = 3) -> bytes:
     """A whole answer's body as the stream an ordinary endpoint would send, its texts in pieces of `size`."""
     root = json.loads(body)
     choice = root.pop("choices")[0]
     usage = root.pop("usage", None)
-    deltas = list(_deltas(choice["message"], size))
-    events = [event({**root, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}) for delta in deltas]
+    deltas = list(_iter_deltas(choice["message"], size))
+    events = [
+        render_event({**root, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}) for delta in deltas
+    ]
     end = {"index": 0, "delta": {}, "finish_reason": choice.get("finish_reason")}
-    events += [event({**root, "choices": [end]}), event({**root, "choices": [], "usage": usage}), event(b"[DONE]")]
+    events += [
+        render_event({**root, "choices": [end]}),
+        render_event({**root, "choices": [], "usage": usage}),
+        render_event(b"[DONE]"),
+    ]
     return b"".join(events)
 
 
-def _deltas(message: JsonObject, size: int) -> Iterator[JsonObject]:
+def _iter_deltas(message: JsonObject, size: int) -> Iterator[JsonObject]:
     yield {"role": message.get("role", "assistant")}
     for key, value in message.items():
         if key in ("role", "tool_calls"):
             continue
-        yield from ({key: part} for part in (pieces(value, size) if isinstance(value, str) else [value]))
+        yield from ({key: part} for part in (iter_chunks(value, size) if isinstance(value, str) else [value]))
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         yield {"tool_calls": calls}
@@ -63,7 +69,7 @@ def _deltas(message: JsonObject, size: int) -> Iterator[JsonObject]:
         written = function.pop("arguments", None)
         first = "" if isinstance(written, str) else written
         yield {"tool_calls": [{**call, "index": index, "function": {**function, "arguments": first}}]}
-        for part in pieces(written, size) if isinstance(written, str) else ():
+        for part in iter_chunks(written, size) if isinstance(written, str) else ():
             yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.engine.scripted import GET, TOOLS, answer, call, calling, play
+from tests.engine.scripted import GET_TOOL, TOOLS, build_answer, build_call, build_calling_answer, run_script
 from toolbench.engine.conversation import BROKEN_OFF, Conversation
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.events import End, Ended, Stop, StopReason
@@ -10,15 +10,15 @@ from toolbench.engine.tools.definitions import ToolRegistry
 
 def ended(conversation: Conversation, text: str, *script: bytes | Stop) -> Ended:
     """What one run of the loop over the conversation comes to."""
-    return play(conversation.say(text), script).ended
+    return run_script(conversation.say(text), script).ended
 
 
 def test_what_was_said_called_and_answered_is_there_the_next_time() -> None:
     conversation = Conversation("m-1", TOOLS)
 
-    first = ended(conversation, "Read it.", calling(call()), answer("Read."))
+    first = ended(conversation, "Read it.", build_calling_answer(build_call()), build_answer("Read."))
     assert conversation.take(first)
-    second = play(conversation.say("And now?"), [answer("Nothing new.")])
+    second = run_script(conversation.say("And now?"), [build_answer("Nothing new.")])
 
     assert [message["role"] for message in second.bodies[0]["messages"]] == [
         "user",
@@ -40,10 +40,10 @@ def test_saying_changes_nothing_before_the_end_is_taken() -> None:
 def test_a_run_that_broke_off_leaves_the_conversation_as_it_was() -> None:
     """A call without its result would be refused by most endpoints."""
     conversation = Conversation("m-1", TOOLS)
-    conversation.take(ended(conversation, "Hello.", answer("Hello!")))
+    conversation.take(ended(conversation, "Hello.", build_answer("Hello!")))
     before = conversation.history
 
-    broken = ended(conversation, "Read it.", calling(call()), Stop(StopReason.CANCELLED))
+    broken = ended(conversation, "Read it.", build_calling_answer(build_call()), Stop(StopReason.CANCELLED))
 
     assert broken.end is End.CANCELLED
     assert not conversation.take(broken)
@@ -56,7 +56,7 @@ def test_every_end_is_kept_or_broken_off() -> None:
 
 def test_settings_are_the_policys_own_keys() -> None:
     conversation = Conversation.with_settings(
-        "m-1", ToolRegistry((GET,)), tool_choice=ToolChoice.named("state_get"), max_turns=3
+        "m-1", ToolRegistry((GET_TOOL,)), tool_choice=ToolChoice.named("state_get"), max_turns=3
     )
 
     assert conversation.policy.max_turns == 3

@@ -4,8 +4,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.scripted import plan
-from tests.engine.streams import call_delta, chunk, stream
+from tests.engine.scripted import build_plan
+from tests.engine.streams import build_call_delta, render_chunk, render_stream
 from toolbench.engine.events import Ask, Event
 from toolbench.engine.growing import GrowingAnswer
 from toolbench.engine.loop.loop import run_loop
@@ -35,19 +35,19 @@ def test_arguments_are_seen_while_they_are_written() -> None:
 
 def test_a_watcher_of_the_loop_hears_what_the_stream_says() -> None:
     watched = GrowingAnswer()
-    loop = run_loop(replace(plan(), stream=True), watched.take)
+    loop = run_loop(replace(build_plan(), stream=True), watched.take)
     ask = next(loop)
     assert isinstance(ask, Ask)
-    ask.decoder.feed(chunk({"reasoning_content": "Hm."}) + chunk({"content": "So."}))
-    ask.decoder.feed(chunk(call_delta("", name="state_get", index=0, id="a")))
-    ask.decoder.feed(chunk(call_delta('{"ops": [1', name="state_patch", index=1, id="b")))
+    ask.decoder.feed(render_chunk({"reasoning_content": "Hm."}) + render_chunk({"content": "So."}))
+    ask.decoder.feed(render_chunk(build_call_delta("", name="state_get", index=0, id="a")))
+    ask.decoder.feed(render_chunk(build_call_delta('{"ops": [1', name="state_patch", index=1, id="b")))
 
     assert (watched.reasoning, watched.text) == ("Hm.", "So.")
     assert [(call.name, call.arguments, call.whole) for call in watched.calls] == [
         ("state_get", None, False),
         ("state_patch", {"ops": [1]}, False),
     ]
-    ask.decoder.feed(chunk(call_delta("]}", index=1)) + stream())
+    ask.decoder.feed(render_chunk(build_call_delta("]}", index=1)) + render_stream())
     assert (watched.calls[1].written, watched.calls[1].whole) == ('{"ops": [1]}', True)
 
 

@@ -7,23 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import Played, answer, call, calling, plan, play
+from tests.engine.scripted import LoopRun, build_answer, build_call, build_calling_answer, build_plan, run_script
 from toolbench.engine.events import End
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.repairs import ALL
 
-DONE = answer("完成。")
+DONE = build_answer("完成。")
 GOOD = '{"ops":[{"op":"set"}]}'
 FENCED = '```json\n{"name": "state_get", "arguments": {}}\n```'
 TOOL_USE_ONLY = ('"tools"', '"tool_choice"', "fill in the tool's parameters", "Do not output JSON")
 TEXT_ONLY = ("You can use these tools", "one fenced block", "```json")
 
 
-def in_text(text: str, **policy: Any) -> Played:
-    return play(plan(method="text_json", **policy), [answer(text), DONE, DONE])
+def in_text(text: str, **policy: Any) -> LoopRun:
+    return run_script(build_plan(method="text_json", **policy), [build_answer(text), DONE, DONE])
 
 
-def codes(played: Played) -> list[str]:
+def codes(played: LoopRun) -> list[str]:
     return [error["code"] for envelope in played.tool_envelopes() for error in envelope["errors"]]
 
 
@@ -32,7 +32,7 @@ def codes(played: Played) -> list[str]:
 )
 def test_非法_Tool_Use_参数(arguments: str) -> None:
     """Illegal arguments become an observation and a record; the turn goes on."""
-    played = play(plan(), [calling(call("state_patch", arguments)), DONE])
+    played = run_script(build_plan(), [build_calling_answer(build_call("state_patch", arguments)), DONE])
     assert codes(played) == ["ARGUMENTS_JSON_PARSE_ERROR"]
     assert (played.ended.end, played.ended.final_text, played.ran) == (End.FINAL, "完成。", [])
     (error,) = played.ended.turns[0].answer.parse_errors if played.ended.turns[0].answer else ()
@@ -78,8 +78,12 @@ def test_截断_JSON(text: str, repairs: list[str]) -> None:
 
 def test_并发中混入坏参数() -> None:
     """A bad argument among several calls is an observation for that call only."""
-    calls = [call("state_patch", GOOD, "c1"), call("state_patch", "坏的参数", "c2"), call("state_get", "{}", "c3")]
-    played = play(plan(), [calling(*calls), DONE])
+    calls = [
+        build_call("state_patch", GOOD, "c1"),
+        build_call("state_patch", "坏的参数", "c2"),
+        build_call("state_get", "{}", "c3"),
+    ]
+    played = run_script(build_plan(), [build_calling_answer(*calls), DONE])
     assert [one.id for one in played.ran] == ["c1", "c3"]
     assert [envelope["ok"] for envelope in played.tool_envelopes()] == [True, False, True]
     assert played.ended.final_text == "完成。"
@@ -87,8 +91,10 @@ def test_并发中混入坏参数() -> None:
 
 def test_弱模型串行模式() -> None:
     """Serial mode: one call of each answer runs, the others are counted and may come again."""
-    calls = [call("state_get", "{}", "c1"), call("state_patch", GOOD, "c2")]
-    played = play(plan(serial_calls=True), [calling(*calls), calling(calls[1]), DONE])
+    calls = [build_call("state_get", "{}", "c1"), build_call("state_patch", GOOD, "c2")]
+    played = run_script(
+        build_plan(serial_calls=True), [build_calling_answer(*calls), build_calling_answer(calls[1]), DONE]
+    )
     assert [one.id for one in played.ran] == ["c1", "c2"]
     assert [record.answer.ignored_calls for record in played.ended.turns if record.answer] == [1, 0, 0]
     for body in played.bodies:
@@ -97,24 +103,33 @@ def test_弱模型串行模式() -> None:
 
 def test_a_call_that_cannot_be_run_is_asked_for_once_more_with_the_error_and_the_one_example() -> None:
     broken = '```json\n{"name": "state_patch", "arguments": {"ops": [\n```'
-    played = play(plan(method="text_json", repair_request=True), [answer(broken), answer(FENCED), DONE])
+    played = run_script(
+        build_plan(method="text_json", repair_request=True), [build_answer(broken), build_answer(FENCED), DONE]
+    )
     said = played.bodies[1]["messages"][-2:]
     assert said[0] == {"role": "assistant", "content": broken}
     assert said[1]["role"] == "user"
     assert said[1]["content"].startswith("Tool not executed: no call of a known tool can be read.")
     assert said[1]["content"].count("```json") == 1
     assert ([one.name for one in played.ran], played.ended.asked_again) == (["state_get"], 1)
-    assert [told["reason"] for told in played.told("tool_not_executed")] == ["no call of a known tool can be read"]
+    assert [told["reason"] for told in played.list_event_data("tool_not_executed")] == [
+        "no call of a known tool can be read"
+    ]
 
 
 def test_it_is_asked_only_once_and_then_the_answer_stands_as_text() -> None:
-    played = play(plan(method="text_json", repair_request=True), [answer('{"name": "st'), answer('{"name": "sta')])
+    played = run_script(
+        build_plan(method="text_json", repair_request=True),
+        [build_answer('{"name": "st'), build_answer('{"name": "sta')],
+    )
     assert (len(played.bodies), played.ended.asked_again) == (2, 1)
     assert (played.ended.end, played.ended.final_text) == (End.FINAL, '{"name": "sta')
 
 
 def test_a_native_model_that_writes_its_call_is_told_to_fill_in_parameters() -> None:
-    played = play(plan(repair_request=True), [answer("state_get()"), calling(call()), DONE])
+    played = run_script(
+        build_plan(repair_request=True), [build_answer("state_get()"), build_calling_answer(build_call()), DONE]
+    )
     said = played.bodies[1]["messages"][-1]["content"]
     assert "fill in its parameters" in said
     assert "```" not in said
@@ -130,14 +145,16 @@ def test_a_native_model_that_writes_its_call_is_told_to_fill_in_parameters() -> 
     ],
 )
 def test_without_need_or_leave_or_turns_nobody_is_asked_again(text: str, policy: JsonObject) -> None:
-    played = play(plan(**policy), [answer(text)])
+    played = run_script(build_plan(**policy), [build_answer(text)])
     assert (len(played.bodies), played.ended.asked_again, played.ended.end) == (1, 0, End.FINAL)
 
 
 def test_the_two_templates_say_the_opposite_and_are_never_in_one_request() -> None:
-    history = [calling(call("state_patch", "坏")), answer("state_get()"), DONE]
-    native = play(plan(tool_use_prompt=True, repair_request=True), history)
-    text = play(plan(method="text_json", repair_request=True), [answer('{"name": "st'), answer(FENCED), DONE])
+    history = [build_calling_answer(build_call("state_patch", "坏")), build_answer("state_get()"), DONE]
+    native = run_script(build_plan(tool_use_prompt=True, repair_request=True), history)
+    text = run_script(
+        build_plan(method="text_json", repair_request=True), [build_answer('{"name": "st'), build_answer(FENCED), DONE]
+    )
     for body in map(json.dumps, native.bodies):
         assert "fill in the tool's parameters" in body
         assert not any(word in body for word in TEXT_ONLY)
@@ -148,9 +165,9 @@ def test_the_two_templates_say_the_opposite_and_are_never_in_one_request() -> No
 
 def test_the_native_instruction_is_sent_only_where_it_is_asked_for_and_tools_are() -> None:
     told = "fill in the tool's parameters"
-    assert told not in json.dumps(play(plan(), [DONE]).bodies)
-    assert told not in json.dumps(play(plan(tool_use_prompt=True, tool_use_mode="disabled"), [DONE]).bodies)
-    (body,) = play(plan(tool_use_prompt=True, system="Be brief."), [DONE]).bodies
+    assert told not in json.dumps(run_script(build_plan(), [DONE]).bodies)
+    assert told not in json.dumps(run_script(build_plan(tool_use_prompt=True, tool_use_mode="disabled"), [DONE]).bodies)
+    (body,) = run_script(build_plan(tool_use_prompt=True, system="Be brief."), [DONE]).bodies
     assert body["messages"][0]["content"].startswith("Be brief.\n\nTo use a tool")
 
 
@@ -163,9 +180,11 @@ def test_the_native_instruction_is_sent_only_where_it_is_asked_for_and_tools_are
 )
 def test_no_answer_ends_a_turn_by_a_parse_error(method: str, text: str, arguments: Any, again: bool) -> None:
     """Whatever is said, the run ends as text or by its turns, every kept call has a result, nothing is raised."""
-    calls = arguments and [call("state_get", one, f"c{place}") for place, one in enumerate(arguments)]
-    script = [answer(text, calls=calls) for _ in range(3)]
-    played = play(plan(method=method, repair_request=again, max_turns=3, argument_repairs=list(ALL)), script)
+    calls = arguments and [build_call("state_get", one, f"c{place}") for place, one in enumerate(arguments)]
+    script = [build_answer(text, calls=calls) for _ in range(3)]
+    played = run_script(
+        build_plan(method=method, repair_request=again, max_turns=3, argument_repairs=list(ALL)), script
+    )
     assert played.ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
     assert played.ended.asked_again <= 1
     for record in played.ended.turns:

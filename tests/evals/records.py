@@ -7,15 +7,15 @@ from typing import Any
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import End, Ended, ExchangeError, Request, ToolResult, TurnRecord
 from toolbench.engine.messages import Envelope, Finding, JsonObject, SchemaError, ToolCall, Turn, Usage
-from toolbench.evals.agents.workspaces import columns_of
+from toolbench.evals.agents.workspaces import list_columns
 from toolbench.evals.types import Workspace
 
 
-def request(turn: int, *, tools_sent: bool = True) -> Request:
+def build_request(turn: int, *, tools_sent: bool = True) -> Request:
     return Request(turn, "chat/completions", b"{}", tools_sent)
 
 
-def result(
+def build_result(
     name: str,
     arguments: Any,
     *,
@@ -34,43 +34,45 @@ def result(
     )
 
 
-def ran(workspace: Workspace, name: str, arguments: dict[str, Any]) -> ToolResult:
+def run_tool(workspace: Workspace, name: str, arguments: dict[str, Any]) -> ToolResult:
     """The call carried out in the workspace, as the dispatcher would."""
     try:
         value = workspace.call(name, arguments, "call_1")
     except ToolArgumentError:
-        return result(name, arguments, code="ARGUMENT_ERROR")
+        return build_result(name, arguments, code="ARGUMENT_ERROR")
     if isinstance(value, dict) and value.get("ok") is False:
-        return result(name, arguments, code=value["errors"][0]["code"])
-    return result(name, arguments)
+        return build_result(name, arguments, code=value["errors"][0]["code"])
+    return build_result(name, arguments)
 
 
-def calling(turn: int, *results: ToolResult, finish: str = "tool_calls", ignored: int = 0) -> TurnRecord:
+def build_calling_turn(turn: int, *results: ToolResult, finish: str = "tool_calls", ignored: int = 0) -> TurnRecord:
     calls = tuple(one.call for one in results)
     answer = Turn({}, "", calls, calls, ignored_calls=ignored, finish_reason=finish)
-    return TurnRecord(turn, request(turn), answer, results=results)
+    return TurnRecord(turn, build_request(turn), answer, results=results)
 
 
-def saying(turn: int, text: str, *, finish: str = "stop", tools_sent: bool = True, finding: str = "") -> TurnRecord:
+def build_text_turn(
+    turn: int, text: str, *, finish: str = "stop", tools_sent: bool = True, finding: str = ""
+) -> TurnRecord:
     """An answer without calls; `finding` is the code of what the engine remarked on it."""
     findings = (Finding(finding, f"The engine found {finding}.", "$.content"),) if finding else ()
     answer = Turn({}, text, finish_reason=finish, path="text", findings=findings)
-    return TurnRecord(turn, request(turn, tools_sent=tools_sent), answer)
+    return TurnRecord(turn, build_request(turn, tools_sent=tools_sent), answer)
 
 
-def failing(turn: int, error: ExchangeError) -> TurnRecord:
-    return TurnRecord(turn, request(turn), None, failure=error)
+def build_failed_turn(turn: int, error: ExchangeError) -> TurnRecord:
+    return TurnRecord(turn, build_request(turn), None, failure=error)
 
 
-def ended(*turns: TurnRecord, end: End = End.FINAL, error: ExchangeError | None = None) -> Ended:
+def build_ended(*turns: TurnRecord, end: End = End.FINAL, error: ExchangeError | None = None) -> Ended:
     """The record with the last answer's text as its final text."""
     last = turns[-1].answer if turns else None
     return Ended(end, last.text if last else "", (), turns, Usage(), error=error)
 
 
-def right_arguments(agent: str, values: Mapping[str, Any]) -> JsonObject:
+def build_right_arguments(agent: str, values: Mapping[str, Any]) -> JsonObject:
     """What the agent should pass, from an instance's values."""
-    rest = [one for one in columns_of(values["workspace_id"]) if one not in values["columns"]]
+    rest = [one for one in list_columns(values["workspace_id"]) if one not in values["columns"]]
     return {
         "intent": {"workspace_id": values["workspace_id"], "confidence": 0.9, "reasoning": "by its words"},
         "table": {"relevant_tables": values["tables"], "reasoning": "by its words"},

@@ -1,26 +1,26 @@
 """The catalogue: 17 models and 16 profiles, each with what is known of it."""
 
-from toolbench.evals.catalogue import STRATEGIES, STRATEGY_MATRIX, models, profiles
+from toolbench.evals.catalogue import MATRIX_STRATEGIES, STRATEGIES, load_models, load_profiles
 
 
 def test_there_are_17_models_and_16_profiles() -> None:
-    assert (len(models()), len({model.name for model in models()})) == (17, 17)
-    assert (len(profiles()), len({profile.name for profile in profiles()})) == (16, 16)
+    assert (len(load_models()), len({model.name for model in load_models()})) == (17, 17)
+    assert (len(load_profiles()), len({profile.name for profile in load_profiles()})) == (16, 16)
 
 
 def test_a_variant_that_picks_upstreams_by_speed_is_marked() -> None:
-    assert all(model.mixed_upstreams == model.name.endswith(":nitro") for model in models())
-    assert all(":" not in model.canonical for model in models())
+    assert all(model.mixed_upstreams == model.name.endswith(":nitro") for model in load_models())
+    assert all(":" not in model.canonical for model in load_models())
 
 
 def test_a_retired_model_says_since_when_and_where_that_is_written() -> None:
-    retired = [model for model in models() if model.retired]
+    retired = [model for model in load_models() if model.retired]
     assert [model.canonical for model in retired] == ["google/gemini-3-pro-preview", "openai/gpt-5.2-chat"]
     assert all("2026-" in model.note and "deprecations" in model.note for model in retired)
 
 
 def test_workarounds_are_those_of_the_case_study() -> None:
-    by_name = {model.canonical: model.workarounds for model in models()}
+    by_name = {model.canonical: model.workarounds for model in load_models()}
     assert by_name["minimax/minimax-m2-her"] == ("tool_use_disabled",)
     assert by_name["qwen/qwen3-235b-a22b-2507"] == ("content_tag_tool_call_fallback",)
     assert sum(bool(names) for names in by_name.values()) == 10
@@ -29,4 +29,4 @@ def test_workarounds_are_those_of_the_case_study() -> None:
 def test_the_strategies_add_layers_one_by_one() -> None:
     layers = [(one.infrastructure, one.provider, one.workarounds) for one in STRATEGIES]
     assert layers == [(False, False, False), (True, True, False), (True, True, True)]
-    assert set(STRATEGY_MATRIX) <= {one.name for one in STRATEGIES}
+    assert set(MATRIX_STRATEGIES) <= {one.name for one in STRATEGIES}

@@ -4,32 +4,32 @@ from typing import Any
 
 import pytest
 
-from tests.evals.causes.wire import steps
-from tests.evals.records import calling, result, right_arguments, saying
+from tests.evals.causes.wire import build_steps
+from tests.evals.records import build_calling_turn, build_result, build_right_arguments, build_text_turn
 from toolbench.engine.events import ToolResult
 from toolbench.engine.messages import SchemaError
 from toolbench.evals import scenarios
-from toolbench.evals.agents.verdict import ORDER, TOOLS
-from toolbench.evals.bfcl.cases import Case
+from toolbench.evals.agents.verdict import AGENT_ORDER, TOOL_BY_AGENT
+from toolbench.evals.bfcl.cases import BfclCase
 from toolbench.evals.bfcl.scenario import BfclScenario
-from toolbench.evals.expected_calls import Due, Graded, grade
-from toolbench.evals.types import PARITY, Scenario
-from toolbench.evals.user_cases.definition import Expected, ExpectedCall, OwnCase
-from toolbench.evals.user_cases.scenario import OwnScenario
+from toolbench.evals.expected_calls import CallGrades, ExpectedCalls, grade_calls
+from toolbench.evals.types import PUBLISHED_WORDING, Scenario
+from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
+from toolbench.evals.user_cases.scenario import UserCaseScenario
 
 
 def graded(scenario: Scenario, *results: ToolResult) -> tuple[int, int]:
     """(right, asked) of calls in one answer."""
-    due = scenario.due(scenario.draw(0, kind=PARITY))
-    found = grade(steps(calling(0, *results)), due)
+    due = scenario.build_expected_calls(scenario.draw_instance(0, kind=PUBLISHED_WORDING))
+    found = grade_calls(build_steps(build_calling_turn(0, *results)), due)
     return found.right, found.asked
 
 
-def own(expect: Expected, **rest: Any) -> OwnScenario:
-    return OwnScenario("mine", 1, "", OwnCase(({"role": "user", "content": "Hi"},), (), expect, **rest))
+def own(expect: CaseExpectation, **rest: Any) -> UserCaseScenario:
+    return UserCaseScenario("mine", 1, "", UserCase(({"role": "user", "content": "Hi"},), (), expect, **rest))
 
 
-PAIR = own(Expected(calls=(ExpectedCall("book", {"at": 1}), ExpectedCall("book", {"at": {"$any_of": [2, 3]}}))))
+PAIR = own(CaseExpectation(calls=(ExpectedCall("book", {"at": 1}), ExpectedCall("book", {"at": {"$any_of": [2, 3]}}))))
 
 
 @pytest.mark.parametrize(
@@ -45,85 +45,95 @@ PAIR = own(Expected(calls=(ExpectedCall("book", {"at": 1}), ExpectedCall("book",
 def test_calls_of_ones_own_case_are_set_against_those_expected(
     given: tuple[dict[str, int], ...], expected: tuple[int, int]
 ) -> None:
-    assert graded(PAIR, *(result("book", one) for one in given)) == expected
+    assert graded(PAIR, *(build_result("book", one) for one in given)) == expected
 
 
 def test_only_valid_calls_of_a_tool_that_is_due_are_asked() -> None:
-    broken = result("book", {"at": 1}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.at", "type", "")])
-    unread = result("book", "{", parse_status="invalid_json", code="ARGUMENTS_JSON_PARSE_ERROR")
-    assert graded(PAIR, broken, unread, result("other", {"at": 1})) == (0, 0)
+    broken = build_result("book", {"at": 1}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.at", "type", "")])
+    unread = build_result("book", "{", parse_status="invalid_json", code="ARGUMENTS_JSON_PARSE_ERROR")
+    assert graded(PAIR, broken, unread, build_result("other", {"at": 1})) == (0, 0)
 
 
 def test_a_valid_call_that_its_tool_failed_on_counts_by_its_arguments() -> None:
-    assert graded(PAIR, result("book", {"at": 1}, code="TOOL_FAILED")) == (1, 1)
+    assert graded(PAIR, build_result("book", {"at": 1}, code="TOOL_FAILED")) == (1, 1)
 
 
 def test_parallel_calls_of_a_pack_are_each_asked() -> None:
-    scenario = scenarios.find("parallel_same")
-    calls = scenario.draw(0, kind=PARITY).values["calls"]
-    right = [result(call["tool"], call["arguments"]) for call in calls]
+    scenario = scenarios.lookup_scenario("parallel_same")
+    calls = scenario.draw_instance(0, kind=PUBLISHED_WORDING).values["calls"]
+    right = [build_result(call["tool"], call["arguments"]) for call in calls]
     assert len(right) > 1
     assert graded(scenario, *right) == (len(right), len(right))
-    assert graded(scenario, right[0], result(calls[1]["tool"], {"no": "such"})) == (1, 2)
+    assert graded(scenario, right[0], build_result(calls[1]["tool"], {"no": "such"})) == (1, 2)
 
 
 def test_an_agents_call_is_right_when_all_its_checks_hold() -> None:
-    chain = scenarios.find("agent_chain")
-    values = chain.draw(0, kind=PARITY).values
-    right = [result(TOOLS[agent], right_arguments(agent, values)) for agent in ORDER]
+    chain = scenarios.lookup_scenario("agent_chain")
+    values = chain.draw_instance(0, kind=PUBLISHED_WORDING).values
+    right = [build_result(TOOL_BY_AGENT[agent], build_right_arguments(agent, values)) for agent in AGENT_ORDER]
     assert graded(chain, *right) == (4, 4)
-    wrong = result("select_tables", {"relevant_tables": [], "reasoning": ""})
+    wrong = build_result("select_tables", {"relevant_tables": [], "reasoning": ""})
     assert graded(chain, right[0], wrong) == (1, 2)
-    table = scenarios.find("agent_table")
-    assert graded(table, result("select_tables", right_arguments("table", table.draw(0, kind=PARITY).values))) == (1, 1)
+    table = scenarios.lookup_scenario("agent_table")
+    assert graded(
+        table,
+        build_result(
+            "select_tables", build_right_arguments("table", table.draw_instance(0, kind=PUBLISHED_WORDING).values)
+        ),
+    ) == (1, 1)
 
 
 def test_a_public_case_takes_what_its_own_rules_take() -> None:
     parameters = {"type": "dict", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     function = {"name": "sky.look", "description": "", "parameters": parameters}
     answers = ({"sky.look": {"city": ["Oslo"]}}, {"sky.look": {"city": ["Bergen", "Bergen, Norway"]}})
-    case = Case("parallel_0", "parallel", ({"role": "user", "content": "?"},), (function,), answers)
+    case = BfclCase("parallel_0", "parallel", ({"role": "user", "content": "?"},), (function,), answers)
     scenario = BfclScenario("bfcl", 1, "", case)
-    assert graded(scenario, result("sky_look", {"city": "oslo"}), result("sky_look", {"city": "Rome"})) == (1, 2)
+    assert graded(scenario, build_result("sky_look", {"city": "oslo"}), build_result("sky_look", {"city": "Rome"})) == (
+        1,
+        2,
+    )
 
 
 def test_one_call_of_a_fixed_tool_is_asked_for_its_one_argument() -> None:
-    weather = scenarios.find("weather")
-    city = weather.draw(0, kind=PARITY).values["city"]
-    assert graded(weather, result("get_weather", {"city": city.upper()})) == (1, 1)
-    assert graded(weather, result("get_weather", {"city": "Nowhere"})) == (0, 1)
+    weather = scenarios.lookup_scenario("weather")
+    city = weather.draw_instance(0, kind=PUBLISHED_WORDING).values["city"]
+    assert graded(weather, build_result("get_weather", {"city": city.upper()})) == (1, 1)
+    assert graded(weather, build_result("get_weather", {"city": "Nowhere"})) == (0, 1)
 
 
 def test_a_state_says_that_a_call_is_due_but_not_with_which_arguments() -> None:
-    assert scenarios.find("happy_path").due(scenarios.find("happy_path").draw(0)) == Due(True, tools=("state_patch",))
+    assert scenarios.lookup_scenario("happy_path").build_expected_calls(
+        scenarios.lookup_scenario("happy_path").draw_instance(0)
+    ) == ExpectedCalls(True, tools=("state_patch",))
 
 
 @pytest.mark.parametrize(
     ("slug", "due"), [("restraint_plain", False), ("chat_plain", False), ("weather", True), ("recovery_busy", True)]
 )
 def test_each_instance_says_whether_a_call_is_due(slug: str, due: bool) -> None:
-    scenario = scenarios.find(slug)
-    assert {scenario.due(scenario.draw(seed)).call for seed in range(5)} == {due}
+    scenario = scenarios.lookup_scenario(slug)
+    assert {scenario.build_expected_calls(scenario.draw_instance(seed)).call for seed in range(5)} == {due}
 
 
 @pytest.mark.parametrize(
     ("expect", "due"),
     [
-        (Expected(calls=(ExpectedCall("book"),)), True),
-        (Expected(no_call=True), False),
-        (Expected(state={"/a": 1}), True),
-        (Expected(state={"/here": 1}), None),  # it stands there from the beginning
-        (Expected(checks=({"called": "book"},)), True),
-        (Expected(checks=({"called": "book", "times": 0},)), None),
-        (Expected(checks=({"calls_at_most": 0},)), False),
-        (Expected(checks=({"answer_contains": "yes"},)), None),
+        (CaseExpectation(calls=(ExpectedCall("book"),)), True),
+        (CaseExpectation(no_call=True), False),
+        (CaseExpectation(state={"/a": 1}), True),
+        (CaseExpectation(state={"/here": 1}), None),  # it stands there from the beginning
+        (CaseExpectation(checks=({"called": "book"},)), True),
+        (CaseExpectation(checks=({"called": "book", "times": 0},)), None),
+        (CaseExpectation(checks=({"calls_at_most": 0},)), False),
+        (CaseExpectation(checks=({"answer_contains": "yes"},)), None),
     ],
 )
-def test_ones_own_case_may_leave_open_whether_a_call_is_due(expect: Expected, due: bool | None) -> None:
+def test_ones_own_case_may_leave_open_whether_a_call_is_due(expect: CaseExpectation, due: bool | None) -> None:
     scenario = own(expect, initial={"here": 1})
-    assert scenario.due(scenario.draw(0)).call is due
+    assert scenario.build_expected_calls(scenario.draw_instance(0)).call is due
 
 
 def test_without_tools_in_the_request_no_call_is_due() -> None:
-    assert grade(steps(saying(0, "hi")), Due(True)) == Graded(True)
-    assert grade(steps(saying(0, "hi", tools_sent=False)), Due(True)) == Graded(None)
+    assert grade_calls(build_steps(build_text_turn(0, "hi")), ExpectedCalls(True)) == CallGrades(True)
+    assert grade_calls(build_steps(build_text_turn(0, "hi", tools_sent=False)), ExpectedCalls(True)) == CallGrades(None)

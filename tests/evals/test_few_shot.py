@@ -3,17 +3,17 @@
 import json
 
 from toolbench.evals import scenarios
-from toolbench.evals.few_shot import sets_for
+from toolbench.evals.few_shot import load_sets
 
 
 def test_few_shot_sets_are_solved_exchanges_about_other_cities() -> None:
-    found = sets_for("weather")
+    found = load_sets("weather")
     assert list(found) == ["weather-1"]
     messages = found["weather-1"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"] * 3
     shown = {
         json.loads(one["tool_calls"][0]["function"]["arguments"])["city"] for one in messages if "tool_calls" in one
     }
-    asked = {scenarios.find("weather").draw(seed).values["city"] for seed in range(200)}
+    asked = {scenarios.lookup_scenario("weather").draw_instance(seed).values["city"] for seed in range(200)}
     assert shown.isdisjoint(asked)
-    assert sets_for("happy_path") == {}
+    assert load_sets("happy_path") == {}

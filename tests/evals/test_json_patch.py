@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolbench.evals.json_patch import PatchError, patched
+from toolbench.evals.json_patch import PatchError, apply_patch
 
 
 def draft(**values: Any) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def draft(**values: Any) -> dict[str, Any]:
     ],
 )
 def test_an_operation_does_what_its_name_says(before: Any, operation: Any, after: Any) -> None:
-    assert patched(before, [operation], root="/draft/") == after
+    assert apply_patch(before, [operation], root="/draft/") == after
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_a_bad_operation_undoes_the_good_ones_before_it(operation: Any) -> None:
     document = draft(text="here", list=[1, 2])
     good = {"op": "set", "path": "/draft/foo", "value": "bar"}
     with pytest.raises(PatchError):
-        patched(document, [good, operation], root="/draft/")
+        apply_patch(document, [good, operation], root="/draft/")
     assert document == draft(text="here", list=[1, 2])
 
 
 def test_a_value_is_copied_into_the_document() -> None:
     value = {"deep": [1]}
-    changed = patched(draft(), [{"op": "set", "path": "/draft/foo", "value": value}], root="/draft/")
+    changed = apply_patch(draft(), [{"op": "set", "path": "/draft/foo", "value": value}], root="/draft/")
     value["deep"].append(2)
     assert changed == draft(foo={"deep": [1]})

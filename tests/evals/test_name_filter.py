@@ -2,12 +2,12 @@
 
 import pytest
 
-from toolbench.evals.catalogue import STRATEGIES, models, profiles
-from toolbench.evals.name_filter import choose, nearest, unmatched
+from toolbench.evals.catalogue import STRATEGIES, load_models, load_profiles
+from toolbench.evals.name_filter import filter_by_names, find_similar_words, list_unmatched_words
 
 
 def models_by(words: str) -> list[str]:
-    return [model.name for model in choose(models(), words, names=lambda model: model.names)]
+    return [model.name for model in filter_by_names(load_models(), words, names=lambda model: model.names)]
 
 
 @pytest.mark.parametrize(
@@ -41,22 +41,28 @@ def test_the_order_is_that_of_the_catalogue() -> None:
 
 
 def test_profiles_and_strategies_take_the_same_words() -> None:
-    assert [one.name for one in choose(profiles(), "flash", names=lambda one: one.names)] == [
+    assert [one.name for one in filter_by_names(load_profiles(), "flash", names=lambda one: one.names)] == [
         "glm_4_7_flash_general",
         "glm_4_7_flash_tool_calling",
     ]
-    assert [one.name for one in choose(STRATEGIES, "naked,prod", names=lambda one: one.names)] == ["raw", "production"]
-    assert [one.name for one in choose(STRATEGIES, "all", names=lambda one: one.names)] == [
+    assert [one.name for one in filter_by_names(STRATEGIES, "naked,prod", names=lambda one: one.names)] == [
+        "raw",
+        "production",
+    ]
+    assert [one.name for one in filter_by_names(STRATEGIES, "all", names=lambda one: one.names)] == [
         "raw", "baseline", "production",
     ]  # fmt: skip
 
 
 def test_words_that_match_nothing_can_be_named() -> None:
-    assert unmatched(models(), "stable,nobody,!nothing", names=lambda model: model.names) == ["nobody", "!nothing"]
+    assert list_unmatched_words(load_models(), "stable,nobody,!nothing", names=lambda model: model.names) == [
+        "nobody",
+        "!nothing",
+    ]
 
 
 def test_brackets_are_no_pattern() -> None:
-    assert choose(["a[1]x", "a1x"], "a[1]*", names=lambda item: [item]) == ["a[1]x"]
+    assert filter_by_names(["a[1]x", "a1x"], "a[1]*", names=lambda item: [item]) == ["a[1]x"]
 
 
 @pytest.mark.parametrize(
@@ -73,13 +79,15 @@ def test_brackets_are_no_pattern() -> None:
 )
 def test_a_name_with_a_comma_is_taken_whole(words: str, chosen: str) -> None:
     named = {"own": ("Local, own template", "local"), "tools": ("Local, tool template", "local"), "other": ("other",)}
-    assert choose(tuple(named), words, names=named.__getitem__) == [one for one in named if one in chosen.split()]
+    assert filter_by_names(tuple(named), words, names=named.__getitem__) == [
+        one for one in named if one in chosen.split()
+    ]
 
 
 def test_nearest_words_are_those_most_alike() -> None:
     known = ["Openai", "openai/gpt-5.2", "stable", "default"]
-    assert nearest("openai/gpt5.2", known) == ("openai/gpt-5.2", "Openai")
-    assert nearest("opnai/typo", known) == ("Openai",)
-    assert nearest("!Stabel", known) == ("stable",)
-    assert nearest("zzz", known) == ()
-    assert nearest("", known) == ()
+    assert find_similar_words("openai/gpt5.2", known) == ("openai/gpt-5.2", "Openai")
+    assert find_similar_words("opnai/typo", known) == ("Openai",)
+    assert find_similar_words("!Stabel", known) == ("stable",)
+    assert find_similar_words("zzz", known) == ()
+    assert find_similar_words("", known) == ()

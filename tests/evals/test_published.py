@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from toolbench.evals.published import Count, snapshots
+from toolbench.evals.published import PassCount, load_snapshots
 
-SNAPSHOT = snapshots()[0]
+SNAPSHOT = load_snapshots()[0]
 
 
-def total(counts: Iterable[Count]) -> Count:
+def total(counts: Iterable[PassCount]) -> PassCount:
     listed = list(counts)
     return sum(ok for ok, _ in listed), sum(runs for _, runs in listed)
 

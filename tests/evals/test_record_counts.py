@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, result, saying
+from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
 from toolbench.engine.events import End, ExchangeError, TurnRecord
 from toolbench.engine.messages import ParseError, SchemaError, TransformChange
 from toolbench.evals import record_counts
@@ -17,17 +17,21 @@ def read_from_tags(record: TurnRecord) -> TurnRecord:
 
 
 def test_calls_and_turns_are_counted_by_what_became_of_them() -> None:
-    broken = result("state_patch", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
-    wrong = result("state_patch", {"ops": {}}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "type", "")])
-    counts = record_counts.counts(
-        ended(
-            calling(0, result("state_get", {}), ignored=2),
-            calling(1, broken),
-            calling(2, wrong),
-            calling(3, result("nobody", {}, code="TOOL_NOT_ALLOWED")),
-            calling(4, result("state_patch", "x" * 400, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")),
-            saying(5, "```json", finding="parse_error"),
-            saying(6, "Done."),
+    broken = build_result("state_patch", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
+    wrong = build_result(
+        "state_patch", {"ops": {}}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "type", "")]
+    )
+    counts = record_counts.count_trial(
+        build_ended(
+            build_calling_turn(0, build_result("state_get", {}), ignored=2),
+            build_calling_turn(1, broken),
+            build_calling_turn(2, wrong),
+            build_calling_turn(3, build_result("nobody", {}, code="TOOL_NOT_ALLOWED")),
+            build_calling_turn(
+                4, build_result("state_patch", "x" * 400, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
+            ),
+            build_text_turn(5, "```json", finding="parse_error"),
+            build_text_turn(6, "Done."),
         )
     )
     assert counts == {
@@ -45,12 +49,14 @@ def test_calls_and_turns_are_counted_by_what_became_of_them() -> None:
 
 
 def test_a_repaired_call_is_counted_beside_the_valid_ones_and_stays_a_parse_error() -> None:
-    record = calling(0, result("state_get", {}), result("state_get", {}), result("state_get", {}))
+    record = build_calling_turn(
+        0, build_result("state_get", {}), build_result("state_get", {}), build_result("state_get", {})
+    )
     assert record.answer is not None
     mended = ParseError("tool_use", "bad", "{'", call=1, repairs=("single_quotes",))
     cut = ParseError("tool_use", "bad", "{'", call=2, repairs=("cut_value",), truncated=True)
     answer = replace(record.answer, parse_errors=(mended, cut), mode="json_fallback")
-    counts = record_counts.counts(ended(replace(record, answer=answer)))
+    counts = record_counts.count_trial(build_ended(replace(record, answer=answer)))
     named = ("calls", "valid_calls", "repaired_calls", "parse_error_turns", "fallback_turns")
     assert [counts[name] for name in named] == [3, 2, 1, 1, 1]
 
@@ -59,27 +65,34 @@ def test_a_repaired_call_is_counted_beside_the_valid_ones_and_stays_a_parse_erro
 def test_a_turn_is_ended_by_a_parse_error_where_a_server_cannot_read_its_models_words(code: str, ends: int) -> None:
     error = ExchangeError(code, "…", infrastructure=False)
     assert (
-        record_counts.counts(ended(failing(0, error), end=End.PROVIDER_ERROR, error=error))["parse_error_ends"] == ends
+        record_counts.count_trial(build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error))[
+            "parse_error_ends"
+        ]
+        == ends
     )
 
 
 def test_calls_read_from_tags_or_text_are_not_structured() -> None:
-    tagged = read_from_tags(calling(0, result("state_get", {})))
-    record = calling(1, result("state_get", {}))
+    tagged = read_from_tags(build_calling_turn(0, build_result("state_get", {})))
+    record = build_calling_turn(1, build_result("state_get", {}))
     assert record.answer is not None
     fallback = replace(record, answer=replace(record.answer, path="json_fallback"))
-    counts = record_counts.counts(ended(tagged, fallback, saying(2, "state_get()", finding="call_in_text")))
+    counts = record_counts.count_trial(
+        build_ended(tagged, fallback, build_text_turn(2, "state_get()", finding="call_in_text"))
+    )
     assert (counts["structured_answers"], counts["calling_answers"]) == (0, 3)
 
 
 def test_tools_are_off_only_when_no_request_offered_them() -> None:
-    assert record_counts.tools_off(ended(saying(0, "hi", tools_sent=False)))
-    assert not record_counts.tools_off(ended(saying(0, "hi"), saying(1, "hi", tools_sent=False)))
-    assert not record_counts.tools_off(ended())
+    assert record_counts.is_without_tools(build_ended(build_text_turn(0, "hi", tools_sent=False)))
+    assert not record_counts.is_without_tools(
+        build_ended(build_text_turn(0, "hi"), build_text_turn(1, "hi", tools_sent=False))
+    )
+    assert not record_counts.is_without_tools(build_ended())
 
 
 def test_a_dead_endpoint_has_answered_nothing() -> None:
     error = ExchangeError("connection_refused", "refused")
-    assert not record_counts.answered(ended(failing(0, error), end=End.PROVIDER_ERROR, error=error))
-    assert not record_counts.answered(ended())
-    assert record_counts.answered(ended(saying(0, "")))
+    assert not record_counts.has_answer(build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error))
+    assert not record_counts.has_answer(build_ended())
+    assert record_counts.has_answer(build_ended(build_text_turn(0, "")))

@@ -7,16 +7,16 @@ import pytest
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Outcome
 from toolbench.engine.loop.envelope import envelope_of
-from toolbench.evals.tool_faults import FaultyAnswers, Slow
+from toolbench.evals.tool_faults import DelayedAnswer, FaultyTools
 
 GOOD = {"depot": "Gdansk"}
 
 
-def tools(kind: str, **more: object) -> FaultyAnswers:
-    return FaultyAnswers({"track": GOOD}, [{"tool": "track", "kind": kind, **more}])
+def tools(kind: str, **more: object) -> FaultyTools:
+    return FaultyTools({"track": GOOD}, [{"tool": "track", "kind": kind, **more}])
 
 
-def track(faulty: FaultyAnswers, **arguments: object) -> object:
+def track(faulty: FaultyTools, **arguments: object) -> object:
     return faulty.call("track", dict(arguments), "c1")
 
 
@@ -46,7 +46,7 @@ def test_a_refusal_says_how_to_write_it() -> None:
 
 def test_a_slow_answer_is_awaited_and_good() -> None:
     answer = track(tools("slow", seconds=0))
-    assert isinstance(answer, Slow)
+    assert isinstance(answer, DelayedAnswer)
 
     async def waited() -> object:
         return await answer

@@ -2,21 +2,21 @@
 
 from typing import Any
 
-from tests.evals.records import ran
+from tests.evals.records import run_tool
 from toolbench.engine.events import Ended, ToolResult
 from toolbench.evals import scenarios
-from toolbench.evals.types import PARITY, Instance, Scenario, Verdict, Workspace
+from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario, Verdict, Workspace
 
 
-class HandTrial:
-    def __init__(self, slug: str, kind: str = PARITY, seed: int = 7) -> None:
-        self.scenario: Scenario = scenarios.find(slug)
-        self.instance: Instance = self.scenario.draw(seed, kind=kind)
+class ManualTrial:
+    def __init__(self, slug: str, kind: str = PUBLISHED_WORDING, seed: int = 7) -> None:
+        self.scenario: Scenario = scenarios.lookup_scenario(slug)
+        self.instance: Instance = self.scenario.draw_instance(seed, kind=kind)
         self.workspace: Workspace = self.scenario.open(self.instance)
         self.values = self.instance.values
 
     def call(self, name: str, **arguments: Any) -> ToolResult:
-        return ran(self.workspace, name, arguments)
+        return run_tool(self.workspace, name, arguments)
 
     def get(self, **arguments: Any) -> ToolResult:
         return self.call("state_get", **{"workspace_id": self.values["workspace_id"], **arguments})

@@ -12,17 +12,17 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import expect
 
-from tests.browsers import WAIT_MS
-from tests.environment import VAR
+from tests.browsers import TIMEOUT_MS
+from tests.environment import VAR_FOLDER
 from toolbench.lab.builtin_data import load
 from toolbench.lab.worker.local_services import register
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen
-from toolbench.running.child_process import Child, Spec
-from toolbench.running.database_user import confined
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
+from toolbench.running.child_process import ChildProcess, ChildSpec
+from toolbench.running.database_user import build_confined_command
 
-Scripting = Callable[[Callable[[Seen], Answer]], ScriptedProvider]
+StartScriptedServer = Callable[[Callable[[ReceivedRequest], ScriptedReply]], ScriptedServer]
 
-expect.set_options(timeout=WAIT_MS)
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture
@@ -35,8 +35,10 @@ def catalogue(transactional_db: None) -> None:
 def persona_server() -> Iterator[Mapping[str, str]]:
     """The simulated provider as `make up` starts it; gives its ready line."""
     command = [sys.executable, "-m", "toolbench.providers.simulated"]
-    command = confined(command, death_signal=signal.SIGKILL)  # a killed test run leaves no server behind
-    child = Child(Spec("simulated", command, os.environ, Path(settings.BASE_DIR), announces=True), VAR)
+    command = build_confined_command(command, death_signal=signal.SIGKILL)  # a killed test run leaves no server behind
+    child = ChildProcess(
+        ChildSpec("simulated", command, os.environ, Path(settings.BASE_DIR), announces=True), VAR_FOLDER
+    )
     assert child.process.stdout is not None
     ready = json.loads(child.process.stdout.readline())
     yield ready
@@ -50,7 +52,7 @@ def personas(catalogue: None, persona_server: Mapping[str, str]) -> None:
 
 
 @pytest.fixture
-def scripting() -> Iterator[Scripting]:
+def scripting() -> Iterator[StartScriptedServer]:
     """Starts a provider that answers as the given function says."""
     with ExitStack() as started:
-        yield lambda play: started.enter_context(ScriptedProvider(play))
+        yield lambda play: started.enter_context(ScriptedServer(play))

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, reverse
 
-from tests.connections import connections
+from tests.connections import record_connections
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
 from tests.web.html_forms import find_leaks, read_forms
 from toolbench.lab.interchange.queue import queue_import
@@ -18,8 +18,8 @@ from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, 
 from toolbench.lab.results.compare.query import AXES
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import save_record
-from toolbench.providers.scripted_server import ScriptedProvider, json_answer
-from toolbench.web.forms.launch import PLANNED_BY, LaunchForm
+from toolbench.providers.scripted_server import ScriptedServer, json_reply
+from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.urls import urlpatterns
 
@@ -73,7 +73,7 @@ READ = {
     "matrix": ("scope", "run", "metric", "target", "q", "group", "prompt", "cell"),
     "matrix-export": ("scope", "run", "metric", "target", "q", "group", "prompt"),
     "compare": COMPARING,
-    "run-new": tuple(sorted(PLANNED_BY)),
+    "run-new": tuple(sorted(PLAN_FIELDS)),
     "run": ("config", "scenario"),
     "trials": TRIAL_FILTER,
     "trial": ("step",),
@@ -241,19 +241,19 @@ def test_no_get_form_of_any_page_carries_the_token(visitor: Client, addresses: d
 
 
 @pytest.fixture
-def server(trial: Trial) -> Iterator[ScriptedProvider]:
+def server(trial: Trial) -> Iterator[ScriptedServer]:
     """A real server behind the provider's row, that counts what arrives."""
-    with ScriptedProvider(lambda seen: json_answer({"data": [{"id": "m/one"}]})) as running:
+    with ScriptedServer(lambda seen: json_reply({"data": [{"id": "m/one"}]})) as running:
         Provider.objects.update(base_url=running.base_url)
         yield running
 
 
 def test_no_get_or_head_of_any_address_sends_a_request(
-    visitor: Client, addresses: dict[str, str], server: ScriptedProvider
+    visitor: Client, addresses: dict[str, str], server: ScriptedServer
 ) -> None:
     """Neither itself nor by giving a worker something to send."""
     queued = (Trial.objects.count(), Probe.objects.count(), Run.objects.count())
-    with connections() as made:
+    with record_connections() as made:
         for name, path in addresses.items():
             fields = (*READ.get(name, ()), *READ_TOGETHER.get(name, ()))
             assert_no_error(visitor.get(f"{path}?{'&'.join(f'{field}=1' for field in fields)}"), name)
@@ -264,9 +264,9 @@ def test_no_get_or_head_of_any_address_sends_a_request(
     assert (Trial.objects.count(), Probe.objects.count(), Run.objects.count()) == queued
 
 
-def test_what_asks_a_provider_is_a_post_that_is_heard(visitor: Client, trial: Trial, server: ScriptedProvider) -> None:
+def test_what_asks_a_provider_is_a_post_that_is_heard(visitor: Client, trial: Trial, server: ScriptedServer) -> None:
     """That the test above could fail."""
-    with connections() as made:
+    with record_connections() as made:
         visitor.post(f"/providers/{trial.provider_id}/models/", {"ask": "1"})
 
     assert [seen.path for seen in server.seen] == ["/v1/models"]

@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.factories import make_model, make_provider
-from tests.journeys.planning import TYPICAL, finished
+from tests.journeys.planning import TYPICAL_SCENARIOS, wait_until_finished
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.run_request import RunRequest
@@ -20,10 +20,10 @@ def test_equal_personas_show_no_difference_and_unequal_ones_do(
     make_model("reliable-95", provider=twin)
     models = Model.objects.filter(name__in=["reliable-70", "reliable-95"], provider__name__in=[HERE, THERE])
     chosen = tuple(models.values_list("pk", flat=True))
-    run = launch(RunRequest(models=chosen, scenarios=TYPICAL[:4], trials=15, seed=SEED))
+    run = launch(RunRequest(models=chosen, scenarios=TYPICAL_SCENARIOS[:4], trials=15, seed=SEED))
     page = browser_page
     page.goto(f"/runs/{run.pk}/")
-    finished(page, 3 * 4 * 15)
+    wait_until_finished(page, 3 * 4 * 15)
 
     page.get_by_role("link", name="Compare", exact=True).click()
     both, first, second = (page.get_by_role("group", name=name) for name in ("Both", "First side", "Second side"))

@@ -6,11 +6,18 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from tests.journeys.conftest import Scripting
-from tests.lab.benches import launched, plays_well, scripted_model, work
+from tests.journeys.conftest import StartScriptedServer
+from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.endpoints import connect
 from toolbench.lab.models import Model, Run, Trial
-from toolbench.providers.scripted_server import Answer, Seen, completion, fails, json_answer, says
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    chat_reply,
+    error_reply,
+    json_reply,
+    text_reply,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,17 +35,17 @@ PLANNED = {"profiles": "default", "strategies": "production", "methods": "native
 PLANNED |= {"instance_kind": "parity", "tool_use_mode": "enforced", "tool_failure_policy": "fatal"}
 
 # What a provider answers, the failure class that follows, and words of the sentence that says what happened.
-ODD_ANSWERS: dict[str, tuple[Answer, str, str]] = {
-    "unknown model": (fails(404, "No such model: ghost"), "not_found", "ghost"),
-    "redirect": (Answer(302, {"location": "https://elsewhere.test/"}), "redirect_refused", "redirect"),
-    "a web page": (Answer(200, {"content-type": "text/html"}, b"<html>Welcome</html>"), "answer_unreadable", ""),
-    "garbage": (Answer(200, JSON_TYPE, b"\x00\xff\xfegarbage"), "answer_unreadable", ""),
-    "nothing": (Answer(200, JSON_TYPE, b""), "answer_unreadable", ""),
-    "an error inside": (json_answer({"error": {"message": "upstream overloaded", "code": 529}}), "upstream_failed", ""),
-    "no choices": (json_answer({"choices": []}), "answer_malformed", ""),
-    "brackets as body": (Answer(200, JSON_TYPE, b"[" * 100_000), "answer_unreadable", ""),
+ODD_ANSWERS: dict[str, tuple[ScriptedReply, str, str]] = {
+    "unknown model": (error_reply(404, "No such model: ghost"), "not_found", "ghost"),
+    "redirect": (ScriptedReply(302, {"location": "https://elsewhere.test/"}), "redirect_refused", "redirect"),
+    "a web page": (ScriptedReply(200, {"content-type": "text/html"}, b"<html>Welcome</html>"), "answer_unreadable", ""),
+    "garbage": (ScriptedReply(200, JSON_TYPE, b"\x00\xff\xfegarbage"), "answer_unreadable", ""),
+    "nothing": (ScriptedReply(200, JSON_TYPE, b""), "answer_unreadable", ""),
+    "an error inside": (json_reply({"error": {"message": "upstream overloaded", "code": 529}}), "upstream_failed", ""),
+    "no choices": (json_reply({"choices": []}), "answer_malformed", ""),
+    "brackets as body": (ScriptedReply(200, JSON_TYPE, b"[" * 100_000), "answer_unreadable", ""),
     "a format error as 500": (
-        fails(500, "The model produced output that does not match the expected peg-native format"),
+        error_reply(500, "The model produced output that does not match the expected peg-native format"),
         "answer_off_format",
         "",
     ),
@@ -51,11 +58,13 @@ def shown(client: Client, path: str) -> str:
     return answer.content.decode()
 
 
-def tried(scripting: Scripting, play: Callable[[Seen], Answer], scenario: str = "happy_path") -> Trial:
+def tried(
+    scripting: StartScriptedServer, play: Callable[[ReceivedRequest], ScriptedReply], scenario: str = "happy_path"
+) -> Trial:
     """One trial on a provider that answers so, to its end."""
-    model = scripted_model(scripting(play), max_attempts=1)
-    run = launched(model, scenarios=(scenario,), trials=1)
-    assert work(model) == 1
+    model = make_scripted_model(scripting(play), max_attempts=1)
+    run = launch_run(model, scenarios=(scenario,), trials=1)
+    assert run_worker_session(model) == 1
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED
     return run.trials.get()
@@ -84,7 +93,12 @@ def test_what_is_no_json_is_said_beside_its_field_and_what_was_typed_stays(
 
 @pytest.mark.parametrize(("answer", "failure_class", "words"), ODD_ANSWERS.values(), ids=ODD_ANSWERS)
 def test_an_odd_answer_ends_the_trial_with_a_class_a_sentence_and_a_remedy(
-    owner_client: Client, catalogue: None, scripting: Scripting, answer: Answer, failure_class: str, words: str
+    owner_client: Client,
+    catalogue: None,
+    scripting: StartScriptedServer,
+    answer: ScriptedReply,
+    failure_class: str,
+    words: str,
 ) -> None:
     trial = tried(scripting, lambda seen: answer)
 
@@ -98,11 +112,11 @@ def test_an_odd_answer_ends_the_trial_with_a_class_a_sentence_and_a_remedy(
 
 
 def test_a_hundred_thousand_brackets_as_arguments_are_the_models_failure(
-    owner_client: Client, catalogue: None, scripting: Scripting
+    owner_client: Client, catalogue: None, scripting: StartScriptedServer
 ) -> None:
     function = {"name": "state_get", "arguments": "[" * 100_000}
     message = {"content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
-    trial = tried(scripting, lambda seen: completion(message, finish_reason="tool_calls"))
+    trial = tried(scripting, lambda seen: chat_reply(message, finish_reason="tool_calls"))
 
     assert trial.outcome == "fail"
     for step in ("0.response", "0.calls", "1.dispatch", "1.result"):
@@ -111,11 +125,11 @@ def test_a_hundred_thousand_brackets_as_arguments_are_the_models_failure(
 
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800 alone \udfff", "\x1b[31m\u202e\u0000", "\ufeff\ufffe"])
 def test_characters_that_databases_refuse_are_stored_and_shown(
-    owner_client: Client, catalogue: None, scripting: Scripting, text: str
+    owner_client: Client, catalogue: None, scripting: StartScriptedServer, text: str
 ) -> None:
     function = {"name": f"state_get{text}", "arguments": json.dumps({"workspace_id": text})}
     message = {"content": text, "tool_calls": [{"id": text, "type": "function", "function": function}]}
-    trial = tried(scripting, lambda seen: completion(message, finish_reason=text, model=text, system_fingerprint=text))
+    trial = tried(scripting, lambda seen: chat_reply(message, finish_reason=text, model=text, system_fingerprint=text))
 
     for step in ("0.request", "0.response", "0.transforms", "0.calls", "1.dispatch", "1.result"):
         assert "\x00" not in shown(owner_client, f"/trials/{trial.pk}/?step={step}")
@@ -124,9 +138,9 @@ def test_characters_that_databases_refuse_are_stored_and_shown(
 
 
 def test_an_answer_of_ten_megabytes_is_shown_by_its_beginning(
-    owner_client: Client, catalogue: None, scripting: Scripting
+    owner_client: Client, catalogue: None, scripting: StartScriptedServer
 ) -> None:
-    trial = tried(scripting, lambda seen: says("lorem ipsum " * 850_000), scenario="chat_only")
+    trial = tried(scripting, lambda seen: text_reply("lorem ipsum " * 850_000), scenario="chat_only")
 
     page = shown(owner_client, f"/trials/{trial.pk}/?step=0.response")
     assert trial.outcome == "fail"
@@ -135,11 +149,13 @@ def test_an_answer_of_ten_megabytes_is_shown_by_its_beginning(
     assert "Only the beginning is shown" in page
 
 
-def test_two_runs_on_one_provider_at_once_both_end(owner_client: Client, catalogue: None, scripting: Scripting) -> None:
-    model = scripted_model(scripting(plays_well), concurrency=3)
-    runs = [launched(model, trials=5), launched(model, trials=5)]
+def test_two_runs_on_one_provider_at_once_both_end(
+    owner_client: Client, catalogue: None, scripting: StartScriptedServer
+) -> None:
+    model = make_scripted_model(scripting(answer_correctly), concurrency=3)
+    runs = [launch_run(model, trials=5), launch_run(model, trials=5)]
 
-    assert work(model) == 10
+    assert run_worker_session(model) == 10
 
     for run in runs:
         assert "5 of 5" in shown(owner_client, f"/runs/{run.pk}/")
@@ -147,12 +163,12 @@ def test_two_runs_on_one_provider_at_once_both_end(owner_client: Client, catalog
 
 
 def test_a_deleted_provider_harms_neither_its_finished_nor_its_queued_runs(
-    owner_client: Client, catalogue: None, scripting: Scripting
+    owner_client: Client, catalogue: None, scripting: StartScriptedServer
 ) -> None:
-    model = scripted_model(scripting(plays_well))
-    finished = launched(model, trials=2)
-    work(model)
-    queued = launched(model, trials=2)
+    model = make_scripted_model(scripting(answer_correctly))
+    finished = launch_run(model, trials=2)
+    run_worker_session(model)
+    queued = launch_run(model, trials=2)
 
     asked = shown(owner_client, f"/providers/{model.provider_id}/delete/")
     answer = owner_client.post(f"/providers/{model.provider_id}/delete/", follow=True)
@@ -177,11 +193,11 @@ def test_a_deleted_provider_harms_neither_its_finished_nor_its_queued_runs(
 
 
 def test_a_model_that_went_away_is_refused_before_anything_is_sent(
-    owner_client: Client, catalogue: None, scripting: Scripting
+    owner_client: Client, catalogue: None, scripting: StartScriptedServer
 ) -> None:
-    provider = scripting(plays_well)
-    model = scripted_model(provider)
-    connect.delete(model.provider_id)
+    provider = scripting(answer_correctly)
+    model = make_scripted_model(provider)
+    connect.delete_provider(model.provider_id)
 
     answer = owner_client.post("/runs/new/", PLANNED | {"models": model.pk, "scenarios": "happy_path"})
 
@@ -193,18 +209,18 @@ def test_a_model_that_went_away_is_refused_before_anything_is_sent(
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (fails(401, "Incorrect API key provided"), "Incorrect API key provided"),
-        (Answer(200, {"content-type": "text/html"}, b"<html>"), "Not an answer"),
-        (Answer(302, {"location": "/login"}), "Redirect to /login refused"),
-        (json_answer({"data": "none"}), "unknown shape"),
-        (json_answer({"data": [1, None, {"id": 7}, {"id": "a\x00b"}]}), "a"),
-        (Answer(200, JSON_TYPE, b"[" * 100_000), "Not an answer"),
+        (error_reply(401, "Incorrect API key provided"), "Incorrect API key provided"),
+        (ScriptedReply(200, {"content-type": "text/html"}, b"<html>"), "Not an answer"),
+        (ScriptedReply(302, {"location": "/login"}), "Redirect to /login refused"),
+        (json_reply({"data": "none"}), "unknown shape"),
+        (json_reply({"data": [1, None, {"id": 7}, {"id": "a\x00b"}]}), "a"),
+        (ScriptedReply(200, JSON_TYPE, b"[" * 100_000), "Not an answer"),
     ],
 )
 def test_a_list_of_models_that_is_none_says_why_and_what_to_do(
-    owner_client: Client, catalogue: None, scripting: Scripting, answer: Answer, sentence: str
+    owner_client: Client, catalogue: None, scripting: StartScriptedServer, answer: ScriptedReply, sentence: str
 ) -> None:
-    model = scripted_model(scripting(lambda seen: answer))
+    model = make_scripted_model(scripting(lambda seen: answer))
 
     owner_client.post(f"/providers/{model.provider_id}/models/", {"ask": "1"})
     page = shown(owner_client, f"/providers/{model.provider_id}/models/")

@@ -2,9 +2,9 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.conftest import Scripting
-from tests.journeys.planning import Wish, at_rest, finished, plan, start
-from tests.lab.benches import plays_well, scripted_model
+from tests.journeys.conftest import StartScriptedServer
+from tests.journeys.planning import RunForm, fill_form, start_run, wait_until_finished, wait_until_idle
+from tests.lab.benches import answer_correctly, make_scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Run
 
@@ -12,14 +12,14 @@ TRIALS = 40  # of three requests each
 
 
 def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
-    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
-    page, provider = browser_page, scripting(plays_well)
-    scripted_model(provider, "paid")
-    start(page, Wish(models=("paid",), trials=TRIALS, request_cap=100))
+    page, provider = browser_page, scripting(answer_correctly)
+    make_scripted_model(provider, "paid")
+    start_run(page, RunForm(models=("paid",), trials=TRIALS, request_cap=100))
 
     expect(page.get_by_text("Paused: The cap of 100 requests is reached")).to_be_visible()
-    at_rest(page)
+    wait_until_idle(page)
     run = Run.objects.get()
     assert len(provider.seen) == run.requests_reserved == 100
     kept = set(run.trials.filter(outcome="pass").values_list("pk", "finished_at"))
@@ -28,7 +28,7 @@ def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
     page.get_by_label("Requests, 100 used").fill("300")
     page.get_by_role("button", name="Raise the cap and resume").click()
 
-    finished(page, TRIALS)
+    wait_until_finished(page, TRIALS)
     expect(page.locator("#live .lede")).to_contain_text("Finished")
     run.refresh_from_db()
     assert run.trials.filter(outcome="pass").count() == TRIALS
@@ -37,11 +37,11 @@ def test_a_cap_of_100_requests_holds_and_the_run_ends_when_it_is_raised(
 
 
 def test_an_agreement_holds_for_the_number_that_was_shown_and_for_no_other(
-    browser_page: Page, catalogue: None, scripting: Scripting
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer
 ) -> None:
     page = browser_page
-    scripted_model(scripting(plays_well), "paid")
-    plan(page, Wish(models=("paid",), trials=TRIALS))
+    make_scripted_model(scripting(answer_correctly), "paid")
+    fill_form(page, RunForm(models=("paid",), trials=TRIALS))
     page.get_by_role("button", name="Start").click()
     agree = page.get_by_label("Yes, send them")
 

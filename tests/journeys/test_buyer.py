@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.factories import make_model, make_provider
-from tests.journeys.planning import finished
+from tests.journeys.planning import wait_until_finished
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.run_request import RunRequest
@@ -23,7 +23,7 @@ def test_it_is_the_provider_and_the_preset_is_one_click_from_being_measured(
     run = launch(asked)
     page = browser_page
     page.goto(f"/runs/{run.pk}/")
-    finished(page, 40)
+    wait_until_finished(page, 40)
 
     page.goto("/compare/")
     page.get_by_role("link", name="acme/one at Cheap host and at Simulated").click()

@@ -2,19 +2,19 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.planning import Wish, finished, start
+from tests.journeys.planning import RunForm, start_run, wait_until_finished
 from tests.workers import WorkerProcess
 from toolbench.lab.models import DecisionRecord, Run
 
-WISH = Wish(models=("perfect", "fast-429"), trials=90)
+WISH = RunForm(models=("perfect", "fast-429"), trials=90)
 
 
 def test_the_fast_one_that_loses_trials_is_refused_for_delivery_and_the_other_is_kept(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    start(page, WISH)
-    finished(page, 180)
+    start_run(page, WISH)
+    wait_until_finished(page, 180)
 
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Decide").click()
     page.get_by_role("link", name="Demo", exact=True).last.click()

@@ -2,8 +2,8 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.planning import finished
-from tests.lab.benches import launched
+from tests.journeys.planning import wait_until_finished
+from tests.lab.benches import launch_run
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Model, Step
 
@@ -15,9 +15,9 @@ def test_ticking_the_tag_reader_flips_nine_trials_leaves_one_unknown_and_sends_n
 ) -> None:
     page = browser_page
     model = Model.objects.get(name="tagged-calls")
-    run = launched(model, profiles=(), scenarios=("weather",), strategies=("raw",), trials=TRIALS)
+    run = launch_run(model, profiles=(), scenarios=("weather",), strategies=("raw",), trials=TRIALS)
     page.goto(f"/runs/{run.pk}/")
-    finished(page, TRIALS)
+    wait_until_finished(page, TRIALS)
     Step.objects.filter(trial=run.trials.order_by("position")[4]).update(body_cut=True)  # as of an answer over 16 MB
     page.goto(f"/runs/{run.pk}/")
 

@@ -4,12 +4,12 @@ import json
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.conftest import Scripting
-from tests.journeys.planning import Wish, finished, start
-from tests.lab.benches import scripted_model
+from tests.journeys.conftest import StartScriptedServer
+from tests.journeys.planning import RunForm, start_run, wait_until_finished
+from tests.lab.benches import make_scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Run, Trial
-from toolbench.providers.scripted_server import Answer, Seen, completion, fails
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, chat_reply, error_reply
 
 EVIL = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>\"'><b onmouseover=window.hacked=1>{{7*7}}"
 FIELDS = {
@@ -25,11 +25,11 @@ HEADERS = {"content-type": "application/json", "x-request-id": EVIL, "server": E
 PAGES = ("/", "/runs/", "/models/", "/providers/", "/runs/new/")
 
 
-def writes_scripts(seen: Seen) -> Answer:
+def writes_scripts(seen: ReceivedRequest) -> ScriptedReply:
     """Calls of a tool that is there, of one that is not, a refusal: each with markup wherever text may stand."""
     turn = len(seen.json()["messages"]) % 3
     if turn == 0:
-        return Answer(400, HEADERS, bytes(fails(400, EVIL, type=EVIL, param=EVIL).body))  # type: ignore[arg-type]  # it is bytes
+        return ScriptedReply(400, HEADERS, bytes(error_reply(400, EVIL, type=EVIL, param=EVIL).body))  # type: ignore[arg-type]  # it is bytes
     name = "state_get" if turn == 1 else EVIL
     function = {"name": name, "arguments": json.dumps({EVIL: EVIL, "workspace_id": EVIL})}
     message = {
@@ -38,8 +38,8 @@ def writes_scripts(seen: Seen) -> Answer:
         "refusal": EVIL,
         "tool_calls": [{"id": EVIL, "type": EVIL, "function": function}],
     }
-    answer = completion(message, finish_reason=EVIL, **FIELDS)
-    return Answer(200, HEADERS, answer.body)
+    answer = chat_reply(message, finish_reason=EVIL, **FIELDS)
+    return ScriptedReply(200, HEADERS, answer.body)
 
 
 def assert_nothing_ran(page: Page) -> None:
@@ -48,12 +48,12 @@ def assert_nothing_ran(page: Page) -> None:
 
 
 def test_nothing_that_a_model_or_a_person_writes_runs_on_any_page(
-    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    scripted_model(scripting(writes_scripts), f"evil {EVIL}"[:80])
-    start(page, Wish(models=(f"evil {EVIL}"[:80],), scenarios=("happy_path", "chat_only"), trials=2))
-    finished(page, 4)
+    make_scripted_model(scripting(writes_scripts), f"evil {EVIL}"[:80])
+    start_run(page, RunForm(models=(f"evil {EVIL}"[:80],), scenarios=("happy_path", "chat_only"), trials=2))
+    wait_until_finished(page, 4)
     page.get_by_label("Label").fill(EVIL[:80])
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Label saved.")).to_be_visible()
@@ -77,12 +77,12 @@ def test_nothing_that_a_model_or_a_person_writes_runs_on_any_page(
 
 
 def test_every_step_of_a_hostile_trial_shows_markup_as_text(
-    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    scripted_model(scripting(writes_scripts), "evil")
-    start(page, Wish(models=("evil",), trials=1))
-    finished(page, 1)
+    make_scripted_model(scripting(writes_scripts), "evil")
+    start_run(page, RunForm(models=("evil",), trials=1))
+    wait_until_finished(page, 1)
     trial = Trial.objects.get()
     page.goto(f"/trials/{trial.pk}/")
     steps = [link.get_attribute("href") for link in page.locator(".rail a.step").all()]

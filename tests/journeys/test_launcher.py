@@ -2,24 +2,24 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.planning import TYPICAL, Wish, at_rest, plan
+from tests.journeys.planning import TYPICAL_SCENARIOS, RunForm, fill_form, wait_until_idle
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Run
 
-WISH = Wish(
+WISH = RunForm(
     models=("perfect", "reliable-70", "legacy-function-call"),
-    scenarios=TYPICAL,
+    scenarios=TYPICAL_SCENARIOS,
     profiles=("default", "grok_default"),
     request_cap=400,
 )
-TRIALS = 3 * 2 * len(TYPICAL) * 10
+TRIALS = 3 * 2 * len(TYPICAL_SCENARIOS) * 10
 
 
 def test_the_count_stands_in_the_forecast_the_cells_move_and_the_cap_holds(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    plan(page, WISH)
+    fill_form(page, WISH)
     forecast = page.get_by_role("complementary", name="Forecast")
     expect(forecast.get_by_role("row", name="Trials")).to_contain_text(str(TRIALS))
     expect(forecast.get_by_role("row", name="Cells")).to_contain_text("30")
@@ -30,7 +30,7 @@ def test_the_count_stands_in_the_forecast_the_cells_move_and_the_cap_holds(
     expect(page.locator("#live")).to_be_visible()
     expect(page.locator("#live .progress i").first).to_be_attached()
     expect(page.get_by_text("Paused: The cap of 400 requests is reached")).to_be_visible()
-    at_rest(page)
+    wait_until_idle(page)
     run = Run.objects.get()
     assert run.requests_reserved == 400
     assert run.trials.count() == TRIALS

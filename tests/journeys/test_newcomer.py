@@ -7,21 +7,21 @@ from django.core.management import call_command
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from tests.browsers import Watch
-from tests.journeys.conftest import Scripting
-from tests.journeys.planning import Wish, finished, start
+from tests.browsers import ComplaintRecorder
+from tests.journeys.conftest import StartScriptedServer
+from tests.journeys.planning import RunForm, start_run, wait_until_finished
 from tests.workers import WorkerProcess
-from toolbench.providers.scripted_server import Answer, Seen, fails, json_answer, says
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, error_reply, json_reply, text_reply
 
 MODELS = {"object": "list", "data": [{"id": "acme/talker"}, {"id": "acme/other"}]}
 KEY = "sk-of-the-newcomer"
 
 
-def answers_and_never_calls(seen: Seen) -> Answer:
+def answers_and_never_calls(seen: ReceivedRequest) -> ScriptedReply:
     """Two models of its own list; chat is prose where a call was asked for. Only with the right key."""
     if seen.headers.get("authorization") != f"Bearer {KEY}":
-        return fails(401, "Incorrect API key provided")
-    return json_answer(MODELS) if seen.path.endswith("/models") else says("I would rather talk about it.")
+        return error_reply(401, "Incorrect API key provided")
+    return json_reply(MODELS) if seen.path.endswith("/models") else text_reply("I would rather talk about it.")
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_printed_link_opens_a_first_page_that_says_where_everything_is(visitor
 
 
 def test_a_link_used_twice_is_refused_with_a_sentence(
-    visitor_page: Page, link: str, browser: Browser, watch: Watch
+    visitor_page: Page, link: str, browser: Browser, watch: ComplaintRecorder
 ) -> None:
     visitor_page.goto(link)
     elsewhere = browser.new_context()
@@ -63,7 +63,7 @@ def test_a_link_used_twice_is_refused_with_a_sentence(
 
 
 def test_from_a_pasted_key_to_a_failed_trial(
-    visitor_page: Page, link: str, scripting: Scripting, worker: WorkerProcess
+    visitor_page: Page, link: str, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page, provider = visitor_page, scripting(answers_and_never_calls)
     page.goto(link)
@@ -76,8 +76,8 @@ def test_from_a_pasted_key_to_a_failed_trial(
     page.get_by_label("acme/talker").check()
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_text("1 model added")).to_be_visible()
-    start(page, Wish(models=("acme/talker",), trials=2))
-    finished(page, 2)
+    start_run(page, RunForm(models=("acme/talker",), trials=2))
+    wait_until_finished(page, 2)
     page.get_by_role("link", name="open", exact=True).click()
 
     expect(page.locator(".verdict .mark.fail")).to_be_visible()

@@ -2,30 +2,30 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.conftest import Scripting
-from tests.journeys.planning import Wish, finished, start
-from tests.lab.benches import plays_well, scripted_model
+from tests.journeys.conftest import StartScriptedServer
+from tests.journeys.planning import RunForm, start_run, wait_until_finished
+from tests.lab.benches import answer_correctly, make_scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Provider, Run
-from toolbench.providers.scripted_server import Answer, Seen, fails
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, error_reply
 
 
-def only_with_the_right_key(seen: Seen) -> Answer:
+def only_with_the_right_key(seen: ReceivedRequest) -> ScriptedReply:
     right = seen.headers.get("authorization") == "Bearer sk-right"
-    return plays_well(seen) if right else fails(401, "Incorrect API key provided: sk-wr***ng.")
+    return answer_correctly(seen) if right else error_reply(401, "Incorrect API key provided: sk-wr***ng.")
 
 
 def test_a_wrong_key_is_mended_and_exactly_what_it_stopped_is_tried_again(
-    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = browser_page
-    scripted_model(scripting(plays_well), "open")
-    locked = scripted_model(
+    make_scripted_model(scripting(answer_correctly), "open")
+    locked = make_scripted_model(
         scripting(only_with_the_right_key), "locked", key_source="stored", key_encrypted=encrypt("sk-wrong")
     )
-    start(page, Wish(models=("open", "locked"), trials=3))
-    finished(page, 6)
+    start_run(page, RunForm(models=("open", "locked"), trials=3))
+    wait_until_finished(page, 6)
     address, run = page.url, Run.objects.get()
     errored = run.trials.filter(outcome="infra")
     assert set(errored.values_list("config__model_name", "failure_class")) == {("locked", "authentication_failed")}
@@ -44,7 +44,7 @@ def test_a_wrong_key_is_mended_and_exactly_what_it_stopped_is_tried_again(
     page.get_by_role("button", name="Retry the 3 infrastructure errors").click()
 
     expect(page.get_by_text("3 trials that the infrastructure stopped are queued again.")).to_be_visible()
-    finished(page, 6)
+    wait_until_finished(page, 6)
     again = run.trials.exclude(pk__in=before)
     assert set(again.values_list("outcome", "execution")) == {("pass", 2)}
     assert {t.pk: (t.execution, t.finished_at) for t in run.trials.filter(pk__in=before)} == before

@@ -4,12 +4,12 @@ import json
 
 from playwright.sync_api import Page, expect
 
-from tests.browsers import Watch
-from tests.journeys.conftest import Scripting
-from tests.lab.benches import scripted_model
+from tests.browsers import ComplaintRecorder
+from tests.journeys.conftest import StartScriptedServer
+from tests.lab.benches import make_scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Case, Trial
-from toolbench.providers.scripted_server import Answer, Seen, calls
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, tool_call_reply
 
 TOOL = {
     "name": "cancel_order",
@@ -26,16 +26,16 @@ BAD = '{\n  "name": "cancel_order",\n  "arguments": {"order": "17" "reason": "la
 
 
 def test_a_pasted_case_shows_k_of_n_and_the_argument_that_went_wrong_most(
-    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess, watch: Watch
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess, watch: ComplaintRecorder
 ) -> None:
     watch.expected.append("422")
 
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         reason = "late" if len(provider.seen) % 4 == 0 else "the customer is unhappy"
-        return calls(("cancel_order", {"order": "17", "reason": reason}))
+        return tool_call_reply(("cancel_order", {"order": "17", "reason": reason}))
 
     provider, page = scripting(play), browser_page
-    model = scripted_model(provider, "mine")
+    model = make_scripted_model(provider, "mine")
     page.goto("/cases/")
     page.get_by_role("link", name="Write a case").first.click()
     page.get_by_label("Tools", exact=True).fill(TOOLS)
@@ -65,10 +65,10 @@ def test_a_pasted_case_shows_k_of_n_and_the_argument_that_went_wrong_most(
 
 
 def test_what_may_cost_money_is_asked_about_and_nothing_is_sent_before(
-    browser_page: Page, catalogue: None, scripting: Scripting
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer
 ) -> None:
-    provider, page = scripting(lambda seen: calls(("cancel_order", {}))), browser_page
-    model = scripted_model(provider, "paid")
+    provider, page = scripting(lambda seen: tool_call_reply(("cancel_order", {}))), browser_page
+    model = make_scripted_model(provider, "paid")
     page.goto("/cases/new/")
     page.get_by_label("Tools", exact=True).fill(TOOLS)
     page.get_by_label("Message").fill(MESSAGE)

@@ -3,8 +3,8 @@
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from tests.browsers import Watch
-from tests.journeys.planning import Wish, finished, start
+from tests.browsers import ComplaintRecorder
+from tests.journeys.planning import RunForm, start_run, wait_until_finished
 from tests.workers import WorkerProcess
 from toolbench.lab.sign_in import make_token
 
@@ -26,11 +26,16 @@ def to_the_first_bad_step(page: Page) -> int:
 
 
 def test_the_first_bad_step_is_four_keys_from_the_matrix_and_its_link_shows_it_to_others(
-    browser_page: Page, browser: Browser, live_server: LiveServer, watch: Watch, personas: None, worker: WorkerProcess
+    browser_page: Page,
+    browser: Browser,
+    live_server: LiveServer,
+    watch: ComplaintRecorder,
+    personas: None,
+    worker: WorkerProcess,
 ) -> None:
     page = browser_page
-    start(page, Wish(models=("bracket-storm",), trials=2))
-    finished(page, 2)
+    start_run(page, RunForm(models=("bracket-storm",), trials=2))
+    wait_until_finished(page, 2)
 
     assert to_the_first_bad_step(page) <= 4
     expect(page.locator('.rail a[aria-current="step"].bad')).to_be_visible()

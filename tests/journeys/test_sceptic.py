@@ -5,37 +5,37 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.conftest import Scripting
+from tests.journeys.conftest import StartScriptedServer
 from tests.workers import WorkerProcess
-from toolbench.lab.runs.local_demo import ensure_local_run
+from toolbench.lab.runs.local_demo import launch_next_demo_run
 from toolbench.lab.worker.local_services import register
-from toolbench.providers.scripted_server import Answer, Seen
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply
 
 RECORDED = Path(__file__).parents[1] / "providers" / "data" / "local"
 
 
-def recorded(name: str) -> Answer:
+def recorded(name: str) -> ScriptedReply:
     """What a real llama.cpp server answered, byte for byte."""
     answer = json.loads((RECORDED / f"{name}.json").read_text())
-    return Answer(answer["status"], {"content-type": "application/json"}, answer["body"].encode())
+    return ScriptedReply(answer["status"], {"content-type": "application/json"}, answer["body"].encode())
 
 
-def own_template(seen: Seen) -> Answer:
+def own_template(seen: ReceivedRequest) -> ScriptedReply:
     return recorded("template_own" if seen.path == "/apply-template" else "tools_dropped")
 
 
-def tool_template(seen: Seen) -> Answer:
+def tool_template(seen: ReceivedRequest) -> ScriptedReply:
     if seen.path == "/apply-template":
         return recorded("template_tools" if "tools" in seen.json() else "template_own")
     return recorded("call" if "tools" in seen.json() else "constrained")
 
 
 def test_the_prompt_without_tools_is_two_clicks_from_the_first_page(
-    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     for name, play in (("local-own", own_template), ("local-tools", tool_template)):
         register(name, {"url": scripting(play).base_url, "model": "smollm2-135m-instruct"})
-    ensure_local_run()
+    launch_next_demo_run()
     page = browser_page
     page.goto("/")
 
@@ -51,11 +51,11 @@ def test_the_prompt_without_tools_is_two_clicks_from_the_first_page(
 
 
 def test_the_box_is_no_ranking_and_says_that_valid_is_not_correct(
-    browser_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+    browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     for name, play in (("local-own", own_template), ("local-tools", tool_template)):
         register(name, {"url": scripting(play).base_url, "model": "smollm2-135m-instruct"})
-    ensure_local_run()
+    launch_next_demo_run()
     browser_page.goto("/")
 
     box = browser_page.get_by_role("region", name="One tiny model, six ways of asking")

@@ -8,20 +8,22 @@ from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from tests.browsers import WAIT_MS, Watch
-from tests.journeys.conftest import Scripting
-from tests.journeys.planning import Wish, finished, plan, start
-from tests.lab.benches import plays_well, scripted_model
+from tests.browsers import TIMEOUT_MS, ComplaintRecorder
+from tests.journeys.conftest import StartScriptedServer
+from tests.journeys.planning import RunForm, fill_form, start_run, wait_until_finished
+from tests.lab.benches import answer_correctly, make_scripted_model
 from tests.workers import WorkerProcess
 from toolbench.lab.models import Provider, Run
-from toolbench.providers.scripted_server import Answer, Ending, Seen, json_answer, says
+from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, ScriptedReply, json_reply, text_reply
 
 
 @pytest.fixture
-def plain_page(browser: Browser, live_server: LiveServer, owner_client: Client, watch: Watch) -> Iterator[Page]:
+def plain_page(
+    browser: Browser, live_server: LiveServer, owner_client: Client, watch: ComplaintRecorder
+) -> Iterator[Page]:
     """A page of the owner's in which no script runs."""
     context = browser.new_context(base_url=live_server.url, java_script_enabled=False)
-    context.set_default_timeout(WAIT_MS)
+    context.set_default_timeout(TIMEOUT_MS)
     name = settings.SESSION_COOKIE_NAME
     context.add_cookies([{"name": name, "value": owner_client.cookies[name].value, "url": live_server.url}])
     watch.over(context)
@@ -30,23 +32,23 @@ def plain_page(browser: Browser, live_server: LiveServer, owner_client: Client, 
     assert watch.unexpected() == []
 
 
-def lists_and_talks(seen: Seen) -> Answer:
-    listed = json_answer({"data": [{"id": "plain/model"}]})
-    return listed if seen.path.endswith("/models") else says("No call from me.")
+def lists_and_talks(seen: ReceivedRequest) -> ScriptedReply:
+    listed = json_reply({"data": [{"id": "plain/model"}]})
+    return listed if seen.path.endswith("/models") else text_reply("No call from me.")
 
 
 def test_a_run_is_planned_watched_and_read_without_a_script(
-    plain_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+    plain_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = plain_page
-    scripted_model(scripting(lists_and_talks), "talker")
-    plan(page, Wish(models=("talker",), trials=3))
+    make_scripted_model(scripting(lists_and_talks), "talker")
+    fill_form(page, RunForm(models=("talker",), trials=3))
     page.get_by_role("button", name="See the forecast").click()
     expect(page.get_by_role("complementary", name="Forecast").get_by_role("row", name="Trials")).to_contain_text("3")
     assert not Run.objects.exists()
 
     page.get_by_role("button", name="Start 3 trials").click()
-    finished(page, 3)
+    wait_until_finished(page, 3)
     page.get_by_role("link", name="All trials").click()
     page.get_by_label("Outcome").select_option("fail")
     page.get_by_role("button", name="Apply").click()
@@ -61,21 +63,23 @@ def test_a_run_is_planned_watched_and_read_without_a_script(
 
 
 def test_a_run_is_cancelled_without_a_script(
-    plain_page: Page, catalogue: None, scripting: Scripting, worker: WorkerProcess
+    plain_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = plain_page
-    scripted_model(scripting(lambda seen: Answer(body=b"{", declared=9, ending=Ending.HANG)), "silent")
-    start(page, Wish(models=("silent",), trials=5))
+    make_scripted_model(
+        scripting(lambda seen: ScriptedReply(body=b"{", declared=9, ending=ConnectionEnd.HANG)), "silent"
+    )
+    start_run(page, RunForm(models=("silent",), trials=5))
 
     page.get_by_role("button", name="Cancel run").click()
 
     expect(page.get_by_text("Cancelling: requests in flight are dropped")).to_be_visible()
-    finished(page, 5)
+    wait_until_finished(page, 5)
     assert set(Run.objects.get().trials.values_list("outcome", flat=True)) == {"cancelled"}
 
 
 def test_a_provider_is_connected_edited_and_deleted_without_a_script(
-    plain_page: Page, catalogue: None, scripting: Scripting
+    plain_page: Page, catalogue: None, scripting: StartScriptedServer
 ) -> None:
     page = plain_page
     page.goto("/providers/new/")
@@ -107,12 +111,12 @@ def test_the_theme_is_switched_without_a_script(plain_page: Page, catalogue: Non
 
 
 def test_the_matrix_opens_its_rows_by_links(
-    plain_page: Page, personas: None, scripting: Scripting, worker: WorkerProcess
+    plain_page: Page, personas: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     page = plain_page
-    scripted_model(scripting(plays_well), "player")
-    start(page, Wish(models=("player",), trials=1))
-    finished(page, 1)
+    make_scripted_model(scripting(answer_correctly), "player")
+    start_run(page, RunForm(models=("player",), trials=1))
+    wait_until_finished(page, 1)
     page.get_by_role("link", name="Matrix of this run").click()
 
     page.locator("a.cell").click()

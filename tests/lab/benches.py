@@ -11,63 +11,72 @@ from toolbench.lab.models import Cell, Model, Provider, Run, Step
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.worker.session import Terms, serve
-from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted_server import (
+    ConnectionEnd,
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    text_reply,
+    tool_call_reply,
+)
 
-HELD_SECONDS = 180  # at most; what is held for longer was forgotten
-PATCH = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
+MAX_HOLD_SECONDS = 180  # at most; what is held for longer was forgotten
+PATCH_ARGUMENTS = {"request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
 
 
-def plays_well(seen: Seen) -> Answer:
+def answer_correctly(seen: ReceivedRequest) -> ScriptedReply:
     """Three requests to success in the scenarios of the state group; "Done." at once where no tools are offered."""
     body = seen.json()
     answered = sum(message["role"] == "tool" for message in body["messages"])
     if not body.get("tools") or answered >= 2:
-        return says("Done.")
-    return calls(("state_patch", PATCH)) if answered else calls(("state_get", {}))
+        return text_reply("Done.")
+    return tool_call_reply(("state_patch", PATCH_ARGUMENTS)) if answered else tool_call_reply(("state_get", {}))
 
 
-def slowly(seconds: float, player: Callable[[Seen], Answer] = plays_well) -> Callable[[Seen], Answer]:
+def delay_answers(
+    seconds: float, player: Callable[[ReceivedRequest], ScriptedReply] = answer_correctly
+) -> Callable[[ReceivedRequest], ScriptedReply]:
     """The same answers, each after `seconds`."""
 
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         answer = player(seen)
-        return Answer(answer.status, answer.headers, answer.body, delay=seconds)
+        return ScriptedReply(answer.status, answer.headers, answer.body, delay=seconds)
 
     return play
 
 
-def answers_when(released: threading.Event, seen: Seen) -> Answer:
+def answer_on_release(released: threading.Event, seen: ReceivedRequest) -> ScriptedReply:
     """The head at once, the body when it is released."""
-    body = plays_well(seen).body
+    body = answer_correctly(seen).body
     assert isinstance(body, bytes)
 
     def later() -> Iterator[bytes]:
-        released.wait(HELD_SECONDS)
+        released.wait(MAX_HOLD_SECONDS)
         yield body
 
-    return Answer(headers={"content-type": "application/json"}, body=later(), ending=Ending.CLOSE)
+    return ScriptedReply(headers={"content-type": "application/json"}, body=later(), ending=ConnectionEnd.CLOSE)
 
 
-class Halfway:
+class HeldAnswers:
     """The same answers; every one after the first `quick` is held until `released`."""
 
     def __init__(self, quick: int) -> None:
         self.released = threading.Event()
         self._quick = quick
 
-    def __call__(self, seen: Seen) -> Answer:
+    def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
         self._quick -= 1
-        return plays_well(seen) if self._quick >= 0 else answers_when(self.released, seen)
+        return answer_correctly(seen) if self._quick >= 0 else answer_on_release(self.released, seen)
 
 
-def scripted_model(scripted: ScriptedProvider, name: str = "scripted", **fields: Any) -> Model:
+def make_scripted_model(scripted: ScriptedServer, name: str = "scripted", **fields: Any) -> Model:
     """A model at a provider of that name, which leads to the scripted one."""
     defaults = {"base_url": scripted.base_url, "max_attempts": 1, "concurrency": 8}
     provider = Provider.objects.create(name=name, **(defaults | fields))
     return Model.objects.create(provider=provider, name=name, canonical=name)
 
 
-def request_for(*models: Model, **fields: Any) -> RunRequest:
+def build_request(*models: Model, **fields: Any) -> RunRequest:
     defaults: dict[str, Any] = {
         "models": tuple(model.pk for model in models),
         "scenarios": ("happy_path",),
@@ -77,26 +86,26 @@ def request_for(*models: Model, **fields: Any) -> RunRequest:
     return RunRequest(**(defaults | fields))
 
 
-def launched(*models: Model, **fields: Any) -> Run:
-    return launch(request_for(*models, **fields), agreed=sys.maxsize)
+def launch_run(*models: Model, **fields: Any) -> Run:
+    return launch(build_request(*models, **fields), agreed=sys.maxsize)
 
 
-def terms(seconds: float, **others: Any) -> Terms:
+def build_session_options(seconds: float, **others: Any) -> Terms:
     """Terms of a shift with the maintenance that workers have."""
     return Terms(seconds, check_runs=look, sweep=sweep, **others)
 
 
-def work(model: Model, *, seconds: float = 30.0) -> int:
+def run_worker_session(model: Model, *, seconds: float = 30.0) -> int:
     """One shift for the model's provider; returns how many trials it ended."""
-    return serve(model.provider_id, terms(seconds))
+    return serve(model.provider_id, build_session_options(seconds))
 
 
-def counts(cell: Cell) -> dict[str, Any]:
+def read_counters(cell: Cell) -> dict[str, Any]:
     """The derived columns of a cell."""
     named = ("id", "run", "config", "stale", "scenario", "scenario_version", "scenario_group", "control", "position")
     names = [f.name for f in Cell._meta.concrete_fields if f.name not in (*named, "instance_kind")]
     return {name: getattr(cell, name) for name in names}
 
 
-def facts(step: Step) -> Any:
+def read_step_facts(step: Step) -> Any:
     return json.loads(bytes(step.body.facts))

@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from tests.lab.benches import plays_well
-from toolbench.providers.scripted_server import ScriptedProvider
+from tests.lab.benches import answer_correctly
+from toolbench.providers.scripted_server import ScriptedServer
 
-Elsewhere = Callable[..., Any]
+RunInThread = Callable[..., Any]
 
 
 @pytest.fixture
-def scripted() -> Iterator[ScriptedProvider]:
+def scripted() -> Iterator[ScriptedServer]:
     """A provider that does every state scenario right."""
-    with ScriptedProvider(plays_well) as provider:
+    with ScriptedServer(answer_correctly) as provider:
         yield provider
 
 
 @pytest.fixture
-def elsewhere(transactional_db: None) -> Iterator[Elsewhere]:
+def elsewhere(transactional_db: None) -> Iterator[RunInThread]:
     """Calls a function in another thread, on a connection of its own; gives a future."""
     pool = ThreadPoolExecutor(max_workers=8)
 
@@ -38,7 +38,7 @@ def elsewhere(transactional_db: None) -> Iterator[Elsewhere]:
     pool.shutdown()
 
 
-def wait_for_a_lock(sessions: int = 1) -> None:
+def wait_for_blocked_sessions(sessions: int = 1) -> None:
     """Until so many other sessions of this database wait for a lock that is held."""
     waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     with connection.cursor() as cursor:

@@ -17,7 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Moment(Enum):
+class CrashMoment(Enum):
     """When the server crashes: before a verb's commit, after it and before its answer arrives, or after both."""
 
     UNCOMMITTED = 1
@@ -25,10 +25,10 @@ class Moment(Enum):
     ANSWERED = 3
 
 
-_STATEMENTS = ("reserve",)  # verbs of one statement, which commits by itself
+_SINGLE_STATEMENT_VERBS = ("reserve",)  # verbs of one statement, which commits by itself
 
 
-class Crashes:
+class PlannedCrashes:
     """Crash a server at the planned moments and start it again.
 
     Attributes:
@@ -39,13 +39,13 @@ class Crashes:
     def __init__(
         self,
         server: DurablePostgres,
-        planned: Iterable[tuple[str, Moment]],
+        planned: Iterable[tuple[str, CrashMoment]],
         restarted: Callable[[], object] = lambda: None,
     ) -> None:
         self._server = server
         self._restarted = restarted
         self._crashing = threading.RLock()
-        self.left: dict[str, deque[Moment]] = defaultdict(deque)
+        self.left: dict[str, deque[CrashMoment]] = defaultdict(deque)
         for verb, moment in planned:
             self.left[verb].append(moment)
 
@@ -53,7 +53,7 @@ class Crashes:
         """Return a database thread whose verbs may crash the server."""
         return _CrashingThread(self)
 
-    def around(self, verb: Callable[P, T]) -> Callable[P, T]:
+    def wrap(self, verb: Callable[P, T]) -> Callable[P, T]:
         """Return the verb, which crashes the server when its moment has come."""
 
         @wraps(verb)
@@ -61,19 +61,19 @@ class Crashes:
             moments = self.left[verb.__name__]
             if not moments:
                 return verb(*args, **named)
-            if moments[0] is Moment.UNCOMMITTED:
-                return self._undone(verb, *args, **named)
+            if moments[0] is CrashMoment.UNCOMMITTED:
+                return self._call_uncommitted(verb, *args, **named)
             answer = verb(*args, **named)
             if getattr(answer, "trials", True):  # a claim of nothing is not worth a crash
                 moment = moments.popleft()
                 self._crash()
-                if moment is Moment.UNANSWERED:
+                if moment is CrashMoment.UNANSWERED:
                     raise OperationalError("the server crashed before it answered")
             return answer
 
         return call
 
-    def _undone(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    def _call_uncommitted(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Call the verb, whose first commit meets a crashed server; a single statement meets it at once."""
         connection.ensure_connection()
         session = connection.connection
@@ -88,7 +88,7 @@ class Crashes:
             crash()
             commit()
 
-        if verb.__name__ in _STATEMENTS:
+        if verb.__name__ in _SINGLE_STATEMENT_VERBS:
             crash()
         else:
             session.commit = crash_and_commit
@@ -109,9 +109,9 @@ class Crashes:
 
 
 class _CrashingThread(DatabaseThread):
-    def __init__(self, crashes: Crashes) -> None:
+    def __init__(self, crashes: PlannedCrashes) -> None:
         super().__init__()
         self._crashes = crashes
 
     async def run(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        return await super().run(self._crashes.around(verb), *args, **named)
+        return await super().run(self._crashes.wrap(verb), *args, **named)

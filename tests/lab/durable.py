@@ -10,11 +10,11 @@ from pathlib import Path
 import psycopg
 
 from tests.waiting import wait_until
-from toolbench.running.child_process import Child, Spec
+from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.servers import Postgres
 
 
-class _Crashable(Postgres):
+class _CrashablePostgres(Postgres):
     """A server that ends although one of its processes is stopped, when the test run is killed."""
 
     stop_signal = signal.SIGQUIT
@@ -27,8 +27,8 @@ class DurablePostgres:
         self._folder = folder
         sockets = folder / "s"
         sockets.mkdir(mode=0o700, parents=True)
-        self._postgres = _Crashable(folder / "postgres", sockets)
-        self._child: Child | None = None
+        self._postgres = _CrashablePostgres(folder / "postgres", sockets)
+        self._child: ChildProcess | None = None
         self._parent = ThreadPoolExecutor(1)  # a server ends with the thread that started it
         self.sockets = sockets
         self._writes_late = False
@@ -37,7 +37,7 @@ class DurablePostgres:
         """Make the data folder, start the server and create the database."""
         self._postgres.prepare(self._folder / "prepare.log")
         self.start()
-        self._postgres.make_database()
+        self._postgres.create_database()
 
     def url(self) -> str:
         return self._postgres.url()
@@ -47,11 +47,11 @@ class DurablePostgres:
 
         A server that exits because processes of its crashed predecessor still hold its memory is started again.
         """
-        spec = Spec("postgres", self._postgres.command(), self._postgres.environment, self._folder)
+        spec = ChildSpec("postgres", self._postgres.command(), self._postgres.environment, self._folder)
 
         def is_ready() -> bool:
             if self._child is None or self._child.exit_code() is not None:
-                self._child = self._parent.submit(Child, spec, self._folder).result()
+                self._child = self._parent.submit(ChildProcess, spec, self._folder).result()
             return self._postgres.is_ready()
 
         wait_until(is_ready)

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-_TABLE = Path(__file__).parent / "data" / "report_fields.json"
+_FIELDS_FILE = Path(__file__).parent / "data" / "report_fields.json"
 
 
-def fields(kind: str) -> set[str]:
-    return set(json.loads(_TABLE.read_text(encoding="utf-8"))[kind])
+def read_fields(kind: str) -> set[str]:
+    return set(json.loads(_FIELDS_FILE.read_text(encoding="utf-8"))[kind])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.lab.benches import launched, work
+from tests.lab.benches import launch_run, run_worker_session
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Model, Provider, Run
 from toolbench.lab.worker.local_services import register
@@ -14,7 +14,7 @@ from toolbench.providers.simulated.server import SimulatedServer
 
 
 @contextmanager
-def simulation() -> Iterator[None]:
+def serve_simulated_models() -> Iterator[None]:
     """The catalogue is loaded and its personas can be asked, without latency."""
     builtin_data.load()
     server, loop = SimulatedServer(latency=0), asyncio.new_event_loop()
@@ -31,16 +31,16 @@ def simulation() -> Iterator[None]:
         loop.close()
 
 
-def persona(slug: str, wire: str = Provider.Wire.CHAT) -> Model:
+def get_simulated_model(slug: str, wire: str = Provider.Wire.CHAT) -> Model:
     return Model.objects.select_related("provider").get(
         name__endswith=slug, provider__kind="simulated", provider__wire=wire
     )
 
 
-def worked(*models: Model, **fields: Any) -> Run:
+def run_to_end(*models: Model, **fields: Any) -> Run:
     """A run of these personas, ended."""
-    run = launched(*models, profiles=(), **fields)
+    run = launch_run(*models, profiles=(), **fields)
     for provider in {model.provider_id: model for model in models}.values():
-        work(provider)
+        run_worker_session(provider)
     run.refresh_from_db()
     return run

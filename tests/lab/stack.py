@@ -16,15 +16,15 @@ from django.conf import settings
 
 from tests.lab.durable import DurablePostgres
 from tests.waiting import wait_until
-from toolbench.running.child_process import Child, Spec
+from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.servers import Valkey
 
 _ROOT = Path(settings.BASE_DIR)
-_SIDE = "import django; django.setup(); from tests.lab.stack_side import main; main()"
+_COMMAND_CODE = "import django; django.setup(); from tests.lab.stack_side import main; main()"
 
 
-_SCHEDULER = [sys.executable, "manage.py", "scheduler"]
-_SERVERS = ("valkey", "scheduler")  # the children that every test finds; the others are its workers
+_SCHEDULER_COMMAND = [sys.executable, "manage.py", "scheduler"]
+_SERVER_NAMES = ("valkey", "scheduler")  # the children that every test finds; the others are its workers
 
 
 class Stack:
@@ -34,7 +34,7 @@ class Stack:
         self.folder = Path(tempfile.mkdtemp(prefix="tb-kill-", dir="/tmp"))
         self._postgres = DurablePostgres(self.folder)
         self._valkey = Valkey(self.folder / "valkey", self._postgres.sockets)
-        self._children: dict[str, Child] = {}
+        self._children: dict[str, ChildProcess] = {}
         self._environment = {
             **os.environ,
             "DATABASE_URL": self._postgres.url(),
@@ -49,7 +49,7 @@ class Stack:
         self._valkey.prepare()
         self.start_broker()
         self._run("manage.py", "migrate", "--verbosity", "0")
-        self._start("scheduler", _SCHEDULER)
+        self._start("scheduler", _SCHEDULER_COMMAND)
 
     def stop(self) -> None:
         for child in reversed(self._children.values()):
@@ -66,12 +66,12 @@ class Stack:
         for name in self.workers():
             self._children.pop(name).kill()
         self._postgres.start()
-        for name in _SERVERS:
+        for name in _SERVER_NAMES:
             self.thaw(name)
         if not self.is_alive("valkey"):
             self.start_broker()
         if not self.is_alive("scheduler"):
-            self._start("scheduler", _SCHEDULER)
+            self._start("scheduler", _SCHEDULER_COMMAND)
         with psycopg.connect(self._postgres.url()) as connection:
             connection.execute("TRUNCATE lab_run, lab_provider CASCADE")
         redis.Redis.from_url(self._valkey.url()).flushall()
@@ -83,11 +83,11 @@ class Stack:
         self._postgres.crash()
 
     def start_broker(self) -> None:
-        spec = Spec("valkey", self._valkey.command(), self._valkey.environment, self._valkey.working_folder)
-        self._children["valkey"] = Child(spec, self.folder)
+        spec = ChildSpec("valkey", self._valkey.command(), self._valkey.environment, self._valkey.working_folder)
+        self._children["valkey"] = ChildProcess(spec, self.folder)
         wait_until(self._valkey.is_ready)
 
-    def start_worker(self, name: str) -> Child:
+    def start_worker(self, name: str) -> ChildProcess:
         """Returns when the worker takes messages."""
         command = [sys.executable, "-m", "celery", "-A", "toolbench.celery", "worker", "-P", "threads", "-c", "4"]
         command += ["-n", f"{name}@test", "-l", "INFO", "--without-gossip", "--without-mingle"]
@@ -106,7 +106,7 @@ class Stack:
             os.kill(self._children[name].pid, signal.SIGCONT)
 
     def workers(self) -> set[str]:
-        return self._children.keys() - set(_SERVERS)
+        return self._children.keys() - set(_SERVER_NAMES)
 
     def is_alive(self, name: str) -> bool:
         return self._children[name].exit_code() is None
@@ -137,7 +137,7 @@ class Stack:
         wait_until(ended)
 
     def _ask(self, *arguments: str) -> Any:
-        return json.loads(self._run("-c", _SIDE, *arguments))
+        return json.loads(self._run("-c", _COMMAND_CODE, *arguments))
 
     def _run(self, *arguments: str) -> str:
         command = [sys.executable, *arguments]
@@ -145,7 +145,7 @@ class Stack:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def _start(self, name: str, command: list[str]) -> Child:
+    def _start(self, name: str, command: list[str]) -> ChildProcess:
         (self.folder / f"{name}.log").unlink(missing_ok=True)
-        self._children[name] = Child(Spec(name, command, self._environment, _ROOT), self.folder)
+        self._children[name] = ChildProcess(ChildSpec(name, command, self._environment, _ROOT), self.folder)
         return self._children[name]

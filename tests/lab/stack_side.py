@@ -7,29 +7,29 @@ from typing import Any
 
 from django.db.models import F
 
-from tests.lab.benches import counts, launched
+from tests.lab.benches import launch_run, read_counters
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Model, Provider, Step, Trial
 
 
-def launch(base_url: str, trials: str) -> int:
+def launch_stack_run(base_url: str, trials: str) -> int:
     """A run of one cell at a provider that leads to `base_url`; its id."""
     provider = Provider.objects.create(name=base_url, base_url=base_url, concurrency=8, max_attempts=3)
     model = Model.objects.create(provider=provider, name="scripted")
-    return int(launched(model, trials=int(trials)).pk)
+    return int(launch_run(model, trials=int(trials)).pk)
 
 
-def summary(run_id: str) -> dict[str, Any]:
+def summarise_run(run_id: str) -> dict[str, Any]:
     """How the run stands, and whether its cell is what its trials say."""
     cell = Cell.objects.get(run_id=run_id)
-    before = counts(cell)
+    before = read_counters(cell)
     mark_stale([cell.pk])
     recompute_stale()
     steps = Step.objects.filter(trial__run_id=run_id)
     return {
         "outcomes": list(Trial.objects.filter(run_id=run_id).values_list("state", "outcome")),
         "passed": cell.passed,
-        "cell_is_its_trials": before == counts(Cell.objects.get(pk=cell.pk)),
+        "cell_is_its_trials": before == read_counters(Cell.objects.get(pk=cell.pk)),
         "counted_steps": steps.filter(execution=F("trial__execution")).count(),
         "abandoned_steps": steps.filter(execution__lt=F("trial__execution")).count(),
         "lost": Trial.objects.filter(run_id=run_id, execution__gt=1).count(),
@@ -37,5 +37,5 @@ def summary(run_id: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    verbs: dict[str, Callable[..., Any]] = {"launch": launch, "summary": summary}
+    verbs: dict[str, Callable[..., Any]] = {"launch": launch_stack_run, "summary": summarise_run}
     sys.stdout.write(json.dumps(verbs[sys.argv[1]](*sys.argv[2:])))

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from tests.engine.wires.anthropic.typed import typed
-from tests.lab.benches import PATCH, launched, scripted_model, work
+from tests.engine.wires.anthropic.typed import parse_request
+from tests.lab.benches import PATCH_ARGUMENTS, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Step, StepBody, Trial
-from toolbench.lab.runs.repeat import resend
+from toolbench.lab.runs.repeat import resend_trial
 from toolbench.lab.traces.step_facts import load
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, json_answer
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, json_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "sk-ant-planted-secret"
@@ -18,26 +18,26 @@ THOUGHT = {"type": "thinking", "thinking": "One step at a time.", "signature": "
 DONE = {"type": "text", "text": "Done."}
 
 
-def speaks_messages(seen: Seen) -> Answer:
+def speaks_messages(seen: ReceivedRequest) -> ScriptedReply:
     """Three requests to success in the scenarios of the state group, with thinking before every call."""
     body = seen.json()
-    assert typed(body) == body
+    assert parse_request(body) == body
     answered = len(body["messages"]) // 2
-    name, given = ("state_patch", PATCH) if answered else ("state_get", {})
+    name, given = ("state_patch", PATCH_ARGUMENTS) if answered else ("state_get", {})
     call = {"type": "tool_use", "id": f"toolu_{answered}", "name": name, "input": given}
     blocks, stop = ([DONE], "end_turn") if answered >= 2 else ([THOUGHT, call], "tool_use")
     usage = {"input_tokens": 9, "output_tokens": 3, "cache_read_input_tokens": 1}
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"]}
-    return json_answer({**head, "content": blocks, "stop_reason": stop, "stop_sequence": None, "usage": usage})
+    return json_reply({**head, "content": blocks, "stop_reason": stop, "stop_sequence": None, "usage": usage})
 
 
 def test_a_run_travels_as_messages_keeps_its_key_secret_and_can_be_sent_again() -> None:
-    with ScriptedProvider(speaks_messages) as scripted:
-        model = scripted_model(scripted, wire="anthropic", key_source="stored", key_encrypted=encrypt(KEY))
-        run = launched(model, trials=1, strategies=("production",))
-        work(model)
-        again = resend(Trial.objects.filter(run=run)[0].pk)
-        work(model)
+    with ScriptedServer(speaks_messages) as scripted:
+        model = make_scripted_model(scripted, wire="anthropic", key_source="stored", key_encrypted=encrypt(KEY))
+        run = launch_run(model, trials=1, strategies=("production",))
+        run_worker_session(model)
+        again = resend_trial(Trial.objects.filter(run=run)[0].pk)
+        run_worker_session(model)
         sent = {(seen.path, seen.headers["x-api-key"]) for seen in scripted.seen}
         last = next(seen.json() for seen in scripted.seen if len(seen.json()["messages"]) == 5)
     assert sent == {("/v1/messages", KEY)}

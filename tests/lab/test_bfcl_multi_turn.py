@@ -4,42 +4,48 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.lab.benches import scripted_model, work
-from toolbench.evals.bfcl.multi_turn.cases import golden_turns, multi_turn_cases
+from tests.lab.benches import make_scripted_model, run_worker_session
+from toolbench.evals.bfcl.multi_turn.cases import iter_multi_turn_cases, parse_golden_turns
 from toolbench.lab.cases.bfcl_import import import_bfcl
-from toolbench.lab.cases.edit import request_for
-from toolbench.lab.cases.from_trial import NotMade, draft_from_trial
-from toolbench.lab.cases.pages import get_case
+from toolbench.lab.cases.edit import build_run_request
+from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from_trial
+from toolbench.lab.cases.pages import get_case_page
 from toolbench.lab.models import Case, Run, Trial
-from toolbench.lab.replays.execute import replay
+from toolbench.lab.replays.execute import replay_trials
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.runs.launch import launch
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    text_reply,
+    tool_call_reply,
+)
 
 
-def _plays(category: str, *, breaks: bool) -> Callable[[Seen], Answer]:
+def _plays(category: str, *, breaks: bool) -> Callable[[ReceivedRequest], ScriptedReply]:
     """BFCL's own calls of the first case, all of a message at once; where it `breaks` one is left out of the first
     message."""
-    case = next(multi_turn_cases([category]))
-    turns = list(golden_turns(case))
+    case = next(iter_multi_turn_cases([category]))
+    turns = list(parse_golden_turns(case))
     turns[0] = turns[0][:-1] if breaks else turns[0]
 
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         messages = seen.json()["messages"]
         said = sum(message["role"] == "user" for message in messages) - 1
-        return calls(*turns[said]) if messages[-1]["role"] == "user" and turns[said] else says("Done.")
+        return tool_call_reply(*turns[said]) if messages[-1]["role"] == "user" and turns[said] else text_reply("Done.")
 
     return play
 
 
 def _tried(category: str, *, breaks: bool = False) -> Run:
     import_bfcl([category], limit=1)
-    with ScriptedProvider(_plays(category, breaks=breaks)) as provider:
-        model = scripted_model(provider)
+    with ScriptedServer(_plays(category, breaks=breaks)) as provider:
+        model = make_scripted_model(provider)
         (slug,) = Case.objects.values_list("slug", flat=True)
-        run = launch(request_for((slug,), model.pk, 1))
-        work(model)
+        run = launch(build_run_request((slug,), model.pk, 1))
+        run_worker_session(model)
     return run
 
 
@@ -49,14 +55,14 @@ def test_golden_calls_pass_and_the_trace_shows_every_message_and_result() -> Non
 
     assert (trial.outcome, trial.sentence) == ("pass", "")
     trace = get_trace(trial.pk, TrialFilter())
-    case = next(multi_turn_cases(["multi_turn_miss_func"]))
-    assert [turn.said for turn in trace.rail if turn.said] == list(case.messages[1:])
-    results = [line for turn in trace.rail for line in turn.steps if line.part == "result"]
+    case = next(iter_multi_turn_cases(["multi_turn_miss_func"]))
+    assert [turn.said for turn in trace.timeline if turn.said] == list(case.messages[1:])
+    results = [line for turn in trace.timeline for line in turn.steps if line.part == "result"]
     assert len(results) == sum(len(turn) for turn in case.answers)
     assert [check.name for check in trace.checks][-1] == f"message {len(case.messages)}: state and results"
-    assert next(iter(replay([trial.pk]))).columns["outcome"] == "pass"
-    with pytest.raises(NotMade, match=f"the user says {len(case.messages)} messages"):
-        draft_from_trial(trial.pk)
+    assert next(iter(replay_trials([trial.pk]))).columns["outcome"] == "pass"
+    with pytest.raises(CaseNotCreatedError, match=f"the user says {len(case.messages)} messages"):
+        build_draft_from_trial(trial.pk)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -66,6 +72,6 @@ def test_the_verdict_says_after_which_message_which_part_of_the_state_differs() 
     assert (trial.outcome, trial.failure_class) == ("fail", "wrong_state")
     assert "after the user's message 1: GorillaFileSystem.root." in trial.sentence
     assert trial.sentence.endswith("final_report.pdf is missing.")
-    page = get_case(trial.scenario)
+    page = get_case_page(trial.scenario)
     assert (page.case.set.public, page.case.set.licence) == (True, "Apache 2.0")
     assert "\n\n" in page.draft.message

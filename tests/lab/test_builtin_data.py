@@ -2,7 +2,7 @@ import pytest
 
 from toolbench.lab.builtin_data import load
 from toolbench.lab.models import Model, Preset, Provider, PublishedCell, PublishedRecommendation, SamplingProfile
-from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.personas import load_personas
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +48,7 @@ def test_personas_stand_on_either_wire_where_their_drift_can_be_said() -> None:
         set(Model.objects.filter(provider__kind="simulated", provider__wire=wire).values_list("name", flat=True))
         for wire in ("chat", "anthropic")
     )
-    told_in_chat_alone = {slug for slug, persona in all_personas().items() if persona.wires == ("chat",)}
+    told_in_chat_alone = {slug for slug, persona in load_personas().items() if persona.wires == ("chat",)}
     assert {"legacy-function-call", "tool-calls-object", "arguments-object", "content-in-parts"} < told_in_chat_alone
     assert {name.removeprefix("messages/") for name in messages} == chat - told_in_chat_alone
     assert not chat & messages

@@ -14,8 +14,8 @@ from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import Settings
 
 from tests.emptying import empty_tables
-from tests.lab.benches import Halfway, counts, launched, scripted_model, work
-from tests.lab.crashing import Crashes, Moment
+from tests.lab.benches import HeldAnswers, launch_run, make_scripted_model, read_counters, run_worker_session
+from tests.lab.crashing import CrashMoment, PlannedCrashes
 from tests.lab.durable import DurablePostgres
 from tests.waiting import wait_until
 from toolbench.lab.maintenance import sweep
@@ -24,7 +24,7 @@ from toolbench.lab.models import Model, Run, Step, Trial
 from toolbench.lab.runs import control
 from toolbench.lab.worker import session as execution
 from toolbench.lab.worker.database_thread import AWAY
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 
 TRIALS = 4
 STEPS = 5  # of a trial: three exchanges, two tools
@@ -79,13 +79,13 @@ def forgetful(server: DurablePostgres) -> Iterator[DurablePostgres]:
     set_commits(server, "on")
 
 
-def worked_to_the_end(model: Model, crashes: Crashes, patch: pytest.MonkeyPatch) -> None:
+def worked_to_the_end(model: Model, crashes: PlannedCrashes, patch: pytest.MonkeyPatch) -> None:
     """Work shifts, each with the crashes that are left, until every run is finished."""
     patch.setattr(execution, "DatabaseThread", crashes.thread)
 
     def finished() -> bool:
         with suppress(*AWAY):
-            work(model, seconds=10)
+            run_worker_session(model, seconds=10)
         connection.close()  # its server may be gone
         sweep()
         return not Run.objects.exclude(state=Run.State.FINISHED).exists()
@@ -93,7 +93,7 @@ def worked_to_the_end(model: Model, crashes: Crashes, patch: pytest.MonkeyPatch)
     wait_until(finished)
 
 
-def sent(provider: ScriptedProvider, model: Model) -> int:
+def sent(provider: ScriptedServer, model: Model) -> int:
     return sum(seen.json()["model"] == model.name for seen in provider.seen)
 
 
@@ -106,29 +106,29 @@ def assert_nothing_is_missing(run: Run) -> None:
     assert stored.count() == TRIALS
     tokens = Step.objects.filter(trial__run=run).aggregate(a=Sum("input_tokens"), b=Sum("output_tokens"))
     assert run.tokens_used == tokens["a"] + tokens["b"]
-    before = [counts(cell) for cell in run.cells.order_by("pk")]
+    before = [read_counters(cell) for cell in run.cells.order_by("pk")]
     mark_stale(run.cells.values_list("pk", flat=True))
     recompute_stale()
-    assert before == [counts(cell) for cell in run.cells.order_by("pk")]
+    assert before == [read_counters(cell) for cell in run.cells.order_by("pk")]
 
 
 def work_through_crashes(
-    server: DurablePostgres, scripted: ScriptedProvider, patch: pytest.MonkeyPatch, moment: Moment
+    server: DurablePostgres, scripted: ScriptedServer, patch: pytest.MonkeyPatch, moment: CrashMoment
 ) -> None:
     """Work three runs to their end while the server crashes once around each verb; check them."""
-    free = scripted_model(scripted, "free", concurrency=6)
+    free = make_scripted_model(scripted, "free", concurrency=6)
     capped, counted = (Model.objects.create(provider=free.provider, name=name) for name in ("capped", "counted"))
-    runs = {free: launched(free, trials=TRIALS)}
+    runs = {free: launch_run(free, trials=TRIALS)}
     server.flush()
 
     def launch_others() -> None:
         """Once the first claim has crashed: one for a run with a cap waits for the disk, also for other runs."""
         if capped not in runs:
-            runs[capped] = launched(capped, trials=TRIALS, request_cap=PLENTY)
-            runs[counted] = launched(counted, trials=TRIALS, token_cap=PLENTY)  # asks before every request
+            runs[capped] = launch_run(capped, trials=TRIALS, request_cap=PLENTY)
+            runs[counted] = launch_run(counted, trials=TRIALS, token_cap=PLENTY)  # asks before every request
             server.flush()
 
-    crashes = Crashes(server, [(verb, moment) for verb in VERBS], restarted=launch_others)
+    crashes = PlannedCrashes(server, [(verb, moment) for verb in VERBS], restarted=launch_others)
     worked_to_the_end(free, crashes, patch)
     assert not any(crashes.left.values())
     for model, run in runs.items():
@@ -136,55 +136,55 @@ def work_through_crashes(
         assert run.requests_reserved >= sent(scripted, model)
 
 
-@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("moment", CrashMoment)
 def test_crash_at_a_commit_of_a_shift_loses_no_step_or_request(
     server: DurablePostgres,
-    scripted: ScriptedProvider,
+    scripted: ScriptedServer,
     monkeypatch: pytest.MonkeyPatch,
     settings: Settings,
-    moment: Moment,
+    moment: CrashMoment,
 ) -> None:
-    if moment is Moment.UNANSWERED:
+    if moment is CrashMoment.UNANSWERED:
         settings.LEASE_SECONDS = 1.5  # of trials that were claimed for a worker that never heard of them
     work_through_crashes(server, scripted, monkeypatch, moment)
 
 
 def test_crash_that_forgets_commits_loses_no_step_or_request(
-    forgetful: DurablePostgres, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    forgetful: DurablePostgres, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work_through_crashes(forgetful, scripted, monkeypatch, Moment.ANSWERED)
+    work_through_crashes(forgetful, scripted, monkeypatch, CrashMoment.ANSWERED)
 
 
 def test_steps_forgotten_in_a_crash_are_stored_before_their_trial_ends(
     forgetful: DurablePostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    halfway = Halfway(TRIALS)
+    halfway = HeldAnswers(TRIALS)
 
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         if len(scripted.seen) == 1:
             forgetful.flush()  # every trial is claimed, no step is written
         return halfway(seen)
 
-    with ScriptedProvider(play) as scripted:
-        model = scripted_model(scripted)
-        run = launched(model, trials=TRIALS)
+    with ScriptedServer(play) as scripted:
+        model = make_scripted_model(scripted)
+        run = launch_run(model, trials=TRIALS)
         forgetful.flush()
-        crashes = Crashes(forgetful, [("write", Moment.ANSWERED)], restarted=halfway.released.set)
+        crashes = PlannedCrashes(forgetful, [("write", CrashMoment.ANSWERED)], restarted=halfway.released.set)
         worked_to_the_end(model, crashes, monkeypatch)
     assert_nothing_is_missing(run)
 
 
 def test_cap_set_after_a_crash_counts_what_claimed_trials_still_send(
-    server: DurablePostgres, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    server: DurablePostgres, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, trials=TRIALS)
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=TRIALS)
     server.flush()
 
     def set_cap() -> None:
         control.raise_caps(run.pk, request_cap=PLENTY, token_cap=None)
 
-    crashes = Crashes(server, [("hand_out", Moment.ANSWERED)], restarted=set_cap)
+    crashes = PlannedCrashes(server, [("hand_out", CrashMoment.ANSWERED)], restarted=set_cap)
     worked_to_the_end(model, crashes, monkeypatch)
     assert_nothing_is_missing(run)
     assert run.requests_reserved >= sent(scripted, model)

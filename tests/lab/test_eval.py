@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
-from tests.lab.benches import plays_well, scripted_model
+from tests.lab.benches import answer_correctly, make_scripted_model
 from toolbench.lab.builtin_data import load
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.management.eval.request import NO_LIMIT_SECONDS
@@ -18,7 +18,7 @@ from toolbench.lab.models import Model, Probe, Provider, Run, ServiceAddress
 from toolbench.lab.runs import control
 from toolbench.lab.worker.trial_plan import frozen_configs
 from toolbench.providers.endpoint import Timeouts
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, fails, says
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply, text_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,13 +46,13 @@ def refused(**options: Any) -> CommandError:
     return raised.value
 
 
-def fails_the_patch(seen: Seen) -> Answer:
+def fails_the_patch(seen: ReceivedRequest) -> ScriptedReply:
     """Reads the workspace and says Done without a change; the control is played well."""
-    return says("Done.") if seen.json()["messages"][-1]["role"] == "tool" else plays_well(seen)
+    return text_reply("Done.") if seen.json()["messages"][-1]["role"] == "tool" else answer_correctly(seen)
 
 
-def test_a_run_is_worked_to_its_end_in_this_process(scripted: ScriptedProvider, tmp_path: Path) -> None:
-    scripted_model(scripted)
+def test_a_run_is_worked_to_its_end_in_this_process(scripted: ScriptedServer, tmp_path: Path) -> None:
+    make_scripted_model(scripted)
     said = evaluate(out=str(tmp_path / "report"))
     run = Run.objects.get()
     assert (run.state, run.purpose, run.trials.filter(outcome="pass").count()) == (Run.State.FINISHED, "cli", 4)
@@ -62,8 +62,8 @@ def test_a_run_is_worked_to_its_end_in_this_process(scripted: ScriptedProvider, 
 
 
 def test_a_run_goes_on_until_each_cell_is_decided() -> None:
-    with ScriptedProvider(fails_the_patch) as scripted:
-        scripted_model(scripted)
+    with ScriptedServer(fails_the_patch) as scripted:
+        make_scripted_model(scripted)
         said = evaluate(until_decided="threshold,target=70", trials="40", verbosity=2)
     run = Run.objects.get()
     assert "2 cells, 20 to 80 trials" in said
@@ -73,15 +73,15 @@ def test_a_run_goes_on_until_each_cell_is_decided() -> None:
     assert (run.state, run.trials.count()) == (Run.State.FINISHED, 25)
 
 
-def test_a_dry_run_writes_and_sends_nothing(scripted: ScriptedProvider) -> None:
-    scripted_model(scripted)
+def test_a_dry_run_writes_and_sends_nothing(scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
     assert "1 configuration, 2 cells, 4 trials" in evaluate(dry_run=True)
     assert (Run.objects.count(), scripted.seen) == (0, [])
 
 
 def test_a_cell_below_the_gate_ends_with_1() -> None:
-    with ScriptedProvider(fails_the_patch) as scripted:
-        scripted_model(scripted)
+    with ScriptedServer(fails_the_patch) as scripted:
+        make_scripted_model(scripted)
         error = refused(fail_under="50")
     assert error.returncode == 1
     assert "scripted · default · production · native · happy_path: 0/2" in str(error)
@@ -89,28 +89,28 @@ def test_a_cell_below_the_gate_ends_with_1() -> None:
 
 
 def test_a_cell_without_any_answer_is_below_every_gate() -> None:
-    with ScriptedProvider(lambda seen: fails(401)) as scripted:
-        scripted_model(scripted)
+    with ScriptedServer(lambda seen: error_reply(401)) as scripted:
+        make_scripted_model(scripted)
         error = refused(fail_under="1")
     assert (error.returncode, str(error).count("no answer at all")) == (1, 2)
 
 
-def test_a_gate_that_is_met_ends_with_0(scripted: ScriptedProvider) -> None:
-    scripted_model(scripted)
+def test_a_gate_that_is_met_ends_with_0(scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
     assert "tools:" in evaluate(fail_under="100")
 
 
-def test_paid_requests_need_a_yes_where_nobody_can_answer(scripted: ScriptedProvider) -> None:
-    scripted_model(scripted)
+def test_paid_requests_need_a_yes_where_nobody_can_answer(scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
     error = refused(trials="30", yes=False)
     assert error.returncode == 2
     assert "Add --yes." in str(error)
     assert not Run.objects.exists()
 
 
-def test_with_a_yes_paid_requests_are_sent_however_many(scripted: ScriptedProvider, settings: Settings) -> None:
+def test_with_a_yes_paid_requests_are_sent_however_many(scripted: ScriptedServer, settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 1
-    scripted_model(scripted)
+    make_scripted_model(scripted)
     assert "tools:" in evaluate(yes=True)
 
 
@@ -130,8 +130,8 @@ def test_what_cannot_be_done_ends_with_2_and_a_sentence(options: dict[str, Any],
     assert sentence in str(error)
 
 
-def test_a_policy_key_nobody_knows_is_refused(scripted: ScriptedProvider) -> None:
-    scripted_model(scripted)
+def test_a_policy_key_nobody_knows_is_refused(scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
     error = refused(overrides='{"max_turn": 1}')
     assert (error.returncode, "max_turn: unknown key" in str(error)) == (2, True)
 
@@ -141,14 +141,14 @@ def test_a_server_of_another_machine_is_refused() -> None:
     assert "runs on elsewhere" in str(refused(provider="simulated", models="perfect"))
 
 
-def test_a_folder_with_files_is_refused_before_anything_is_sent(scripted: ScriptedProvider, tmp_path: Path) -> None:
-    scripted_model(scripted)
+def test_a_folder_with_files_is_refused_before_anything_is_sent(scripted: ScriptedServer, tmp_path: Path) -> None:
+    make_scripted_model(scripted)
     (tmp_path / "old.json").write_text("{}")
     assert refused(out=str(tmp_path)).returncode == 2
     assert scripted.seen == []
 
 
-def test_openrouter_is_made_from_its_variables(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openrouter_is_made_from_its_variables(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     Provider.objects.filter(template="openrouter").delete()
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", f"{scripted.base_url}/api/")
@@ -163,9 +163,9 @@ def test_openrouter_is_made_from_its_variables(scripted: ScriptedProvider, monke
 
 
 def test_openrouter_is_left_alone_where_other_providers_are_asked(
-    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = scripted_model(scripted)
+    model = make_scripted_model(scripted)
     before = Provider.objects.get(template="openrouter").base_url
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", "http://127.0.0.1:9")
@@ -200,8 +200,8 @@ def test_eval_refused_payment_leaves_openrouter_unchanged(monkeypatch: pytest.Mo
     assert "from the environment" not in out.getvalue()
 
 
-def test_eval_resume_refused_leaves_the_caps_unchanged(scripted: ScriptedProvider) -> None:
-    scripted_model(scripted)
+def test_eval_resume_refused_leaves_the_caps_unchanged(scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
     refused(request_cap="3", token_cap="100000", jobs="1")
     run = Run.objects.get()
     assert refused(resume=run.pk, request_cap="3", token_cap="200000").returncode == 2
@@ -227,7 +227,7 @@ def test_an_address_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_stored_key_does_not_follow_the_address_to_another_host(
-    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Provider.objects.filter(template="openrouter").update(key_source="stored", key_encrypted=encrypt("sk-stored"))
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
@@ -236,7 +236,7 @@ def test_a_stored_key_does_not_follow_the_address_to_another_host(
     assert scripted.seen == []
 
 
-def test_routing_reaches_openrouter(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_routing_reaches_openrouter(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-planted-0123456789")
     monkeypatch.setenv("OPENROUTER_BASE_URL", scripted.base_url)
     evaluate(
@@ -248,17 +248,17 @@ def test_routing_reaches_openrouter(scripted: ScriptedProvider, monkeypatch: pyt
 
 @pytest.mark.parametrize(("declined", "probes"), [(False, 1), (True, 0)])
 def test_eval_probes_an_undeclared_model_first_unless_declined(
-    scripted: ScriptedProvider, declined: bool, probes: int
+    scripted: ScriptedServer, declined: bool, probes: int
 ) -> None:
-    scripted_model(scripted)
+    make_scripted_model(scripted)
     evaluate(**({"probe": False} if declined else {}))
     offered = [tool["function"]["name"] for tool in scripted.seen[0].json().get("tools", [])]
     assert (Probe.objects.count(), "probe_echo" in offered) == (probes, not declined)
     assert Run.objects.get().state == "finished"
 
 
-def test_limits_are_frozen_with_the_run_and_no_provider_is_changed(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted, concurrency=5)
+def test_limits_are_frozen_with_the_run_and_no_provider_is_changed(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, concurrency=5)
     evaluate(jobs="1", read_timeout="0", open_timeout="3")
     run = Run.objects.get()
     assert set(run.trials.values_list("concurrency", flat=True)) == {1}
@@ -270,8 +270,8 @@ def test_limits_are_frozen_with_the_run_and_no_provider_is_changed(scripted: Scr
     assert (provider.concurrency, provider.read_seconds, provider.connect_seconds) == (5, None, None)
 
 
-def test_a_run_at_its_cap_ends_with_3_and_goes_on_with_a_higher_one(scripted: ScriptedProvider) -> None:
-    scripted_model(scripted)
+def test_a_run_at_its_cap_ends_with_3_and_goes_on_with_a_higher_one(scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
     error = refused(request_cap="3", jobs="1")
     run = Run.objects.get()
     assert error.returncode == 3
@@ -283,12 +283,12 @@ def test_a_run_at_its_cap_ends_with_3_and_goes_on_with_a_higher_one(scripted: Sc
 
 
 def test_an_interrupt_pauses_the_run_and_lets_trials_in_flight_end() -> None:
-    def interrupts(seen: Seen) -> Answer:
+    def interrupts(seen: ReceivedRequest) -> ScriptedReply:
         signal.raise_signal(signal.SIGINT)
-        return says("Done.")
+        return text_reply("Done.")
 
-    with ScriptedProvider(interrupts) as scripted:
-        scripted_model(scripted)
+    with ScriptedServer(interrupts) as scripted:
+        make_scripted_model(scripted)
         error = refused(scenarios="chat_only", trials="40", jobs="1", probe=False)
     run = Run.objects.get()
     assert error.returncode == 3
@@ -297,14 +297,14 @@ def test_an_interrupt_pauses_the_run_and_lets_trials_in_flight_end() -> None:
     assert run.trials.filter(outcome="pass").exists()
 
 
-def test_a_run_that_is_over_cannot_go_on(scripted: ScriptedProvider) -> None:
-    scripted_model(scripted)
+def test_a_run_that_is_over_cannot_go_on(scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
     evaluate(trials="1")
     assert str(refused(resume=Run.objects.get().pk)).endswith("is finished.")
 
 
-def test_a_run_paused_on_its_page_goes_on_here(scripted: ScriptedProvider) -> None:
-    scripted_model(scripted)
+def test_a_run_paused_on_its_page_goes_on_here(scripted: ScriptedServer) -> None:
+    make_scripted_model(scripted)
     refused(request_cap="1", jobs="1")
     run = Run.objects.get()
     control.raise_caps(run.pk, request_cap=None, token_cap=None)
@@ -313,8 +313,8 @@ def test_a_run_paused_on_its_page_goes_on_here(scripted: ScriptedProvider) -> No
     assert run.state == Run.State.FINISHED
 
 
-def test_the_fallback_matrix_is_two_configurations_of_every_model(scripted: ScriptedProvider) -> None:
-    Model.objects.filter(pk=scripted_model(scripted).pk).update(workarounds=["content_tag_tool_call_fallback"])
+def test_the_fallback_matrix_is_two_configurations_of_every_model(scripted: ScriptedServer) -> None:
+    Model.objects.filter(pk=make_scripted_model(scripted).pk).update(workarounds=["content_tag_tool_call_fallback"])
     evaluate(fallback_matrix=True, trials="1")
     configs = Run.objects.get().configs.all()
     layers = {config.strategy: {name for name, _ in config.layers} for config in configs}
@@ -325,8 +325,8 @@ def test_the_fallback_matrix_is_two_configurations_of_every_model(scripted: Scri
     }
 
 
-def test_silence_is_silent(scripted: ScriptedProvider, capsys: pytest.CaptureFixture[str]) -> None:
-    scripted_model(scripted)
+def test_silence_is_silent(scripted: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    make_scripted_model(scripted)
     assert evaluate(verbosity=0) == ""
     assert capsys.readouterr().err == ""
 
@@ -345,8 +345,8 @@ def test_silence_is_silent(scripted: ScriptedProvider, capsys: pytest.CaptureFix
         {"overrides": '{"response_transforms": ["nothing"]}'},
     ],
 )
-def test_unknown_word_of_any_kind_exits_with_2_and_sends_nothing(scripted: ScriptedProvider, said: Any) -> None:
-    scripted_model(scripted)
+def test_unknown_word_of_any_kind_exits_with_2_and_sends_nothing(scripted: ScriptedServer, said: Any) -> None:
+    make_scripted_model(scripted)
 
     assert refused(**said).returncode == 2
     assert refused(**said, dry_run=True).returncode == 2

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tests.engine.streams import streamed
-from tests.engine.wires.anthropic.events import event, events, message
-from tests.extremes import EXTREMES
-from tests.lab.benches import launched, plays_well, scripted_model, work
-from tests.web.visits import failures_of
+from tests.engine.streams import render_as_stream
+from tests.engine.wires.anthropic.events import build_message, list_events, render_event
+from tests.extremes import EXTREME_NUMBERS
+from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.web.visits import list_failed_urls
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Run, Step, Trial
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, completion
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, chat_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 EACH = 2  # trials in which the same value is reported: their sums have to fit, too
@@ -37,15 +37,15 @@ CLAUDES = {
 
 
 def chat(asked: dict[str, Any]) -> bytes:
-    whole = completion({"role": "assistant", "content": "Done."}, usage=TOKENS, created="@").body
+    whole = chat_reply({"role": "assistant", "content": "Done."}, usage=TOKENS, created="@").body
     assert isinstance(whole, bytes)
-    return streamed(whole) if asked.get("stream") else whole
+    return render_as_stream(whole) if asked.get("stream") else whole
 
 
 def messages(asked: dict[str, Any]) -> bytes:
-    whole = message({"type": "text", "text": "Done."}, usage=CLAUDES)
+    whole = build_message({"type": "text", "text": "Done."}, usage=CLAUDES)
     whole["usage"] = CLAUDES
-    return b"".join(map(event, events(whole))) if asked.get("stream") else json.dumps(whole).encode()
+    return b"".join(map(render_event, list_events(whole))) if asked.get("stream") else json.dumps(whole).encode()
 
 
 class Reports:
@@ -55,13 +55,13 @@ class Reports:
         self._body = body
         self._asked: dict[bool, int] = {True: 0, False: 0}
 
-    def __call__(self, seen: Seen) -> Answer:
+    def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
         asked = seen.json()
         stream = bool(asked.get("stream"))
-        literal = EXTREMES[self._asked[stream] // EACH % len(EXTREMES)]
+        literal = EXTREME_NUMBERS[self._asked[stream] // EACH % len(EXTREME_NUMBERS)]
         self._asked[stream] += 1
         head = {"content-type": "text/event-stream" if stream else "application/json", "connection": "close"}
-        return Answer(200, head, self._body(asked).replace(b'"@"', literal.encode()))
+        return ScriptedReply(200, head, self._body(asked).replace(b'"@"', literal.encode()))
 
 
 def assert_bounded(run: Run) -> None:
@@ -78,18 +78,18 @@ def test_implausible_figures_stop_no_other_run(
     wire: str, body: Callable[[dict[str, Any]], bytes], owner_client: Client
 ) -> None:
     builtin_data.load()
-    with ScriptedProvider(Reports(body)) as hostile, ScriptedProvider(plays_well) as friendly:
-        poisoned_model = scripted_model(hostile, "hostile", wire=wire)
-        innocent_model = scripted_model(friendly, "friendly")
-        many = {"scenarios": ("chat_only",), "streams": (False, True), "trials": EACH * len(EXTREMES)}
-        poisoned = launched(poisoned_model, **many)
-        innocent = launched(innocent_model, scenarios=("happy_path", "chat_only"), trials=2)
-        work(poisoned_model)
-        work(innocent_model)
+    with ScriptedServer(Reports(body)) as hostile, ScriptedServer(answer_correctly) as friendly:
+        poisoned_model = make_scripted_model(hostile, "hostile", wire=wire)
+        innocent_model = make_scripted_model(friendly, "friendly")
+        many = {"scenarios": ("chat_only",), "streams": (False, True), "trials": EACH * len(EXTREME_NUMBERS)}
+        poisoned = launch_run(poisoned_model, **many)
+        innocent = launch_run(innocent_model, scenarios=("happy_path", "chat_only"), trials=2)
+        run_worker_session(poisoned_model)
+        run_worker_session(innocent_model)
     for run in (poisoned, innocent):
         run.refresh_from_db()
         assert (run.state, run.trials.exclude(outcome="pass").count()) == (Run.State.FINISHED, 0)
-        assert failures_of(owner_client, run, innocent if run == poisoned else poisoned) == []
+        assert list_failed_urls(owner_client, run, innocent if run == poisoned else poisoned) == []
     assert not Cell.objects.filter(stale=True).exists()
     assert_bounded(poisoned)
     for trial in poisoned.trials.all():
@@ -99,5 +99,5 @@ def test_implausible_figures_stop_no_other_run(
     facts = [json.loads(bytes(step.body.facts)) for step in Step.objects.filter(trial__run=poisoned)]
     told = [any(one["code"] == "usage_implausible" for one in found["findings"]) for found in facts]
     plausible = 4 if wire == "chat" else 3  # 0, 10^9 and null; in a chat, an object without the figures, too
-    assert len(told) == 2 * EACH * len(EXTREMES)
+    assert len(told) == 2 * EACH * len(EXTREME_NUMBERS)
     assert told.count(False) <= 2 * EACH * plausible

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 
-from tests.lab.benches import Halfway
+from tests.lab.benches import HeldAnswers
 from tests.lab.stack import Stack
 from tests.waiting import wait_until
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 TRIALS = 24
 STEPS = 5  # of a trial that goes straight: three exchanges, two tools
@@ -32,18 +32,18 @@ def stack(started_stack: Stack) -> Iterator[Stack]:
 
 
 @pytest.fixture
-def halfway() -> Halfway:
-    return Halfway(QUICK)
+def halfway() -> HeldAnswers:
+    return HeldAnswers(QUICK)
 
 
 @pytest.fixture
-def provider(halfway: Halfway) -> Iterator[ScriptedProvider]:
-    with ScriptedProvider(halfway) as scripted:
+def provider(halfway: HeldAnswers) -> Iterator[ScriptedServer]:
+    with ScriptedServer(halfway) as scripted:
         yield scripted
         halfway.released.set()  # a failed test leaves no answer held
 
 
-def launched_to_the_middle(stack: Stack, provider: ScriptedProvider) -> int:
+def launched_to_the_middle(stack: Stack, provider: ScriptedServer) -> int:
     """A run of which some trials are done and others are being tried, and stay so until their answers are released."""
     run_id = stack.launch(provider.base_url, TRIALS)
     wait_until(lambda: stack.count("state = 'done'", run_id) >= 6 and stack.count("state = 'running'", run_id) == 8)
@@ -61,7 +61,7 @@ def assert_every_trial_is_counted_once(stack: Stack, run_id: int) -> dict[str, i
 
 
 def test_a_killed_worker_loses_no_trial_and_counts_none_twice(
-    stack: Stack, provider: ScriptedProvider, halfway: Halfway
+    stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("killed")
     run_id = launched_to_the_middle(stack, provider)
@@ -73,7 +73,7 @@ def test_a_killed_worker_loses_no_trial_and_counts_none_twice(
 
 
 def test_a_broker_killed_with_a_message_in_flight_leaves_a_worker_that_hears(
-    stack: Stack, provider: ScriptedProvider, halfway: Halfway
+    stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("hearing")
     run_id = launched_to_the_middle(stack, provider)
@@ -87,7 +87,7 @@ def test_a_broker_killed_with_a_message_in_flight_leaves_a_worker_that_hears(
 
 
 def test_a_killed_database_is_waited_for_and_nothing_is_lost(
-    stack: Stack, provider: ScriptedProvider, halfway: Halfway
+    stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("waiting")
     run_id = launched_to_the_middle(stack, provider)
@@ -99,7 +99,7 @@ def test_a_killed_database_is_waited_for_and_nothing_is_lost(
 
 
 def test_a_worker_frozen_for_longer_than_its_lease_finds_its_writes_refused(
-    stack: Stack, provider: ScriptedProvider, halfway: Halfway
+    stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("frozen")
     run_id = launched_to_the_middle(stack, provider)
@@ -114,7 +114,7 @@ def test_a_worker_frozen_for_longer_than_its_lease_finds_its_writes_refused(
     assert settings.LEASE_SECONDS < 10
 
 
-def test_stack_reset_after_a_failed_test_leaves_nothing_behind(stack: Stack, provider: ScriptedProvider) -> None:
+def test_stack_reset_after_a_failed_test_leaves_nothing_behind(stack: Stack, provider: ScriptedServer) -> None:
     stack.start_worker("left")
     run_id = launched_to_the_middle(stack, provider)
     stack.freeze("left")

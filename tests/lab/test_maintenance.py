@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
-from tests.lab.conftest import Elsewhere
+from tests.lab.conftest import RunInThread
 from toolbench.lab import maintenance
 from toolbench.lab.maintenance import LOOK, SWEEP, Part, look, providers_waiting, sweep
 from toolbench.lab.metrics.cells import mark_stale
@@ -103,7 +103,7 @@ def test_old_links_and_dead_processes_are_forgotten() -> None:
     assert not Process.objects.exists()
 
 
-def test_sweeps_at_once_do_no_harm(elsewhere: Elsewhere) -> None:
+def test_sweeps_at_once_do_no_harm(elsewhere: RunInThread) -> None:
     cell = a_cell()
     trials = [lost_trial(cell) for _ in range(20)]
     swept = [future.result(timeout=30) for future in [elsewhere(sweep) for _ in range(6)]]

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.lab.benches import launched, plays_well, request_for, scripted_model, work
+from tests.lab.benches import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import RunConfig, StepBody, Trial
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.matrix.export import export_matrix
@@ -14,27 +14,29 @@ from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.traces.step_facts import load
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen
-from toolbench.providers.simulated.stream_events import encode, events_of
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
+from toolbench.providers.simulated.stream_events import build_events, encode_chat_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def streams_well(seen: Seen) -> Answer:
+def streams_well(seen: ReceivedRequest) -> ScriptedReply:
     """The same answers as `plays_well`, as a stream where one is asked for."""
-    answer = plays_well(seen)
+    answer = answer_correctly(seen)
     if not seen.json().get("stream"):
         return answer
     assert isinstance(answer.body, bytes)
-    events = events_of(json.loads(answer.body), random.Random(1), with_usage=True)
-    return Answer(200, {"content-type": "text/event-stream", "connection": "close"}, b"".join(encode(events)))
+    events = build_events(json.loads(answer.body), random.Random(1), with_usage=True)
+    return ScriptedReply(
+        200, {"content-type": "text/event-stream", "connection": "close"}, b"".join(encode_chat_events(events))
+    )
 
 
 def test_a_run_tries_both_ways_and_each_is_named_where_it_is_shown() -> None:
-    with ScriptedProvider(streams_well) as scripted:
-        model = scripted_model(scripted)
-        run = launched(model, streams=(False, True), trials=2)
-        work(model)
+    with ScriptedServer(streams_well) as scripted:
+        model = make_scripted_model(scripted)
+        run = launch_run(model, streams=(False, True), trials=2)
+        run_worker_session(model)
         asked = [bool(seen.json().get("stream")) for seen in scripted.seen]
     assert (asked.count(True), asked.count(False)) == (6, 6)
     whole, streamed = RunConfig.objects.filter(run=run).order_by("position")
@@ -53,10 +55,10 @@ def test_a_run_tries_both_ways_and_each_is_named_where_it_is_shown() -> None:
 
 
 def test_the_bytes_of_a_stream_are_kept_as_they_came_with_their_chunks() -> None:
-    with ScriptedProvider(streams_well) as scripted:
-        model = scripted_model(scripted)
-        run = launched(model, streams=(True,), trials=1)
-        work(model)
+    with ScriptedServer(streams_well) as scripted:
+        model = make_scripted_model(scripted)
+        run = launch_run(model, streams=(True,), trials=1)
+        run_worker_session(model)
     trial = Trial.objects.get(run=run)
     body = StepBody.objects.filter(step__trial=trial).order_by("step__ordinal")[0]
     assert bytes(body.response).startswith(b"data: {")
@@ -70,4 +72,4 @@ def test_the_bytes_of_a_stream_are_kept_as_they_came_with_their_chunks() -> None
 def test_a_request_with_streams_survives_being_stored() -> None:
     request = RunRequest(models=(1,), streams=(False, True))
     assert RunRequest.from_json(request.to_json()) == request
-    assert request_for().streams == (False,)
+    assert build_request().streams == (False,)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.lab.benches import launched, scripted_model
+from tests.lab.benches import launch_run, make_scripted_model
 from toolbench.celery import app
 from toolbench.lab import tasks
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.models import JobFailure
 from toolbench.lab.worker import heartbeat, session
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TASKS = sorted(name for name in app.tasks if name.startswith("toolbench."))
@@ -24,7 +24,7 @@ def breaks(*_: object, **__: object) -> Any:
 @pytest.mark.parametrize("name", TASKS)
 def test_task_that_fails_is_counted_and_raises_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, verb in (
-        (tasks.roster, "work"), (tasks, "work_probe"), (tasks, "work_replay"), (heartbeat, "beat"),
+        (tasks.roster, "work"), (tasks, "run_probe"), (tasks, "run_replay"), (heartbeat, "beat"),
     ):  # fmt: skip
         monkeypatch.setattr(place, verb, breaks)
     task: Callable[..., None] = app.tasks[name]
@@ -34,10 +34,10 @@ def test_task_that_fails_is_counted_and_raises_nothing(name: str, monkeypatch: p
 
 
 def test_session_that_dies_is_counted_and_its_provider_woken_again(
-    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, trials=1)
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=1)
     with monkeypatch.context() as patch:
         patch.setattr(session.Shift, "_drain", breaks)
         tasks.work_shift(model.provider_id)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.chaos.record import describe
-from toolbench.running.database_user import confined
+from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT
 
 pytestmark = pytest.mark.long
@@ -31,7 +31,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     out = folder / "rounds.jsonl"
     command = [sys.executable, "-m", "benchmarks.chaos", "--rounds", str(ROUNDS), "--seed", str(SEED)]
     with (folder / "said.txt").open("wb") as said:
-        ending_with_us = confined([*command, "--out", str(out)], death_signal=signal.SIGTERM)
+        ending_with_us = build_confined_command([*command, "--out", str(out)], death_signal=signal.SIGTERM)
         process = subprocess.Popen(ending_with_us, cwd=ROOT, stdout=said, stderr=said)
 
     def wait_for(number: int) -> dict[str, Any]:

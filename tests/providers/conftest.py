@@ -2,11 +2,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 
 @pytest.fixture
-def provider() -> Iterator[ScriptedProvider]:
+def provider() -> Iterator[ScriptedServer]:
     """A scripted provider that serves; give it its answers with `plays`."""
-    with ScriptedProvider() as scripted:
+    with ScriptedServer() as scripted:
         yield scripted

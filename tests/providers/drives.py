@@ -10,33 +10,33 @@ from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.providers.driver.cancellation import Cancel
-from toolbench.providers.driver.drive import Stopped, World, drive
+from toolbench.providers.driver.cancellation import CancellationToken
+from toolbench.providers.driver.drive import RunContext, TrialStoppedError, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.http.client import Door
+from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.exchange import Exchange
 
-WEATHER = ToolDefinition(
+WEATHER_TOOL = ToolDefinition(
     "get_weather",
     "The weather in a city.",
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
-OSLO = ("get_weather", {"city": "Oslo"})
+OSLO_CALL = ("get_weather", {"city": "Oslo"})
 
 
-def plan(**policy: object) -> LoopPlan:
+def build_plan(**policy: object) -> LoopPlan:
     return LoopPlan(
         model="scripted",
         policy=resolve([("test", policy)]).policy,
         system="Be brief.",
         user_text="Weather in Oslo?",
-        tools=ToolRegistry((WEATHER,)),
+        tools=ToolRegistry((WEATHER_TOOL,)),
     )
 
 
 @dataclass
-class Notes:
+class TrialNotes:
     """A recorder, a gate that never waits, and an application with one tool."""
 
     steps: list[ExchangeStep | ToolStep] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Notes:
     opened: list[Exchange] = field(default_factory=list)
     reserved: int = 0
     allowed: int = 1000
-    really_wait: bool = False
+    waits_for_real: bool = False
     tool: Callable[[str, JsonObject, str], object] = lambda name, arguments, call_id: {"city": arguments["city"]}
 
     def record(self, step: ExchangeStep | ToolStep) -> None:
@@ -53,12 +53,12 @@ class Notes:
 
     async def reserve(self) -> None:
         if self.reserved >= self.allowed:
-            raise Stopped(StopReason.BUDGET)
+            raise TrialStoppedError(StopReason.BUDGET)
         self.reserved += 1
 
     async def back_off(self, seconds: float) -> None:
         self.waits.append(seconds)
-        await asyncio.sleep(seconds if self.really_wait else 0)
+        await asyncio.sleep(seconds if self.waits_for_real else 0)
 
     def has_received(self) -> bool:
         """Whether anything of a body has come."""
@@ -80,10 +80,10 @@ class Notes:
         return [step.error.code if step.error else "" for step in self.exchanges]
 
 
-class NotedDoor(Door):
+class NotingHttpClient(HttpClient):
     """Tells of every exchange when it is opened."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: TrialNotes) -> None:
         super().__init__()
         self._notes = notes
 
@@ -93,9 +93,9 @@ class NotedDoor(Door):
         return exchange
 
 
-def driven(
+def drive_trial(
     endpoint: Endpoint,
-    notes: Notes,
+    notes: TrialNotes,
     loop_plan: LoopPlan | None = None,
     *,
     cancel_at: Callable[[], bool] | None = None,
@@ -104,12 +104,14 @@ def driven(
     """Drives one trial, which is cancelled, or its worker stopped, as soon as that is so."""
 
     async def run() -> Ended:
-        cancelled = Cancel()
-        async with NotedDoor(notes) as door, asyncio.timeout(60):
-            world = World(endpoint, door, notes.tool, notes, notes, time.perf_counter, cancelled, notes.events.append)
+        cancelled = CancellationToken()
+        async with NotingHttpClient(notes) as door, asyncio.timeout(60):
+            world = RunContext(
+                endpoint, door, notes.tool, notes, notes, time.perf_counter, cancelled, notes.events.append
+            )
             if cancel_at is not None and cancel_at():
                 cancelled.set()
-            driving = asyncio.create_task(drive(loop_plan or plan(), world))
+            driving = asyncio.create_task(drive(loop_plan or build_plan(), world))
             moment = cancel_at or stop_at
             while moment is not None and not moment():
                 await asyncio.sleep(0.01)

@@ -10,16 +10,16 @@ from types import TracebackType
 from typing import Any, cast
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 seconds
-ENDINGS = ("reset", "close")  # by RST, by FIN
+CONNECTION_ENDS = ("reset", "close")  # by RST, by FIN
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
-_LENGTH = b"content-length: 1000\r\n\r\n"
-_CHUNKED = b"transfer-encoding: chunked\r\n\r\n"
+_CONTENT_LENGTH = b"content-length: 1000\r\n\r\n"
+_CHUNKED_ENCODING = b"transfer-encoding: chunked\r\n\r\n"
 _NO_LENGTH = b"connection: close\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class BreakPoint:
     """One point at which an answer breaks off, with the error codes that are expected.
 
     Attributes:
@@ -39,42 +39,63 @@ class Point:
         return self.reset if ending == "reset" else self.close
 
 
-def _framed(framing: bytes, whole: bytes, streamed: bytes) -> tuple[bytes, bytes]:
+def _build_framed_answers(framing: bytes, whole: bytes, streamed: bytes) -> tuple[bytes, bytes]:
     """Return a whole and a streamed answer with this much body."""
-    bodies = (b"%x\r\n%b\r\n" % (len(body), body) if framing is _CHUNKED else body for body in (whole, streamed))
+    bodies = (
+        b"%x\r\n%b\r\n" % (len(body), body) if framing is _CHUNKED_ENCODING else body for body in (whole, streamed)
+    )
     first, second = (_HEAD + framing + body for body in bodies)
     return first, second
 
 
 _EVENT = json.dumps({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}).encode()
 _TOKEN = json.dumps({"choices": [{"index": 0, "delta": {"content": "Do"}}]}).encode()
-_BLANK = (b" \n\n", b": keep-alive\n\n")
-_OPENED = (b"\n", b"data: " + _EVENT + b"\n\n")
-_BEGUN = (b'{"choices": [{"mess', b"data: " + _TOKEN[:-20])
-_HALF = (b'{"choices": [{"message": {"content": "Do', b"data: " + _EVENT + b"\n\ndata: " + _TOKEN + b"\n\ndata: {")
+_BLANK_LINES = (b" \n\n", b": keep-alive\n\n")
+_FIRST_BYTES = (b"\n", b"data: " + _EVENT + b"\n\n")
+_PARTIAL_BODY = (b'{"choices": [{"mess', b"data: " + _TOKEN[:-20])
+_HALF_BODY = (b'{"choices": [{"message": {"content": "Do', b"data: " + _EVENT + b"\n\ndata: " + _TOKEN + b"\n\ndata: {")
 
-RESET, GONE, CUT, NO_ANSWER = "connection_reset", "disconnected", "answer_cut", "not_an_answer"
-POINTS = (
-    Point("nothing", b"", b"", RESET, GONE),
-    Point("half-status-line", b"HTTP/1.1 2", b"HTTP/1.1 2", RESET, GONE),
-    Point("status-line", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n", RESET, GONE),
-    Point("half-headers", _HEAD, _HEAD, RESET, GONE),
-    Point("interim-answer", *(b"HTTP/1.1 100 Continue\r\n\r\n",) * 2, RESET, GONE),
-    Point("headers-with-length", _HEAD + _LENGTH, _HEAD + _LENGTH, RESET, RESET),
-    Point("headers-of-chunks", _HEAD + _CHUNKED, _HEAD + _CHUNKED, RESET, RESET),
-    Point("headers-without-length", _HEAD + _NO_LENGTH, _HEAD + _NO_LENGTH, RESET, NO_ANSWER),
-    Point("blank-with-length", *_framed(_LENGTH, *_BLANK), RESET, RESET),
-    Point("blank-in-chunks", *_framed(_CHUNKED, *_BLANK), RESET, RESET),
-    Point("blank-without-length", *_framed(_NO_LENGTH, *_BLANK), RESET, NO_ANSWER),
-    Point("opened-with-length", *_framed(_LENGTH, *_OPENED), RESET, RESET),
-    Point("opened-in-chunks", *_framed(_CHUNKED, *_OPENED), RESET, RESET),
-    Point("begun-with-length", *_framed(_LENGTH, *_BEGUN), CUT, CUT),
-    Point("begun-in-chunks", *_framed(_CHUNKED, *_BEGUN), CUT, CUT),
-    Point("half-with-length", *_framed(_LENGTH, *_HALF), CUT, CUT),
-    Point("half-in-chunks", *_framed(_CHUNKED, *_HALF), CUT, CUT),
-    Point("half-without-length", *_framed(_NO_LENGTH, *_HALF), CUT, ""),
-    Point("ssh-banner", *(b"SSH-2.0-OpenSSH_9.2\r\n",) * 2, "not_http", "not_http"),
-    Point("tls-alert", *(b"\x15\x03\x01\x00\x02\x02\x28",) * 2, "not_http", "not_http"),
+CONNECTION_RESET, DISCONNECTED, ANSWER_CUT, NOT_AN_ANSWER = (
+    "connection_reset",
+    "disconnected",
+    "answer_cut",
+    "not_an_answer",
+)
+BREAK_POINTS = (
+    BreakPoint("nothing", b"", b"", CONNECTION_RESET, DISCONNECTED),
+    BreakPoint("half-status-line", b"HTTP/1.1 2", b"HTTP/1.1 2", CONNECTION_RESET, DISCONNECTED),
+    BreakPoint("status-line", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n", CONNECTION_RESET, DISCONNECTED),
+    BreakPoint("half-headers", _HEAD, _HEAD, CONNECTION_RESET, DISCONNECTED),
+    BreakPoint("interim-answer", *(b"HTTP/1.1 100 Continue\r\n\r\n",) * 2, CONNECTION_RESET, DISCONNECTED),
+    BreakPoint(
+        "headers-with-length", _HEAD + _CONTENT_LENGTH, _HEAD + _CONTENT_LENGTH, CONNECTION_RESET, CONNECTION_RESET
+    ),
+    BreakPoint(
+        "headers-of-chunks", _HEAD + _CHUNKED_ENCODING, _HEAD + _CHUNKED_ENCODING, CONNECTION_RESET, CONNECTION_RESET
+    ),
+    BreakPoint("headers-without-length", _HEAD + _NO_LENGTH, _HEAD + _NO_LENGTH, CONNECTION_RESET, NOT_AN_ANSWER),
+    BreakPoint(
+        "blank-with-length", *_build_framed_answers(_CONTENT_LENGTH, *_BLANK_LINES), CONNECTION_RESET, CONNECTION_RESET
+    ),
+    BreakPoint(
+        "blank-in-chunks", *_build_framed_answers(_CHUNKED_ENCODING, *_BLANK_LINES), CONNECTION_RESET, CONNECTION_RESET
+    ),
+    BreakPoint(
+        "blank-without-length", *_build_framed_answers(_NO_LENGTH, *_BLANK_LINES), CONNECTION_RESET, NOT_AN_ANSWER
+    ),
+    BreakPoint(
+        "opened-with-length", *_build_framed_answers(_CONTENT_LENGTH, *_FIRST_BYTES), CONNECTION_RESET, CONNECTION_RESET
+    ),
+    BreakPoint(
+        "opened-in-chunks", *_build_framed_answers(_CHUNKED_ENCODING, *_FIRST_BYTES), CONNECTION_RESET, CONNECTION_RESET
+    ),
+    BreakPoint("begun-with-length", *_build_framed_answers(_CONTENT_LENGTH, *_PARTIAL_BODY), ANSWER_CUT, ANSWER_CUT),
+    BreakPoint("begun-in-chunks", *_build_framed_answers(_CHUNKED_ENCODING, *_PARTIAL_BODY), ANSWER_CUT, ANSWER_CUT),
+    BreakPoint("half-with-length", *_build_framed_answers(_CONTENT_LENGTH, *_HALF_BODY), ANSWER_CUT, ANSWER_CUT),
+    BreakPoint("half-in-chunks", *_build_framed_answers(_CHUNKED_ENCODING, *_HALF_BODY), ANSWER_CUT, ANSWER_CUT),
+    BreakPoint("half-without-length", *_build_framed_answers(_NO_LENGTH, *_HALF_BODY), ANSWER_CUT, ""),
+    BreakPoint("ssh-banner", *(b"SSH-2.0-OpenSSH_9.2\r\n",) * 2, "not_http", "not_http"),
+    BreakPoint("tls-alert", *(b"\x15\x03\x01\x00\x02\x02\x28",) * 2, "not_http", "not_http"),
 )
 
 
@@ -127,7 +148,7 @@ class _Connection(socketserver.StreamRequestHandler):
         request = json.loads(self.rfile.read(length))
         cast(_Server, self.server).faulty.requests += 1
         name, _, ending = request["model"].partition(" ")
-        point = next(point for point in POINTS if point.name == name)
+        point = next(point for point in BREAK_POINTS if point.name == name)
         self.wfile.write(point.streamed if request.get("stream") else point.sent)
         if ending == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)

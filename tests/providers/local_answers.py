@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "data" / "local"
+DATA_FOLDER = Path(__file__).parent / "data" / "local"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedAnswer:
     """`body` is the answer's exact text; `request` what was sent to `path`."""
 
     what: str
@@ -25,9 +25,9 @@ class Recorded:
         return str(json.loads(self.body)["error"]["type"])
 
 
-def names() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.json"))
+def list_names() -> list[str]:
+    return sorted(path.stem for path in DATA_FOLDER.glob("*.json"))
 
 
-def recorded(name: str) -> Recorded:
-    return Recorded(**json.loads((FOLDER / f"{name}.json").read_text("utf-8")))
+def read_answer(name: str) -> RecordedAnswer:
+    return RecordedAnswer(**json.loads((DATA_FOLDER / f"{name}.json").read_text("utf-8")))

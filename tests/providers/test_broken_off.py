@@ -5,13 +5,27 @@ from dataclasses import replace
 
 import pytest
 
-from tests.providers.drives import Notes, driven, plan
-from tests.providers.faulty import CUT, ENDINGS, GONE, POINTS, RESET, FaultyServer, Point
+from tests.providers.drives import TrialNotes, build_plan, drive_trial
+from tests.providers.faulty import (
+    ANSWER_CUT,
+    BREAK_POINTS,
+    CONNECTION_ENDS,
+    CONNECTION_RESET,
+    DISCONNECTED,
+    BreakPoint,
+    FaultyServer,
+)
 from toolbench.engine.events import End
 from toolbench.providers.endpoint import Endpoint
 
-INFRASTRUCTURE = {RESET: True, GONE: True, "not_an_answer": True, "not_http": True, CUT: False}
-RETRYABLE = {RESET: True, GONE: True, "not_an_answer": False, "not_http": False, CUT: False}
+INFRASTRUCTURE = {
+    CONNECTION_RESET: True,
+    DISCONNECTED: True,
+    "not_an_answer": True,
+    "not_http": True,
+    ANSWER_CUT: False,
+}
+RETRYABLE = {CONNECTION_RESET: True, DISCONNECTED: True, "not_an_answer": False, "not_http": False, ANSWER_CUT: False}
 ATTEMPTS = 2
 
 
@@ -22,12 +36,14 @@ def faulty() -> Iterator[FaultyServer]:
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.name)
-def test_exchange_broken_off_gets_its_code(faulty: FaultyServer, point: Point, ending: str, streamed: bool) -> None:
-    notes = Notes()
+@pytest.mark.parametrize("ending", CONNECTION_ENDS)
+@pytest.mark.parametrize("point", BREAK_POINTS, ids=lambda point: point.name)
+def test_exchange_broken_off_gets_its_code(
+    faulty: FaultyServer, point: BreakPoint, ending: str, streamed: bool
+) -> None:
+    notes = TrialNotes()
     endpoint = Endpoint(faulty.base_url, f"{point.name} {ending}", max_attempts=ATTEMPTS)
-    ended = driven(endpoint, notes, replace(plan(), model=endpoint.model, stream=streamed))
+    ended = drive_trial(endpoint, notes, replace(build_plan(), model=endpoint.model, stream=streamed))
     code = expected_code(point, ending, streamed=streamed)
     assert notes.codes == [code] * (ATTEMPTS if RETRYABLE.get(code) else 1)
     if code:
@@ -37,7 +53,7 @@ def test_exchange_broken_off_gets_its_code(faulty: FaultyServer, point: Point, e
         assert error.retryable == RETRYABLE[code]
 
 
-def expected_code(point: Point, ending: str, *, streamed: bool) -> str:
+def expected_code(point: BreakPoint, ending: str, *, streamed: bool) -> str:
     """Return the table's code.
 
     A body without a declared length ends where the connection is closed in order: half a JSON text is then no answer,

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.canary_answers import SPELLINGS, STREAMS, WHOLE
-from benchmarks.canary_search import Search
-from tests.providers.drives import Notes, driven, plan
+from benchmarks.canary_answers import SPELLING_BY_NAME, STREAM_BY_PLACE, WHOLE_ANSWER_BY_PLACE
+from benchmarks.canary_search import CanarySearch
+from tests.providers.drives import TrialNotes, build_plan, drive_trial
 from toolbench.engine.events import Ended
 from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
-from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider
+from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer
 
 CANARIES = {
     "key": "sk-canary-09aZq7Xw",
@@ -21,15 +21,15 @@ CANARIES = {
     "url": "sk-urlCanary3314Kp",
     "query": "qU3ryCanary8+1=x",
 }
-SEARCH = Search(CANARIES.values())
+SEARCH = CanarySearch(CANARIES.values())
 
 
-def _driven(given: JsonObject, answer: Answer, *, stream: bool) -> tuple[Ended, Notes]:
+def _driven(given: JsonObject, answer: ScriptedReply, *, stream: bool) -> tuple[Ended, TrialNotes]:
     policy = {name: value for name, value in given.items() if name != "wire"}
     wire = str(given.get("wire", "chat"))
-    loop_plan: LoopPlan = replace(plan(max_turns=2, **policy), stream=stream, wire=wire)
-    notes = Notes(tool=lambda name, arguments, call_id: {"joined": "".join(map(str, arguments.values()))})
-    with ScriptedProvider(lambda seen: answer) as provider:
+    loop_plan: LoopPlan = replace(build_plan(max_turns=2, **policy), stream=stream, wire=wire)
+    notes = TrialNotes(tool=lambda name, arguments, call_id: {"joined": "".join(map(str, arguments.values()))})
+    with ScriptedServer(lambda seen: answer) as provider:
         endpoint = provider.endpoint(
             base_url=f"{provider.base_url}/{CANARIES['url']}?token={CANARIES['query']}",
             key=CANARIES["key"],
@@ -37,58 +37,58 @@ def _driven(given: JsonObject, answer: Answer, *, stream: bool) -> tuple[Ended, 
             wire=wire,
             max_attempts=1,
         )
-        return driven(endpoint, notes, loop_plan), notes
+        return drive_trial(endpoint, notes, loop_plan), notes
 
 
-def _check(ended: Ended, notes: Notes) -> None:
-    assert not SEARCH.found_in(repr(ended).encode()), ended
+def _check(ended: Ended, notes: TrialNotes) -> None:
+    assert not SEARCH.has_canary(repr(ended).encode()), ended
     for step in notes.steps:
-        assert not SEARCH.found_in(repr(step).encode()), step
+        assert not SEARCH.has_canary(repr(step).encode()), step
         if isinstance(step, ExchangeStep):
-            assert not SEARCH.found_in(step.response_body), step.response_body
+            assert not SEARCH.has_canary(step.response_body), step.response_body
             assert sum(size for _, size in step.chunks) == len(step.response_body)
     for event in notes.events:
-        assert not SEARCH.found_in(repr(event).encode()), event
+        assert not SEARCH.has_canary(repr(event).encode()), event
     heard: defaultdict[object, str] = defaultdict(str)
     for event in notes.events:
         if event.type == "llm_delta":
             for kind in ("text", "reasoning", "arguments"):
                 heard[event.turn, kind] += event.data.get(kind, "")
-    assert not any(SEARCH.in_text(said) for said in heard.values()), heard
+    assert not any(SEARCH.has_canary_in_text(said) for said in heard.values()), heard
 
 
 @pytest.mark.parametrize("canary", CANARIES)
-@pytest.mark.parametrize("place", STREAMS)
+@pytest.mark.parametrize("place", STREAM_BY_PLACE)
 def test_a_key_in_a_stream_reaches_nobody(place: str, canary: str) -> None:
-    given, events = STREAMS[place]
+    given, events = STREAM_BY_PLACE[place]
     body = [f"data: {json.dumps(event)}\n\n".encode() for event in events(CANARIES[canary])] + [b"data: [DONE]\n\n"]
-    assert SEARCH.found_in(b"".join(body))
+    assert SEARCH.has_canary(b"".join(body))
     headers = {"content-type": "text/event-stream", "x-echo": CANARIES[canary]}
-    _check(*_driven(given, Answer(200, headers, body, ending=Ending.CLOSE), stream=True))
+    _check(*_driven(given, ScriptedReply(200, headers, body, ending=ConnectionEnd.CLOSE), stream=True))
 
 
 @pytest.mark.parametrize("canary", CANARIES)
-@pytest.mark.parametrize("place", WHOLE)
+@pytest.mark.parametrize("place", WHOLE_ANSWER_BY_PLACE)
 def test_a_key_in_a_whole_answer_reaches_nobody(place: str, canary: str) -> None:
-    given, status, said = WHOLE[place]
+    given, status, said = WHOLE_ANSWER_BY_PLACE[place]
     value = said(CANARIES[canary])
     body = value.encode() if isinstance(value, str) else json.dumps(value).encode()
     headers = {"x-echo": CANARIES[canary], f"x-{CANARIES[canary].lower().replace('/', '').replace('=', '')}": "1"}
-    _check(*_driven(given, Answer(status, headers, body), stream=False))
+    _check(*_driven(given, ScriptedReply(status, headers, body), stream=False))
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("spelling", SPELLING_BY_NAME)
 def test_a_spelled_key_in_a_stream_reaches_nobody(spelling: str) -> None:
-    events = STREAMS["chat content"][1](SPELLINGS[spelling](CANARIES["key"]))
+    events = STREAM_BY_PLACE["chat content"][1](SPELLING_BY_NAME[spelling](CANARIES["key"]))
     body = [f"data: {json.dumps(event)}\n\n".encode() for event in events]
-    _check(*_driven({}, Answer(200, {}, body, ending=Ending.CLOSE), stream=True))
+    _check(*_driven({}, ScriptedReply(200, {}, body, ending=ConnectionEnd.CLOSE), stream=True))
 
 
 def test_a_tool_that_joins_two_arguments_makes_no_key() -> None:
     key = CANARIES["key"]
     function = {"name": "get_weather", "arguments": json.dumps({"city": key[:7], "state": key[7:]})}
     call = {"id": "c", "type": "function", "function": function}
-    answer = Answer(200, {}, json.dumps({"choices": [{"message": {"tool_calls": [call]}}]}).encode())
+    answer = ScriptedReply(200, {}, json.dumps({"choices": [{"message": {"tool_calls": [call]}}]}).encode())
     ended, notes = _driven({}, answer, stream=False)
     results = [step for step in notes.steps if isinstance(step, ToolStep)]
     assert results[0].result.executed

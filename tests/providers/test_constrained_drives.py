@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.drives import WEATHER, Notes, driven, plan
+from tests.providers.drives import WEATHER_TOOL, TrialNotes, build_plan, drive_trial
 from tests.providers.test_streamed_drives import part, sse
 from toolbench.engine.constrain.dialects import CONSTRAINTS, OF_TOOLS
 from toolbench.engine.errors import PlanError
@@ -14,17 +14,17 @@ from toolbench.engine.events import End
 from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.providers.driver.step_records import ToolStep
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, calls, says
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, text_reply, tool_call_reply
 
 CALL = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
 FINAL = '{"final": "Rain."}'
 
 
 def constrained(constraint: str, *, stream: bool = False, **policy: Any) -> LoopPlan:
-    return replace(plan(method="constrained", constraint=constraint, **policy), stream=stream)
+    return replace(build_plan(method="constrained", constraint=constraint, **policy), stream=stream)
 
 
-def streamed(text: str) -> Answer:
+def streamed(text: str) -> ScriptedReply:
     """A text in pieces of five characters."""
     pieces = [part({"content": text[at : at + 5]}) for at in range(0, len(text), 5)]
     return sse(*pieces, part({}, "stop"))
@@ -36,11 +36,11 @@ def worded(constraint: str, text: str) -> str:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("constraint", [name for name in CONSTRAINTS if name not in OF_TOOLS])
-def test_a_constrained_trial_runs_to_its_end(provider: ScriptedProvider, constraint: str, stream: bool) -> None:
+def test_a_constrained_trial_runs_to_its_end(provider: ScriptedServer, constraint: str, stream: bool) -> None:
     given = [worded(constraint, text) for text in (CALL, FINAL)]
-    provider.plays(*(streamed(text) if stream else says(text) for text in given))
-    notes = Notes()
-    ended = driven(provider.endpoint(), notes, constrained(constraint, stream=stream))
+    provider.set_script(*(streamed(text) if stream else text_reply(text) for text in given))
+    notes = TrialNotes()
+    ended = drive_trial(provider.endpoint(), notes, constrained(constraint, stream=stream))
     assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
     for seen in provider.seen:
         sent = seen.json()
@@ -52,28 +52,30 @@ def test_a_constrained_trial_runs_to_its_end(provider: ScriptedProvider, constra
         assert heard == "".join(given)
 
 
-def test_strict_tools_go_and_come_in_their_own_field(provider: ScriptedProvider) -> None:
-    provider.plays(calls(("get_weather", {"city": "Oslo"})), says("Rain."))
-    ended = driven(provider.endpoint(), Notes(), constrained("strict_tools"))
+def test_strict_tools_go_and_come_in_their_own_field(provider: ScriptedServer) -> None:
+    provider.set_script(tool_call_reply(("get_weather", {"city": "Oslo"})), text_reply("Rain."))
+    ended = drive_trial(provider.endpoint(), TrialNotes(), constrained("strict_tools"))
     assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
     assert provider.seen[0].json()["tools"][0]["function"]["strict"] is True
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_comes_back_is_checked_again_whoever_promised_what(provider: ScriptedProvider, stream: bool) -> None:
+def test_what_comes_back_is_checked_again_whoever_promised_what(provider: ScriptedServer, stream: bool) -> None:
     broken = '{"name": "get_weather", "arguments": {"city": 7}}'
-    provider.plays(*(streamed(text) if stream else says(text) for text in (broken, FINAL)))
-    notes = Notes()
-    driven(provider.endpoint(), notes, constrained("gbnf", stream=stream))
+    provider.set_script(*(streamed(text) if stream else text_reply(text) for text in (broken, FINAL)))
+    notes = TrialNotes()
+    drive_trial(provider.endpoint(), notes, constrained("gbnf", stream=stream))
     (tool,) = [step for step in notes.steps if isinstance(step, ToolStep)]
     assert [error["code"] for error in tool.result.envelope.errors] == ["ARGUMENT_ERROR"]
     assert [error.path for error in tool.result.schema_errors] == ["$.city"]
 
 
-def test_several_calls_come_in_one_answer_where_the_run_asks_for_parallel_calls(provider: ScriptedProvider) -> None:
-    provider.plays(says(f'{{"calls": [{CALL}, {CALL.replace("Oslo", "Rome")}]}}'), says(FINAL))
-    notes = Notes()
-    ended = driven(provider.endpoint(), notes, constrained("gbnf", request_overrides={"parallel_tool_calls": True}))
+def test_several_calls_come_in_one_answer_where_the_run_asks_for_parallel_calls(provider: ScriptedServer) -> None:
+    provider.set_script(text_reply(f'{{"calls": [{CALL}, {CALL.replace("Oslo", "Rome")}]}}'), text_reply(FINAL))
+    notes = TrialNotes()
+    ended = drive_trial(
+        provider.endpoint(), notes, constrained("gbnf", request_overrides={"parallel_tool_calls": True})
+    )
     assert ended.end is End.FINAL
     assert [step.result.call.id for step in notes.steps if isinstance(step, ToolStep)] == [
         "constrained_call_1",
@@ -81,12 +83,12 @@ def test_several_calls_come_in_one_answer_where_the_run_asks_for_parallel_calls(
     ]
 
 
-def test_what_the_endpoint_would_not_hold_stands_at_every_request(provider: ScriptedProvider) -> None:
-    provider.plays(says(CALL), says(FINAL))
+def test_what_the_endpoint_would_not_hold_stands_at_every_request(provider: ScriptedServer) -> None:
+    provider.set_script(text_reply(CALL), text_reply(FINAL))
     city = {"type": "string", "not": {"const": "Rome"}}
-    tool = replace(WEATHER, parameters={"type": "object", "properties": {"city": city}})
-    notes = Notes()
-    driven(provider.endpoint(), notes, replace(constrained("gbnf"), tools=ToolRegistry((tool,))))
+    tool = replace(WEATHER_TOOL, parameters={"type": "object", "properties": {"city": city}})
+    notes = TrialNotes()
+    drive_trial(provider.endpoint(), notes, replace(constrained("gbnf"), tools=ToolRegistry((tool,))))
     for exchange in notes.exchanges:
         (change,) = exchange.request.changes
         assert (change.kind, change.name, change.after) == ("tool", "constraint_gbnf", "not held")
@@ -98,10 +100,10 @@ def test_what_the_endpoint_would_not_hold_stands_at_every_request(provider: Scri
 )
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_a_schema_that_cannot_be_used_stops_the_run_before_anything_is_sent(
-    provider: ScriptedProvider, constraint: str, schema: dict[str, Any]
+    provider: ScriptedServer, constraint: str, schema: dict[str, Any]
 ) -> None:
     tool = ToolDefinition("f", "F.", {"type": "object", "properties": {"a": schema}})
     broken = replace(constrained(constraint, validate_arguments=False), tools=ToolRegistry((tool,)))
     with pytest.raises(PlanError, match="tool f"):
-        driven(provider.endpoint(), Notes(), broken)
+        drive_trial(provider.endpoint(), TrialNotes(), broken)
     assert provider.seen == []

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tests.providers.local_answers import names, recorded
+from tests.providers.local_answers import list_names, read_answer
 from toolbench.engine.asking.constrained import Constrained
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.providers.http.error_codes import classify
+from toolbench.providers.http.error_codes import classify_response
 
 WEATHER = ToolDefinition("get_weather", "The weather in a city.", {"type": "object"})
 
@@ -23,25 +23,25 @@ WEATHER = ToolDefinition("get_weather", "The weather in a city.", {"type": "obje
 def test_a_local_error_is_the_models_or_the_requests_and_not_the_worlds(
     name: str, code: str, infrastructure: bool
 ) -> None:
-    answer = recorded(name)
-    found = classify(status=answer.status, headers={}, body=answer.body.encode())
+    answer = read_answer(name)
+    found = classify_response(status=answer.status, headers={}, body=answer.body.encode())
     assert found is not None
     assert (found.code, found.infrastructure, found.retryable) == (code, infrastructure, False)
 
 
 @pytest.mark.parametrize("name", ["tools_dropped", "call", "cut", "constrained"])
 def test_a_local_answer_is_no_error(name: str) -> None:
-    answer = recorded(name)
-    assert classify(status=answer.status, headers={}, body=answer.body.encode()) is None
+    answer = read_answer(name)
+    assert classify_response(status=answer.status, headers={}, body=answer.body.encode()) is None
 
 
 def test_the_rendered_prompt_shows_where_the_tools_were_dropped() -> None:
-    assert '\\"parameters\\"' not in recorded("template_own").body
-    assert '\\"parameters\\"' in recorded("template_tools").body
+    assert '\\"parameters\\"' not in read_answer("template_own").body
+    assert '\\"parameters\\"' in read_answer("template_tools").body
 
 
 def test_a_cut_call_has_arguments_that_are_no_json() -> None:
-    choice = json.loads(recorded("cut").body)["choices"][0]
+    choice = json.loads(read_answer("cut").body)["choices"][0]
     arguments = choice["message"]["tool_calls"][0]["function"]["arguments"]
     assert choice["finish_reason"] == "length"
     with pytest.raises(ValueError, match="Expecting value"):
@@ -49,12 +49,12 @@ def test_a_cut_call_has_arguments_that_are_no_json() -> None:
 
 
 def test_a_constrained_answer_is_a_valid_call_of_the_wrong_city() -> None:
-    message = json.loads(recorded("constrained").body)["choices"][0]["message"]
+    message = json.loads(read_answer("constrained").body)["choices"][0]["message"]
     read = Constrained("grammar").read(message, [WEATHER])
     assert [call["function"]["name"] for call in read.calls] == ["get_weather"]
     assert "Oslo" not in read.calls[0]["function"]["arguments"]
 
 
 def test_no_recorded_answer_holds_a_path_of_the_machine_it_came_from() -> None:
-    assert names()
-    assert not [name for name in names() if ".gguf" in recorded(name).body]
+    assert list_names()
+    assert not [name for name in list_names() if ".gguf" in read_answer(name).body]

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from toolbench.providers.model_list import ExchangeFailed, list_models
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, fails, json_answer
+from toolbench.providers.model_list import ProviderRequestError, list_models
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, json_reply
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ from toolbench.providers.scripted_server import Answer, ScriptedProvider, fails,
         {"data": [{"id": "b"}, {"id": "a", "error": None}], "error": None},
     ],
 )
-def test_every_shape_of_list_is_read_in_the_providers_order(provider: ScriptedProvider, payload: object) -> None:
-    provider.plays(json_answer(payload))
+def test_every_shape_of_list_is_read_in_the_providers_order(provider: ScriptedServer, payload: object) -> None:
+    provider.set_script(json_reply(payload))
     assert asyncio.run(list_models(provider.endpoint())) == ("b", "a")
     assert (provider.seen[0].method, provider.seen[0].path) == ("GET", "/v1/models")
 
@@ -25,34 +25,34 @@ def test_every_shape_of_list_is_read_in_the_providers_order(provider: ScriptedPr
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        (fails(401, "bad key"), "authentication"),
-        (fails(404), "not_found"),
-        (Answer(200, {"content-type": "text/html"}, b"<html></html>"), "not_an_answer"),
-        (Answer(200, {}, b""), "not_an_answer"),
-        (Answer(200, {}, b"{oops"), "not_an_answer"),
-        (Answer(200, {}, b"null"), "not_an_answer"),
-        (json_answer({"data": "many"}), "malformed_answer"),
-        (json_answer({"error": {"message": "no", "code": 401}}), "authentication"),
-        (json_answer([{"error": {"message": "API key not valid", "code": 400}}], status=400), "authentication"),
+        (error_reply(401, "bad key"), "authentication"),
+        (error_reply(404), "not_found"),
+        (ScriptedReply(200, {"content-type": "text/html"}, b"<html></html>"), "not_an_answer"),
+        (ScriptedReply(200, {}, b""), "not_an_answer"),
+        (ScriptedReply(200, {}, b"{oops"), "not_an_answer"),
+        (ScriptedReply(200, {}, b"null"), "not_an_answer"),
+        (json_reply({"data": "many"}), "malformed_answer"),
+        (json_reply({"error": {"message": "no", "code": 401}}), "authentication"),
+        (json_reply([{"error": {"message": "API key not valid", "code": 400}}], status=400), "authentication"),
     ],
 )
-def test_no_list_is_a_classified_error(provider: ScriptedProvider, answer: Answer, code: str) -> None:
-    provider.plays(answer)
-    with pytest.raises(ExchangeFailed) as raised:
+def test_no_list_is_a_classified_error(provider: ScriptedServer, answer: ScriptedReply, code: str) -> None:
+    provider.set_script(answer)
+    with pytest.raises(ProviderRequestError) as raised:
         asyncio.run(list_models(provider.endpoint(key="sk-secret-1234")))
     assert raised.value.error.code == code
     assert str(raised.value)
 
 
-def test_nobody_there_is_a_classified_error(provider: ScriptedProvider) -> None:
+def test_nobody_there_is_a_classified_error(provider: ScriptedServer) -> None:
     endpoint = provider.endpoint(base_url="http://nowhere.invalid")
-    with pytest.raises(ExchangeFailed) as raised:
+    with pytest.raises(ProviderRequestError) as raised:
         asyncio.run(list_models(endpoint))
     assert raised.value.error.code == "dns"
 
 
-def test_anthropic_is_asked_with_its_own_key_header_and_version(provider: ScriptedProvider) -> None:
-    provider.plays(json_answer({"data": [{"id": "claude-test", "type": "model"}], "has_more": False}))
+def test_anthropic_is_asked_with_its_own_key_header_and_version(provider: ScriptedServer) -> None:
+    provider.set_script(json_reply({"data": [{"id": "claude-test", "type": "model"}], "has_more": False}))
     assert asyncio.run(list_models(provider.endpoint(key="sk-ant-secret", wire="anthropic"))) == ("claude-test",)
     sent = {name.lower(): value for name, value in provider.seen[0].headers.items()}
     assert provider.seen[0].path == "/v1/models?limit=1000"

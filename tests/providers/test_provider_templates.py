@@ -6,13 +6,13 @@ import pytest
 from toolbench.engine.policy import presets
 from toolbench.engine.wires.wires import wire_named
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.provider_templates import all_templates, find_template, with_key_in
+from toolbench.providers.provider_templates import list_templates_with_key, load_templates, lookup_template
 
 PRESETS = Path(presets.__file__).parents[1] / "data" / "presets.json"
 
 
 def request_url(slug: str) -> str:
-    template = find_template(slug)
+    template = lookup_template(slug)
     return Endpoint(template.base_url, "any", template.api_prefix).url(wire_named(template.wire).path)
 
 
@@ -41,11 +41,11 @@ def test_a_template_gives_the_address_its_provider_documents(slug: str, address:
 
 
 def test_every_template_has_its_address_tested() -> None:
-    assert len(all_templates()) == 15
+    assert len(load_templates()) == 15
 
 
 def test_a_template_needs_a_key_or_has_a_port_to_look_at() -> None:
-    for template in all_templates().values():
+    for template in load_templates().values():
         assert bool(template.key_env) == (template.probe_port is None)
         if template.probe_port is not None:
             assert template.base_url.endswith(f":{template.probe_port}")
@@ -53,9 +53,9 @@ def test_a_template_needs_a_key_or_has_a_port_to_look_at() -> None:
 
 def test_every_template_names_a_preset_that_exists() -> None:
     known = json.loads(PRESETS.read_text("utf-8"))["presets"]
-    assert {template.preset for template in all_templates().values()} <= set(known)
+    assert {template.preset for template in load_templates().values()} <= set(known)
 
 
 def test_keys_in_the_environment_name_the_providers_that_can_be_connected() -> None:
-    found = with_key_in({"GROQ_API_KEY": "secret", "OPENROUTER_API_KEY": " ", "UNRELATED": "x"})
+    found = list_templates_with_key({"GROQ_API_KEY": "secret", "OPENROUTER_API_KEY": " ", "UNRELATED": "x"})
     assert [template.slug for template in found] == ["groq"]

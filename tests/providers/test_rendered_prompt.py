@@ -4,28 +4,30 @@ import json
 import pytest
 
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.providers.rendered_prompt import rendered_prompt
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, fails, json_answer
+from toolbench.providers.rendered_prompt import fetch_rendered_prompt
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply, json_reply
 
 MESSAGES: list[Message] = [{"role": "user", "content": "Use get_weather for Oslo."}]
 TOOLS: list[JsonObject] = [{"type": "function", "function": {"name": "get_weather"}}]
 
 
-def template_with_tools(seen: Seen) -> Answer:
+def template_with_tools(seen: ReceivedRequest) -> ScriptedReply:
     asked = seen.json()
-    return json_answer({"prompt": json.dumps(asked.get("tools", [])) + asked["messages"][0]["content"]})
+    return json_reply({"prompt": json.dumps(asked.get("tools", [])) + asked["messages"][0]["content"]})
 
 
 @pytest.mark.parametrize("suffix", ["", "/v1"])
 def test_the_prompt_is_asked_for_beside_the_api_and_not_under_it(suffix: str) -> None:
-    with ScriptedProvider(template_with_tools) as provider:
+    with ScriptedServer(template_with_tools) as provider:
         endpoint = provider.endpoint(base_url=provider.base_url + suffix)
-        prompt = asyncio.run(rendered_prompt(endpoint, MESSAGES, TOOLS))
+        prompt = asyncio.run(fetch_rendered_prompt(endpoint, MESSAGES, TOOLS))
     assert prompt == json.dumps(TOOLS) + "Use get_weather for Oslo."
     assert provider.seen[0].path == "/apply-template"
 
 
-@pytest.mark.parametrize("answer", [fails(404), json_answer({"prompt": 1}), json_answer([]), Answer(body=b"<html>")])
-def test_a_server_that_cannot_show_it_gives_none(provider: ScriptedProvider, answer: Answer) -> None:
-    provider.plays(answer)
-    assert asyncio.run(rendered_prompt(provider.endpoint(), MESSAGES, TOOLS)) is None
+@pytest.mark.parametrize(
+    "answer", [error_reply(404), json_reply({"prompt": 1}), json_reply([]), ScriptedReply(body=b"<html>")]
+)
+def test_a_server_that_cannot_show_it_gives_none(provider: ScriptedServer, answer: ScriptedReply) -> None:
+    provider.set_script(answer)
+    assert asyncio.run(fetch_rendered_prompt(provider.endpoint(), MESSAGES, TOOLS)) is None

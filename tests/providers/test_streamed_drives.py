@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 
-from tests.providers.drives import Notes, driven, plan
+from tests.providers.drives import TrialNotes, build_plan, drive_trial
 from toolbench.engine.events import End
 from toolbench.engine.growing import GrowingAnswer
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider
+from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer
 
 
-def sse(*payloads: object, done: bool = True, **more: Any) -> Answer:
+def sse(*payloads: object, done: bool = True, **more: Any) -> ScriptedReply:
     """An answer as a stream, one chunk per event."""
     events = [f"data: {json.dumps(payload)}\n\n".encode() for payload in payloads]
     headers = {"content-type": "text/event-stream"}
-    return Answer(200, headers, [*events, *([b"data: [DONE]\n\n"] if done else [])], ending=Ending.CLOSE, **more)
+    return ScriptedReply(
+        200, headers, [*events, *([b"data: [DONE]\n\n"] if done else [])], ending=ConnectionEnd.CLOSE, **more
+    )
 
 
 def part(delta: JsonObject, finish: str | None = None) -> JsonObject:
@@ -34,10 +36,10 @@ HALF = (*CALL[:2],)
 STREAMED_TEXT = sse(part({"content": "Ra"}), part({"content": "in."}), part({}, "stop"))
 
 
-def test_a_streamed_trial_runs_to_its_end_and_its_first_moments_are_timed(provider: ScriptedProvider) -> None:
-    provider.plays(sse(*CALL, pause=0.01), STREAMED_TEXT)
-    notes = Notes()
-    ended = driven(provider.endpoint(), notes, replace(plan(), stream=True))
+def test_a_streamed_trial_runs_to_its_end_and_its_first_moments_are_timed(provider: ScriptedServer) -> None:
+    provider.set_script(sse(*CALL, pause=0.01), STREAMED_TEXT)
+    notes = TrialNotes()
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
     assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
     assert [seen.json()["stream"] for seen in provider.seen] == [True, True]
     first, last = notes.exchanges
@@ -71,11 +73,11 @@ def said_by_llama(text: str) -> JsonObject:
     ],
 )
 def test_a_call_that_stands_in_the_text_is_timed_when_it_is_whole(
-    provider: ScriptedProvider, patch: JsonObject, text: str, piece: Callable[[str], JsonObject]
+    provider: ScriptedServer, patch: JsonObject, text: str, piece: Callable[[str], JsonObject]
 ) -> None:
-    provider.plays(sse(piece(text[:20]), piece(text[20:]), piece("\n"), pause=0.01), sse(piece("Rain.")))
-    notes = Notes()
-    ended = driven(provider.endpoint(), notes, replace(plan(**patch), stream=True))
+    provider.set_script(sse(piece(text[:20]), piece(text[20:]), piece("\n"), pause=0.01), sse(piece("Rain.")))
+    notes = TrialNotes()
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(**patch), stream=True))
     assert ended.turns[0].answer is not None
     assert [call.name for call in ended.turns[0].answer.calls] == ["get_weather"]
     first, last = notes.exchanges
@@ -84,10 +86,10 @@ def test_a_call_that_stands_in_the_text_is_timed_when_it_is_whole(
     assert last.first_call_ms is None
 
 
-def test_a_stream_that_ends_inside_arguments_executes_nothing(provider: ScriptedProvider) -> None:
-    provider.plays(sse(*HALF, done=False))
-    notes = Notes()
-    ended = driven(provider.endpoint(), notes, replace(plan(), stream=True))
+def test_a_stream_that_ends_inside_arguments_executes_nothing(provider: ScriptedServer) -> None:
+    provider.set_script(sse(*HALF, done=False))
+    notes = TrialNotes()
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
     assert ended.turns[0].answer is not None
     assert ended.turns[0].answer.cut
     assert [type(step).__name__ for step in notes.steps] == ["ExchangeStep"]
@@ -102,23 +104,23 @@ def test_a_stream_that_ends_inside_arguments_executes_nothing(provider: Scripted
     ],
 )
 def test_an_answer_that_broke_off_is_asked_for_again_only_where_the_policy_says_so(
-    provider: ScriptedProvider, answer: Answer, code: str
+    provider: ScriptedServer, answer: ScriptedReply, code: str
 ) -> None:
-    provider.plays(answer, STREAMED_TEXT)
-    notes = Notes()
-    driven(provider.endpoint(), notes, replace(plan(), stream=True))
+    provider.set_script(answer, STREAMED_TEXT)
+    notes = TrialNotes()
+    drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
     assert len(notes.exchanges) == 1
-    provider.plays(answer, STREAMED_TEXT)
-    notes = Notes()
-    ended = driven(provider.endpoint(), notes, replace(plan(cut_stream_retries=1), stream=True))
+    provider.set_script(answer, STREAMED_TEXT)
+    notes = TrialNotes()
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), stream=True))
     assert ended.final_text == "Rain."
     assert [step.retry_reason for step in notes.exchanges] == ["", code]
 
 
-def test_an_error_in_a_stream_keeps_the_half_that_came(provider: ScriptedProvider) -> None:
-    provider.plays(sse(*HALF, {"error": {"code": 502, "message": "gone"}}))
-    notes = Notes()
-    ended = driven(provider.endpoint(), notes, replace(plan(), stream=True))
+def test_an_error_in_a_stream_keeps_the_half_that_came(provider: ScriptedServer) -> None:
+    provider.set_script(sse(*HALF, {"error": {"code": 502, "message": "gone"}}))
+    notes = TrialNotes()
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
     step = notes.exchanges[0]
     assert (ended.end, notes.codes) == (End.PROVIDER_ERROR, ["answer_cut"])
     assert step.error is not None
@@ -126,36 +128,36 @@ def test_an_error_in_a_stream_keeps_the_half_that_came(provider: ScriptedProvide
     assert step.partial["tool_calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city": '}
 
 
-def test_an_error_before_the_first_token_is_the_providers_and_may_pass(provider: ScriptedProvider) -> None:
-    provider.plays(sse({"error": {"code": 502, "message": "gone"}}), STREAMED_TEXT)
-    notes = Notes()
-    ended = driven(provider.endpoint(), notes, replace(plan(), stream=True))
+def test_an_error_before_the_first_token_is_the_providers_and_may_pass(provider: ScriptedServer) -> None:
+    provider.set_script(sse({"error": {"code": 502, "message": "gone"}}), STREAMED_TEXT)
+    notes = TrialNotes()
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
     assert (ended.final_text, notes.codes) == ("Rain.", ["bad_gateway", ""])
 
 
-def test_a_cancelled_stream_keeps_the_half_that_came(provider: ScriptedProvider) -> None:
-    provider.plays(replace(sse(part({"content": "Half"}), done=False), ending=Ending.HANG))
-    notes = Notes()
-    given = replace(plan(), stream=True)
-    ended = driven(provider.endpoint(), notes, given, cancel_at=notes.has_heard)
+def test_a_cancelled_stream_keeps_the_half_that_came(provider: ScriptedServer) -> None:
+    provider.set_script(replace(sse(part({"content": "Half"}), done=False), ending=ConnectionEnd.HANG))
+    notes = TrialNotes()
+    given = replace(build_plan(), stream=True)
+    ended = drive_trial(provider.endpoint(), notes, given, cancel_at=notes.has_heard)
     assert (ended.end, notes.codes) == (End.CANCELLED, ["cancelled"])
     assert notes.exchanges[0].partial["content"] == "Half"
 
 
-def test_a_key_that_a_stream_repeats_is_overwritten_in_what_is_read(provider: ScriptedProvider) -> None:
-    provider.plays(sse(part({"content": "sk-secret-1234"}), part({}, "stop")))
-    notes = Notes()
-    ended = driven(provider.endpoint(key="sk-secret-1234"), notes, replace(plan(), stream=True))
+def test_a_key_that_a_stream_repeats_is_overwritten_in_what_is_read(provider: ScriptedServer) -> None:
+    provider.set_script(sse(part({"content": "sk-secret-1234"}), part({}, "stop")))
+    notes = TrialNotes()
+    ended = drive_trial(provider.endpoint(key="sk-secret-1234"), notes, replace(build_plan(), stream=True))
     assert ended.final_text == "*" * len("sk-secret-1234")
     assert len([event for event in notes.events if event.type == "llm_delta"]) == 1  # read again, and heard once
 
 
 def test_who_watches_a_stream_sees_the_arguments_grow_and_a_second_attempt_from_its_beginning(
-    provider: ScriptedProvider,
+    provider: ScriptedServer,
 ) -> None:
-    provider.plays(sse(*HALF, done=False), sse(*CALL), STREAMED_TEXT)
-    notes, watched, seen = Notes(), GrowingAnswer(), []
-    driven(provider.endpoint(), notes, replace(plan(cut_stream_retries=1), stream=True))
+    provider.set_script(sse(*HALF, done=False), sse(*CALL), STREAMED_TEXT)
+    notes, watched, seen = TrialNotes(), GrowingAnswer(), []
+    drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), stream=True))
     for event in notes.events:
         watched.take(event)
         seen += [(watched.calls[0].arguments, watched.calls[0].whole)] if "call" in event.data else []
@@ -169,10 +171,10 @@ def test_who_watches_a_stream_sees_the_arguments_grow_and_a_second_attempt_from_
     assert (watched.text, watched.calls) == ("Rain.", [])
 
 
-def test_a_stream_of_nothing_that_was_meant_is_no_answer(provider: ScriptedProvider) -> None:
-    provider.plays(sse({"hello": 1}))
-    notes = Notes()
-    driven(provider.endpoint(), notes, replace(plan(), stream=True))
+def test_a_stream_of_nothing_that_was_meant_is_no_answer(provider: ScriptedServer) -> None:
+    provider.set_script(sse({"hello": 1}))
+    notes = TrialNotes()
+    drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
     assert notes.codes == ["malformed_answer"]
 
 
@@ -188,29 +190,31 @@ REFUSED = {
 }
 HEALED = {"response_transforms": ["tool_calls_from_text"]}
 REFUSALS = {
-    "status 400": Answer(400, {"content-type": "application/json"}, json.dumps(REFUSED).encode()),
+    "status 400": ScriptedReply(400, {"content-type": "application/json"}, json.dumps(REFUSED).encode()),
     "the first event": sse(REFUSED, done=False),
     "behind a role": sse(part({"role": "assistant", "content": None}), REFUSED),
     "behind text": sse(part({"content": "I will "}), part({"content": "look."}), REFUSED),
     "behind half a call": sse(*HALF, REFUSED),
-    "in an error line": Answer(
+    "in an error line": ScriptedReply(
         200,
         {"content-type": "text/event-stream"},
         [
             f"data: {json.dumps(part({'content': 'Hm'}))}\n\n".encode(),
             f"event: error\ndata: {json.dumps(REFUSED)}\n\n".encode(),
         ],
-        ending=Ending.CLOSE,
+        ending=ConnectionEnd.CLOSE,
     ),
 }
 
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
-def test_a_refused_call_is_healed_in_a_stream_as_with_status_400(provider: ScriptedProvider, answer: Answer) -> None:
-    provider.plays(answer, STREAMED_TEXT)
-    notes = Notes()
+def test_a_refused_call_is_healed_in_a_stream_as_with_status_400(
+    provider: ScriptedServer, answer: ScriptedReply
+) -> None:
+    provider.set_script(answer, STREAMED_TEXT)
+    notes = TrialNotes()
 
-    ended = driven(provider.endpoint(), notes, replace(plan(**HEALED), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(**HEALED), stream=True))
 
     assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
     assert ended.turns[0].answer is not None
@@ -220,11 +224,13 @@ def test_a_refused_call_is_healed_in_a_stream_as_with_status_400(provider: Scrip
 
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
-def test_a_refused_call_is_the_models_failure_without_the_transform(provider: ScriptedProvider, answer: Answer) -> None:
-    provider.plays(answer, STREAMED_TEXT)
-    notes = Notes()
+def test_a_refused_call_is_the_models_failure_without_the_transform(
+    provider: ScriptedServer, answer: ScriptedReply
+) -> None:
+    provider.set_script(answer, STREAMED_TEXT)
+    notes = TrialNotes()
 
-    ended = driven(provider.endpoint(), notes, replace(plan(cut_stream_retries=1), stream=True))
+    ended = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), stream=True))
 
     assert (ended.end, notes.codes) == (End.PROVIDER_ERROR, ["model_format"])
     assert notes.exchanges[0].error is not None

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Page
 
-from tests.browsers import Watch
+from tests.browsers import ComplaintRecorder
 from tests.emptying import empty_tables
 from tests.factories import make_cell, make_config, make_run, make_trial
 from tests.workers import WorkerProcess
@@ -30,7 +30,7 @@ def test_nothing_is_left_of_a_test_whose_rows_were_committed() -> None:
     assert permissions == Permission.objects.count() > 0
 
 
-def test_a_breach_of_the_content_policy_is_seen(visitor_page: Page, watch: Watch) -> None:
+def test_a_breach_of_the_content_policy_is_seen(visitor_page: Page, watch: ComplaintRecorder) -> None:
     watch.expected = ["Content Security Policy"]
 
     visitor_page.goto("/sign-in/")

@@ -6,8 +6,8 @@ import socket
 import pytest
 from django.db import connection
 
-from tests.workers import shared_environment
-from toolbench.running.heartbeats import silent_seconds
+from tests.workers import build_environment
+from toolbench.running.heartbeats import read_silent_seconds
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,11 +22,11 @@ def test_silent_seconds_takes_newest_row_of_a_number() -> None:
                 [f"{kind}@{pid}", kind, socket.gethostname(), pid, age],
             )
 
-    found = silent_seconds(shared_environment()["DATABASE_URL"])
+    found = read_silent_seconds(build_environment()["DATABASE_URL"])
 
     assert found is not None
     assert {pid: seconds // 10 for pid, seconds in found.items()} == {os.getpid(): 0, os.getpid() + 1: 5}
 
 
 def test_silent_seconds_of_absent_database_is_none() -> None:
-    assert silent_seconds("postgresql://nobody@127.0.0.1:1/none") is None
+    assert read_silent_seconds("postgresql://nobody@127.0.0.1:1/none") is None

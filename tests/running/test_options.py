@@ -4,12 +4,12 @@ import socket
 
 import pytest
 
-from toolbench.running.errors import Problem
-from toolbench.running.options import Choices
+from toolbench.running.errors import RunnerError
+from toolbench.running.options import StartOptions
 
 
 def test_nothing_chosen_means_this_machine_only() -> None:
-    choices = Choices.read({})
+    choices = StartOptions.from_environment({})
 
     assert (choices.host, choices.base, choices.workers, choices.local_model) == (
         "127.0.0.1",
@@ -20,40 +20,42 @@ def test_nothing_chosen_means_this_machine_only() -> None:
 
 
 def test_the_printed_address_has_the_name_by_which_others_call_this_machine() -> None:
-    choices = Choices.read({"HOST": "0.0.0.0", "PORT": "80", "ALLOWED_HOSTS": "*, bench.example.org"})
+    choices = StartOptions.from_environment({"HOST": "0.0.0.0", "PORT": "80", "ALLOWED_HOSTS": "*, bench.example.org"})
 
     assert choices.base == "http://bench.example.org:80"
     assert "0.0.0.0" not in choices.names
 
 
 def test_an_address_of_version_six_is_bracketed() -> None:
-    assert Choices.read({"HOST": "::1"}).base == "http://[::1]:8000"
+    assert StartOptions.from_environment({"HOST": "::1"}).base == "http://[::1]:8000"
 
 
 @pytest.mark.parametrize(("name", "text"), [("PORT", "http"), ("PORT", "0"), ("PORT", "70000"), ("WORKERS", "-1")])
 def test_a_number_that_is_none_gets_a_sentence(name: str, text: str) -> None:
-    with pytest.raises(Problem, match=f"{name} must be a number"):
-        Choices.read({name: text})
+    with pytest.raises(RunnerError, match=f"{name} must be a number"):
+        StartOptions.from_environment({name: text})
 
 
 def test_a_busy_port_gets_a_sentence_with_another() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
-            Problem, match=rf"127.0.0.1:{port} cannot be used \(Address already in use\): .* `make up PORT="
+            RunnerError, match=rf"127.0.0.1:{port} cannot be used \(Address already in use\): .* `make up PORT="
         ):
-            Choices.read({"PORT": str(port)}).listen()
+            StartOptions.from_environment({"PORT": str(port)}).listen()
 
 
 def test_an_address_that_is_not_this_machines_gets_advice_about_the_address() -> None:
     for host in ("256.1.1.1", "192.0.2.1"):
-        with pytest.raises(Problem, match=f"HOST={host} is no address of this machine: leave HOST out") as refused:
-            Choices.read({"HOST": host}).listen()
+        with pytest.raises(RunnerError, match=f"HOST={host} is no address of this machine: leave HOST out") as refused:
+            StartOptions.from_environment({"HOST": host}).listen()
         assert "PORT" not in str(refused.value)
 
 
 def test_public_address_is_printed_and_its_host_answered() -> None:
-    choices = Choices.read({"HOST": "0.0.0.0", "PORT": "9000", "TOOLBENCH_BASE": "https://bench.example.org/"})
+    choices = StartOptions.from_environment(
+        {"HOST": "0.0.0.0", "PORT": "9000", "TOOLBENCH_BASE": "https://bench.example.org/"}
+    )
 
     assert choices.base == "https://bench.example.org"
     assert "bench.example.org" in choices.names
@@ -61,5 +63,5 @@ def test_public_address_is_printed_and_its_host_answered() -> None:
 
 @pytest.mark.parametrize("text", ["bench.example.org", "https://", "https://a:b@x", "https://x/path", "https://x:port"])
 def test_public_address_that_is_more_or_less_gets_a_sentence(text: str) -> None:
-    with pytest.raises(Problem, match="TOOLBENCH_BASE must be the site's address"):
-        Choices.read({"TOOLBENCH_BASE": text})
+    with pytest.raises(RunnerError, match="TOOLBENCH_BASE must be the site's address"):
+        StartOptions.from_environment({"TOOLBENCH_BASE": text})

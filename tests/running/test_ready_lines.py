@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.running.child_process import Child, Spec
-from toolbench.running.ready_lines import Register
+from toolbench.running.child_process import ChildProcess, ChildSpec
+from toolbench.running.ready_lines import ServiceRegistrar
 
 _PATIENCE_SECONDS = 20
 _ANNOUNCES = """import time; print('{"url": "http://here"}', flush=True); time.sleep(600)"""
@@ -27,11 +27,11 @@ class Told:
         self.said: list[str] = []
         self._starts = folder / "starts"
         command = [sys.executable, "-c", _COUNTS.format(path=str(self._starts)) + teller]
-        self.register = Register(os.environ, self.said.append, command=command, clock=lambda: self.clock())
-        self.child = Child(
-            Spec("local", [sys.executable, "-c", announces], dict(os.environ), folder, announces=True), folder
+        self.registrar = ServiceRegistrar(os.environ, self.said.append, command=command, clock=lambda: self.clock())
+        self.child = ChildProcess(
+            ChildSpec("local", [sys.executable, "-c", announces], dict(os.environ), folder, announces=True), folder
         )
-        self.register.follow(self.child)
+        self.registrar.watch(self.child)
 
     @property
     def starts(self) -> int:
@@ -41,18 +41,18 @@ class Told:
         until = time.monotonic() + _PATIENCE_SECONDS
         while not done():
             assert time.monotonic() < until, (self.starts, self.said)
-            self.register.tick()
+            self.registrar.tick()
 
     def tick_often(self) -> None:
         for _ in range(200):
-            self.register.tick()
+            self.registrar.tick()
 
 
 @pytest.fixture
 def told(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Told]:
     told = Told(tmp_path, request.param)
     yield told
-    told.register.close()
+    told.registrar.close()
     told.child.kill()
     told.child.close()
 
@@ -90,7 +90,7 @@ def test_a_telling_that_fails_is_tried_again_after_a_pause(told: Told) -> None:
 @pytest.mark.parametrize("told", ["import time; time.sleep(600)"], indirect=True)
 def test_closing_ends_a_telling_that_is_under_way(told: Told) -> None:
     told.tick_until(lambda: told.starts == 1)
-    told.register.close()
+    told.registrar.close()
     told.now = 1000.0
     told.tick_often()
     assert told.starts == 1
@@ -99,9 +99,9 @@ def test_closing_ends_a_telling_that_is_under_way(told: Told) -> None:
 def test_withdraw_stops_telling_that_hangs_and_tells_the_end(tmp_path: Path) -> None:
     told = Told(tmp_path, "import sys, time; time.sleep(0 if '--gone' in sys.argv else 600)")
     told.tick_until(lambda: told.starts == 1)
-    told.register.withdraw("local")
+    told.registrar.unregister("local")
     told.tick_until(lambda: told.starts == 2)
-    told.tick_until(lambda: not told.register._tellings)
+    told.tick_until(lambda: not told.registrar._registrations)
     told.child.kill()
     told.child.close()
     assert told.said == []
@@ -113,11 +113,11 @@ def test_answering_begins_with_the_ready_line(tmp_path: Path) -> None:
         waits = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\n"
         told = Told(tmp_path, "", f"{waits}print({line!r}, flush=True); time.sleep(600)")
         told.tick_often()
-        starting = told.register.signs_of_life()
+        starting = told.registrar.list_alive()
         (tmp_path / "go").touch()
         told.tick_until(lambda: bool(told.said))
-        ready, deaf_since = told.register.signs_of_life(), told.register.signs_of_life()
-        told.register.close()
+        ready, deaf_since = told.registrar.list_alive(), told.registrar.list_alive()
+        told.registrar.close()
         told.child.kill()
         told.child.close()
     assert (starting, ready, deaf_since) == (set(), {"local"}, set())
@@ -127,7 +127,7 @@ def test_line_that_is_no_json_does_not_end_the_supervisor(tmp_path: Path) -> Non
     told = Told(tmp_path, "raise SystemExit(1)", "import time; print('ready', flush=True); time.sleep(600)")
     told.tick_until(lambda: told.starts == 1)
     told.tick_often()
-    told.register.close()
+    told.registrar.close()
     told.child.kill()
     told.child.close()
     assert told.said == []

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.db import connection
 from kombu import Connection
 
-from toolbench.running.errors import Problem
+from toolbench.running.errors import RunnerError
 from toolbench.running.servers import check_database
 
 
@@ -33,7 +33,7 @@ def test_the_broker_keeps_a_message_for_whoever_asks(servers: None) -> None:
     ],
 )
 def test_a_database_that_cannot_be_reached_gets_one_sentence_without_its_password(url: str, said: str) -> None:
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(RunnerError) as refused:
         check_database(url)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)

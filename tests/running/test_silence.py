@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbench.running.silence import GROWTH, MAX_GROWTH, SETTLED_SECONDS, START_SECONDS, Silence
+from toolbench.running.silence import (
+    GROWTH_FACTOR,
+    MAX_GROWTH_FACTOR,
+    MAX_START_SECONDS,
+    SETTLED_SECONDS,
+    HeartbeatTimer,
+)
 
 LOOK = 5.0  # seconds between two looks, as in `make up`
 PAUSE = 1.0  # from a replacement to the next start
@@ -29,7 +35,7 @@ class Life:
         replaced: the moments of its replacements.
     """
 
-    silence: Silence
+    silence: HeartbeatTimer
     start_seconds: float
     gap_seconds: float | None
     now: float = 1000.0
@@ -42,65 +48,65 @@ class Life:
         while self.now < end:
             self.now += LOOK
             while self.next_sign is not None and self.next_sign <= self.now:
-                self.silence.hear(self.next_sign)
+                self.silence.record_heartbeat(self.next_sign)
                 self.next_sign = None if self.gap_seconds is None else self.next_sign + self.gap_seconds
             if self.silence.is_overdue(self.now):
                 self.replaced.append(self.now)
-                self.silence.grow()
+                self.silence.extend_limits()
                 self.now += PAUSE
                 self.start()
 
     def start(self) -> None:
         self.silence.start(self.now)
-        self.silence.hear(self.now - 1)  # the row of an older process with this number
+        self.silence.record_heartbeat(self.now - 1)  # the row of an older process with this number
         self.next_sign = self.now + self.start_seconds
 
 
-@given(limits, seconds(0, START_SECONDS), st.floats(0.1, 1))
+@given(limits, seconds(0, MAX_START_SECONDS), st.floats(0.1, 1))
 def test_start_never_counts_as_silence(limit: float, start_seconds: float, share: float) -> None:
-    life = Life(Silence(limit), start_seconds, gap_seconds=limit * share)
-    life.run(4 * START_SECONDS)
+    life = Life(HeartbeatTimer(limit), start_seconds, gap_seconds=limit * share)
+    life.run(4 * MAX_START_SECONDS)
     assert life.replaced == []
 
 
-@given(limits, seconds(0, START_SECONDS - LOOK))
+@given(limits, seconds(0, MAX_START_SECONDS - LOOK))
 def test_silent_child_is_replaced_at_its_limit(limit: float, start_seconds: float) -> None:
-    life = Life(Silence(limit), start_seconds, gap_seconds=None)
-    life.run(START_SECONDS + 4 * limit)
+    life = Life(HeartbeatTimer(limit), start_seconds, gap_seconds=None)
+    life.run(MAX_START_SECONDS + 4 * limit)
     spoke = 1000.0 + start_seconds
     assert spoke + limit < life.replaced[0] <= spoke + limit + LOOK
 
 
 @given(limits)
 def test_start_that_hangs_is_replaced_ever_later(limit: float) -> None:
-    life = Life(Silence(limit), start_seconds=10**9, gap_seconds=None)
-    life.run(START_SECONDS * 40)
+    life = Life(HeartbeatTimer(limit), start_seconds=10**9, gap_seconds=None)
+    life.run(MAX_START_SECONDS * 40)
     starts = [1000.0, *(moment + PAUSE for moment in life.replaced)]
     waits = [end - start for start, end in zip(starts, life.replaced, strict=False)]
-    expected = [START_SECONDS * min(GROWTH**place, MAX_GROWTH) for place in range(len(waits))]
+    expected = [MAX_START_SECONDS * min(GROWTH_FACTOR**place, MAX_GROWTH_FACTOR) for place in range(len(waits))]
     assert len(waits) >= 4
     assert all(least < wait <= least + 2 * LOOK for wait, least in zip(waits, expected, strict=True))
 
 
-@given(limits, seconds(0, START_SECONDS), st.floats(1.01, MAX_GROWTH))
+@given(limits, seconds(0, MAX_START_SECONDS), st.floats(1.01, MAX_GROWTH_FACTOR))
 def test_slow_child_is_replaced_a_few_times_only(limit: float, start_seconds: float, factor: float) -> None:
-    life = Life(Silence(limit), start_seconds, gap_seconds=limit * factor)
-    life.run(20 * START_SECONDS)
+    life = Life(HeartbeatTimer(limit), start_seconds, gap_seconds=limit * factor)
+    life.run(20 * MAX_START_SECONDS)
     assert len(life.replaced) <= 3  # twice, four times, eight times the limit
 
 
 @given(limits, st.integers(1, 5))
 def test_limit_returns_to_normal_when_settled(limit: float, replacements: int) -> None:
-    silence = Silence(limit)
+    silence = HeartbeatTimer(limit)
     for _ in range(replacements):
-        silence.grow()
+        silence.extend_limits()
     grown = silence.growth
     silence.start(0.0)
     settled = max(SETTLED_SECONDS, limit * grown)
     signs = [place * limit / 2 for place in range(1, 2 + int(2 * settled / limit) + 2)]
     growths = []
     for moment in signs:
-        silence.hear(moment)
+        silence.record_heartbeat(moment)
         growths.append(silence.growth)
     assert set(growths) == {grown, 1.0}
     assert all((growth == 1.0) is (moment - signs[0] > settled) for growth, moment in zip(growths, signs, strict=True))
@@ -108,9 +114,9 @@ def test_limit_returns_to_normal_when_settled(limit: float, replacements: int) -
 
 @given(limits, st.floats(1, 10**4))
 def test_excused_silence_does_not_count(limit: float, away: float) -> None:
-    silence = Silence(limit)
+    silence = HeartbeatTimer(limit)
     silence.start(0.0)
-    silence.hear(1.0)
-    silence.excuse(1.0 + away)
+    silence.record_heartbeat(1.0)
+    silence.forgive_silence(1.0 + away)
     assert not silence.is_overdue(1.0 + away + limit * 0.99)
     assert silence.is_overdue(1.0 + away + limit * 1.01)

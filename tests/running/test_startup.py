@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from toolbench.running.paths import ROOT
-from toolbench.running.startup import seconds_before
+from toolbench.running.startup import compute_seconds_before
 
 
 @pytest.mark.parametrize(
     ("said", "seconds"), [("900", 100.0), ("", 0.0), ("soon", 0.0), ("nan", 0.0), ("2000", 0.0), ("-99999999", 0.0)]
 )
 def test_seconds_before_counts_from_start_of_command(said: str, seconds: float) -> None:
-    assert seconds_before({"TOOLBENCH_STARTED_AT": said}, 1000.0) == seconds
+    assert compute_seconds_before({"TOOLBENCH_STARTED_AT": said}, 1000.0) == seconds
 
 
 def test_seconds_before_without_makefile_is_zero() -> None:
-    assert seconds_before({}, 1000.0) == 0.0
+    assert compute_seconds_before({}, 1000.0) == 0.0
 
 
 def test_make_up_hands_on_when_it_began(tmp_path: Path) -> None:

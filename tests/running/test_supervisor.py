@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from toolbench.running.child_process import Child, Spec
+from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.paths import Lock
-from toolbench.running.ready_lines import Register
-from toolbench.running.silence import GROWTH, START_SECONDS
+from toolbench.running.ready_lines import ServiceRegistrar
+from toolbench.running.silence import GROWTH_FACTOR, MAX_START_SECONDS
 from toolbench.running.supervisor import Supervisor
 
 _PATIENCE_SECONDS = 20
@@ -35,13 +35,13 @@ class Watched:
     def clock(self) -> float:
         return time.monotonic() + self.ahead
 
-    def add(self, name: str, code: str, **more: Any) -> Child:
-        return self.supervisor.add(Spec(name, [sys.executable, "-c", code], dict(os.environ), self.folder, **more))
+    def add(self, name: str, code: str, **more: Any) -> ChildProcess:
+        return self.supervisor.add(ChildSpec(name, [sys.executable, "-c", code], dict(os.environ), self.folder, **more))
 
-    def replace_silent(self, silent: dict[int, float] | None, *, after: float) -> None:
+    def restart_silent(self, silent: dict[int, float] | None, *, after: float) -> None:
         """Look at the signs of life `after` so many seconds; `silent` is by process number."""
         self.ahead += after
-        self.supervisor.replace_silent(silent, self.clock())
+        self.supervisor.restart_silent(silent, self.clock())
 
     def tick_until(self, done: Callable[[], bool]) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS
@@ -103,8 +103,8 @@ def test_a_dead_child_that_nobody_buried_is_not_taken_for_alive(watched: Watched
 def test_a_silent_child_is_replaced_and_one_that_beats_is_not(watched: Watched) -> None:
     silent, beating = watched.add("silent", _SLEEPS, beats=True), watched.add("beating", _SLEEPS, beats=True)
 
-    watched.replace_silent({silent.pid: 0.0, beating.pid: 0.0}, after=5)
-    watched.replace_silent({silent.pid: LIMIT + 1, beating.pid: 0.0}, after=LIMIT + 1)
+    watched.restart_silent({silent.pid: 0.0, beating.pid: 0.0}, after=5)
+    watched.restart_silent({silent.pid: LIMIT + 1, beating.pid: 0.0}, after=LIMIT + 1)
 
     assert silent.exit_code() == -signal.SIGKILL
     assert beating.exit_code() is None
@@ -113,9 +113,9 @@ def test_a_silent_child_is_replaced_and_one_that_beats_is_not(watched: Watched) 
 def test_replace_silent_leaves_starting_child(watched: Watched) -> None:
     child = watched.add("worker", _SLEEPS, beats=True)
 
-    watched.replace_silent({}, after=START_SECONDS - 5)
+    watched.restart_silent({}, after=MAX_START_SECONDS - 5)
     starting = child.exit_code()
-    watched.replace_silent({}, after=10)
+    watched.restart_silent({}, after=10)
 
     assert starting is None
     assert child.exit_code() == -signal.SIGKILL
@@ -124,9 +124,9 @@ def test_replace_silent_leaves_starting_child(watched: Watched) -> None:
 def test_replace_silent_ignores_row_of_older_process(watched: Watched) -> None:
     child = watched.add("worker", _SLEEPS, beats=True)
 
-    watched.replace_silent({child.pid: 3600.0}, after=5)
-    watched.replace_silent({child.pid: 3600.0 + LIMIT}, after=LIMIT)
-    watched.replace_silent({child.pid: 2 * LIMIT}, after=LIMIT - 10)  # seen ten seconds before its start
+    watched.restart_silent({child.pid: 3600.0}, after=5)
+    watched.restart_silent({child.pid: 3600.0 + LIMIT}, after=LIMIT)
+    watched.restart_silent({child.pid: 2 * LIMIT}, after=LIMIT - 10)  # seen ten seconds before its start
 
     assert child.exit_code() is None
 
@@ -134,14 +134,14 @@ def test_replace_silent_ignores_row_of_older_process(watched: Watched) -> None:
 def test_replace_silent_gives_replaced_child_longer(watched: Watched) -> None:
     first = watched.add("worker", _COUNTS + _SLEEPS, beats=True)
     watched.tick_until(lambda: _starts(watched) == 1)
-    watched.replace_silent({first.pid: 0.0}, after=5)
-    watched.replace_silent({first.pid: LIMIT + 1}, after=LIMIT + 1)
+    watched.restart_silent({first.pid: 0.0}, after=5)
+    watched.restart_silent({first.pid: LIMIT + 1}, after=LIMIT + 1)
     watched.tick_until(lambda: _starts(watched) == 2)
-    second = next(kept.child for kept in watched.supervisor._kept)
+    second = next(kept.child for kept in watched.supervisor._supervised)
     assert second is not None
 
-    watched.replace_silent({second.pid: 0.0}, after=5)
-    watched.replace_silent({second.pid: LIMIT + 1}, after=LIMIT + 1)
+    watched.restart_silent({second.pid: 0.0}, after=5)
+    watched.restart_silent({second.pid: LIMIT + 1}, after=LIMIT + 1)
 
     assert first.exit_code() == -signal.SIGKILL
     assert second.exit_code() is None
@@ -149,27 +149,27 @@ def test_replace_silent_gives_replaced_child_longer(watched: Watched) -> None:
 
 def test_replace_silent_grows_once_for_a_child_slow_to_end(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     child = watched.add("worker", _SLEEPS, beats=True)
-    watched.replace_silent({child.pid: 0.0}, after=5)
+    watched.restart_silent({child.pid: 0.0}, after=5)
 
     with monkeypatch.context() as patched:  # as in a system call that cannot be interrupted
-        patched.setattr(Child, "kill", lambda child: None)
+        patched.setattr(ChildProcess, "kill", lambda child: None)
         for _ in range(3):
-            watched.replace_silent({}, after=LIMIT * 3)
+            watched.restart_silent({}, after=LIMIT * 3)
 
-    assert watched.supervisor._kept[0].silence.growth == GROWTH
+    assert watched.supervisor._supervised[0].heartbeat_timer.growth == GROWTH_FACTOR
     assert len(watched.said) == 1
 
 
 @pytest.mark.parametrize("scheduler_beats", [False, True])
 def test_worker_is_excused_while_scheduler_starts(watched: Watched, scheduler_beats: bool) -> None:
-    worker = watched.add("worker", _SLEEPS, beats=True, needs=frozenset({"scheduler"}))
+    worker = watched.add("worker", _SLEEPS, beats=True, depends_on=frozenset({"scheduler"}))
     scheduler = watched.add("scheduler", _SLEEPS, beats=True)
-    watched.replace_silent({worker.pid: 0.0}, after=5)
+    watched.restart_silent({worker.pid: 0.0}, after=5)
 
     signs = {scheduler.pid: 0.0} if scheduler_beats else {}
     for quiet in (LIMIT, 2 * LIMIT):
-        watched.replace_silent({worker.pid: quiet, **signs}, after=LIMIT)
-    watched.replace_silent({worker.pid: 2 * LIMIT + 5, **signs}, after=5)
+        watched.restart_silent({worker.pid: quiet, **signs}, after=LIMIT)
+    watched.restart_silent({worker.pid: 2 * LIMIT + 5, **signs}, after=5)
 
     assert (worker.exit_code() is None) is not scheduler_beats
     assert scheduler.exit_code() is None
@@ -177,10 +177,10 @@ def test_worker_is_excused_while_scheduler_starts(watched: Watched, scheduler_be
 
 def test_database_that_is_away_silences_nobody(watched: Watched) -> None:
     child = watched.add("worker", _SLEEPS, beats=True)
-    watched.replace_silent({child.pid: 0.0}, after=5)
+    watched.restart_silent({child.pid: 0.0}, after=5)
 
-    watched.replace_silent(None, after=10 * LIMIT)
-    watched.replace_silent({child.pid: 10 * LIMIT + 5}, after=5)
+    watched.restart_silent(None, after=10 * LIMIT)
+    watched.restart_silent({child.pid: 10 * LIMIT + 5}, after=5)
 
     assert child.exit_code() is None
 
@@ -202,13 +202,15 @@ server.serve_forever()
 
 
 @pytest.fixture
-def register(watched: Watched) -> Iterator[Register]:
+def register(watched: Watched) -> Iterator[ServiceRegistrar]:
     """A register that writes down what it tells: `simulated` or `simulated --gone`, one a line."""
     tells = "import sys, pathlib; pathlib.Path(sys.argv[1]).open('a').write(' '.join(sys.argv[2:]) + '\\n')"
     command = [sys.executable, "-c", tells, str(watched.folder / "told")]
-    watched.supervisor.register = Register(os.environ, watched.said.append, command=command, clock=watched.clock)
-    yield watched.supervisor.register
-    watched.supervisor.register.close()
+    watched.supervisor.registrar = ServiceRegistrar(
+        os.environ, watched.said.append, command=command, clock=watched.clock
+    )
+    yield watched.supervisor.registrar
+    watched.supervisor.registrar.close()
 
 
 def _told(watched: Watched) -> list[str]:
@@ -216,7 +218,7 @@ def _told(watched: Watched) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_address_of_dead_child_is_withdrawn(watched: Watched, register: Register) -> None:
+def test_address_of_dead_child_is_withdrawn(watched: Watched, register: ServiceRegistrar) -> None:
     child = watched.add("simulated", _SERVES, announces=True)
     watched.tick_until(lambda: _told(watched) == ["simulated"])
 
@@ -226,45 +228,45 @@ def test_address_of_dead_child_is_withdrawn(watched: Watched, register: Register
     assert _told(watched)[1] == "simulated --gone"
 
 
-def test_frozen_server_is_replaced_and_withdrawn(watched: Watched, register: Register) -> None:
+def test_frozen_server_is_replaced_and_withdrawn(watched: Watched, register: ServiceRegistrar) -> None:
     child = watched.add("simulated", _SERVES, announces=True)
-    kept = next(iter(watched.supervisor._kept))
+    kept = next(iter(watched.supervisor._supervised))
     watched.tick_until(lambda: _told(watched) == ["simulated"])
-    watched.replace_silent({}, after=LIMIT / 2 - 5)
-    watched.tick_until(lambda: kept.silence.seconds(watched.clock()) < 1)
+    watched.restart_silent({}, after=LIMIT / 2 - 5)
+    watched.tick_until(lambda: kept.heartbeat_timer.seconds(watched.clock()) < 1)
     answering = child.exit_code()
 
     child.process.send_signal(signal.SIGSTOP)
     watched.ahead += 10
     watched.supervisor.tick()
-    watched.replace_silent({}, after=LIMIT + 5)
+    watched.restart_silent({}, after=LIMIT + 5)
 
     assert answering is None
     assert child.exit_code() == -signal.SIGKILL
     watched.tick_until(lambda: _told(watched)[1:] == ["simulated --gone"])
 
 
-def test_supervisor_that_stood_still_replaces_no_server(watched: Watched, register: Register) -> None:
+def test_supervisor_that_stood_still_replaces_no_server(watched: Watched, register: ServiceRegistrar) -> None:
     child = watched.add("simulated", _SERVES, announces=True)
     watched.tick_until(lambda: _told(watched) == ["simulated"])
 
     watched.ahead += 2 * LIMIT
     watched.supervisor.tick()
-    watched.replace_silent({}, after=1)
+    watched.restart_silent({}, after=1)
 
     assert child.exit_code() is None
 
 
-def test_slow_start_of_a_server_keeps_its_grown_limit(watched: Watched, register: Register) -> None:
+def test_slow_start_of_a_server_keeps_its_grown_limit(watched: Watched, register: ServiceRegistrar) -> None:
     watched.add("simulated", _SLEEPS, announces=True)
-    silence = next(kept.silence for kept in watched.supervisor._kept)
-    silence.grow()
+    silence = next(kept.heartbeat_timer for kept in watched.supervisor._supervised)
+    silence.extend_limits()
 
     for _ in range(6):
         watched.ahead += LIMIT / 3
         watched.supervisor.tick()
 
-    assert (silence.growth, silence.has_spoken) == (2.0, False)
+    assert (silence.growth, silence.has_heartbeat) == (2.0, False)
 
 
 def test_stopping_does_not_wait_for_one_that_does_not_listen(watched: Watched) -> None:
@@ -278,26 +280,26 @@ def test_stopping_does_not_wait_for_one_that_does_not_listen(watched: Watched) -
 
 
 def test_a_child_holds_the_lock_that_says_that_something_is_left(watched: Watched) -> None:
-    assert watched.lock.take()
+    assert watched.lock.acquire()
     watched.add("worker", _SLEEPS)
     watched.lock.release()
     other = Lock(watched.folder / "lock")
 
-    refused = not other.take()
+    refused = not other.acquire()
     watched.supervisor.stop({"worker"})
 
     assert refused
-    assert other.take()
+    assert other.acquire()
 
 
 def test_what_a_child_started_ends_with_it(watched: Watched) -> None:
     starts_another = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {_COUNTS + _SLEEPS!r}]).wait()"
     child = watched.add("parent", starts_another)
-    assert watched.lock.take()
+    assert watched.lock.acquire()
     watched.tick_until(lambda: _starts(watched) == 1)
 
     child.process.kill()
 
     watched.tick_until(lambda: bool(watched.said))
     watched.lock.release()
-    assert Lock(watched.folder / "lock").take(seconds=_PATIENCE_SECONDS)
+    assert Lock(watched.folder / "lock").acquire(seconds=_PATIENCE_SECONDS)

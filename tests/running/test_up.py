@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.running.heartbeats import silent_seconds
-from toolbench.running.paths import ROOT, Lock, Places, read_state
+from toolbench.running.heartbeats import read_silent_seconds
+from toolbench.running.paths import ROOT, Lock, Paths, read_state
 
 _PATIENCE_SECONDS = 180
 _UP = [sys.executable, "-m", "toolbench.running", "up"]
@@ -81,8 +81,8 @@ class Up:
 
     def beating(self) -> set[int]:
         """Numbers of the processes that have shown a sign of life."""
-        state = read_state(Places(self.var).state)
-        return set(silent_seconds(state.environment["DATABASE_URL"]) or ()) if state else set()
+        state = read_state(Paths(self.var).state)
+        return set(read_silent_seconds(state.environment["DATABASE_URL"]) or ()) if state else set()
 
     def wait_until(self, done: Callable[[], bool]) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS
@@ -99,7 +99,7 @@ class Up:
     def nothing_is_left(self) -> bool:
         """Waits until no process of it lives; each holds the lock for as long as it does."""
         lock = Lock(self.var / "children.lock")
-        taken = lock.take(seconds=_PATIENCE_SECONDS)
+        taken = lock.acquire(seconds=_PATIENCE_SECONDS)
         lock.release()
         return taken
 

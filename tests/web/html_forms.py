@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-TOKEN = "csrfmiddlewaretoken"
-_CONTROLS = {"input", "button", "select", "textarea"}
+TOKEN_FIELD = "csrfmiddlewaretoken"
+_CONTROL_TAGS = {"input", "button", "select", "textarea"}
 Attributes = dict[str, str]
 
 
@@ -21,8 +21,8 @@ class HtmlForm:
 
     def carries_token(self) -> bool:
         """Return whether a GET of this form may carry the token: by a button, by Enter or by htmx."""
-        tokens = [control for control in self.controls if control.get("name") == TOKEN]
-        by_htmx = "hx-get" in self.attributes and self.attributes.get("hx-params") != f"not {TOKEN}"
+        tokens = [control for control in self.controls if control.get("name") == TOKEN_FIELD]
+        by_htmx = "hx-get" in self.attributes and self.attributes.get("hx-params") != f"not {TOKEN_FIELD}"
         gets = by_htmx or any(self._method(button) == "get" for button in self._buttons())
         always = [token for token in tokens if not _is_button(token)]
         return (gets and bool(always)) or any(by_htmx or self._method(token) == "get" for token in tokens)
@@ -40,7 +40,7 @@ def _is_button(control: Attributes) -> bool:
     return kind in ("submit", "image")
 
 
-class _Reader(HTMLParser):
+class _FormParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.forms: list[HtmlForm] = []
@@ -54,7 +54,7 @@ class _Reader(HTMLParser):
         if tag == "form":
             self._open = HtmlForm(attributes)
             self.forms.append(self._open)
-        elif tag in _CONTROLS and (form := self._form_of(attributes)):
+        elif tag in _CONTROL_TAGS and (form := self._form_of(attributes)):
             form.controls.append(attributes)
 
     def handle_endtag(self, tag: str) -> None:
@@ -69,16 +69,16 @@ class _Reader(HTMLParser):
 
 def read_forms(html: str) -> list[HtmlForm]:
     """Return every form of a page."""
-    return _read(html).forms
+    return _parse_html(html).forms
 
 
 def find_leaks(html: str) -> list[str]:
     """Return the names of forms whose GET may carry the token, and every `hx-include`, which takes in other forms."""
-    read = _read(html)
+    read = _parse_html(html)
     return [form.name for form in read.forms if form.carries_token()] + read.included
 
 
-def _read(html: str) -> _Reader:
-    reader = _Reader()
+def _parse_html(html: str) -> _FormParser:
+    reader = _FormParser()
     reader.feed(html)
     return reader

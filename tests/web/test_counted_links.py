@@ -10,14 +10,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_run, make_trials, recompute_all
-from tests.lab.benches import plays_well, scripted_model, work
-from tests.lab.simulations import persona, simulation, worked
-from toolbench.lab.cases.drafts import Draft, read_draft
-from toolbench.lab.cases.edit import add_case, request_for
+from tests.factories import make_cell, make_config, make_run, make_trials, recompute_stale_cells
+from tests.lab.benches import answer_correctly, make_scripted_model, run_worker_session
+from tests.lab.simulations import get_simulated_model, run_to_end, serve_simulated_models
+from toolbench.lab.cases.drafts import CaseDraft, parse_draft
+from toolbench.lab.cases.edit import add_case, build_run_request
 from toolbench.lab.models import Run
 from toolbench.lab.runs.launch import launch
-from toolbench.providers.scripted_server import ScriptedProvider, calls
+from toolbench.providers.scripted_server import ScriptedServer, tool_call_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -111,17 +111,17 @@ def crawl(client: Client) -> Iterator[tuple[str, str]]:
 
 
 def _own_case() -> None:
-    draft = Draft(
+    draft = CaseDraft(
         tools=TOOLS,
         message="Cancel order 17, it is late.",
         expect='{"name": "cancel_order", "arguments": {"reason": "late"}}',
     )
-    case = add_case(*read_draft(draft))
-    with ScriptedProvider(lambda seen: calls(("cancel_order", {"reason": "dull"}))) as provider:
-        model = scripted_model(provider, "own-case")
-        launch(request_for((case.slug,), model.pk, 2))
-        work(model)
-    worked(persona("perfect"), scenarios=(case.slug,), trials=3)
+    case = add_case(*parse_draft(draft))
+    with ScriptedServer(lambda seen: tool_call_reply(("cancel_order", {"reason": "dull"}))) as provider:
+        model = make_scripted_model(provider, "own-case")
+        launch(build_run_request((case.slug,), model.pk, 2))
+        run_worker_session(model)
+    run_to_end(get_simulated_model("perfect"), scenarios=(case.slug,), trials=3)
 
 
 @pytest.fixture
@@ -129,20 +129,20 @@ def results() -> None:
     """Simulated, own and imported runs with failures of several causes and places, a cancelled run and a case."""
     names = ("perfect", "wrong-types", "prose-only", "rate-limited", "broken-json", "several-at-once", "html-200")
     scenarios = ("happy_path", "missing_workspace_id", "weather", "chat_only", "recovery_busy")
-    with simulation():
-        worked(*map(persona, names), scenarios=scenarios, trials=3, strategies=("raw", "production"))
-        worked(persona("wrong-types"), scenarios=("happy_path",), trials=4, instance_kind="drawn")
-        with ScriptedProvider(plays_well) as provider:
-            model = scripted_model(provider)
+    with serve_simulated_models():
+        run_to_end(*map(get_simulated_model, names), scenarios=scenarios, trials=3, strategies=("raw", "production"))
+        run_to_end(get_simulated_model("wrong-types"), scenarios=("happy_path",), trials=4, instance_kind="drawn")
+        with ScriptedServer(answer_correctly) as provider:
+            model = make_scripted_model(provider)
             for _ in range(2):
-                launch(request_for(("happy_path", "happy_path_parallel", "chat_only"), model.pk, 3))
-                work(model)
+                launch(build_run_request(("happy_path", "happy_path_parallel", "chat_only"), model.pk, 3))
+                run_worker_session(model)
         _own_case()
     imported = make_cell(make_config(make_run(imported=True, origin={"kind": "bundle"})))
     make_trials(imported, **{"pass": 2, "fail": 1})
     cancelled = make_cell(make_config(make_run(state=Run.State.CANCELLED)))
     make_trials(cancelled, **{"pass": 2, "cancelled": 3})
-    recompute_all()
+    recompute_stale_cells()
 
 
 def test_every_counting_link_opens_the_trials_it_counted(results: None, owner_client: Client) -> None:

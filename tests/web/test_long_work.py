@@ -16,7 +16,7 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
-from tests.lab.conftest import Elsewhere, elsewhere, wait_for_a_lock
+from tests.lab.conftest import RunInThread, elsewhere, wait_for_blocked_sessions
 from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
 from toolbench.lab.interchange.queue import get_import
 from toolbench.lab.models import Replay, Run
@@ -57,16 +57,16 @@ def sent(client: Client, log: bytes) -> int:
 
 @pytest.mark.usefixtures("worker")
 def test_pages_answer_while_a_worker_imports(
-    live_server: LiveServer, owner_client: Client, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+    live_server: LiveServer, owner_client: Client, elsewhere: RunInThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker stands in the middle of the import for as long as this test holds a lock that it needs."""
-    monkeypatch.setattr(imports, "AT_ONCE_BYTES", 10)
+    monkeypatch.setattr(imports, "MAX_IMMEDIATE_BYTES", 10)
     log = json.dumps(HEADER | {"samples": [sample(number) for number in range(300)]}).encode()
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("LOCK TABLE lab_step IN SHARE MODE")
         row_id = elsewhere(sent, owner_client, log).result()
-        wait_for_a_lock()
+        wait_for_blocked_sessions()
         assert statuses(live_server, owner_client) == [200] * len(PAGES)
         assert get_import(row_id).waiting
     while get_import(row_id).waiting:

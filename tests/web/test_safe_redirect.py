@@ -2,12 +2,12 @@
 
 import pytest
 
-from toolbench.web.safe_redirect import local_path
+from toolbench.web.safe_redirect import choose_local_path
 
 
 @pytest.mark.parametrize("given", ["/runs/7/?a=b#c", "/"])
 def test_a_path_of_this_site_is_kept(given: str) -> None:
-    assert local_path(given, "/other/") == given
+    assert choose_local_path(given, "/other/") == given
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ def test_a_path_of_this_site_is_kept(given: str) -> None:
     ],
 )
 def test_anything_else_is_not(given: str) -> None:
-    assert local_path(given, "/other/") == "/other/"
+    assert choose_local_path(given, "/other/") == "/other/"

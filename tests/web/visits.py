@@ -8,12 +8,23 @@ from django.urls import URLPattern, reverse
 from toolbench.lab.models import History, Run, Step
 from toolbench.web.urls import urlpatterns
 
-_KINDS = {"table": ("csv", "json"), "sheet": ("csv", "json", "md"), "side": ("request", "response")}
-_ELSEWHERE = ("sign-in", "sign-out", "provider", "model", "probe", "case", "theme", "health", "record", "import-new")
-_ASKING = ("settings-file", "run-act", "rejudge", "trial-note", "what-if-again", "scenario")
+_VALUES_BY_CONVERTER = {"table": ("csv", "json"), "sheet": ("csv", "json", "md"), "side": ("request", "response")}
+_EXCLUDED_URL_NAMES = (
+    "sign-in",
+    "sign-out",
+    "provider",
+    "model",
+    "probe",
+    "case",
+    "theme",
+    "health",
+    "record",
+    "import-new",
+)
+_POST_URL_NAMES = ("settings-file", "run-act", "rejudge", "trial-note", "what-if-again", "scenario")
 
 
-def pages_about(run: Run, other: Run) -> Iterator[str]:
+def iter_run_urls(run: Run, other: Run) -> Iterator[str]:
     """Yield the addresses about `run`, those of wider pages narrowed to it; `other` is what it is compared with."""
     trial, config = run.trials.order_by("pk").first(), run.configs.order_by("pk").first()
     step = Step.objects.filter(trial__run=run).order_by("pk").first()
@@ -21,16 +32,18 @@ def pages_about(run: Run, other: Run) -> Iterator[str]:
     rows = {"run_id": run, "trial_id": trial, "config_id": config, "step_id": step, "history_id": history}
     known: dict[str, object] = {name: row.pk for name, row in rows.items() if row is not None}
     for pattern in urlpatterns:
-        if isinstance(pattern, URLPattern) and not str(pattern.name).startswith((*_ELSEWHERE, *_ASKING)):
-            for address in _addresses(pattern, known):
+        if isinstance(pattern, URLPattern) and not str(pattern.name).startswith(
+            (*_EXCLUDED_URL_NAMES, *_POST_URL_NAMES)
+        ):
+            for address in _iter_pattern_urls(pattern, known):
                 yield f"{address}?run={run.pk}&a_run={run.pk}&b_run={other.pk}"
 
 
-def _addresses(pattern: URLPattern, known: dict[str, object]) -> Iterator[str]:
+def _iter_pattern_urls(pattern: URLPattern, known: dict[str, object]) -> Iterator[str]:
     converters = pattern.pattern.converters
     variants: list[dict[str, object]] = [{name: known[name] for name in converters if name in known}]
     for name, converter in converters.items():
-        kinds = _KINDS.get(type(converter).__name__.lower(), ())
+        kinds = _VALUES_BY_CONVERTER.get(type(converter).__name__.lower(), ())
         if name not in known:
             variants = [variant | {name: kind} for variant in variants for kind in kinds]
     for variant in variants:
@@ -38,8 +51,8 @@ def _addresses(pattern: URLPattern, known: dict[str, object]) -> Iterator[str]:
             yield reverse(str(pattern.name), kwargs=variant)
 
 
-def failures_of(client: Client, run: Run, other: Run) -> list[str]:
+def list_failed_urls(client: Client, run: Run, other: Run) -> list[str]:
     """Return the addresses about `run` that do not answer 200, each with its status."""
     client.raise_request_exception = False
-    answers = ((address, client.get(address).status_code) for address in pages_about(run, other))
+    answers = ((address, client.get(address).status_code) for address in iter_run_urls(run, other))
     return [f"{status} {address}" for address, status in answers if status != 200]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.data_files import frozen_row, read_table
+from toolbench.evals.data_files import freeze_row, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ STRATEGIES = (
     Strategy("baseline", ("base",), infrastructure=True, provider=True, workarounds=False),
     Strategy("production", ("prod", "recommended"), infrastructure=True, provider=True, workarounds=True),
 )
-STRATEGY_MATRIX = ("baseline", "production")
+MATRIX_STRATEGIES = ("baseline", "production")
 
 
 @cache
-def models() -> tuple[CatalogueModel, ...]:
-    return tuple(CatalogueModel(**frozen_row(row)) for row in read_table("models"))
+def load_models() -> tuple[CatalogueModel, ...]:
+    return tuple(CatalogueModel(**freeze_row(row)) for row in read_table("models"))
 
 
 @cache
-def profiles() -> tuple[CatalogueProfile, ...]:
-    return tuple(CatalogueProfile(**frozen_row(row)) for row in read_table("profiles"))
+def load_profiles() -> tuple[CatalogueProfile, ...]:
+    return tuple(CatalogueProfile(**freeze_row(row)) for row in read_table("profiles"))

@@ -12,6 +12,6 @@ def read_table(name: str) -> Any:
     return json.loads(resources.files("toolbench.evals").joinpath("data", f"{name}.json").read_text(encoding="utf-8"))
 
 
-def frozen_row(row: dict[str, Any]) -> dict[str, Any]:
+def freeze_row(row: dict[str, Any]) -> dict[str, Any]:
     """The row with its lists as tuples, ready for a dataclass."""
     return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}

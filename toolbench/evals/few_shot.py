@@ -7,23 +7,23 @@ from toolbench.engine.messages import JsonObject, Message
 from toolbench.evals.data_files import read_table
 
 
-def sets_for(scenario: str) -> dict[str, tuple[Message, ...]]:
+def load_sets(scenario: str) -> dict[str, tuple[Message, ...]]:
     """The scenario's sets by name, as messages in OpenAI's shape; a method renders them in its own form."""
     rows = [row for row in read_table("examples") if row["scenario"] == scenario]
-    return {row["name"]: tuple(_messages(row["exchanges"])) for row in rows}
+    return {row["name"]: tuple(_iter_messages(row["exchanges"])) for row in rows}
 
 
-def _messages(exchanges: list[JsonObject]) -> Iterator[Message]:
+def _iter_messages(exchanges: list[JsonObject]) -> Iterator[Message]:
     """User, assistant with one call, tool, assistant: four messages for each exchange."""
     for number, exchange in enumerate(exchanges, start=1):
         call_id, call = f"example_{number}", exchange["call"]
-        function = {"name": call["name"], "arguments": _compact(call["arguments"])}
+        function = {"name": call["name"], "arguments": _to_compact_json(call["arguments"])}
         tool_call = {"id": call_id, "type": "function", "function": function}
         yield {"role": "user", "content": exchange["question"]}
         yield {"role": "assistant", "content": "", "tool_calls": [tool_call]}
-        yield {"role": "tool", "tool_call_id": call_id, "content": _compact(exchange["result"])}
+        yield {"role": "tool", "tool_call_id": call_id, "content": _to_compact_json(exchange["result"])}
         yield {"role": "assistant", "content": exchange["answer"]}
 
 
-def _compact(value: JsonObject) -> str:
+def _to_compact_json(value: JsonObject) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -15,18 +15,18 @@ class PatchError(ValueError):
     """An operation that cannot be applied; the message is for the model."""
 
 
-def patched(document: JsonObject, operations: Sequence[JsonObject], *, root: str) -> JsonObject:
+def apply_patch(document: JsonObject, operations: Sequence[JsonObject], *, root: str) -> JsonObject:
     """A new document with the operations applied in order. Paths must lie under `root`, for instance `/draft/`.
 
     `set` makes missing parents; `append` and `insert` on a missing value make a list of one item. Raises PatchError
     and leaves `document` as it was."""
     changed = copy.deepcopy(document)
     for operation in operations:
-        _apply(changed, operation, root)
+        _apply_operation(changed, operation, root)
     return changed
 
 
-def pointer_parts(path: str) -> list[str]:
+def parse_pointer(path: str) -> list[str]:
     """The unescaped parts of a JSON Pointer. Raises PatchError when it is none."""
     try:
         return list(JsonPointer(path).parts)
@@ -34,40 +34,40 @@ def pointer_parts(path: str) -> list[str]:
         raise PatchError(f"{path} is not a JSON Pointer: {error}") from error
 
 
-def _apply(document: JsonObject, operation: JsonObject, root: str) -> None:
+def _apply_operation(document: JsonObject, operation: JsonObject, root: str) -> None:
     name, path = operation.get("op"), operation.get("path")
     if name not in OPERATIONS:
         raise PatchError(f"op must be one of {', '.join(OPERATIONS)}")
     if not isinstance(path, str) or not path.startswith(root) or path == root:
         raise PatchError(f"path must start with {root}")
-    *parents, last = pointer_parts(path)
-    container = _descend(document, parents, make=name != "delete")
+    *parents, last = parse_pointer(path)
+    container = _find_container(document, parents, make=name != "delete")
     if name == "set":
-        _set(container, last, copy.deepcopy(operation.get("value")))
+        _set_value(container, last, copy.deepcopy(operation.get("value")))
     elif name == "delete":
-        _delete(container, last)
+        _delete_value(container, last)
     else:
-        _add(container, last, operation)
+        _add_value(container, last, operation)
 
 
-def _descend(document: Any, parts: Sequence[str], *, make: bool) -> Any:
+def _find_container(document: Any, parts: Sequence[str], *, make: bool) -> Any:
     here = document
     for part in parts:
         if isinstance(here, dict) and part not in here and make:
             here[part] = {}
-        here = _child(here, part)
+        here = _get_child(here, part)
     return here
 
 
-def _child(container: Any, part: str) -> Any:
+def _get_child(container: Any, part: str) -> Any:
     if isinstance(container, dict):
         if part not in container:
             raise PatchError(f"nothing is at {part}")
         return container[part]
-    return container[_index(container, part)]
+    return container[_parse_index(container, part)]
 
 
-def _index(container: Any, part: str) -> int:
+def _parse_index(container: Any, part: str) -> int:
     if not isinstance(container, list):
         raise PatchError(f"{part} lies inside a value that is neither object nor array")
     if not (part.isascii() and part.isdigit() and int(part) < len(container)):
@@ -75,24 +75,24 @@ def _index(container: Any, part: str) -> int:
     return int(part)
 
 
-def _set(container: Any, key: str, value: Any) -> None:
+def _set_value(container: Any, key: str, value: Any) -> None:
     if isinstance(container, dict):
         container[key] = value
     else:
-        container[_index(container, key)] = value
+        container[_parse_index(container, key)] = value
 
 
-def _delete(container: Any, key: str) -> None:
-    _child(container, key)
-    del container[key if isinstance(container, dict) else _index(container, key)]
+def _delete_value(container: Any, key: str) -> None:
+    _get_child(container, key)
+    del container[key if isinstance(container, dict) else _parse_index(container, key)]
 
 
-def _add(container: Any, key: str, operation: JsonObject) -> None:
+def _add_value(container: Any, key: str, operation: JsonObject) -> None:
     value = copy.deepcopy(operation.get("value"))
     if isinstance(container, dict) and container.get(key) is None:
         container[key] = [value]
         return
-    items = _child(container, key)
+    items = _get_child(container, key)
     if not isinstance(items, list):
         raise PatchError(f"{operation['path']} is not an array")
     if operation["op"] == "append":

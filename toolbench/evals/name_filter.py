@@ -10,32 +10,34 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 Item = TypeVar("Item")
-EVERYTHING = ("all", "full", "*")
+ALL_WORDS = ("all", "full", "*")
 
 
-def choose(items: Sequence[Item], words: str | Iterable[str], *, names: Callable[[Item], Iterable[str]]) -> list[Item]:
+def filter_by_names(
+    items: Sequence[Item], words: str | Iterable[str], *, names: Callable[[Item], Iterable[str]]
+) -> list[Item]:
     """The items the words choose, in the order of `items`. `names` gives an item's ids and tags. Blank chooses
     nothing: what blank means is the caller's affair."""
-    tokens = _tokens(words, items, names)
+    tokens = _split_words(words, items, names)
     wanted = [token for token in tokens if not token.startswith("!")]
     unwanted = [token[1:].strip() for token in tokens if token.startswith("!")]
     if unwanted and not wanted:
         wanted = ["all"]
-    return [item for item in items if _any(wanted, item, names) and not _any(unwanted, item, names)]
+    return [item for item in items if _matches_any(wanted, item, names) and not _matches_any(unwanted, item, names)]
 
 
-def unmatched(
+def list_unmatched_words(
     items: Sequence[Item], words: str | Iterable[str], *, names: Callable[[Item], Iterable[str]]
 ) -> list[str]:
     """The words that match no item, for a warning."""
     return [
         token
-        for token in _tokens(words, items, names)
-        if not any(_any([token.lstrip("!")], item, names) for item in items)
+        for token in _split_words(words, items, names)
+        if not any(_matches_any([token.lstrip("!")], item, names) for item in items)
     ]
 
 
-def nearest(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
+def find_similar_words(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """Return the known words most like one that is not known, else those most like a part of it (`opnai/any`); none
     where nothing is alike."""
     by_spelling = {name.lower(): name for name in known}
@@ -46,29 +48,31 @@ def nearest(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
     return ()
 
 
-def _tokens(words: str | Iterable[str], items: Sequence[Item], names: Callable[[Item], Iterable[str]]) -> list[str]:
+def _split_words(
+    words: str | Iterable[str], items: Sequence[Item], names: Callable[[Item], Iterable[str]]
+) -> list[str]:
     """The words in lower case. Where several parts of a list make up a name, the longest such is one word."""
     parts = [part.strip().lower() for part in (words.split(",") if isinstance(words, str) else words)]
-    known = {_spaced(name) for item in items for name in names(item) if "," in name}
+    known = {_normalise_name(name) for item in items for name in names(item) if "," in name}
     longest = max((name.count(",") + 1 for name in known), default=1)
     found: list[str] = []
     while parts:
-        whole = (size for size in range(longest, 1, -1) if _spaced(",".join(parts[:size])).lstrip("!") in known)
+        whole = (size for size in range(longest, 1, -1) if _normalise_name(",".join(parts[:size])).lstrip("!") in known)
         size = next(whole, 1)
-        found.append(",".join(parts[:size]) if size == 1 else _spaced(",".join(parts[:size])))
+        found.append(",".join(parts[:size]) if size == 1 else _normalise_name(",".join(parts[:size])))
         parts = parts[size:]
     return [word for word in found if word]
 
 
-def _spaced(name: str) -> str:
+def _normalise_name(name: str) -> str:
     """In lower case, with one space behind every comma."""
     return ", ".join(part.strip() for part in name.lower().split(","))
 
 
-def _any(tokens: Iterable[str], item: Item, names: Callable[[Item], Iterable[str]]) -> bool:
-    known = [_spaced(name) for name in names(item)]
-    return any(token in EVERYTHING or any(_fits(token, name) for name in known) for token in tokens)
+def _matches_any(tokens: Iterable[str], item: Item, names: Callable[[Item], Iterable[str]]) -> bool:
+    known = [_normalise_name(name) for name in names(item)]
+    return any(token in ALL_WORDS or any(_matches(token, name) for name in known) for token in tokens)
 
 
-def _fits(token: str, name: str) -> bool:
+def _matches(token: str, name: str) -> bool:
     return fnmatchcase(name, token.replace("[", "[[]")) if "*" in token else token == name

@@ -5,7 +5,7 @@ from functools import cache
 
 from toolbench.evals.data_files import read_table
 
-_MILLION = 1_000_000
+_TOKENS_PER_PRICE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class Price:
     def named(self) -> str:
         return f"list price of {self.date}, {self.source}"
 
-    def of(self, input_tokens: float, output_tokens: float) -> float:
-        return (self.input * input_tokens + self.output * output_tokens) / _MILLION
+    def compute_cost(self, input_tokens: float, output_tokens: float) -> float:
+        return (self.input * input_tokens + self.output * output_tokens) / _TOKENS_PER_PRICE
 
 
 @cache
-def prices() -> tuple[Price, ...]:
+def load_prices() -> tuple[Price, ...]:
     lists = read_table("prices")["lists"]
     return tuple(
         Price(one["provider"], model, asked, answered, one["date"], one["source"])
@@ -37,6 +37,6 @@ def prices() -> tuple[Price, ...]:
     )
 
 
-def price_of(provider: str, model: str) -> Price | None:
+def find_price(provider: str, model: str) -> Price | None:
     """None where no price is known: another provider's price for the same weights is another price."""
-    return next((price for price in prices() if (price.provider, price.model) == (provider, model)), None)
+    return next((price for price in load_prices() if (price.provider, price.model) == (provider, model)), None)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from toolbench.evals.data_files import frozen_row, read_table
+from toolbench.evals.data_files import freeze_row, read_table
 
-CONTROL = "chat_only"  # the one control scenario of the case study
-Count = tuple[int, int]
+CONTROL_SCENARIO = "chat_only"  # the one control scenario of the case study
+PassCount = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +19,20 @@ class FailureCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class CaseStudyCell:
     """`tool` and `control` are (ok, runs). `not_applicable`: by our rules, since tools were off."""
 
     model: str
     profile: str
-    tool: Count
-    control: Count
+    tool: PassCount
+    control: PassCount
     p95_ms: int
     failures: tuple[FailureCount, ...] = ()
     not_applicable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Recommendation:
+class CaseStudyRecommendation:
     """The published words, verbatim."""
 
     model: str
@@ -44,7 +44,7 @@ class Recommendation:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class CaseStudySnapshot:
     """`overall`, `tool`, `control` and `scenarios` are the totals as published, as (ok, runs)."""
 
     slug: str
@@ -53,23 +53,23 @@ class Snapshot:
     published: str
     trials: int
     note: str
-    overall: Count
-    tool: Count
-    control: Count
-    scenarios: dict[str, Count]
-    cells: tuple[Cell, ...]
-    recommendations: tuple[Recommendation, ...]
+    overall: PassCount
+    tool: PassCount
+    control: PassCount
+    scenarios: dict[str, PassCount]
+    cells: tuple[CaseStudyCell, ...]
+    recommendations: tuple[CaseStudyRecommendation, ...]
 
 
 @cache
-def snapshots() -> tuple[Snapshot, ...]:
-    table = frozen_row(read_table("published"))
-    table["scenarios"] = frozen_row(table["scenarios"])
-    table["cells"] = tuple(_cell(frozen_row(row)) for row in table["cells"])
-    table["recommendations"] = tuple(Recommendation(**row) for row in table["recommendations"])
-    return (Snapshot(**table),)
+def load_snapshots() -> tuple[CaseStudySnapshot, ...]:
+    table = freeze_row(read_table("published"))
+    table["scenarios"] = freeze_row(table["scenarios"])
+    table["cells"] = tuple(_parse_cell(freeze_row(row)) for row in table["cells"])
+    table["recommendations"] = tuple(CaseStudyRecommendation(**row) for row in table["recommendations"])
+    return (CaseStudySnapshot(**table),)
 
 
-def _cell(row: dict[str, Any]) -> Cell:
+def _parse_cell(row: dict[str, Any]) -> CaseStudyCell:
     failures = tuple(FailureCount(**one) for one in row.pop("failures", ()))
-    return Cell(**row, failures=failures)
+    return CaseStudyCell(**row, failures=failures)

@@ -8,13 +8,13 @@ from typing import Any
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.workspace import refusal
+from toolbench.evals.workspace import build_refusal
 
-UNREADABLE = "Internal gateway page: <html><head><title>50"
-ROW = {"order": 1000, "state": "kept for the archive", "note": "nothing else is known of it"}
+MALFORMED_ANSWER = "Internal gateway page: <html><head><title>50"
+OVERSIZED_ANSWER_ROW = {"order": 1000, "state": "kept for the archive", "note": "nothing else is known of it"}
 
 
-class FaultyAnswers:
+class FaultyTools:
     """Fixed answers by tool, with faults before them. A fault names its `tool` and `kind`; `times` (1 when not said) is
     how many of the tool's first calls it befalls, or its own condition decides. The snapshot keeps the calls."""
 
@@ -28,20 +28,20 @@ class FaultyAnswers:
         """Raises ToolArgumentError for arguments it refuses, RuntimeError where it is to crash; a slow answer is an
         awaitable."""
         if name not in self._answers:
-            return refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
+            return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
         self._called.append({"name": name, "arguments": copy.deepcopy(arguments)})
         self._numbers[name] += 1
         answer = copy.deepcopy(self._answers[name])
         fault = self._faults.get(name)
-        if fault is None or not _befalls(fault, arguments, self._numbers[name]):
+        if fault is None or not _applies(fault, arguments, self._numbers[name]):
             return answer
-        return KINDS[fault["kind"]](fault, answer)
+        return FAULT_BY_KIND[fault["kind"]](fault, answer)
 
     def snapshot(self) -> JsonObject:
         return {"called": copy.deepcopy(self._called)}
 
 
-class Slow:
+class DelayedAnswer:
     """An answer that comes after some seconds."""
 
     def __init__(self, seconds: float, answer: object) -> None:
@@ -53,7 +53,7 @@ class Slow:
         return self._answer
 
 
-def _befalls(fault: JsonObject, arguments: JsonObject, number: int) -> bool:
+def _applies(fault: JsonObject, arguments: JsonObject, number: int) -> bool:
     if "prefix" in fault:
         return not str(arguments.get(fault["argument"], "")).startswith(fault["prefix"])
     if "most" in fault:
@@ -62,40 +62,40 @@ def _befalls(fault: JsonObject, arguments: JsonObject, number: int) -> bool:
     return number <= int(fault.get("times", 1))
 
 
-def _busy(fault: JsonObject, answer: object) -> object:
-    return refusal(fault["tool"], "SERVICE_BUSY", "the service is busy; the same call may be made again")
+def _return_busy(fault: JsonObject, answer: object) -> object:
+    return build_refusal(fault["tool"], "SERVICE_BUSY", "the service is busy; the same call may be made again")
 
 
-def _crashes(fault: JsonObject, answer: object) -> object:
+def _raise_crash(fault: JsonObject, answer: object) -> object:
     raise RuntimeError("this tool fails on purpose")
 
 
-def _refuses(fault: JsonObject, answer: object) -> object:
+def _raise_refusal(fault: JsonObject, answer: object) -> object:
     raise ToolArgumentError(f"{fault['argument']} must begin with {fault['prefix']}")
 
 
-def _slow(fault: JsonObject, answer: object) -> object:
-    return Slow(float(fault["seconds"]), answer)
+def _return_delayed(fault: JsonObject, answer: object) -> object:
+    return DelayedAnswer(float(fault["seconds"]), answer)
 
 
-def _oversized(fault: JsonObject, answer: object) -> object:
-    return {"orders": [ROW] * int(fault["rows"])}
+def _return_oversized(fault: JsonObject, answer: object) -> object:
+    return {"orders": [OVERSIZED_ANSWER_ROW] * int(fault["rows"])}
 
 
-def _unserializable(fault: JsonObject, answer: object) -> object:
+def _return_unserializable(fault: JsonObject, answer: object) -> object:
     return {"order": object()}
 
 
-def _malformed(fault: JsonObject, answer: object) -> object:
-    return UNREADABLE
+def _return_malformed(fault: JsonObject, answer: object) -> object:
+    return MALFORMED_ANSWER
 
 
-KINDS: dict[str, Callable[[JsonObject, object], object]] = {
-    "busy": _busy,
-    "crashes": _crashes,
-    "refuses": _refuses,
-    "slow": _slow,
-    "oversized": _oversized,
-    "unserializable": _unserializable,
-    "malformed": _malformed,
+FAULT_BY_KIND: dict[str, Callable[[JsonObject, object], object]] = {
+    "busy": _return_busy,
+    "crashes": _raise_crash,
+    "refuses": _raise_refusal,
+    "slow": _return_delayed,
+    "oversized": _return_oversized,
+    "unserializable": _return_unserializable,
+    "malformed": _return_malformed,
 }

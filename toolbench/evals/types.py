@@ -8,9 +8,9 @@ from toolbench.engine.loop.saying import FurtherMessage
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.values import light
-from toolbench.evals.expected_calls import Due
+from toolbench.evals.expected_calls import ExpectedCalls
 
-PARITY = "parity"
+PUBLISHED_WORDING = "parity"
 DRAWN = "drawn"
 
 
@@ -53,7 +53,7 @@ class Check:
 
 
 @light(frozen=True, slots=True)
-class FirstBad:
+class ProblemLocation:
     """Where it went wrong first: turn (from 0), the call's place in that turn or None, a JSON path, and a plain
     sentence."""
 
@@ -80,7 +80,7 @@ class Verdict:
     behaviour_seen: bool | None = None
     avoided: bool = False
     checks: tuple[Check, ...] = ()
-    first_bad: FirstBad | None = None
+    first_bad: ProblemLocation | None = None
     counts: JsonObject = field(default_factory=dict)
 
 
@@ -95,9 +95,9 @@ class Scenario(Protocol):
     methods: tuple[str, ...]  # the ways of asking that can express the task
     straight_requests: int  # of a trial that passes without a detour: no passing trial has fewer
 
-    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance: ...
+    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance: ...
 
-    def due(self, instance: Instance) -> Due: ...
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls: ...
 
     def open(self, instance: Instance) -> Workspace: ...
 

@@ -8,9 +8,9 @@ from jsonpointer import JsonPointer, JsonPointerException
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.json_patch import PatchError, patched
+from toolbench.evals.json_patch import PatchError, apply_patch
 
-IMPLICIT_IDS = ("", "workspace_id")
+IMPLICIT_WORKSPACE_IDS = ("", "workspace_id")
 
 
 class StateWorkspace:
@@ -34,13 +34,13 @@ class StateWorkspace:
         if name in self._answers:
             return copy.deepcopy(self._answers[name])
         if name not in ("state_get", "state_patch"):
-            return refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
+            return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
         asked = arguments.get("workspace_id")
         if not _is_implicit(asked) and asked != self.workspace_id:
-            return refusal(name, "WORKSPACE_NOT_FOUND", f"there is no workspace {asked}")
+            return build_refusal(name, "WORKSPACE_NOT_FOUND", f"there is no workspace {asked}")
         if name == "state_get":
-            return self.read(_pointers(arguments.get("select")))
-        return self._patch_as_allowed(arguments.get("ops"))
+            return self.read(_normalise_pointers(arguments.get("select")))
+        return self._check_and_patch(arguments.get("ops"))
 
     def snapshot(self) -> JsonObject:
         """Everything there is, as a copy, with the version tags `facts:N` and `draft:N`."""
@@ -55,19 +55,19 @@ class StateWorkspace:
     def read(self, select: Sequence[str] = ()) -> JsonObject:
         """The whole snapshot, or {pointer: value or None} for each pointer."""
         whole = self.snapshot()
-        return {pointer: _resolve(whole, pointer) for pointer in select} if select else whole
+        return {pointer: _resolve_pointer(whole, pointer) for pointer in select} if select else whole
 
     def patch(self, operations: Sequence[JsonObject]) -> JsonObject:
         """Applies operations under /draft/, all or none: {"draft_etag", "applied"}. Raises ToolArgumentError."""
         try:
-            changed = patched({"draft": self.draft}, operations, root="/draft/")
+            changed = apply_patch({"draft": self.draft}, operations, root="/draft/")
         except PatchError as error:
             raise ToolArgumentError(str(error)) from error
         self.draft = changed["draft"]
         self._draft_version += bool(operations)
         return {"draft_etag": f"draft:{self._draft_version}", "applied": len(operations)}
 
-    def _patch_as_allowed(self, operations: object) -> JsonObject:
+    def _check_and_patch(self, operations: object) -> JsonObject:
         if not isinstance(operations, list) or not operations:
             raise ToolArgumentError("ops must be a non-empty array of objects")
         for operation in operations:
@@ -78,15 +78,15 @@ class StateWorkspace:
         return self.patch(operations)
 
 
-def refusal(name: str, code: str, message: str) -> JsonObject:
+def build_refusal(name: str, code: str, message: str) -> JsonObject:
     return {"ok": False, "tool_name": name, "data": {}, "warnings": [], "errors": [{"code": code, "message": message}]}
 
 
 def _is_implicit(asked: object) -> bool:
-    return asked is None or (isinstance(asked, str) and asked.strip() in IMPLICIT_IDS)
+    return asked is None or (isinstance(asked, str) and asked.strip() in IMPLICIT_WORKSPACE_IDS)
 
 
-def _pointers(select: object) -> tuple[str, ...]:
+def _normalise_pointers(select: object) -> tuple[str, ...]:
     """Pointers as models write them, brought into form: quotes and backticks off, `#/x` and `x` become `/x`."""
     if select is None:
         return ()
@@ -96,14 +96,14 @@ def _pointers(select: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item if item.startswith("/") else f"/{item}" for item in cleaned if item))
 
 
-def _resolve(document: JsonObject, pointer: str) -> Any:
+def _resolve_pointer(document: JsonObject, pointer: str) -> Any:
     try:
         return JsonPointer(pointer).resolve(document, None)
     except JsonPointerException:
         return None
 
 
-class FixedAnswers:
+class FixedAnswerTools:
     """Tools that answer the same every time, by name; the snapshot keeps what they were called with."""
 
     def __init__(self, answers: JsonObject) -> None:
@@ -112,7 +112,7 @@ class FixedAnswers:
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         if name not in self._answers:
-            return refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
+            return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
         self._called.append({"name": name, "arguments": copy.deepcopy(arguments)})
         return copy.deepcopy(self._answers[name])
 

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from toolbench.engine.policy import presets
 from toolbench.evals import catalogue, published
-from toolbench.lab.endpoints.simulated import personas_of
+from toolbench.lab.endpoints.simulated import build_personas
 from toolbench.lab.models import (
     Model,
     Preset,
@@ -20,8 +20,8 @@ from toolbench.lab.models import (
     PublishedSnapshot,
     SamplingProfile,
 )
-from toolbench.providers.provider_templates import find_template
-from toolbench.providers.simulated.server import NAME as SIMULATED
+from toolbench.providers.provider_templates import lookup_template
+from toolbench.providers.simulated.server import SERVER_NAME as SIMULATED
 
 OPENROUTER = "OpenRouter"
 TINY = "smollm2-135m-instruct"
@@ -86,14 +86,14 @@ def _load_profiles() -> int:
             builtin=True,
             order=order,
         )
-        for order, profile in enumerate(catalogue.profiles(), start=1)
+        for order, profile in enumerate(catalogue.load_profiles(), start=1)
     ]
     _bring_up_to_date(rows, ("name",), ("applies_to", "options", "tags", "builtin", "order"))
     return len(rows)
 
 
 def _load_case_study_models() -> int:
-    template = find_template("openrouter")
+    template = lookup_template("openrouter")
     provider, _ = Provider.objects.get_or_create(
         template=template.slug,
         defaults={
@@ -115,7 +115,7 @@ def _load_case_study_models() -> int:
             note=model.note,
             workarounds=list(model.workarounds),  # a person may have set others since
         )
-        for model in catalogue.models()
+        for model in catalogue.load_models()
     ]
     _bring_up_to_date(rows, ("provider", "name"), ("tags", "retired", "mixed_upstreams", "note"))
     return len(rows)
@@ -153,7 +153,7 @@ def _load_personas_on(wire: Provider.Wire, name: str) -> int:
     )
     loaded = 0
     for provider in Provider.objects.filter(service=SIMULATED, wire=wire):
-        found = personas_of(provider)
+        found = build_personas(provider)
         chosen = found if not provider.template else set(provider.models.values_list("name", flat=True))
         rows = [row for name, row in found.items() if name in chosen]
         if rows:
@@ -168,7 +168,7 @@ def _bring_up_to_date(rows: Sequence[Row], named: Collection[str], facts: Collec
 
 
 def _load_published() -> int:
-    for snapshot in published.snapshots():
+    for snapshot in published.load_snapshots():
         row, _ = PublishedSnapshot.objects.update_or_create(
             slug=snapshot.slug,
             defaults={
@@ -182,10 +182,10 @@ def _load_published() -> int:
             },
         )
         _load_published_rows(row, snapshot)
-    return sum(len(snapshot.cells) for snapshot in published.snapshots())
+    return sum(len(snapshot.cells) for snapshot in published.load_snapshots())
 
 
-def _load_published_rows(row: PublishedSnapshot, snapshot: published.Snapshot) -> None:
+def _load_published_rows(row: PublishedSnapshot, snapshot: published.CaseStudySnapshot) -> None:
     """Anew every time: nothing refers to them."""
     row.cells.all().delete()
     row.recommendations.all().delete()

@@ -6,11 +6,11 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from toolbench.lab.endpoints.probe_storage import queue_lost
+from toolbench.lab.endpoints.probe_storage import requeue_lost_probes
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
-from toolbench.lab.planning.auto_method import settle_all
-from toolbench.lab.replays.queue import waiting_replays
-from toolbench.lab.runs.sequential_stopping import look_at_undecided
+from toolbench.lab.planning.auto_method import decide_all_waiting_methods
+from toolbench.lab.replays.queue import list_waiting_replays
+from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
 from toolbench.lab.worker.completion import cancel_queued, end_orphans, finish_runs, reopen_runs
 from toolbench.lab.worker.job_failures import forget_failures, recorded
 from toolbench.lab.worker.notify import wake, wake_probes, wake_replays
@@ -147,7 +147,7 @@ _CANCEL = Part("ending cancelled trials", cancel_queued)
 _ORPHANS = Part("ending trials of deleted providers", end_orphans)
 _RECOMPUTE = Part("recomputing cells", lambda: recompute_stale(_CELLS_PER_SWEEP))
 _WAKE = Part("waking providers", _wake_waiting)
-_UNDECIDED = Part("continuing undecided runs", look_at_undecided)
+_UNDECIDED = Part("continuing undecided runs", analyse_undecided_runs)
 _PAUSE = Part("pausing runs at a limit", pause_spent)
 _FINISH = Part("finishing runs", finish_runs)
 
@@ -163,9 +163,9 @@ SWEEP = (
     _FINISH,
     Part("reopening runs", reopen_runs),
     Part("forgetting old rows", _forget),
-    Part("waking probes", lambda: wake_probes(queue_lost())),
-    Part("waking replays", lambda: wake_replays(waiting_replays())),
-    Part("choosing methods after a probe", settle_all),
+    Part("waking probes", lambda: wake_probes(requeue_lost_probes())),
+    Part("waking replays", lambda: wake_replays(list_waiting_replays())),
+    Part("choosing methods after a probe", decide_all_waiting_methods),
     _WAKE,
 )
 LOOK = (

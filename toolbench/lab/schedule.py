@@ -11,7 +11,7 @@ from django.db import connection
 from toolbench.lab.interchange.queue import remove_orphaned_files
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import retry_set_aside
-from toolbench.lab.runs.local_demo import ensure_local_run
+from toolbench.lab.runs.local_demo import launch_next_demo_run
 from toolbench.lab.worker.database_thread import AWAY
 from toolbench.lab.worker.heartbeat import beat
 from toolbench.lab.worker.job_failures import recorded
@@ -65,6 +65,6 @@ def standing_schedule() -> Schedule:
             Job("retrying cells that were set aside", retry_set_aside, RETRY_SECONDS),
             Job("removing files of ended imports", remove_orphaned_files, RETRY_SECONDS),
             Job("sweeping", sweep, settings.SWEEP_SECONDS),
-            Job("preparing the first page's run", ensure_local_run, LOCAL_RUN_SECONDS),
+            Job("preparing the first page's run", launch_next_demo_run, LOCAL_RUN_SECONDS),
         )
     )

@@ -7,11 +7,11 @@ from typing import Any
 from celery.signals import worker_ready, worker_shutting_down
 
 from toolbench.celery import app
-from toolbench.lab.endpoints.probe_job import work_probe
-from toolbench.lab.interchange.queue import WORK
+from toolbench.lab.endpoints.probe_job import run_probe
+from toolbench.lab.interchange.queue import REPLAY_KINDS
 from toolbench.lab.maintenance import look, sweep
-from toolbench.lab.planning.auto_method import settle
-from toolbench.lab.replays.queue import work_replay
+from toolbench.lab.planning.auto_method import decide_waiting_methods
+from toolbench.lab.replays.queue import run_replay
 from toolbench.lab.worker import heartbeat
 from toolbench.lab.worker.job_failures import SESSION, recorded
 from toolbench.lab.worker.notify import BEAT, PROBE, REPLAY, SHIFT
@@ -45,14 +45,14 @@ def work_shift(provider_id: int) -> None:
 def probe(probe_id: int) -> None:
     """Carries out one probe, unless another worker is at it."""
     with recorded("a probe"):
-        work_probe(probe_id, roster.is_stopping, on_finished=settle)
+        run_probe(probe_id, roster.is_stopping, on_finished=decide_waiting_methods)
 
 
 @app.task(name=REPLAY)
 def replay(replay_id: int) -> None:
     """Work through a what-if, a re-judgement or an import, unless another worker is at it."""
     with recorded("a replay"):
-        work_replay(replay_id, WORK)
+        run_replay(replay_id, REPLAY_KINDS)
 
 
 @app.task(name=BEAT)

@@ -3,13 +3,13 @@
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.http.client import Door
+from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.error_body import parse_json
-from toolbench.providers.http.error_codes import classify_unread, failure
+from toolbench.providers.http.error_codes import build_exchange_error, classify_unreadable
 from toolbench.providers.http.exchange import Exchange
 
 
-class ExchangeFailed(Exception):
+class ProviderRequestError(Exception):
     """A question to a provider that got no answer; `error` is classified by the table."""
 
     def __init__(self, error: ExchangeError) -> None:
@@ -20,33 +20,33 @@ class ExchangeFailed(Exception):
 async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
     """The model ids of the provider's own /models, in its order. Anthropic's comes in pages of a thousand at most; the
     first is read. Raises ExchangeFailed."""
-    payload = await ask_once(endpoint, "models?limit=1000" if endpoint.wire == "anthropic" else "models")
+    payload = await request_json(endpoint, "models?limit=1000" if endpoint.wire == "anthropic" else "models")
     entries = payload.get("data", payload.get("models")) if isinstance(payload, dict) else payload
     if not isinstance(entries, list):
-        raise ExchangeFailed(failure("malformed_answer", "The list of models has an unknown shape."))
-    return tuple(dict.fromkeys(name for name in map(_name, entries) if name))
+        raise ProviderRequestError(build_exchange_error("malformed_answer", "The list of models has an unknown shape."))
+    return tuple(dict.fromkeys(name for name in map(_find_model_id, entries) if name))
 
 
-async def ask_once(endpoint: Endpoint, path: str, body: bytes | None = None) -> object:
+async def request_json(endpoint: Endpoint, path: str, body: bytes | None = None) -> object:
     """The JSON that the endpoint answers, asked once on a connection of its own. Raises ExchangeFailed."""
-    async with Door() as door:
+    async with HttpClient() as door:
         exchange = door.open(endpoint, path, body)
-        await door.carry(exchange)
-    return _payload(exchange)
+        await door.send(exchange)
+    return _check_payload(exchange)
 
 
-def _payload(exchange: Exchange) -> object:
+def _check_payload(exchange: Exchange) -> object:
     payload = parse_json(exchange.body)
     listed = exchange.exception is None and exchange.status == 200 and isinstance(payload, list)
     error = None if listed else exchange.error()
     if error is None and payload is None:
-        error = classify_unread(exchange.status, exchange.body)
+        error = classify_unreadable(exchange.status, exchange.body)
     if error is not None:
-        raise ExchangeFailed(error)
+        raise ProviderRequestError(error)
     return payload
 
 
-def _name(entry: object) -> str:
+def _find_model_id(entry: object) -> str:
     """Together answers a bare list of objects, others strings, some `name` in place of `id`."""
     if isinstance(entry, dict):
         fields: JsonObject = entry

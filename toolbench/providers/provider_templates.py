@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-TEMPLATES = Path(__file__).parent / "data" / "templates.json"
+TEMPLATES_PATH = Path(__file__).parent / "data" / "templates.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,17 @@ class ProviderTemplate:
 
 
 @cache
-def all_templates() -> dict[str, ProviderTemplate]:
+def load_templates() -> dict[str, ProviderTemplate]:
     """Every template by slug, in the order of the file."""
-    rows = json.loads(TEMPLATES.read_text(encoding="utf-8"))
+    rows = json.loads(TEMPLATES_PATH.read_text(encoding="utf-8"))
     return {row["slug"]: ProviderTemplate(**row) for row in rows}
 
 
-def find_template(slug: str) -> ProviderTemplate:
+def lookup_template(slug: str) -> ProviderTemplate:
     """Raises KeyError for an unknown slug."""
-    return all_templates()[slug]
+    return load_templates()[slug]
 
 
-def with_key_in(environment: Mapping[str, str]) -> tuple[ProviderTemplate, ...]:
+def list_templates_with_key(environment: Mapping[str, str]) -> tuple[ProviderTemplate, ...]:
     """The templates whose key variable is set and not blank, in order."""
-    return tuple(t for t in all_templates().values() if t.key_env and environment.get(t.key_env, "").strip())
+    return tuple(t for t in load_templates().values() if t.key_env and environment.get(t.key_env, "").strip())

@@ -4,15 +4,15 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 
-CANNOT_START = 3  # exit code; standard error then holds one sentence
+START_FAILED_EXIT_CODE = 3  # exit code; standard error then holds one sentence
 
 
-class CannotStart(Exception):
+class ServerStartError(Exception):
     """A local server that cannot be started; its text is one sentence that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
+class ReadyLine:
     """Where a server listens. `url` has no prefix and no trailing slash; `key` goes into the Authorization header."""
 
     name: str
@@ -20,17 +20,17 @@ class Announcement:
     key: str
     model: str
 
-    def line(self) -> str:
+    def to_json(self) -> str:
         return json.dumps(asdict(self))
 
 
-def announce(announcement: Announcement) -> None:
+def print_ready_line(announcement: ReadyLine) -> None:
     """Writes the ready line to standard output, at once."""
-    sys.stdout.write(announcement.line() + "\n")
+    sys.stdout.write(announcement.to_json() + "\n")
     sys.stdout.flush()
 
 
-def apologise(error: CannotStart) -> int:
+def report_start_error(error: ServerStartError) -> int:
     """Writes the sentence to standard error and returns the exit code that goes with it."""
     sys.stderr.write(f"{error}\n")
-    return CANNOT_START
+    return START_FAILED_EXIT_CODE

@@ -18,22 +18,24 @@ import httpx
 from toolbench.engine.events import ExchangeError, StopReason
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.optional_parameters import REFUSALS
-from toolbench.providers.driver.drive import Stopped
+from toolbench.providers.driver.drive import TrialStoppedError
 from toolbench.providers.driver.tool_execution import CallTool
-from toolbench.providers.http.aiohttp_transport import Disconnected, NameNotFound, TlsFailed
-from toolbench.providers.http.error_codes import classify
+from toolbench.providers.http.aiohttp_transport import DnsError, ServerDisconnectedError, TlsError
+from toolbench.providers.http.error_codes import classify_response
 
-UNSEEN = frozenset({"parallel_tool_calls", "stream", "stream_options", "user", "metadata", "store", "service_tier"})
-PARALLEL = "parallel_tool_calls"
-OURS = (StopReason.DEADLINE.value, StopReason.CANCELLED.value)  # codes of exchanges that we ended ourselves
+UNSEEN_FIELDS = frozenset(
+    {"parallel_tool_calls", "stream", "stream_options", "user", "metadata", "store", "service_tier"}
+)
+PARALLEL_FIELD = "parallel_tool_calls"
+LOCAL_STOP_CODES = (StopReason.DEADLINE.value, StopReason.CANCELLED.value)  # codes of exchanges that we ended ourselves
 _BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
-_EXCEPTIONS: dict[str, type[httpx.HTTPError]] = {
-    "dns": NameNotFound,
-    "tls": TlsFailed,
+_EXCEPTION_BY_CODE: dict[str, type[httpx.HTTPError]] = {
+    "dns": DnsError,
+    "tls": TlsError,
     "connect_timeout": httpx.ConnectTimeout,
     "connection_refused": httpx.ConnectError,
     "read_timeout": httpx.ReadTimeout,
-    "disconnected": Disconnected,
+    "disconnected": ServerDisconnectedError,
     "connection_reset": httpx.ReadError,
     "answer_cut": httpx.ReadError,
     "not_sendable": httpx.LocalProtocolError,
@@ -45,7 +47,7 @@ Value = TypeVar("Value")
 Arguments = TypeVarTuple("Arguments")
 
 
-class Unknown(Exception):
+class NotRecordedError(Exception):
     """What would have happened from here on is not in the record; its text says why."""
 
 
@@ -86,16 +88,16 @@ class RecordedTransport(httpx.AsyncBaseTransport):
     recording: Recording
     cancelled: asyncio.Event
     assumed: set[str] = field(default_factory=set)
-    _place: int = 0
+    _position: int = 0
 
     @property
-    def spent(self) -> bool:
-        return self._place == len(self.recording.exchanges)
+    def is_exhausted(self) -> bool:
+        return self._position == len(self.recording.exchanges)
 
     async def reserve(self) -> None:
         """Raises driving.Stopped where the recorded trial was stopped before it could send again."""
-        if self.spent and self.recording.stopped:
-            raise Stopped(self.recording.stopped)
+        if self.is_exhausted and self.recording.stopped:
+            raise TrialStoppedError(self.recording.stopped)
 
     async def back_off(self, seconds: float) -> None:
         """What was waited is over."""
@@ -103,59 +105,59 @@ class RecordedTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Raises Unknown where the record says nothing, and the stored failures of the world."""
         made = await request.aread()
-        if self.spent:
-            raise Unknown("no further answer is stored")
-        stored = self.recording.exchanges[self._place]
-        self._compare(stored, request.url.path, made)
-        self._place += 1
-        if stored.error and stored.error.code in OURS:
-            await self._stop(StopReason(stored.error.code))
-        return self._answer(stored)
+        if self.is_exhausted:
+            raise NotRecordedError("no further answer is stored")
+        stored = self.recording.exchanges[self._position]
+        self._check_request(stored, request.url.path, made)
+        self._position += 1
+        if stored.error and stored.error.code in LOCAL_STOP_CODES:
+            await self._wait_for_stop(StopReason(stored.error.code))
+        return self._build_response(stored)
 
-    def tools_of(self, call_tool: CallTool) -> CallTool:
+    def wrap_tools(self, call_tool: CallTool) -> CallTool:
         """The workspace's tools; they never end where the recorded trial was stopped in them."""
 
         def call(name: str, arguments: JsonObject, call_id: str) -> object:
             stopped = self.recording.stopped
-            if stopped and self.recording.in_tools and self.spent:
-                return self._stop(stopped)
+            if stopped and self.recording.in_tools and self.is_exhausted:
+                return self._wait_for_stop(stopped)
             return call_tool(name, arguments, call_id)
 
         return call
 
-    def _compare(self, stored: StoredExchange, path: str, made: bytes) -> None:
-        if stored.request != made and not (stored.masked and _same_but_masked(stored.request, made)):
-            differing = _differing(stored.request, made)
-            if seen := sorted(differing - UNSEEN):
-                raise Unknown(f"the model would be shown another request ({', '.join(seen)})")
-            if PARALLEL in differing and stored.calls > 1:
-                raise Unknown("several calls were made at once, and the request would say otherwise of that")
+    def _check_request(self, stored: StoredExchange, path: str, made: bytes) -> None:
+        if stored.request != made and not (stored.masked and _is_same_but_masked(stored.request, made)):
+            differing = _find_differing_fields(stored.request, made)
+            if seen := sorted(differing - UNSEEN_FIELDS):
+                raise NotRecordedError(f"the model would be shown another request ({', '.join(seen)})")
+            if PARALLEL_FIELD in differing and stored.calls > 1:
+                raise NotRecordedError("several calls were made at once, and the request would say otherwise of that")
             if differing and stored.error and stored.error.code in REFUSALS:
-                raise Unknown("the endpoint refused a request that differs from this one")
+                raise NotRecordedError("the endpoint refused a request that differs from this one")
             if refused := sorted(differing & stored.left_out):
-                raise Unknown(f"the endpoint refuses what this request would carry ({', '.join(refused)})")
+                raise NotRecordedError(f"the endpoint refuses what this request would carry ({', '.join(refused)})")
             self.assumed |= differing
         if not stored.url.endswith(path):
-            raise Unknown("the request would go to another path")
+            raise NotRecordedError("the request would go to another path")
         if stored.cut and not (self.recording.own_plan and stored.error):
-            raise Unknown("the stored answer is cut")
+            raise NotRecordedError("the stored answer is cut")
 
-    async def _stop(self, reason: StopReason) -> None:
+    async def _wait_for_stop(self, reason: StopReason) -> None:
         """Waits for the stop that ended the trial."""
         if reason is StopReason.CANCELLED:
             self.cancelled.set()
         await asyncio.Event().wait()
 
-    def _answer(self, stored: StoredExchange) -> httpx.Response:
-        failure = _failure(stored)
+    def _build_response(self, stored: StoredExchange) -> httpx.Response:
+        failure = _find_exception(stored)
         if stored.status is None:
             raise failure or httpx.RemoteProtocolError("")
         kept = {name: str(value) for name, value in stored.headers.items() if name not in _BODY_HEADERS}
-        return httpx.Response(stored.status, headers=kept, stream=_Pieces(stored, failure))
+        return httpx.Response(stored.status, headers=kept, stream=_RecordedBody(stored, failure))
 
 
 @dataclass(eq=False, slots=True)
-class _Pieces(httpx.AsyncByteStream):
+class _RecordedBody(httpx.AsyncByteStream):
     """The body in the chunks in which it came, then what broke it off."""
 
     stored: StoredExchange
@@ -172,33 +174,33 @@ class _Pieces(httpx.AsyncByteStream):
             raise self.failure
 
 
-def _failure(stored: StoredExchange) -> httpx.HTTPError | None:
+def _find_exception(stored: StoredExchange) -> httpx.HTTPError | None:
     """The exception that ended the exchange; None where the stored bytes say themselves what went wrong."""
     error = stored.error
-    if error is None or error.code not in _EXCEPTIONS or (stored.status or 0) >= 300:
+    if error is None or error.code not in _EXCEPTION_BY_CODE or (stored.status or 0) >= 300:
         return None
     if stored.status is not None:
-        found = classify(status=stored.status, headers={}, body=stored.body)
+        found = classify_response(status=stored.status, headers={}, body=stored.body)
         if found is not None and found.code == error.code:
             return None
-    return _EXCEPTIONS[error.code](error.message)
+    return _EXCEPTION_BY_CODE[error.code](error.message)
 
 
-def _same_but_masked(stored: bytes, made: bytes) -> bool:
+def _is_same_but_masked(stored: bytes, made: bytes) -> bool:
     """Whether they differ only where a secret was overwritten, its length kept."""
     alike = (kept in (sent, ord("*")) for kept, sent in zip(stored, made, strict=False))
     return len(stored) == len(made) and all(alike)
 
 
-def _differing(stored: bytes, made: bytes) -> set[str]:
+def _find_differing_fields(stored: bytes, made: bytes) -> set[str]:
     """The top-level fields in which two bodies differ."""
-    before, after = _fields(stored), _fields(made)
+    before, after = _parse_fields(stored), _parse_fields(made)
     if before is None or after is None:
         return {"body"}
     return {name for name in {*before, *after} if before.get(name) != after.get(name)}
 
 
-def _fields(body: bytes) -> JsonObject | None:
+def _parse_fields(body: bytes) -> JsonObject | None:
     try:
         read = json.loads(body)
     except (ValueError, RecursionError):
@@ -206,7 +208,7 @@ def _fields(body: bytes) -> JsonObject | None:
     return read if isinstance(read, dict) else None
 
 
-class _JumpingSelector(DefaultSelector):
+class _VirtualTimeSelector(DefaultSelector):
     """Never waits: where an event loop would, its clock goes on instead."""
 
     def __init__(self, jump: Callable[[float], None]) -> None:
@@ -221,13 +223,13 @@ class _JumpingSelector(DefaultSelector):
         return super().select(0)
 
 
-class JumpingLoop(asyncio.SelectorEventLoop):
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock stands still while anything can be done, and jumps to the next moment for which
     something waits."""
 
     def __init__(self) -> None:
         self._now = 0.0
-        super().__init__(_JumpingSelector(self._jump))
+        super().__init__(_VirtualTimeSelector(self._jump))
 
     def time(self) -> float:
         return self._now
@@ -247,7 +249,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         self._now += seconds
 
 
-def run_instantly(replays: Coroutine[Any, Any, Value]) -> Value:
+def run_in_virtual_time(replays: Coroutine[Any, Any, Value]) -> Value:
     """Runs to the end without waiting for anything. To be called in a thread without an event loop."""
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(replays)

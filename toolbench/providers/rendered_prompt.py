@@ -6,21 +6,23 @@ from dataclasses import replace
 from toolbench.engine.json_text import encode_json
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.model_list import ExchangeFailed, ask_once
+from toolbench.providers.model_list import ProviderRequestError, request_json
 
 
-async def rendered_prompt(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]) -> str | None:
+async def fetch_rendered_prompt(
+    endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]
+) -> str | None:
     """The exact text that the model is given; None where the server cannot show it."""
     body = {"messages": list(messages)} | ({"tools": list(tools)} if tools else {})
     try:
-        payload = await ask_once(_root(endpoint), "apply-template", encode_json(body))
-    except ExchangeFailed:
+        payload = await request_json(_strip_api_prefix(endpoint), "apply-template", encode_json(body))
+    except ProviderRequestError:
         return None
     prompt = payload.get("prompt") if isinstance(payload, dict) else None
     return prompt if isinstance(prompt, str) else None
 
 
-def _root(endpoint: Endpoint) -> Endpoint:
+def _strip_api_prefix(endpoint: Endpoint) -> Endpoint:
     """The same server without the API's prefix, where llama.cpp keeps what OpenAI does not have."""
     address = endpoint.url("").removesuffix("/" + endpoint.api_prefix.strip("/"))
     return replace(endpoint, base_url=address, api_prefix="")

@@ -22,7 +22,7 @@ _TLS_HELLO = b"\x16"
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 seconds
 
 
-class Ending(StrEnum):
+class ConnectionEnd(StrEnum):
     """What the server does after the last byte of an answer: keep the connection, close it, reset it, or say nothing
     more until the client goes or the server stops."""
 
@@ -33,7 +33,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScriptedReply:
     """One canned answer. `body` may be many chunks: they are sent one by one, `pause` seconds apart. `declared` is the
     Content-Length when it should not be the true one. `raw` replaces everything, head too. `delay` seconds pass before
     the first byte."""
@@ -45,11 +45,11 @@ class Answer:
     raw: bytes | None = None
     delay: float = 0.0
     pause: float = 0.0
-    ending: Ending = Ending.KEEP
+    ending: ConnectionEnd = ConnectionEnd.KEEP
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReceivedRequest:
     """One request as it arrived; header names in lower case."""
 
     method: str
@@ -61,59 +61,61 @@ class Seen:
         return json.loads(self.body)
 
 
-def completion(message: JsonObject, *, finish_reason: str = "stop", **more: Any) -> Answer:
+def chat_reply(message: JsonObject, *, finish_reason: str = "stop", **more: Any) -> ScriptedReply:
     """A chat completion with this message; `more` are further keys of the body (usage, model, error …)."""
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}
     body = {"id": "scripted-1", "object": "chat.completion", "model": "scripted", "choices": [choice], "usage": usage}
-    return json_answer(body | more)
+    return json_reply(body | more)
 
 
-def says(text: str) -> Answer:
+def text_reply(text: str) -> ScriptedReply:
     """A plain text answer."""
-    return completion({"content": text})
+    return chat_reply({"content": text})
 
 
-def completes(text: str, *, finish_reason: str = "stop") -> Answer:
+def completion_reply(text: str, *, finish_reason: str = "stop") -> ScriptedReply:
     """A raw completion of a prompt."""
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish_reason}
-    return json_answer({"object": "text_completion", "model": "scripted", "choices": [choice], "usage": usage})
+    return json_reply({"object": "text_completion", "model": "scripted", "choices": [choice], "usage": usage})
 
 
-def calls(*made: tuple[str, JsonObject]) -> Answer:
+def tool_call_reply(*made: tuple[str, JsonObject]) -> ScriptedReply:
     """An answer with one tool call per (name, arguments), ids call_1, call_2 …"""
     tool_calls = [
         {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for place, (name, arguments) in enumerate(made, start=1)
     ]
-    return completion({"content": None, "tool_calls": tool_calls}, finish_reason="tool_calls")
+    return chat_reply({"content": None, "tool_calls": tool_calls}, finish_reason="tool_calls")
 
 
-def fails(status: int, message: str = "", **more: Any) -> Answer:
+def error_reply(status: int, message: str = "", **more: Any) -> ScriptedReply:
     """An error answer in OpenAI's shape; `more` are further keys of the error object."""
-    return json_answer({"error": {"message": message, "code": status} | more}, status=status)
+    return json_reply({"error": {"message": message, "code": status} | more}, status=status)
 
 
-def json_answer(value: object, *, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
-    return Answer(status, {"content-type": "application/json"} | (headers or {}), json.dumps(value).encode())
+def json_reply(value: object, *, status: int = 200, headers: dict[str, str] | None = None) -> ScriptedReply:
+    return ScriptedReply(status, {"content-type": "application/json"} | (headers or {}), json.dumps(value).encode())
 
 
-Script = Iterable[Answer] | Callable[[Seen], Answer]
+ReplyScript = Iterable[ScriptedReply] | Callable[[ReceivedRequest], ScriptedReply]
 
 
-class ScriptedProvider:
+class ScriptedServer:
     """Serves on 127.0.0.1 from `start` to `stop`, in threads of its own. The script is a list of answers, given in
     order of arrival (after the last one every request is refused with 400), or a function of the request."""
 
-    def __init__(self, script: Script = (), *, tls: ssl.SSLContext | None = None) -> None:
-        self.seen: list[Seen] = []
+    def __init__(self, script: ReplyScript = (), *, tls: ssl.SSLContext | None = None) -> None:
+        self.seen: list[ReceivedRequest] = []
         self.connections = 0
         self.arrived = threading.Semaphore(0)  # released once per request
         self.stopping = threading.Event()
-        self._script: Callable[[Seen], Answer] | Iterator[Answer] = script if callable(script) else iter(script)
-        self._choosing = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), _Connection)
+        self._script: Callable[[ReceivedRequest], ScriptedReply] | Iterator[ScriptedReply] = (
+            script if callable(script) else iter(script)
+        )
+        self._script_lock = threading.Lock()
+        self._server = _TcpServer(("127.0.0.1", 0), _ConnectionHandler)
         self._server.provider = self
         self._scheme = "http"
         if tls is not None:
@@ -129,21 +131,25 @@ class ScriptedProvider:
         """An endpoint that leads here; `more` are further fields of Endpoint."""
         return Endpoint(**({"base_url": self.base_url, "model": "scripted"} | more))
 
-    def plays(self, *script: Answer) -> None:
+    def set_script(self, *script: ScriptedReply) -> None:
         """Replaces what is still to be said."""
-        with self._choosing:
+        with self._script_lock:
             self._script = iter(script)
 
-    def choose(self, seen: Seen) -> Answer:
+    def take_next_reply(self, seen: ReceivedRequest) -> ScriptedReply:
         """The answer to this request; the request is noted in `seen`."""
-        with self._choosing:
+        with self._script_lock:
             self.seen.append(seen)
             script = self._script
-            answer = script(seen) if callable(script) else next(script, fails(400, "The script holds no more answers."))
+            answer = (
+                script(seen)
+                if callable(script)
+                else next(script, error_reply(400, "The script holds no more answers."))
+            )
         self.arrived.release()
         return answer
 
-    def start(self) -> "ScriptedProvider":
+    def start(self) -> "ScriptedServer":
         self._thread.start()
         return self
 
@@ -153,7 +159,7 @@ class ScriptedProvider:
         self._server.server_close()
         self._thread.join()
 
-    def __enter__(self) -> "ScriptedProvider":
+    def __enter__(self) -> "ScriptedServer":
         return self.start()
 
     def __exit__(
@@ -165,12 +171,12 @@ class ScriptedProvider:
         self.stop()
 
 
-class _Server(socketserver.ThreadingTCPServer):
+class _TcpServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
     request_queue_size = 256
-    provider: ScriptedProvider
+    provider: ScriptedServer
 
     def shutdown_request(self, request: Any) -> None:
         """Closes without the polite half-close, so that a reset is one."""
@@ -180,52 +186,52 @@ class _Server(socketserver.ThreadingTCPServer):
         """A client that goes away is no news here."""
 
 
-class _Connection(socketserver.StreamRequestHandler):
+class _ConnectionHandler(socketserver.StreamRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
-        provider = cast(_Server, self.server).provider
+        provider = cast(_TcpServer, self.server).provider
         provider.connections += 1
         if cast(BufferedReader, self.rfile).peek(1).startswith(_TLS_HELLO):
             self.rfile.read1()
             self.wfile.write(b"HTTP/1.1 400 Speak HTTP\r\nconnection: close\r\n\r\n")
             return
-        while (seen := _read_request(self.rfile)) is not None:
-            answer = provider.choose(seen)
+        while (seen := _parse_request(self.rfile)) is not None:
+            answer = provider.take_next_reply(seen)
             provider.stopping.wait(answer.delay)
             self._send(answer, provider.stopping)
-            if answer.ending is Ending.HANG:
+            if answer.ending is ConnectionEnd.HANG:
                 provider.stopping.wait()
-            if answer.ending is Ending.RESET:
+            if answer.ending is ConnectionEnd.RESET:
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-            if answer.ending is not Ending.KEEP:
+            if answer.ending is not ConnectionEnd.KEEP:
                 return
 
-    def _send(self, answer: Answer, stopping: threading.Event) -> None:
+    def _send(self, answer: ScriptedReply, stopping: threading.Event) -> None:
         if answer.raw is not None:
             self.wfile.write(answer.raw)
             return
         chunks = (answer.body,) if isinstance(answer.body, bytes) else answer.body
-        self.wfile.write(_head(answer))
+        self.wfile.write(_render_head(answer))
         for chunk in chunks:
             self.wfile.write(chunk)
             stopping.wait(answer.pause)
 
 
-def _head(answer: Answer) -> bytes:
+def _render_head(answer: ScriptedReply) -> bytes:
     headers = dict(answer.headers)
     declared = answer.declared
     if declared is None and isinstance(answer.body, bytes):
         declared = len(answer.body)
     if declared is not None:
         headers["content-length"] = str(declared)
-    if answer.ending is not Ending.KEEP:
+    if answer.ending is not ConnectionEnd.KEEP:
         headers["connection"] = "close"
     lines = [f"HTTP/1.1 {answer.status} Scripted", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
 
-def _read_request(stream: BufferedIOBase) -> Seen | None:
+def _parse_request(stream: BufferedIOBase) -> ReceivedRequest | None:
     """The next request on a connection; None when the client has gone."""
     first = stream.readline().decode("latin-1").split()
     if len(first) < 2:
@@ -234,4 +240,4 @@ def _read_request(stream: BufferedIOBase) -> Seen | None:
     while line := stream.readline().decode("latin-1").strip():
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
-    return Seen(first[0], first[1], headers, stream.read(int(headers.get("content-length", 0))))
+    return ReceivedRequest(first[0], first[1], headers, stream.read(int(headers.get("content-length", 0))))

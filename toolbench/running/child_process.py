@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_KEPT_BYTES = 2_000_000
+_MAX_LOG_BYTES = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class ChildSpec:
     """What a child runs. `environment` is all of its environment. `announces`: its first line on stdout is JSON that
     says where it serves. `beats`: it shows that it lives by a row in the database; `needs`: the children without which
     it cannot. `handed`: open files it inherits."""
@@ -25,18 +25,18 @@ class Spec:
     stop_seconds: float = 10.0
     announces: bool = False
     beats: bool = False
-    needs: frozenset[str] = frozenset()
+    depends_on: frozenset[str] = frozenset()
     handed: tuple[int, ...] = ()
 
 
-class Child:
+class ChildProcess:
     """One process of a spec. Its output goes to `<logs>/<name>.log`; a long log is set aside once, as `.log.1`.
     `handed` are open files it inherits beside those of the spec."""
 
-    def __init__(self, spec: Spec, logs: Path, handed: tuple[int, ...] = ()) -> None:
+    def __init__(self, spec: ChildSpec, logs: Path, handed: tuple[int, ...] = ()) -> None:
         self.spec = spec
         self.log = logs / f"{spec.name}.log"
-        if self.log.exists() and self.log.stat().st_size > _KEPT_BYTES:
+        if self.log.exists() and self.log.stat().st_size > _MAX_LOG_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -58,13 +58,13 @@ class Child:
         """None while it runs. Asking also buries it, so that a dead child is never taken for a living one."""
         return self.process.poll()
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         if self.exit_code() is None:
             self.process.send_signal(self.spec.stop_signal)
 
     def stop(self) -> None:
         """Asks it to stop, waits as long as its spec allows, and kills it if it does not."""
-        self.ask_to_stop()
+        self.request_stop()
         try:
             self.process.wait(self.spec.stop_seconds)
         except subprocess.TimeoutExpired:

@@ -11,15 +11,18 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-_APT = (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"])
+_PROGRAM_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+_APT_COMMANDS = (
+    ["apt-get", "update", "-qq"],
+    ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"],
+)
 
 
-def find() -> str | None:
+def find_chromium() -> str | None:
     """A Chromium that is here already: named by CHROMIUM, on the path, or fetched by Playwright earlier."""
     if named := os.environ.get("CHROMIUM"):
         return named
-    for name in _NAMES:
+    for name in _PROGRAM_NAMES:
         if found := shutil.which(name):
             return found
     with sync_playwright() as playwright:
@@ -27,18 +30,18 @@ def find() -> str | None:
     return path if Path(path).exists() else None
 
 
-def fetch() -> str | None:
+def install_chromium() -> str | None:
     """Gets one: from Debian's archive as root, else Playwright's own. None if neither worked."""
     if os.geteuid() == 0 and shutil.which("apt-get"):
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        if all(subprocess.run(step, env=quiet, check=False).returncode == 0 for step in _APT):
-            return find()
+        if all(subprocess.run(step, env=quiet, check=False).returncode == 0 for step in _APT_COMMANDS):
+            return find_chromium()
     subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
-    return find()
+    return find_chromium()
 
 
 def main() -> int:
-    found = find() or fetch()
+    found = find_chromium() or install_chromium()
     if found is None:
         print(
             "No Chromium for the tests of pages: install one and put it on the path, or leave these tests out with "

@@ -22,19 +22,19 @@ def enter_namespace(uid: int) -> None:
     if library.unshare(_CLONE_NEWUSER) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{uid} {outer_uid} 1")
-    _write("/proc/self/gid_map", f"{uid} {outer_gid} 1")
+    _write_file("/proc/self/setgroups", "deny")
+    _write_file("/proc/self/uid_map", f"{uid} {outer_uid} 1")
+    _write_file("/proc/self/gid_map", f"{uid} {outer_gid} 1")
 
 
-def become(uid: int, gid: int) -> None:
+def drop_to_user(uid: int, gid: int) -> None:
     """Gives up root for good."""
     os.setgroups([])
     os.setgid(gid)
     os.setuid(uid)
 
 
-def die_with(parent: int, number: int) -> None:
+def die_with_parent(parent: int, number: int) -> None:
     """Has the kernel send `number` when the parent ends. Only Linux can; a change of user forgets it, so it comes last.
     Ends at once if the parent is gone already."""
     if sys.platform != "linux":
@@ -44,7 +44,7 @@ def die_with(parent: int, number: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _write(path: str, text: str) -> None:
+def _write_file(path: str, text: str) -> None:
     with open(path, "w") as file:
         file.write(text)
 
@@ -60,8 +60,8 @@ def main() -> None:
     if arguments.namespace is not None:
         enter_namespace(arguments.namespace)
     if arguments.user is not None:
-        become(*arguments.user)
-    die_with(arguments.parent, arguments.signal)
+        drop_to_user(*arguments.user)
+    die_with_parent(arguments.parent, arguments.signal)
     os.execvp(arguments.command[0], arguments.command)
 
 

@@ -3,11 +3,11 @@
 from contextlib import suppress
 
 
-class Problem(Exception):
+class RunnerError(Exception):
     """One sentence for the person at the terminal: what is wrong and what to do."""
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Prints a line at once. A terminal that is gone is no reason to end."""
     with suppress(OSError):
         print(text, flush=True)

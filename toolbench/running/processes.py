@@ -6,17 +6,19 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
-from toolbench.running.child_process import Spec
-from toolbench.running.database_user import confined
+from toolbench.running.child_process import ChildSpec
+from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT
 
-SHIFTS_PER_WORKER = 8
-MAX_REQUEST_LINE = 8_190  # bytes, the most that gunicorn takes: links to trials list runs, cells and versions
-THREADS_OF_WEB = 8
-ASKS_WORKERS = frozenset({"scheduler", "valkey"})  # a worker beats when the scheduler asks it to, through the broker
+SESSIONS_PER_WORKER = 8
+MAX_REQUEST_LINE_BYTES = 8_190  # bytes, the most that gunicorn takes: links to trials list runs, cells and versions
+WEB_THREADS = 8
+WORKER_DEPENDENCIES = frozenset(
+    {"scheduler", "valkey"}
+)  # a worker beats when the scheduler asks it to, through the broker
 
 
-def environment(shared: Mapping[str, str]) -> dict[str, str]:
+def build_environment(shared: Mapping[str, str]) -> dict[str, str]:
     """The environment of every process: the addresses in `shared` and all of the caller's, so that keys of providers
     pass through."""
     return {
@@ -29,40 +31,43 @@ def environment(shared: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def worker_command(name: str) -> list[str]:
+def build_worker_command(name: str) -> list[str]:
     command = [sys.executable, "-m", "celery", "-A", "toolbench.celery", "worker", "-n", f"{name}@%h", "-l", "INFO"]
-    command += ["-P", "threads", "-c", str(SHIFTS_PER_WORKER)]
+    command += ["-P", "threads", "-c", str(SESSIONS_PER_WORKER)]
     return [*command, "--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 
-def web_command(handle: int) -> list[str]:
+def build_web_command(handle: int) -> list[str]:
     """`handle` is the listening socket."""
     command = [sys.executable, "-m", "gunicorn", "toolbench.wsgi", "--bind", f"fd://{handle}", "--no-control-socket"]
-    command += ["--limit-request-line", str(MAX_REQUEST_LINE)]
-    return [*command, "--worker-class", "gthread", "--workers", "1", "--threads", str(THREADS_OF_WEB)]
+    command += ["--limit-request-line", str(MAX_REQUEST_LINE_BYTES)]
+    return [*command, "--worker-class", "gthread", "--workers", "1", "--threads", str(WEB_THREADS)]
 
 
-def processes(env: Mapping[str, str], *, workers: int, web_handle: int, local_model: bool) -> list[Spec]:
+def build_specs(env: Mapping[str, str], *, workers: int, web_handle: int, local_model: bool) -> list[ChildSpec]:
     """In the order in which they are started; the web server is the first."""
     manage = [sys.executable, "manage.py"]
     python = [sys.executable, "-m"]
     specs = [
-        _spec("web", web_command(web_handle), env, handed=(web_handle,)),
+        _build_spec("web", build_web_command(web_handle), env, handed=(web_handle,)),
         *(
-            replace(_spec(f"worker-{number}", worker_command(f"worker-{number}"), env, beats=True), needs=ASKS_WORKERS)
+            replace(
+                _build_spec(f"worker-{number}", build_worker_command(f"worker-{number}"), env, beats=True),
+                depends_on=WORKER_DEPENDENCIES,
+            )
             for number in range(1, workers + 1)
         ),
-        _spec("scheduler", [*manage, "scheduler"], env, beats=True),
-        _spec("simulated", [*python, "toolbench.providers.simulated"], env, announces=True),
+        _build_spec("scheduler", [*manage, "scheduler"], env, beats=True),
+        _build_spec("simulated", [*python, "toolbench.providers.simulated"], env, announces=True),
     ]
     if local_model:
         for template in ("own", "tools"):
             command = [*python, "toolbench.providers.llama", "--template", template]
-            specs.append(_spec(f"local-{template}", command, env, announces=True))
+            specs.append(_build_spec(f"local-{template}", command, env, announces=True))
     return specs
 
 
-def _spec(
+def _build_spec(
     name: str,
     command: list[str],
     env: Mapping[str, str],
@@ -70,11 +75,11 @@ def _spec(
     beats: bool = False,
     announces: bool = False,
     handed: tuple[int, ...] = (),
-) -> Spec:
+) -> ChildSpec:
     death = signal.SIGTERM if name == "web" else signal.SIGKILL
-    return Spec(
+    return ChildSpec(
         name,
-        confined(command, death_signal=death),
+        build_confined_command(command, death_signal=death),
         env,
         ROOT,
         beats=beats,

@@ -10,40 +10,40 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from toolbench.running.child_process import Child
-from toolbench.running.database_user import confined
+from toolbench.running.child_process import ChildProcess
+from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT
-from toolbench.running.pings import Ping, can_be_pinged
+from toolbench.running.pings import HealthPing, can_be_pinged
 
-_PATIENCE_SECONDS = 60
-_FIRST_PAUSE = 0.5
-_LONGEST_PAUSE = 30.0
+_MAX_REGISTRATION_SECONDS = 60
+_MIN_RETRY_SECONDS = 0.5
+_MAX_RETRY_SECONDS = 30.0
 
 
-class Announcement:
+class ReadyLineReader:
     """What one child says on standard output: its first line is the announcement, the rest goes to its log."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: ChildProcess) -> None:
         assert child.process.stdout is not None
         self._log = child.log
         self._pipe = child.process.stdout
-        self._heard = b""
+        self._received = b""
         os.set_blocking(self._pipe.fileno(), False)
 
     @property
     def line(self) -> str:
         """The ready line, empty before it was said."""
-        line, end, _ = self._heard.partition(b"\n")
+        line, end, _ = self._received.partition(b"\n")
         return line.decode(errors="replace") if end else ""
 
-    def listen(self) -> None:
+    def read_available(self) -> None:
         """Takes what was said so far, without waiting."""
         while said := self._read():
             if self.line:
                 with self._log.open("ab") as log:
                     log.write(said)
             else:
-                self._heard += said
+                self._received += said
 
     def _read(self) -> bytes:
         if self._pipe.closed:
@@ -55,18 +55,18 @@ class Announcement:
 
 
 @dataclass(slots=True)
-class _Telling:
+class _Registration:
     """What the lab is told of one child, and when that may be tried again. `line` is its ready line, "" when it has
     ended. Moments are the register's clock's."""
 
     line: str
     process: subprocess.Popen[bytes] | None = None
-    until: float = 0.0
-    again: float = 0.0
-    pause: float = _FIRST_PAUSE
+    deadline: float = 0.0
+    retry_at: float = 0.0
+    retry_seconds: float = _MIN_RETRY_SECONDS
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], *, now: float) -> None:
-        self.until = now + _PATIENCE_SECONDS
+        self.deadline = now + _MAX_REGISTRATION_SECONDS
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -80,15 +80,15 @@ class _Telling:
         with suppress(BrokenPipeError), self.process.stdin as said:
             said.write(self.line.encode())
 
-    def ended(self, now: float) -> bool:
+    def has_succeeded(self, now: float) -> bool:
         """True once the lab was told. One that hangs is killed; one that failed makes the next wait for longer."""
         if self.process is None:
             return False
-        if self.process.poll() is None and now < self.until:
+        if self.process.poll() is None and now < self.deadline:
             return False
         code = self.process.returncode
         self.stop()
-        self.again, self.pause = now + self.pause, min(self.pause * 2, _LONGEST_PAUSE)
+        self.retry_at, self.retry_seconds = now + self.retry_seconds, min(self.retry_seconds * 2, _MAX_RETRY_SECONDS)
         return code == 0
 
     def stop(self) -> None:
@@ -98,7 +98,7 @@ class _Telling:
             self.process = None
 
 
-class Register:
+class ServiceRegistrar:
     """Tells the lab where each child serves and which one has ended, and tries again later when the lab cannot be told.
     Nothing here waits. `command`, and the child's name after it, is given the line on its standard input; `--gone`
     follows the name of a child that has ended."""
@@ -115,75 +115,75 @@ class Register:
         self._say = say
         self._command = command
         self._clock = clock
-        self._open: dict[str, Announcement] = {}
-        self._pings: dict[str, Ping] = {}
+        self._readers: dict[str, ReadyLineReader] = {}
+        self._pings: dict[str, HealthPing] = {}
         self._ready: set[str] = set()  # whose ready line was taken for a sign of life
-        self._tellings: dict[str, _Telling] = {}  # of those that are not told yet
+        self._registrations: dict[str, _Registration] = {}  # of those that are not told yet
 
-    def follow(self, child: Child) -> None:
+    def watch(self, child: ChildProcess) -> None:
         """Starts listening to a child, anew when it was started anew."""
-        self._open[child.spec.name] = Announcement(child)
+        self._readers[child.spec.name] = ReadyLineReader(child)
 
-    def withdraw(self, name: str) -> None:
+    def unregister(self, name: str) -> None:
         """Have the lab forget where a child served that has ended; its telling that is under way is stopped first."""
-        announcement = self._open.pop(name, None)
+        announcement = self._readers.pop(name, None)
         if ping := self._pings.pop(name, None):
             ping.close()
         if announcement is not None and announcement.line:
-            self._change(name, "")
+            self._queue_registration(name, "")
 
     def tick(self) -> None:
-        for name, announcement in self._open.items():
+        for name, announcement in self._readers.items():
             begun = bool(announcement.line)
-            announcement.listen()
+            announcement.read_available()
             if announcement.line and not begun:
-                self._change(name, announcement.line)
-                if can_be_pinged(_url(announcement.line)):
-                    self._pings[name] = Ping(_url(announcement.line))
-        for name in tuple(self._tellings):
-            self._tell(name)
+                self._queue_registration(name, announcement.line)
+                if can_be_pinged(_parse_url(announcement.line)):
+                    self._pings[name] = HealthPing(_parse_url(announcement.line))
+        for name in tuple(self._registrations):
+            self._advance_registration(name)
 
-    def signs_of_life(self) -> set[str]:
+    def list_alive(self) -> set[str]:
         """Return the children that have just said their ready line or answered, and those that cannot be asked.
 
         A child without a ready line is starting, and shows no sign of life.
         """
-        now, said = self._clock(), {name for name, announcement in self._open.items() if announcement.line}
+        now, said = self._clock(), {name for name, announcement in self._readers.items() if announcement.line}
         just_said, self._ready = said - self._ready, said
-        return {name for name in said if name not in self._pings or self._pings[name].answers(now)} | just_said
+        return {name for name in said if name not in self._pings or self._pings[name].has_answered(now)} | just_said
 
     def close(self) -> None:
         """Ends every telling and question under way."""
-        for name in tuple(self._tellings):
-            self._forget(name)
+        for name in tuple(self._registrations):
+            self._drop_registration(name)
         for ping in self._pings.values():
             ping.close()
 
-    def _change(self, name: str, line: str) -> None:
+    def _queue_registration(self, name: str, line: str) -> None:
         """What was to be told before is told no more."""
-        self._forget(name)
-        self._tellings[name] = _Telling(line)
+        self._drop_registration(name)
+        self._registrations[name] = _Registration(line)
 
-    def _tell(self, name: str) -> None:
-        telling, now = self._tellings[name], self._clock()
-        if telling.ended(now):
-            self._forget(name)
+    def _advance_registration(self, name: str) -> None:
+        telling, now = self._registrations[name], self._clock()
+        if telling.has_succeeded(now):
+            self._drop_registration(name)
             if telling.line:
-                self._say(f"{name} is ready at {_url(telling.line)}")
-        elif telling.process is None and now >= telling.again:
+                self._say(f"{name} is ready at {_parse_url(telling.line)}")
+        elif telling.process is None and now >= telling.retry_at:
             command = (*self._command, name) if telling.line else (*self._command, name, "--gone")
-            telling.start(_confined(command), self._environment, now=now)
+            telling.start(_build_confined(command), self._environment, now=now)
 
-    def _forget(self, name: str) -> None:
-        if telling := self._tellings.pop(name, None):
+    def _drop_registration(self, name: str) -> None:
+        if telling := self._registrations.pop(name, None):
             telling.stop()
 
 
-def _confined(command: Sequence[str]) -> list[str]:
-    return confined(list(command), death_signal=signal.SIGKILL)
+def _build_confined(command: Sequence[str]) -> list[str]:
+    return build_confined_command(list(command), death_signal=signal.SIGKILL)
 
 
-def _url(line: str) -> str:
+def _parse_url(line: str) -> str:
     """Return the address in a ready line; "" where it is none, which the lab refuses."""
     with suppress(ValueError, AttributeError):
         return str(json.loads(line).get("url", ""))

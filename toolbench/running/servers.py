@@ -11,11 +11,17 @@ from urllib.parse import quote, urlsplit
 import psycopg
 from psycopg import sql
 
-from toolbench.running.binaries import postgres_folder, valkey_server
-from toolbench.running.database_user import Identity, confined, data_within_reach, unprivileged, within_reach
-from toolbench.running.errors import Problem
+from toolbench.running.binaries import find_postgres_folder, find_valkey_server
+from toolbench.running.database_user import (
+    ProcessUser,
+    build_confined_command,
+    ensure_data_reachable,
+    ensure_program_reachable,
+    find_unprivileged_user,
+)
+from toolbench.running.errors import RunnerError
 
-_PLAIN = {"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"}
+_BASE_ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"}
 
 
 def check_database(url: str) -> None:
@@ -23,13 +29,14 @@ def check_database(url: str) -> None:
     try:
         psycopg.connect(url, connect_timeout=5).close()
     except psycopg.Error as error:
-        raise Problem(
-            f"The database of DATABASE_URL ({_place(url)}) {_refusal(str(error))}: correct the address or start that "
-            "server, or leave DATABASE_URL out to use the database that `make up` brings along."
+        raise RunnerError(
+            f"The database of DATABASE_URL ({_describe_url(url)}) {_describe_refusal(str(error))}: "
+            "correct the address or start that server, or leave DATABASE_URL out to use the database "
+            "that `make up` brings along."
         ) from error
 
 
-def _place(url: str) -> str:
+def _describe_url(url: str) -> str:
     """Host, port and database, nothing else of the address."""
     try:
         parts = urlsplit(url if "://" in url else "")
@@ -39,7 +46,7 @@ def _place(url: str) -> str:
     return f"{parts.hostname or 'this machine'}{port}{parts.path}" if parts.scheme else "no address"
 
 
-def _refusal(words: str) -> str:
+def _describe_refusal(words: str) -> str:
     refusals = {
         "password": "does not accept this user and password",
         "no pg_hba.conf entry": "does not let this machine in",
@@ -57,14 +64,14 @@ class Postgres:
     """
 
     stop_signal = signal.SIGINT
-    environment = _PLAIN
+    environment = _BASE_ENVIRONMENT
 
     def __init__(self, data: Path, sockets: Path, *, careless: bool = False) -> None:
         self._data = data
         self._sockets = sockets
         self._careless = careless
-        self._identity: Identity = unprivileged()
-        self._programs = within_reach(postgres_folder(), self._identity, probe="bin/postgres") / "bin"
+        self._identity: ProcessUser = find_unprivileged_user()
+        self._programs = ensure_program_reachable(find_postgres_folder(), self._identity, probe="bin/postgres") / "bin"
 
     def url(self, database: str = "toolbench") -> str:
         return f"postgresql://postgres@{quote(str(self._sockets), safe='')}/{database}"
@@ -72,25 +79,25 @@ class Postgres:
     def prepare(self, log: Path) -> None:
         """Makes the data folder on first use. A half-made one from an interrupted start is thrown away."""
         if not (self._data / "PG_VERSION").exists():
-            self._make(log)
-        data_within_reach(self._data, self._identity)
+            self._initialise(log)
+        ensure_data_reachable(self._data, self._identity)
         if self._identity.owner:
             os.chown(self._sockets, *self._identity.owner)
 
-    def _make(self, log: Path) -> None:
+    def _initialise(self, log: Path) -> None:
         fresh = self._data.with_name(f"{self._data.name}.new")
         shutil.rmtree(fresh.resolve(), ignore_errors=True)
         fresh.unlink(missing_ok=True)
         fresh.mkdir(mode=0o700, parents=True)
-        data_within_reach(fresh, self._identity)
+        ensure_data_reachable(fresh, self._identity)
         options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
         command = [str(self._programs / "initdb"), "-D", str(fresh.resolve()), *options]
         with log.open("ab") as output:
-            wrapped = confined(command, death_signal=signal.SIGKILL, identity=self._identity)
-            made = subprocess.run(wrapped, stdout=output, stderr=output, env=_PLAIN, cwd="/", check=False)
+            wrapped = build_confined_command(command, death_signal=signal.SIGKILL, identity=self._identity)
+            made = subprocess.run(wrapped, stdout=output, stderr=output, env=_BASE_ENVIRONMENT, cwd="/", check=False)
         if made.returncode != 0:
-            raise Problem(f"PostgreSQL could not make its data folder; its own words are in {log}.")
+            raise RunnerError(f"PostgreSQL could not make its data folder; its own words are in {log}.")
         if fresh.is_symlink():
             self._data.symlink_to(fresh.readlink())
             fresh.unlink()
@@ -104,7 +111,7 @@ class Postgres:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(self._programs / "postgres"), "-D", str(self._data.resolve()), *options]
-        return confined(command, death_signal=self.stop_signal, identity=self._identity)
+        return build_confined_command(command, death_signal=self.stop_signal, identity=self._identity)
 
     def is_ready(self) -> bool:
         try:
@@ -113,7 +120,7 @@ class Postgres:
             return False
         return True
 
-    def make_database(self, name: str = "toolbench") -> None:
+    def create_database(self, name: str = "toolbench") -> None:
         """Makes the database unless it is there."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
@@ -124,12 +131,12 @@ class Valkey:
     """A Valkey on a unix socket that keeps what it is told within a second."""
 
     stop_signal = signal.SIGTERM
-    environment = _PLAIN
+    environment = _BASE_ENVIRONMENT
 
     def __init__(self, data: Path, sockets: Path) -> None:
         self._data = data
         self._socket = sockets / "valkey.sock"
-        self._program = valkey_server()
+        self._program = find_valkey_server()
 
     def url(self, database: int = 0) -> str:
         """In the form of redis-py."""
@@ -147,7 +154,7 @@ class Valkey:
         settings = {"port": "0", "unixsocket": str(self._socket), "unixsocketperm": "700", "dir": "./"}
         settings |= {"appendonly": "yes", "appendfsync": "everysec", "save": "", "databases": "64"}
         options = [part for name, value in settings.items() for part in (f"--{name}", value)]
-        return confined([str(self._program), *options], death_signal=self.stop_signal)
+        return build_confined_command([str(self._program), *options], death_signal=self.stop_signal)
 
     def is_ready(self) -> bool:
         with socket.socket(socket.AF_UNIX) as client:

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-START_SECONDS = 600.0  # for a child that has shown no sign of life since its start
+MAX_START_SECONDS = 600.0  # for a child that has shown no sign of life since its start
 SETTLED_SECONDS = 60.0
-GROWTH = 2.0
-MAX_GROWTH = 8.0
+GROWTH_FACTOR = 2.0
+MAX_GROWTH_FACTOR = 8.0
 
 
 @dataclass(slots=True)
-class Silence:
+class HeartbeatTimer:
     """Signs of life of one child, through all its restarts.
 
     A child that has shown none since its start is starting: only `start_limit` holds for it. Every replacement doubles
@@ -21,41 +21,41 @@ class Silence:
     """
 
     limit: float
-    start_limit: float = START_SECONDS
+    start_limit: float = MAX_START_SECONDS
     growth: float = 1.0
-    has_spoken: bool = False
+    has_heartbeat: bool = False
     _started: float = 0.0
-    _quiet_since: float = 0.0
+    _last_heartbeat_at: float = 0.0
     _steady_since: float = 0.0
 
     def start(self, now: float) -> None:
         """Begin anew with a child that has just been started."""
-        self._started = self._quiet_since = now
-        self.has_spoken = False
+        self._started = self._last_heartbeat_at = now
+        self.has_heartbeat = False
 
-    def hear(self, moment: float) -> None:
+    def record_heartbeat(self, moment: float) -> None:
         """Take a sign of life. One from before the start is that of another process with the same number."""
         if moment < self._started:
             return
-        if not self.has_spoken or moment - self._quiet_since > self.limit:
+        if not self.has_heartbeat or moment - self._last_heartbeat_at > self.limit:
             self._steady_since = moment
-        self.has_spoken = True
-        self._quiet_since = max(self._quiet_since, moment)
+        self.has_heartbeat = True
+        self._last_heartbeat_at = max(self._last_heartbeat_at, moment)
         if moment - self._steady_since > max(SETTLED_SECONDS, self.limit * self.growth):
             self.growth = 1.0
 
-    def excuse(self, now: float) -> None:
+    def forgive_silence(self, now: float) -> None:
         """Do not count the silence so far: the child could not have been heard."""
-        self._quiet_since = max(self._quiet_since, now)
+        self._last_heartbeat_at = max(self._last_heartbeat_at, now)
 
     def seconds(self, now: float) -> float:
         """Return for how long the child has been silent."""
-        return now - self._quiet_since
+        return now - self._last_heartbeat_at
 
     def is_overdue(self, now: float) -> bool:
         """Return whether the child has to be replaced."""
-        return self.seconds(now) > (self.limit if self.has_spoken else self.start_limit) * self.growth
+        return self.seconds(now) > (self.limit if self.has_heartbeat else self.start_limit) * self.growth
 
-    def grow(self) -> None:
+    def extend_limits(self) -> None:
         """Give the next child more time, since this one is replaced."""
-        self.growth = min(self.growth * GROWTH, MAX_GROWTH)
+        self.growth = min(self.growth * GROWTH_FACTOR, MAX_GROWTH_FACTOR)

@@ -11,26 +11,26 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
-from toolbench.running.child_process import Child, Spec
-from toolbench.running.database_user import confined
-from toolbench.running.errors import Problem, say
-from toolbench.running.heartbeats import silent_seconds
-from toolbench.running.options import Choices, why_no_local_model
-from toolbench.running.paths import ROOT, Lock, Places, State, read_state, remove_sockets, socket_folder
-from toolbench.running.processes import environment, processes
-from toolbench.running.ready_lines import Register
+from toolbench.running.child_process import ChildProcess, ChildSpec
+from toolbench.running.database_user import build_confined_command
+from toolbench.running.errors import RunnerError, print_line
+from toolbench.running.heartbeats import read_silent_seconds
+from toolbench.running.options import StartOptions, explain_missing_local_model
+from toolbench.running.paths import ROOT, Lock, Paths, State, make_socket_folder, read_state, remove_sockets
+from toolbench.running.processes import build_environment, build_specs
+from toolbench.running.ready_lines import ServiceRegistrar
 from toolbench.running.servers import Postgres, Valkey, check_database
 from toolbench.running.supervisor import Supervisor
 
-_PATIENCE_SECONDS = 120
-_LEFTOVER_SECONDS = 30
-_HEARTBEATS_EVERY = 5.0
-_TICK = 0.1
-_LONGEST_PREPARATION = 24 * 3600.0
-_SERVERS = frozenset({"postgres", "valkey"})
+_MAX_WAIT_SECONDS = 120
+_MAX_LEFTOVER_SECONDS = 30
+_HEARTBEAT_CHECK_SECONDS = 5.0
+_TICK_SECONDS = 0.1
+_MAX_PREPARATION_SECONDS = 24 * 3600.0
+_SERVER_NAMES = frozenset({"postgres", "valkey"})
 
 
-def seconds_before(environment: Mapping[str, str], now: float) -> float:
+def compute_seconds_before(environment: Mapping[str, str], now: float) -> float:
     """Return for how many seconds `make up` ran before this process, installing packages among them.
 
     Args:
@@ -43,24 +43,24 @@ def seconds_before(environment: Mapping[str, str], now: float) -> float:
         seconds = now - float(environment.get("TOOLBENCH_STARTED_AT", ""))
     except ValueError:
         return 0.0
-    return seconds if 0 <= seconds <= _LONGEST_PREPARATION else 0.0
+    return seconds if 0 <= seconds <= _MAX_PREPARATION_SECONDS else 0.0
 
 
-class Stopped(Exception):
+class StopRequested(Exception):
     """Somebody asked to stop while it was still starting."""
 
 
-class Start:
+class Startup:
     """One life of `make up`, from the first check to the last process stopped."""
 
-    def __init__(self, choices: Choices, places: Places) -> None:
-        self._began = time.monotonic() - seconds_before(os.environ, time.time())
+    def __init__(self, choices: StartOptions, places: Paths) -> None:
+        self._began = time.monotonic() - compute_seconds_before(os.environ, time.time())
         self._choices = choices
         self._places = places
         self._asked_to_stop = 0
         self._children = Lock(places.var / "children.lock")
         limit = float(os.environ.get("TOOLBENCH_SILENT_SECONDS", "60"))
-        self._supervisor = Supervisor(places.logs, self._children.handle, say=say, silent_limit=limit)
+        self._supervisor = Supervisor(places.logs, self._children.handle, say=print_line, silent_limit=limit)
 
     def run(self) -> None:
         """Returns when everything has stopped. Raises Problem when it cannot start; then, too, nothing is left."""
@@ -71,13 +71,13 @@ class Start:
             try:
                 environment_of_all = self._start(web_socket)
                 self._watch(environment_of_all["DATABASE_URL"])
-            except Stopped:
+            except StopRequested:
                 pass
             finally:
                 self._stop()
 
     def _start(self, web_socket: socket.socket) -> Mapping[str, str]:
-        sockets = socket_folder(read_state(self._places.state))
+        sockets = make_socket_folder(read_state(self._places.state))
         shared = {"TOOLBENCH_VAR": str(self._places.var), "ALLOWED_HOSTS": ",".join(self._choices.names)}
         if self._choices.database_url:
             check_database(self._choices.database_url)
@@ -85,14 +85,14 @@ class Start:
         shared["REDIS_URL"] = self._choices.redis_url or self._start_valkey(sockets)
         shared["TOOLBENCH_BASE"] = self._choices.base
         State(self._choices.base, str(sockets), shared).write(self._places.state)
-        env = environment(shared)
+        env = build_environment(shared)
         self._prepare(env)
-        self._supervisor.register = Register(env, say)
-        first, *others = self._processes(env, web_socket)
+        self._supervisor.registrar = ServiceRegistrar(env, print_line)
+        first, *others = self._build_specs(env, web_socket)
         web = self._supervisor.add(first)
-        link = self._link(env)
-        self._wait_until(web, self._page_answers)
-        self._greet(link)
+        link = self._create_link(env)
+        self._wait_until(web, self._is_page_ready)
+        self._print_greeting(link)
         for spec in others:
             self._supervisor.add(spec)
         return env
@@ -100,36 +100,38 @@ class Start:
     def _start_postgres(self, sockets: Path) -> str:
         server = Postgres(self._places.var / "postgres", sockets)
         server.prepare(self._places.logs / "postgres.log")
-        spec = Spec("postgres", server.command(), server.environment, self._places.var, server.stop_signal, 30.0)
+        spec = ChildSpec("postgres", server.command(), server.environment, self._places.var, server.stop_signal, 30.0)
         self._wait_until(self._supervisor.add(spec), server.is_ready)
-        server.make_database()
+        server.create_database()
         return server.url()
 
     def _start_valkey(self, sockets: Path) -> str:
         server = Valkey(self._places.var / "valkey", sockets)
         server.prepare()
-        spec = Spec("valkey", server.command(), server.environment, server.working_folder, server.stop_signal)
+        spec = ChildSpec("valkey", server.command(), server.environment, server.working_folder, server.stop_signal)
         self._wait_until(self._supervisor.add(spec), server.is_ready)
         return server.url()
 
     def _prepare(self, env: Mapping[str, str]) -> None:
-        command = confined([sys.executable, "manage.py", "prepare"], death_signal=signal.SIGKILL)
-        child = Child(Spec("prepare", command, env, ROOT), self._places.logs, (self._children.handle,))
+        command = build_confined_command([sys.executable, "manage.py", "prepare"], death_signal=signal.SIGKILL)
+        child = ChildProcess(ChildSpec("prepare", command, env, ROOT), self._places.logs, (self._children.handle,))
         while child.exit_code() is None:
-            self._pause()
+            self._tick()
         if child.exit_code() != 0:
             last_words = child.log.read_text(errors="replace").strip().rpartition("\n")[2]
-            raise Problem(f"The database could not be brought up to date ({last_words}); the whole story: {child.log}.")
+            raise RunnerError(
+                f"The database could not be brought up to date ({last_words}); the whole story: {child.log}."
+            )
 
-    def _processes(self, env: Mapping[str, str], web_socket: socket.socket) -> list[Spec]:
-        without = why_no_local_model() if self._choices.local_model else ""
+    def _build_specs(self, env: Mapping[str, str], web_socket: socket.socket) -> list[ChildSpec]:
+        without = explain_missing_local_model() if self._choices.local_model else ""
         if without:
-            say(without)
+            print_line(without)
         local_model = self._choices.local_model and not without
         told = {**env, "LOCAL_MODEL": "1" if local_model else "0"}
-        return processes(told, workers=self._choices.workers, web_handle=web_socket.fileno(), local_model=local_model)
+        return build_specs(told, workers=self._choices.workers, web_handle=web_socket.fileno(), local_model=local_model)
 
-    def _page_answers(self) -> bool:
+    def _is_page_ready(self) -> bool:
         host = "127.0.0.1" if self._choices.listens_everywhere else self._choices.host
         connection = http.client.HTTPConnection(host, self._choices.port, timeout=5)
         try:
@@ -140,60 +142,60 @@ class Start:
         finally:
             connection.close()
 
-    def _link(self, env: Mapping[str, str]) -> str:
+    def _create_link(self, env: Mapping[str, str]) -> str:
         command = [sys.executable, "manage.py", "link"]
         printed = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         return printed.stdout.strip() or "print it with `make link`"
 
-    def _greet(self, link: str) -> None:
+    def _print_greeting(self, link: str) -> None:
         seconds = time.monotonic() - self._began
-        say(f"\nToolbench is ready at {self._choices.base}/")
-        say(f"It took {seconds:.0f} s from the start of the command.")
-        say(f"Sign in (one use, within 24 hours): {link}")
-        say("Worker and local model follow. Ctrl-C stops everything; data stays in var/.\n")
+        print_line(f"\nToolbench is ready at {self._choices.base}/")
+        print_line(f"It took {seconds:.0f} s from the start of the command.")
+        print_line(f"Sign in (one use, within 24 hours): {link}")
+        print_line("Worker and local model follow. Ctrl-C stops everything; data stays in var/.\n")
         if self._choices.listens_everywhere and not self._choices.allowed_hosts:
-            say("It listens on every address but answers only to 127.0.0.1: name this machine in ALLOWED_HOSTS.")
+            print_line("It listens on every address but answers only to 127.0.0.1: name this machine in ALLOWED_HOSTS.")
 
     def _watch(self, database_url: str) -> None:
         beats_at = time.monotonic()
         while True:
-            self._pause()
+            self._tick()
             if time.monotonic() < beats_at:
                 continue
-            beats_at = time.monotonic() + _HEARTBEATS_EVERY
+            beats_at = time.monotonic() + _HEARTBEAT_CHECK_SECONDS
             asked_at = time.monotonic()
-            self._supervisor.replace_silent(silent_seconds(database_url), asked_at)
+            self._supervisor.restart_silent(read_silent_seconds(database_url), asked_at)
 
-    def _wait_until(self, child: Child, is_ready: Callable[[], bool]) -> None:
-        until = time.monotonic() + _PATIENCE_SECONDS
+    def _wait_until(self, child: ChildProcess, is_ready: Callable[[], bool]) -> None:
+        until = time.monotonic() + _MAX_WAIT_SECONDS
         while not is_ready():
             if child.exit_code() is not None or time.monotonic() > until:
-                raise Problem(f"{child.spec.name} does not start; its own words are in {child.log}.")
-            self._pause()
+                raise RunnerError(f"{child.spec.name} does not start; its own words are in {child.log}.")
+            self._tick()
 
     def _wait_for_leftovers(self) -> None:
         def tell() -> None:
-            say("Waiting for the processes of an earlier start to end.")
+            print_line("Waiting for the processes of an earlier start to end.")
 
-        if not self._children.take(seconds=_LEFTOVER_SECONDS, waiting=tell):
-            raise Problem(f"Processes of an earlier start still use {self._places.var}: stop them and try again.")
+        if not self._children.acquire(seconds=_MAX_LEFTOVER_SECONDS, waiting=tell):
+            raise RunnerError(f"Processes of an earlier start still use {self._places.var}: stop them and try again.")
 
-    def _pause(self) -> None:
+    def _tick(self) -> None:
         if self._asked_to_stop:
-            raise Stopped
+            raise StopRequested
         self._supervisor.tick()
-        time.sleep(_TICK)
+        time.sleep(_TICK_SECONDS)
 
     def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._asked_to_stop += 1
 
     def _stop(self) -> None:
         if self._asked_to_stop:
-            say("\nStopping; Ctrl-C again to stop at once.")
+            print_line("\nStopping; Ctrl-C again to stop at once.")
         already = self._asked_to_stop
-        if register := self._supervisor.register:
+        if register := self._supervisor.registrar:
             register.close()
-        for names in (self._supervisor.names - _SERVERS, {"valkey"}, {"postgres"}):
+        for names in (self._supervisor.names - _SERVER_NAMES, {"valkey"}, {"postgres"}):
             self._supervisor.stop(names, hurry=lambda: self._asked_to_stop > already)
         if state := read_state(self._places.state):
             remove_sockets(state)

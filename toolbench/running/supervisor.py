@@ -5,32 +5,34 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolbench.running.child_process import Child, Spec
-from toolbench.running.ready_lines import Register
-from toolbench.running.silence import SETTLED_SECONDS, Silence
+from toolbench.running.child_process import ChildProcess, ChildSpec
+from toolbench.running.ready_lines import ServiceRegistrar
+from toolbench.running.silence import SETTLED_SECONDS, HeartbeatTimer
 
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
-CANNOT_START = 3  # a child's exit code: it said in one sentence what is missing, and trying again would not help
+MIN_RESTART_SECONDS = 0.5
+MAX_RESTART_SECONDS = 30.0
+START_FAILED_EXIT_CODE = (
+    3  # a child's exit code: it said in one sentence what is missing, and trying again would not help
+)
 
 
 @dataclass(slots=True)
-class Kept:
+class SupervisedChild:
     """A spec, its living child, or the moment at which it is started again."""
 
-    spec: Spec
-    silence: Silence
-    child: Child | None = None
-    started: float = 0.0
-    pause: float = FIRST_PAUSE
-    replaced: bool = False  # the living child was killed; it may take a while to end
-    again: float | None = None
+    spec: ChildSpec
+    heartbeat_timer: HeartbeatTimer
+    child: ChildProcess | None = None
+    started_at: float = 0.0
+    restart_seconds: float = MIN_RESTART_SECONDS
+    is_killed: bool = False  # the living child was killed; it may take a while to end
+    restart_at: float | None = None
 
-    def is_heard(self, now: float) -> bool:
+    def has_recent_heartbeat(self, now: float) -> bool:
         """Return whether it runs and, where it beats, has lately shown a sign of life."""
         if self.child is None or not self.spec.beats:
             return self.child is not None
-        return self.silence.has_spoken and self.silence.seconds(now) < self.silence.limit / 2
+        return self.heartbeat_timer.has_heartbeat and self.heartbeat_timer.seconds(now) < self.heartbeat_timer.limit / 2
 
 
 class Supervisor:
@@ -51,73 +53,75 @@ class Supervisor:
         self._say = say
         self._silent_limit = silent_limit
         self._clock = clock
-        self._kept: list[Kept] = []
+        self._supervised: list[SupervisedChild] = []
         self._ticked = clock()
-        self.register: Register | None = None
+        self.registrar: ServiceRegistrar | None = None
 
     @property
     def names(self) -> set[str]:
-        return {kept.spec.name for kept in self._kept}
+        return {kept.spec.name for kept in self._supervised}
 
-    def add(self, spec: Spec) -> Child:
+    def add(self, spec: ChildSpec) -> ChildProcess:
         """Starts a child and keeps it alive from now on."""
-        kept = Kept(spec, Silence(self._silent_limit))
-        self._kept.append(kept)
+        kept = SupervisedChild(spec, HeartbeatTimer(self._silent_limit))
+        self._supervised.append(kept)
         return self._start(kept)
 
     def tick(self) -> None:
         """Buries the dead, starts again what is due, hears announcements. Cheap; to be called a few times a second."""
         now = self._clock()
         if now - self._ticked > self._silent_limit / 2:  # we stood still, and heard nobody meanwhile
-            for kept in self._kept:
-                kept.silence.excuse(now)
+            for kept in self._supervised:
+                kept.heartbeat_timer.forgive_silence(now)
         self._ticked = now
-        for kept in self._kept:
+        for kept in self._supervised:
             if kept.child and (code := kept.child.exit_code()) is not None:
-                self._bury(kept, code, now)
-            elif kept.again is not None and now >= kept.again:
+                self._reap(kept, code, now)
+            elif kept.restart_at is not None and now >= kept.restart_at:
                 self._start(kept)
-        if self.register:
-            self.register.tick()
-            alive = self.register.signs_of_life()
-            for kept in self._kept:
+        if self.registrar:
+            self.registrar.tick()
+            alive = self.registrar.list_alive()
+            for kept in self._supervised:
                 if kept.spec.name in alive:
-                    kept.silence.hear(now)
+                    kept.heartbeat_timer.record_heartbeat(now)
 
-    def replace_silent(self, silent: Mapping[int, float] | None, asked_at: float) -> None:
+    def restart_silent(self, silent: Mapping[int, float] | None, asked_at: float) -> None:
         """Kill children that have shown no sign of life for too long; `tick` starts them again.
 
         Args:
             silent: seconds since the last sign of life by process number; None when the database could not be asked.
             asked_at: the clock before it was asked.
         """
-        living = {kept.child.pid: kept for kept in self._kept if kept.child and kept.child.exit_code() is None}
+        living = {kept.child.pid: kept for kept in self._supervised if kept.child and kept.child.exit_code() is None}
         for pid, seconds in (silent or {}).items():
             if pid in living:
-                living[pid].silence.hear(asked_at - seconds)
-        heard = {kept.spec.name for kept in self._kept if kept.is_heard(asked_at)}
+                living[pid].heartbeat_timer.record_heartbeat(asked_at - seconds)
+        heard = {kept.spec.name for kept in self._supervised if kept.has_recent_heartbeat(asked_at)}
         for kept in living.values():
-            needed = kept.spec.needs & self.names
+            needed = kept.spec.depends_on & self.names
             if kept.spec.beats and (silent is None or needed - heard):
-                kept.silence.excuse(asked_at)
-            if kept.spec.beats or (kept.spec.announces and kept.silence.has_spoken):  # a large model loads for long
-                self._replace_overdue(kept, asked_at)
+                kept.heartbeat_timer.forgive_silence(asked_at)
+            if kept.spec.beats or (
+                kept.spec.announces and kept.heartbeat_timer.has_heartbeat
+            ):  # a large model loads for long
+                self._kill_overdue(kept, asked_at)
 
-    def _replace_overdue(self, kept: Kept, now: float) -> None:
-        if kept.child is not None and not kept.replaced and kept.silence.is_overdue(now):
-            kept.replaced = True
+    def _kill_overdue(self, kept: SupervisedChild, now: float) -> None:
+        if kept.child is not None and not kept.is_killed and kept.heartbeat_timer.is_overdue(now):
+            kept.is_killed = True
             self._say(f"{kept.spec.name} shows no sign of life: it is stopped by force")
-            kept.silence.grow()
+            kept.heartbeat_timer.extend_limits()
             kept.child.kill()
 
     def stop(self, names: Set[str], *, hurry: Callable[[], bool] = lambda: False) -> None:
         """Stops the named children, the last started first. `hurry` is asked while waiting; True
         kills what is left."""
-        chosen = [kept for kept in reversed(self._kept) if kept.spec.name in names]
-        self._kept = [kept for kept in self._kept if kept not in chosen]
+        chosen = [kept for kept in reversed(self._supervised) if kept.spec.name in names]
+        self._supervised = [kept for kept in self._supervised if kept not in chosen]
         living = [kept.child for kept in chosen if kept.child]
         for child in living:
-            child.ask_to_stop()
+            child.request_stop()
         until = {child.pid: time.monotonic() + child.spec.stop_seconds for child in living}
         while waiting := [child for child in living if child.exit_code() is None]:
             for child in waiting:
@@ -127,29 +131,36 @@ class Supervisor:
         for child in living:
             child.close()
 
-    def _start(self, kept: Kept) -> Child:
-        kept.child = Child(kept.spec, self._logs, self._handed)
-        kept.started, kept.again, kept.replaced = self._clock(), None, False
-        kept.silence.start(kept.started)
-        if kept.spec.announces and self.register:
-            self.register.follow(kept.child)
+    def _start(self, kept: SupervisedChild) -> ChildProcess:
+        kept.child = ChildProcess(kept.spec, self._logs, self._handed)
+        kept.started_at, kept.restart_at, kept.is_killed = self._clock(), None, False
+        kept.heartbeat_timer.start(kept.started_at)
+        if kept.spec.announces and self.registrar:
+            self.registrar.watch(kept.child)
         return kept.child
 
-    def _bury(self, kept: Kept, code: int, now: float) -> None:
+    def _reap(self, kept: SupervisedChild, code: int, now: float) -> None:
         assert kept.child is not None
         kept.child.close()
         log, name = kept.child.log, kept.spec.name
         last_words = log.read_text(errors="replace").strip().rpartition("\n")[2]
         kept.child = None
-        if kept.spec.announces and self.register:
-            self.register.withdraw(name)
-        if code == CANNOT_START and kept.spec.announces:
+        if kept.spec.announces and self.registrar:
+            self.registrar.unregister(name)
+        if code == START_FAILED_EXIT_CODE and kept.spec.announces:
             self._say(f"{name} is left out: {last_words}")
             return
-        kept.pause = FIRST_PAUSE if now - kept.started > SETTLED_SECONDS else min(kept.pause * 2, LONGEST_PAUSE)
-        kept.again = now + kept.pause
-        self._say(f"{name} ended ({_how(code)}); it is started again in {kept.pause:.1f} s; its log is {log}")
+        kept.restart_seconds = (
+            MIN_RESTART_SECONDS
+            if now - kept.started_at > SETTLED_SECONDS
+            else min(kept.restart_seconds * 2, MAX_RESTART_SECONDS)
+        )
+        kept.restart_at = now + kept.restart_seconds
+        self._say(
+            f"{name} ended ({_describe_exit(code)}); "
+            f"it is started again in {kept.restart_seconds:.1f} s; its log is {log}"
+        )
 
 
-def _how(code: int) -> str:
+def _describe_exit(code: int) -> str:
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"

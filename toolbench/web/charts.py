@@ -11,53 +11,53 @@ from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.results.decide.page import DecidePage, DecideRow
 from toolbench.lab.results.run.latency import LatencyPage, LatencyRow
 
-View = Callable[[HttpRequest], HttpResponseBase]
+ViewFunction = Callable[[HttpRequest], HttpResponseBase]
 
 
-def with_inline_styles(view: View) -> View:
+def allow_inline_styles(view: ViewFunction) -> ViewFunction:
     """For chart pages only: Plotly writes style elements."""
     return csp_replace({"style-src": [SELF, UNSAFE_INLINE]})(view)
 
 
-def latency_chart(page: LatencyPage) -> dict[str, object]:
+def build_latency_chart(page: LatencyPage) -> dict[str, object]:
     """{"title", "rows": [{"label", "times", "p50", "p95", "p99"}]}, times in seconds, fastest median first."""
     rows = sorted(page.rows, key=lambda row: row.p50.value)
-    return {"title": page.metric_title, "rows": [_row(row) for row in rows]}
+    return {"title": page.metric_title, "rows": [_build_row(row) for row in rows]}
 
 
-def decide_chart(page: DecidePage) -> dict[str, object]:
+def build_decide_chart(page: DecidePage) -> dict[str, object]:
     """{"limit", "target", "rows": [{"label", "state", "p95", "delivered", "cost", "front"}]}: three numbers each for
     p95 in seconds and delivered in percent; only rows whose p95 is a number, and never the local model's."""
     rule = page.decision.rule
-    shown = [_point(row) for row in page.rows if row.standing.p95]
-    return {"limit": _seconds(rule.within_ms), "target": rule.success, "rows": shown}
+    shown = [_build_point(row) for row in page.rows if row.standing.p95]
+    return {"limit": _convert_to_seconds(rule.within_ms), "target": rule.success, "rows": shown}
 
 
-def _point(row: DecideRow) -> dict[str, object]:
+def _build_point(row: DecideRow) -> dict[str, object]:
     p95, cost, rate = row.standing.p95, row.candidate.measured.cost, row.delivered
     return {
         "label": row.candidate.measured.label,
         "state": row.word,
-        "p95": _three(p95) if p95 else None,
+        "p95": _list_estimate_seconds(p95) if p95 else None,
         "delivered": [rate.low_axis, rate.axis, rate.high_axis],
         "cost": cost and round(cost.value, 6),
         "front": row.on_front,
     }
 
 
-def _row(row: LatencyRow) -> dict[str, object]:
+def _build_row(row: LatencyRow) -> dict[str, object]:
     return {
         "label": row.label,
         "times": [round(time / 1000, 4) for time in row.times],
-        "p50": _three(row.p50),
-        "p95": _three(row.p95),
-        "p99": _three(row.p99),
+        "p50": _list_estimate_seconds(row.p50),
+        "p95": _list_estimate_seconds(row.p95),
+        "p99": _list_estimate_seconds(row.p99),
     }
 
 
-def _three(estimate: Quantile) -> list[float | None]:
-    return [_seconds(estimate.low), _seconds(estimate.value), _seconds(estimate.high)]
+def _list_estimate_seconds(estimate: Quantile) -> list[float | None]:
+    return [_convert_to_seconds(estimate.low), _convert_to_seconds(estimate.value), _convert_to_seconds(estimate.high)]
 
 
-def _seconds(milliseconds: float | None) -> float | None:
+def _convert_to_seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else round(milliseconds / 1000, 4)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 THEMES = ("system", "light", "dark")
-SETUP = (
+SETUP_PAGES = (
     ("Providers", "/providers/"),
     ("Models", "/models/"),
     ("Sampling profiles", "/profiles/"),
@@ -17,7 +17,7 @@ SETUP = (
     ("Compatibility", "/compatibility/"),
     ("Families", "/families/"),
 )
-PLACES = (
+NAVIGATION = (
     ("Start", "/", ()),
     ("Matrix", "/matrix/", ()),
     ("Compare", "/compare/", ()),
@@ -27,12 +27,12 @@ PLACES = (
     ("Latency", "/latency/", ()),
     ("Decide", "/decide/", ()),
     ("Demo", "/demo/", ()),
-    ("Set-up", "/providers/", ("/probes/", *(url for _, url in SETUP))),
+    ("Set-up", "/providers/", ("/probes/", *(url for _, url in SETUP_PAGES))),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NavigationLink:
     label: str
     url: str
     current: bool
@@ -42,8 +42,8 @@ class Place:
 class Frame:
     theme: str
     next_theme: str
-    nav: tuple[Place, ...]
-    setup: tuple[Place, ...]
+    nav: tuple[NavigationLink, ...]
+    setup: tuple[NavigationLink, ...]
 
 
 def frame(request: HttpRequest) -> dict[str, Frame]:
@@ -51,11 +51,11 @@ def frame(request: HttpRequest) -> dict[str, Frame]:
     theme = request.COOKIES.get("theme", "system")
     theme = theme if theme in THEMES else "system"
     known = hasattr(request, "user") and request.user.is_authenticated
-    places = PLACES if known else ()
-    nav = tuple(Place(label, url, _within(request.path, (url, *more))) for label, url, more in places)
-    setup = tuple(Place(label, url, _within(request.path, (url,))) for label, url in SETUP)
+    places = NAVIGATION if known else ()
+    nav = tuple(NavigationLink(label, url, _is_within(request.path, (url, *more))) for label, url, more in places)
+    setup = tuple(NavigationLink(label, url, _is_within(request.path, (url,))) for label, url in SETUP_PAGES)
     return {"frame": Frame(theme, THEMES[(THEMES.index(theme) + 1) % len(THEMES)], nav, setup)}
 
 
-def _within(path: str, urls: tuple[str, ...]) -> bool:
+def _is_within(path: str, urls: tuple[str, ...]) -> bool:
     return any(path == url or (url != "/" and path.startswith(url)) for url in urls)

@@ -8,21 +8,21 @@ from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.web.exports import WRITERS
 
 
-def as_file(content: str | bytes, content_type: str, *, name: str) -> HttpResponse:
+def build_file_response(content: str | bytes, content_type: str, *, name: str) -> HttpResponse:
     """`name` is plain ASCII."""
-    return HttpResponse(content, headers=_headers(content_type, name))
+    return HttpResponse(content, headers=_build_headers(content_type, name))
 
 
-def streamed_file(pieces: Iterable[bytes], content_type: str, *, name: str) -> StreamingHttpResponse:
+def build_streamed_response(pieces: Iterable[bytes], content_type: str, *, name: str) -> StreamingHttpResponse:
     """The same, sent while it is made."""
-    return StreamingHttpResponse(pieces, headers=_headers(content_type, name))
+    return StreamingHttpResponse(pieces, headers=_build_headers(content_type, name))
 
 
-def table_file(table: ExportTable, kind: str, *, name: str) -> HttpResponse:
+def build_table_response(table: ExportTable, kind: str, *, name: str) -> HttpResponse:
     """`kind` is one of WRITERS, and the ending of the name."""
     write, content_type = WRITERS[kind]
-    return as_file(write(table), content_type, name=f"{name}.{kind}")
+    return build_file_response(write(table), content_type, name=f"{name}.{kind}")
 
 
-def _headers(content_type: str, name: str) -> dict[str, str]:
+def _build_headers(content_type: str, name: str) -> dict[str, str]:
     return {"Content-Type": content_type, "Content-Disposition": f'attachment; filename="{name}"'}

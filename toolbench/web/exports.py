@@ -7,49 +7,49 @@ from collections.abc import Callable, Mapping
 
 from toolbench.lab.metrics.export_table import ExportTable, Value
 
-VERSION = 2  # of all tables; files without one are of version 1, which had no quantiles with bounds
-RISKY = ("=", "+", "-", "@", "\t", "\r")
+EXPORT_VERSION = 2  # of all tables; files without one are of version 1, which had no quantiles with bounds
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def as_csv(table: ExportTable) -> str:
+def render_csv(table: ExportTable) -> str:
     """Text that a spreadsheet would run as a formula gets an apostrophe in front."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(table.columns)
-    writer.writerows([_harmless(value) for value in row] for row in table.rows)
+    writer.writerows([_escape_formula(value) for value in row] for row in table.rows)
     return out.getvalue()
 
 
-def as_json(table: ExportTable) -> str:
+def render_json(table: ExportTable) -> str:
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    found = {"version": VERSION, "title": table.title, "notes": table.notes, "rows": rows}
+    found = {"version": EXPORT_VERSION, "title": table.title, "notes": table.notes, "rows": rows}
     found |= {"times": table.times} if table.times else {}
     return json.dumps(found, ensure_ascii=False, indent=1)
 
 
-def as_markdown(table: ExportTable) -> str:
+def render_markdown(table: ExportTable) -> str:
     """The brief columns where the table has some: all of them are for programs."""
     places = [table.columns.index(name) for name in table.brief or table.columns]
     lines = [f"# {table.title}", "", *(f"- {note}" for note in table.notes), ""]
-    lines += [_line([table.columns[place] for place in places]), _line(["---"] * len(places))]
-    return "\n".join([*lines, *(_line([_cell(row[place]) for place in places]) for row in table.rows), ""])
+    lines += [_render_row([table.columns[place] for place in places]), _render_row(["---"] * len(places))]
+    return "\n".join([*lines, *(_render_row([_render_cell(row[place]) for place in places]) for row in table.rows), ""])
 
 
-def _line(cells: list[str]) -> str:
+def _render_row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(value: Value) -> str:
+def _render_cell(value: Value) -> str:
     text = "" if value is None else str(value)
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-def _harmless(value: Value) -> Value:
-    return f"'{value}" if isinstance(value, str) and len(value) > 1 and value.startswith(RISKY) else value
+def _escape_formula(value: Value) -> Value:
+    return f"'{value}" if isinstance(value, str) and len(value) > 1 and value.startswith(FORMULA_STARTS) else value
 
 
 WRITERS: Mapping[str, tuple[Callable[[ExportTable], str], str]] = {
-    "csv": (as_csv, "text/csv; charset=utf-8"),
-    "json": (as_json, "application/json"),
-    "md": (as_markdown, "text/markdown; charset=utf-8"),
+    "csv": (render_csv, "text/csv; charset=utf-8"),
+    "json": (render_json, "application/json"),
+    "md": (render_markdown, "text/markdown; charset=utf-8"),
 }

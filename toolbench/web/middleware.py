@@ -5,10 +5,10 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.loader import render_to_string
 
-Respond = Callable[[HttpRequest], HttpResponse]
+GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
-def explain_not_allowed(get_response: Respond) -> Respond:
+def explain_not_allowed(get_response: GetResponse) -> GetResponse:
     """An action opened as a page, or a page sent to, gets a page that says so."""
 
     def respond(request: HttpRequest) -> HttpResponse:

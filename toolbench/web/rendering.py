@@ -10,7 +10,7 @@ from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.http import MAX_URL_REDIRECT_LENGTH
 
 
-def wants_part(request: HttpRequest) -> bool:
+def is_part_request(request: HttpRequest) -> bool:
     """Whether htmx asks for a part of the page; when it goes back in history it wants the whole."""
     return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
 
@@ -24,7 +24,7 @@ def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Ca
         given = [(name, value) for name, values in request.GET.lists() for value in values]
         kept = [(name, value) for name, value in given if value and name != "csrfmiddlewaretoken"]
         short = f"{request.path}?{urlencode(kept)}" if kept else request.path
-        seen = request.method != "POST" and not wants_part(request)
+        seen = request.method != "POST" and not is_part_request(request)
         if seen and len(kept) < len(given) and len(short) <= MAX_URL_REDIRECT_LENGTH:
             return redirect(short)
         return view(request)
@@ -32,11 +32,11 @@ def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Ca
     return respond
 
 
-def page(
+def render_page(
     request: HttpRequest, template: str, context: Mapping[str, object], *, part: str = "", status: int = 200
 ) -> HttpResponse:
     """Renders `template`; only its named `part` when htmx asks for it."""
-    name = f"{template}#{part}" if part and wants_part(request) else template
+    name = f"{template}#{part}" if part and is_part_request(request) else template
     response = render(request, name, dict(context), status=status)
     patch_vary_headers(response, ["HX-Request"])
     patch_cache_control(response, private=True, no_cache=True)

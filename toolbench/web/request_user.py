@@ -4,6 +4,6 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 
-def owner_of(request: HttpRequest) -> User | None:
+def find_owner(request: HttpRequest) -> User | None:
     """None for whoever is not signed in."""
     return request.user if isinstance(request.user, User) else None

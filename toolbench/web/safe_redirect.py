@@ -3,7 +3,7 @@
 from django.utils.http import url_has_allowed_host_and_scheme
 
 
-def local_path(given: str, otherwise: str = "/") -> str:
+def choose_local_path(given: str, otherwise: str = "/") -> str:
     """`given` if it is a path of this site, else `otherwise`."""
     safe = given.startswith("/") and url_has_allowed_host_and_scheme(given, allowed_hosts=None)
     return given if safe else otherwise

@@ -3,25 +3,25 @@
 from django.urls.converters import StringConverter
 
 
-class Side(StringConverter):
+class BodySideConverter(StringConverter):
     """Of an exchange."""
 
     regex = "request|response"
 
 
-class Table(StringConverter):
+class TableFormatConverter(StringConverter):
     """As what a table can be taken away."""
 
     regex = "csv|json"
 
 
-class Sheet(StringConverter):
+class SheetFormatConverter(StringConverter):
     """As what a page of figures can be taken away."""
 
     regex = "csv|json|md"
 
 
-class CaseFile(StringConverter):
+class CaseFormatConverter(StringConverter):
     """As what cases can be taken away."""
 
     regex = "jsonl|yaml"

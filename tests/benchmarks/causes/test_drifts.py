@@ -4,12 +4,19 @@ import json
 
 import pytest
 
-from benchmarks.causes.drifts import DATA, Setting, attributed, cells, expected_causes, misses
-from benchmarks.causes.playing import play
+from benchmarks.causes.drifts import (
+    CAUSES_FILE,
+    CellSettings,
+    count_causes,
+    iter_cells,
+    list_expected_causes,
+    list_misses,
+)
+from benchmarks.causes.playing import play_with_causes
 from benchmarks.simulated_trials import Cell
 from toolbench.evals import scenarios
-from toolbench.evals.causes.table import all_causes
-from toolbench.providers.simulated.personas import all_personas
+from toolbench.evals.causes.table import load_causes
+from toolbench.providers.simulated.personas import load_personas
 
 PROSE = ("prose-only", "done-too-early")
 SHORT = ("happy_path", "weather", "chat_only")
@@ -18,38 +25,38 @@ NEEDS_PATIENCE = {"hangs"}
 
 
 def test_drift_causes_name_every_drift_known_codes_and_real_cells() -> None:
-    rows = json.loads(DATA.read_text(encoding="utf-8"))["rows"]
-    drifts = {persona.drift for persona in all_personas().values() if persona.drift}
+    rows = json.loads(CAUSES_FILE.read_text(encoding="utf-8"))["rows"]
+    drifts = {persona.drift for persona in load_personas().values() if persona.drift}
     assert {row["drift"] for row in rows} == drifts
     every = [one for row in rows for one in (row, *row.get("but", ()))]
     assert all(one["why"].endswith(".") for one in every)
-    assert {code for one in every for code in one.get("causes", ())} <= set(all_causes())
-    slugs = {scenario.slug for scenario in scenarios.all()}
+    assert {code for one in every for code in one.get("causes", ())} <= set(load_causes())
+    slugs = {scenario.slug for scenario in scenarios.list_scenarios()}
     assert {slug for one in every for slug in one.get("scenarios", ())} <= slugs
 
 
 def test_expected_causes_of_a_drawn_fault_are_those_of_the_fault() -> None:
-    found = {expected_causes(Cell(("reliable-70",), "happy_path"), seed) for seed in range(20)}
+    found = {list_expected_causes(Cell(("reliable-70",), "happy_path"), seed) for seed in range(20)}
     assert found == {("no_call",), ("task_not_done",)}
 
 
-@pytest.mark.parametrize("setting", [Setting(), Setting("production")])
-def test_drifts_failed_trials_get_the_drifts_cause(setting: Setting) -> None:
-    personas = [one for slug, one in all_personas().items() if slug not in NEEDS_PATIENCE]
-    played = play((cell, 0) for cell in cells(personas, SHORT, [setting]))
-    assert misses(played) == []
-    assert sum(row.failed for row in attributed(played)) > 60
+@pytest.mark.parametrize("setting", [CellSettings(), CellSettings("production")])
+def test_drifts_failed_trials_get_the_drifts_cause(setting: CellSettings) -> None:
+    personas = [one for slug, one in load_personas().items() if slug not in NEEDS_PATIENCE]
+    played = play_with_causes((cell, 0) for cell in iter_cells(personas, SHORT, [setting]))
+    assert list_misses(played) == []
+    assert sum(row.failed for row in count_causes(played)) > 60
 
 
 def test_streamed_drifts_failed_trials_get_the_drifts_cause() -> None:
-    personas = [one for one in all_personas().values() if one.group == "Streams"]
-    played = play((cell, 0) for cell in cells(personas, ("happy_path",), [Setting(stream=True)]))
-    assert misses(played) == []
-    assert {row.persona for row in attributed(played)} == {"stream-cut", "stream-error"}
+    personas = [one for one in load_personas().values() if one.group == "Streams"]
+    played = play_with_causes((cell, 0) for cell in iter_cells(personas, ("happy_path",), [CellSettings(stream=True)]))
+    assert list_misses(played) == []
+    assert {row.persona for row in count_causes(played)} == {"stream-cut", "stream-error"}
 
 
 def test_prose_gets_one_cause_whatever_came_before_it() -> None:
-    personas = [all_personas()[slug] for slug in PROSE]
-    settings = [Setting(), Setting(method="text_json")]
-    played = play((cell, 0) for cell in cells(personas, (*SHORT, *EVERYTHING_PROVOKED), settings))
+    personas = [load_personas()[slug] for slug in PROSE]
+    settings = [CellSettings(), CellSettings(method="text_json")]
+    played = play_with_causes((cell, 0) for cell in iter_cells(personas, (*SHORT, *EVERYTHING_PROVOKED), settings))
     assert {one.cause for one in played if one.failed} == {"no_call"}

@@ -1,25 +1,25 @@
 """A small part of the second measurement."""
 
-from benchmarks.causes.pairs import composable, drawn_pairs, judge_pairs
-from toolbench.providers.simulated.personas import all_personas
+from benchmarks.causes.pairs import draw_pairs, is_composable, judge_pairs
+from toolbench.providers.simulated.personas import load_personas
 
 
 def test_drawn_pairs_are_the_same_again_and_two_drifts_each() -> None:
-    drawn = drawn_pairs(20)
-    assert drawn == drawn_pairs(20)
-    drifts = [[all_personas()[one].drift for one in cell.personas] for cell, _ in drawn]
+    drawn = draw_pairs(20)
+    assert drawn == draw_pairs(20)
+    drifts = [[load_personas()[one].drift for one in cell.personas] for cell, _ in drawn]
     assert all(len(set(pair)) == 2 for pair in drifts)
 
 
 def test_composable_broken_arguments_cannot_become_text() -> None:
-    known = all_personas()
-    assert not composable(known["broken-json"], known["fenced-calls"])
-    assert not composable(known["stream-cut"], known["stream-no-done"])
-    assert composable(known["equal-ids"], known["fenced-calls"])
+    known = load_personas()
+    assert not is_composable(known["broken-json"], known["fenced-calls"])
+    assert not is_composable(known["stream-cut"], known["stream-no-done"])
+    assert is_composable(known["equal-ids"], known["fenced-calls"])
 
 
 def test_pairs_failed_trials_are_put_down_to_one_of_the_two() -> None:
-    judged = judge_pairs(drawn_pairs(20), ("happy_path", "long_arguments_guard"))
+    judged = judge_pairs(draw_pairs(20), ("happy_path", "long_arguments_guard"))
     alone = [one for one in judged if one.accepted]
     assert len(alone) > 15
     assert [one for one in alone if not one.right] == []

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.chaos.injecting import Injector
+from benchmarks.chaos.injecting import FaultInjector
 from benchmarks.chaos.schedule import FREEZE, KILL, Fault
 from benchmarks.chaos.stack import Stack, wait_until
 
@@ -41,9 +41,9 @@ def stack() -> Iterator[OneProcess]:
 
 
 def test_injector_kills_a_process(stack: OneProcess) -> None:
-    injector = Injector(stack, Random(1))
+    injector = FaultInjector(stack, Random(1))
 
-    with injector.happening([Fault(KILL, "web", at=0.0)]):
+    with injector.inject([Fault(KILL, "web", at=0.0)]):
         pass
 
     assert stack.process.wait(60) == -9
@@ -53,7 +53,7 @@ def test_injector_kills_a_process(stack: OneProcess) -> None:
 def test_injector_freezes_beside_the_block_and_thaws_before_its_end(
     stack: OneProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    injector = Injector(stack, Random(1))
+    injector = FaultInjector(stack, Random(1))
     undo = injector._undo
     seen = threading.Event()
 
@@ -62,7 +62,7 @@ def test_injector_freezes_beside_the_block_and_thaws_before_its_end(
         undo(fault)
 
     monkeypatch.setattr(injector, "_undo", undo_when_seen)
-    with injector.happening([Fault(FREEZE, "web", at=-0.2, seconds=2.0)]):
+    with injector.inject([Fault(FREEZE, "web", at=-0.2, seconds=2.0)]):
         wait_until(lambda: stack.state == "T", "the process to be stopped", seconds=60)
         seen.set()
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from benchmarks.chaos.invariants import Watched, count_cells, find_violations, install_witness
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
+from benchmarks.chaos.invariants import WatchedRun, count_cells, find_violations, install_witness
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
 from toolbench.lab.models import Cell, CellTimes, Run, Trial
 from toolbench.lab.worker.job_failures import count_failure
 
@@ -28,7 +28,7 @@ class Sound:
     trials: list[Trial]
 
     def find(self, *, sent: int | None = 2, poisoned: bool = False) -> set[str]:
-        found = find_violations([Watched(self.run.pk, sent, poisoned)])
+        found = find_violations([WatchedRun(self.run.pk, sent, poisoned)])
         assert all(violation.run_id == self.run.pk for violation in found)
         return {violation.kind for violation in found}
 
@@ -50,7 +50,7 @@ def sound() -> Sound:
 
 def _recount() -> None:
     Cell.objects.update(stale=True)
-    recompute_all()
+    recompute_stale_cells()
 
 
 def _first_trial(**fields: Any) -> Callable[[Sound], None]:

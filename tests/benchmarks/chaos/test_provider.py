@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.chaos.poison import POISONS
+from benchmarks.chaos.poison import POISON_BY_NAME
 from benchmarks.chaos.provider import CountingProvider
-from toolbench.providers.scripted_server import Answer
+from toolbench.providers.scripted_server import ScriptedReply
 
 
 @pytest.fixture
@@ -53,6 +53,6 @@ def test_provider_sends_large_bodies_to_the_first_requests_only(provider: Counti
     assert sizes == [0, 15_000_000, 15_000_000, 0, 0]
 
 
-@pytest.mark.parametrize("name", POISONS)
+@pytest.mark.parametrize("name", POISON_BY_NAME)
 def test_poison_is_an_answer(name: str) -> None:
-    assert isinstance(POISONS[name](), Answer)
+    assert isinstance(POISON_BY_NAME[name](), ScriptedReply)

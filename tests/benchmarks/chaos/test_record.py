@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.chaos.record import OtherSeedError, RoundFile, describe, rounds_left, summarise
+from benchmarks.chaos.record import RoundFile, SeedMismatchError, describe, list_rounds_left, summarise
 
 
 def record(number: int, **fields: Any) -> dict[str, Any]:
@@ -55,13 +55,13 @@ def test_round_file_of_another_seed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rounds.jsonl"
     RoundFile(path, seed=1).append(record(1))
 
-    with pytest.raises(OtherSeedError, match=r"seed 1: name another file with --out"):
+    with pytest.raises(SeedMismatchError, match=r"seed 1: name another file with --out"):
         RoundFile(path, seed=2).read()
 
 
 def test_rounds_left_are_those_not_played() -> None:
-    assert rounds_left([record(1), record(3)], 5) == [2, 4, 5]
-    assert rounds_left([record(1), record(2)], 2) == []
+    assert list_rounds_left([record(1), record(3)], 5) == [2, 4, 5]
+    assert list_rounds_left([record(1), record(2)], 2) == []
 
 
 def test_summary_counts_trials_faults_and_violations() -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from benchmarks.chaos.poison import POISONS
+from benchmarks.chaos.poison import POISON_BY_NAME
 from benchmarks.chaos.schedule import (
     BEFORE_LAUNCH,
     DATABASE,
@@ -36,7 +36,7 @@ def test_schedule_of_forty_rounds_hits_every_process() -> None:
 
 
 def test_schedule_of_sixty_rounds_gives_every_poison() -> None:
-    assert {planned.poison for planned in rounds(count=2 * len(POISONS))} == {"", *POISONS}
+    assert {planned.poison for planned in rounds(count=2 * len(POISON_BY_NAME))} == {"", *POISON_BY_NAME}
 
 
 def test_schedule_without_namespace_fills_no_disk() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mutants.mutation import CONTEXT_CHARACTERS, Mutant, find_mutants, mutated_tree
+from benchmarks.mutants.mutation import CONTEXT_CHARACTERS, Mutant, build_mutated_tree, find_mutants
 
 
 def mutants_of(folder: Path, source: str) -> list[Mutant]:
@@ -74,9 +74,9 @@ def test_long_statements_are_named_by_the_part_around_the_change(tmp_path: Path)
 def test_mutated_tree_holds_the_one_change_of_its_index(tmp_path: Path) -> None:
     source = "def f(a, b=2):\n    if a and b > 0:\n        return a + b\n    return -1\n"
     found = mutants_of(tmp_path, source)
-    sources = [ast.unparse(mutated_tree(source, mutant.index)) for mutant in found]
+    sources = [ast.unparse(build_mutated_tree(source, mutant.index)) for mutant in found]
     assert len({*sources, ast.unparse(ast.parse(source))}) == len(found) + 1
     for mutant, mutated in zip(found, sources, strict=True):
         assert mutant.after in mutated
     with pytest.raises(IndexError, match="no mutant"):
-        mutated_tree(source, len(found))
+        build_mutated_tree(source, len(found))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mutants.running import ROOT, Finished, Job, mirrored_tests
+from benchmarks.mutants.running import ROOT, MutantJob, MutantResult, list_mirrored_tests
 
 CODE = "import sys; from pathlib import Path; from benchmarks.mutants.__main__ import main"
 OWN = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
@@ -38,15 +38,15 @@ GONE = "toolbench/above.py:old: return 1 -> return 2"
     ],
 )
 def test_mirrored_tests_are_those_of_the_module_or_its_package(module: str, tests: list[str]) -> None:
-    assert mirrored_tests(ROOT, module) == tests
+    assert list_mirrored_tests(ROOT, module) == tests
 
 
 def test_mirrored_tests_include_further_files_of_a_module(tmp_path: Path) -> None:
     for path in ("toolbench/a.py", "toolbench/a_b.py", "tests/test_a.py", "tests/test_a_long.py", "tests/test_a_b.py"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).touch()
-    assert mirrored_tests(tmp_path, "toolbench/a.py") == ["tests/test_a.py", "tests/test_a_long.py"]
-    assert mirrored_tests(tmp_path, "toolbench/a_b.py") == ["tests/test_a_b.py"]
+    assert list_mirrored_tests(tmp_path, "toolbench/a.py") == ["tests/test_a.py", "tests/test_a_long.py"]
+    assert list_mirrored_tests(tmp_path, "toolbench/a_b.py") == ["tests/test_a_b.py"]
 
 
 def lay_out(folder: Path, tests: str, equivalents: dict[str, str]) -> None:
@@ -106,15 +106,16 @@ def test_mutants_tool_refuses_tests_that_fail_without_a_mutant(tmp_path: Path) -
     ],
 )
 def test_a_mutant_survives_only_tests_that_pass(exit_code: int | None, outcome: str, passed: bool) -> None:
-    finished = Finished(Job("toolbench/above.py", None, 10), exit_code, 1.0)
+    finished = MutantResult(MutantJob("toolbench/above.py", None, 10), exit_code, 1.0)
     assert (finished.outcome, finished.passed) == (outcome, passed)
 
 
 def test_a_run_that_uses_up_its_time_is_ended(tmp_path: Path) -> None:
     """One second of CPU ends a test that counts for ever."""
-    code = "import sys; from pathlib import Path; from benchmarks.mutants.running import Job, copied_tree, run_all\n"
-    code += f"with copied_tree(Path({str(tmp_path)!r})) as root:\n"
-    code += "    print([one.outcome for one in run_all(root, [Job('toolbench/above.py', None, 1)], 1)])"
+    code = "import sys; from pathlib import Path\n"
+    code += "from benchmarks.mutants.running import MutantJob, copy_tree, run_jobs\n"
+    code += f"with copy_tree(Path({str(tmp_path)!r})) as root:\n"
+    code += "    print([one.outcome for one in run_jobs(root, [MutantJob('toolbench/above.py', None, 1)], 1)])"
     lay_out(tmp_path, f"{TESTS}\n\ndef test_counting():\n    while above(6):\n        pass\n", {})
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=OWN, text=True, capture_output=True)
     assert done.stdout == "['timeout']\n", done.stderr

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import TOOLS, answer, call
+from tests.engine.scripted import TOOLS, build_answer, build_call
 from toolbench.engine.asking.mending import mend_calls, mode_of, unread_calls
 from toolbench.engine.asking.read import Read
 from toolbench.engine.loop.preparing import prepare_turns
@@ -24,8 +24,8 @@ def read(body: bytes, *, with_tools: bool = True, **policy: Any) -> Turn:
 
 
 def calling(*arguments: Any, finish: str = "tool_calls") -> bytes:
-    calls = [call("state_patch", one, f"c{place}") for place, one in enumerate(arguments)]
-    return answer(None, calls=calls, finish=finish)
+    calls = [build_call("state_patch", one, f"c{place}") for place, one in enumerate(arguments)]
+    return build_answer(None, calls=calls, finish=finish)
 
 
 @pytest.mark.parametrize("arguments", ["北京今天的天气怎么样", '{"ops": [{"op": "se', "[1]", "42", ["x"], True])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import TOOLS, plan, play
+from tests.engine.scripted import TOOLS, build_plan, run_script
 from tests.engine.wires.test_completions import llama_whole, whole
 from toolbench.engine.asking.template import Template
 from toolbench.engine.errors import PlanError
@@ -30,11 +30,11 @@ def calling(name: str, arguments: JsonObject, format: str = "hermes") -> bytes:
 
 
 def templated(**policy: Any) -> Any:
-    return plan(system="Be brief.", method="template", **policy)
+    return build_plan(system="Be brief.", method="template", **policy)
 
 
 def test_the_conversation_goes_out_as_one_prompt_and_comes_back_as_calls() -> None:
-    played = play(templated(), [calling("state_get", {}), whole("Done.")])
+    played = run_script(templated(), [calling("state_get", {}), whole("Done.")])
     first, second = played.bodies
     assert first.keys() == {"model", "prompt", "stop"}
     assert first["stop"] == ["<|im_end|>"]
@@ -50,7 +50,7 @@ def test_the_conversation_goes_out_as_one_prompt_and_comes_back_as_calls() -> No
 def test_every_format_with_turns_runs_a_whole_conversation(name: str) -> None:
     call = {"ops": [{"op": "set"}]}
     script = [calling("state_get", {}, name), calling("state_patch", call, name), whole("Done.")]
-    played = play(replace(templated(text_format=name), history=HISTORY), script)
+    played = run_script(replace(templated(text_format=name), history=HISTORY), script)
     assert [one.name for one in played.ran] == ["state_get", "state_patch"]
     assert played.ran[1].arguments == call
     assert played.ended.final_text == "Done."
@@ -58,18 +58,18 @@ def test_every_format_with_turns_runs_a_whole_conversation(name: str) -> None:
 
 
 def test_without_tools_the_prompt_speaks_of_none() -> None:
-    played = play(templated(tool_use_mode="disabled"), [whole("Hello.")])
+    played = run_script(templated(tool_use_mode="disabled"), [whole("Hello.")])
     assert played.bodies[0]["prompt"] == (
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nGo.<|im_end|>\n<|im_start|>assistant\n"
     )
 
 
 def test_the_choice_none_tells_of_no_tools() -> None:
-    assert "# Tools" not in play(templated(tool_choice="none"), [whole("Hello.")]).bodies[0]["prompt"]
+    assert "# Tools" not in run_script(templated(tool_choice="none"), [whole("Hello.")]).bodies[0]["prompt"]
 
 
 def test_a_cut_call_is_said_and_never_runs() -> None:
-    played = play(templated(), [whole('<tool_call>\n{"name": "state_patch", "arguments": {"op', "length")])
+    played = run_script(templated(), [whole('<tool_call>\n{"name": "state_patch", "arguments": {"op', "length")])
     answer = played.ended.turns[0].answer
     assert answer is not None
     assert (played.ran, answer.path) == ([], "text")
@@ -80,7 +80,7 @@ def test_a_cut_call_is_said_and_never_runs() -> None:
 
 def test_thoughts_are_kept_apart_and_told_again_while_tools_run() -> None:
     thinking = whole("<think>\nLook first.\n</think>\n\n" + render([TextCall("state_get", {})], format="hermes"))
-    played = play(templated(), [thinking, whole("Done.")])
+    played = run_script(templated(), [thinking, whole("Done.")])
     said = next(message for message in played.ended.history if message["role"] == "assistant")
     assert (said["content"], said["reasoning_content"].strip()) == ("", "Look first.")
     assert "Look first." in played.bodies[1]["prompt"]
@@ -88,25 +88,25 @@ def test_thoughts_are_kept_apart_and_told_again_while_tools_run() -> None:
 
 def test_llama_cpps_own_endpoint_can_be_chosen() -> None:
     given = templated(prompt_endpoint="llama", llm_options_defaults={"max_tokens": 64})
-    played = play(given, [json.dumps(llama_whole("Done.")).encode()])
+    played = run_script(given, [json.dumps(llama_whole("Done.")).encode()])
     assert (played.ended.final_text, played.bodies[0]["n_predict"]) == ("Done.", 64)
     assert played.ended.turns[0].request.path == "/completion"
 
 
 def test_calls_beyond_those_kept_are_not_told_again() -> None:
     both = whole(render([TextCall("state_get", {}), TextCall("state_get", {})], format="hermes"))
-    played = play(templated(max_tool_calls_per_turn=1), [both, whole("Done.")])
+    played = run_script(templated(max_tool_calls_per_turn=1), [both, whole("Done.")])
     assert played.bodies[1]["prompt"].count('{"name": "state_get", "arguments": {}}') == 1
 
 
 def test_a_format_without_turn_tokens_is_refused_before_the_first_request() -> None:
     with pytest.raises(PlanError, match="turn tokens of the format 'fenced_json' are not known"):
-        play(templated(text_format="fenced_json"), [])
+        run_script(templated(text_format="fenced_json"), [])
 
 
 def test_an_endpoint_that_speaks_another_shape_takes_no_prompt() -> None:
     with pytest.raises(PlanError, match="takes no rendered prompt"):
-        play(replace(templated(), wire="anthropic"), [])
+        run_script(replace(templated(), wire="anthropic"), [])
 
 
 def test_results_of_calls_nobody_made_are_told_as_the_users_words() -> None:

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.engine.streams import chunk, pieces, stream
+from tests.engine.streams import iter_chunks, render_chunk, render_stream
 from toolbench.engine.asking.watching import TRIES, JsonWatch
 from toolbench.engine.events import Decoder, Delta
 from toolbench.engine.loop.preparing import prepare_turns
@@ -38,9 +38,9 @@ def told(method: str, *texts: str, attempts: int = 1) -> list[list[Delta]]:
         by_piece = []
         for text in texts:
             heard.clear()
-            decoder.feed(chunk({"content": text}))
+            decoder.feed(render_chunk({"content": text}))
             by_piece.append(list(heard))
-        decoder.feed(stream())
+        decoder.feed(render_stream())
         assert [call.name for call in decoder.close().calls] == ["look"]
     return by_piece
 
@@ -59,7 +59,7 @@ def test_a_call_in_the_text_is_heard_with_the_piece_that_makes_it_whole(method: 
 def test_what_looks_like_json_before_a_call_does_not_hide_it_however_the_text_is_split(before: str) -> None:
     text = f"{before}```json\n{CALL}\n```"
     for size in (1, 2, 3, 7, 19, len(text) // 2):
-        by_piece = told("text_json", *pieces(text, size))
+        by_piece = told("text_json", *iter_chunks(text, size))
         heard = [place for place, piece in enumerate(by_piece) if any(one.call is not None for one in piece)]
         assert heard == [(text.index("\n```", len(before) + 3) - 1) // size], size
 
@@ -73,9 +73,9 @@ def test_every_call_of_the_whole_answer_is_heard_in_pieces(method: str) -> None:
         text = "".join(draw.choices(words, k=6))
         heard: list[Delta] = []
         decoder = decoder_of(method, heard)
-        for piece in pieces(text, draw.randint(1, 9)):
-            decoder.feed(chunk({"content": piece}))
-        decoder.feed(stream())
+        for piece in iter_chunks(text, draw.randint(1, 9)):
+            decoder.feed(render_chunk({"content": piece}))
+        decoder.feed(render_stream())
         held = [(one.name, one.arguments) for one in decoder.close().calls_found]
         told_of = [(one.name, one.arguments) for one in heard if one.call is not None]
         assert told_of[: len(held)] == held, text

@@ -16,12 +16,12 @@ PATTERNS = {
     r"^\S.\W$": ("ab!", "a\n!", " b!", "üb-"),
 }
 NAMES = st.sampled_from(["a", "b", "ab", "name", "ü", 'q"'])
-ANY = st.none() | st.booleans() | st.integers(-200, 200) | TEXTS
-SMALL = st.integers(-150, 150)
+ANY_VALUES = st.none() | st.booleans() | st.integers(-200, 200) | TEXTS
+SMALL_INTEGERS = st.integers(-150, 150)
 
 
 @st.composite
-def texts(draw: st.DrawFn) -> dict[str, Any]:
+def text_schemas(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         return {"type": "string", "pattern": draw(st.sampled_from(sorted(PATTERNS)))}
     least = draw(st.integers(0, 3))
@@ -29,13 +29,13 @@ def texts(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def whole_numbers(draw: st.DrawFn) -> dict[str, Any]:
-    low, high = sorted((draw(SMALL), draw(SMALL)))
+def integer_schemas(draw: st.DrawFn) -> dict[str, Any]:
+    low, high = sorted((draw(SMALL_INTEGERS), draw(SMALL_INTEGERS)))
     bounds = {"minimum": low, "maximum": high}
     return {"type": "integer", **draw(st.fixed_dictionaries({}, optional={k: st.just(v) for k, v in bounds.items()}))}
 
 
-def _arrays(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+def _array_schemas(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
     sizes = st.tuples(st.integers(0, 2), st.integers(0, 2))
     plain = st.tuples(inner, sizes).map(
         lambda given: {"type": "array", "items": given[0], "minItems": given[1][0], "maxItems": sum(given[1])}
@@ -47,24 +47,26 @@ def _arrays(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[
 
 
 @st.composite
-def _objects(draw: st.DrawFn, inner: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+def _object_schemas(draw: st.DrawFn, inner: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
     properties = draw(st.dictionaries(NAMES, inner, max_size=3))
     required = [name for name in properties if draw(st.booleans())]
     others = draw(st.just(False) | st.just(False) | inner)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": others}
 
 
-SCALARS = (
-    texts()
-    | whole_numbers()
+SCALAR_SCHEMAS = (
+    text_schemas()
+    | integer_schemas()
     | st.sampled_from([{"type": "boolean"}, {"type": "null"}, {"type": "number"}])
-    | st.lists(ANY, min_size=1, max_size=3).map(lambda values: {"enum": values})
-    | ANY.map(lambda value: {"const": value})
+    | st.lists(ANY_VALUES, min_size=1, max_size=3).map(lambda values: {"enum": values})
+    | ANY_VALUES.map(lambda value: {"const": value})
 )
 SCHEMAS = st.recursive(
-    SCALARS,
+    SCALAR_SCHEMAS,
     lambda inner: (
-        _arrays(inner) | _objects(inner) | st.lists(inner, min_size=2, max_size=3).map(lambda a: {"anyOf": a})
+        _array_schemas(inner)
+        | _object_schemas(inner)
+        | st.lists(inner, min_size=2, max_size=3).map(lambda a: {"anyOf": a})
     ),
     max_leaves=6,
 )
@@ -74,7 +76,7 @@ SCHEMAS = st.recursive(
 def values(draw: st.DrawFn, schema: Any) -> Any:
     """A value that fits the schema, or misses it in one way or another."""
     if not isinstance(schema, dict) or draw(st.integers(0, 11)) == 0:
-        return draw(ANY)
+        return draw(ANY_VALUES)
     if "anyOf" in schema:
         return draw(values(draw(st.sampled_from(schema["anyOf"]))))
     if "const" in schema or "enum" in schema:
@@ -83,25 +85,25 @@ def values(draw: st.DrawFn, schema: Any) -> Any:
         return draw(st.sampled_from(PATTERNS[schema["pattern"]]) | TEXTS)
     plain = {
         "string": TEXTS,
-        "integer": SMALL,
+        "integer": SMALL_INTEGERS,
         "number": st.integers(-99, 99) | st.sampled_from([0.5, -1.25, 3e20, 1e-7]),
         "boolean": st.booleans(),
         "null": st.none(),
     }
     if schema["type"] in plain:
         return draw(plain[schema["type"]])
-    return draw(_items(schema) if schema["type"] == "array" else _members(schema))
+    return draw(_item_lists(schema) if schema["type"] == "array" else _member_objects(schema))
 
 
 @st.composite
-def _items(draw: st.DrawFn, schema: Any) -> list[Any]:
+def _item_lists(draw: st.DrawFn, schema: Any) -> list[Any]:
     first = schema.get("prefixItems", [])
     count = draw(st.integers(0, schema["maxItems"] + 1))
     return [draw(values(first[at] if at < len(first) else schema["items"])) for at in range(count)]
 
 
 @st.composite
-def _members(draw: st.DrawFn, schema: Any) -> dict[str, Any]:
+def _member_objects(draw: st.DrawFn, schema: Any) -> dict[str, Any]:
     """Keys in the order of the schema, as grammars have them; further ones behind."""
     found = {
         name: draw(values(part))

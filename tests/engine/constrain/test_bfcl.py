@@ -5,8 +5,8 @@ from itertools import islice
 
 import pytest
 
-from benchmarks.bfcl_grammars import WAYS, WRONG, tried
-from toolbench.evals.bfcl.cases import CATEGORIES, cases
+from benchmarks.bfcl_grammars import GRAMMAR_KINDS, MUTATION_KINDS, try_case
+from toolbench.evals.bfcl.cases import CATEGORIES, iter_cases
 
 SAMPLE = 8
 STRIDE = 7
@@ -15,9 +15,9 @@ STRIDE = 7
 @pytest.mark.parametrize("name", CATEGORIES)
 def test_right_calls_of_real_tool_sets_are_taken_and_wrong_ones_refused(name: str) -> None:
     counts: Counter[str] = Counter()
-    wrong = [told for case in islice(cases([name]), 0, SAMPLE * STRIDE, STRIDE) for told in tried(case, counts)]
+    wrong = [told for case in islice(iter_cases([name]), 0, SAMPLE * STRIDE, STRIDE) for told in try_case(case, counts)]
     assert wrong == []
     assert counts["right"]
-    for way in WAYS:
+    for way in GRAMMAR_KINDS:
         assert counts[f"{way}: taken"] == counts["right"]
-        assert [counts[f"{way}: {kind}"] for kind in WRONG] == [counts[kind] for kind in WRONG]
+        assert [counts[f"{way}: {kind}"] for kind in MUTATION_KINDS] == [counts[kind] for kind in MUTATION_KINDS]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.oracle import Oracle
+from benchmarks.oracle import GrammarMatcher
 from tests.engine.constrain.schemas import SCHEMAS, values
 from toolbench.engine.constrain.answers import answers_of, as_schema
 from toolbench.engine.constrain.dialects import GBNF, Limits
@@ -16,16 +16,16 @@ from toolbench.engine.constrain.grammars import gbnf
 LIMITS = Limits(max_string=40, max_items=4)
 
 
-def compiled(schema: Any, limits: Limits = LIMITS) -> tuple[Oracle, Any]:
+def compiled(schema: Any, limits: Limits = LIMITS) -> tuple[GrammarMatcher, Any]:
     """The grammar of one tool `f` with an argument `a` of this schema, and the schema of what it may say."""
     parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
     answers = answers_of([tool], final=False, dialect=GBNF, limits=limits)
-    return Oracle(gbnf(answers, limits)), as_schema(answers)
+    return GrammarMatcher(gbnf(answers, limits)), as_schema(answers)
 
 
 def takes(schema: Any, value: Any, limits: Limits = LIMITS) -> bool:
-    return compiled(schema, limits)[0].takes_call("f", {"a": value})
+    return compiled(schema, limits)[0].accepts_call("f", {"a": value})
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -36,7 +36,7 @@ def test_a_grammar_takes_exactly_what_its_schema_allows(data: st.DataObject, sch
         value = data.draw(values(schema))
         allowed = jsonschema_rs.is_valid(whole, {"name": "f", "arguments": {"a": value}})
         event(f"allowed: {allowed}")
-        assert oracle.takes_call("f", {"a": value}) is allowed
+        assert oracle.accepts_call("f", {"a": value}) is allowed
 
 
 @settings(max_examples=60, deadline=None)
@@ -54,7 +54,7 @@ def test_whole_numbers_keep_to_their_bounds(low: int | None, high: int | None, v
 def test_a_bound_beyond_what_llama_cpp_counts_is_put_together_of_smaller_ones(length: int) -> None:
     schema = {"type": "string", "minLength": 1, "maxLength": 3000}
     grammar = compiled(schema, Limits())[0]
-    assert grammar.takes_call("f", {"a": "x" * length}) is (1 <= length <= 3000)
+    assert grammar.accepts_call("f", {"a": "x" * length}) is (1 <= length <= 3000)
 
 
 def test_no_repeat_is_longer_than_llama_cpp_takes_and_none_is_without_end() -> None:
@@ -97,36 +97,36 @@ def test_formats_are_held(form: str, good: list[str], bad: list[str]) -> None:
     grammar, _ = compiled({"type": "string", "format": form})
     validator = jsonschema_rs.validator_for({"type": "string", "format": form}, validate_formats=True)
     for text in good:
-        assert grammar.takes_call("f", {"a": text})
+        assert grammar.accepts_call("f", {"a": text})
         assert validator.is_valid(text)
-    assert not any(grammar.takes_call("f", {"a": text}) for text in bad)
+    assert not any(grammar.accepts_call("f", {"a": text}) for text in bad)
 
 
 @pytest.mark.parametrize("escape", ["\\n", '\\"', "\\\\", "\\/", "\\u00e9", "\\ud7ff"])
 def test_a_string_may_be_written_with_escapes(escape: str) -> None:
     grammar, _ = compiled({"type": "string"})
-    assert grammar.takes(f'{{"name": "f", "arguments": {{"a": "{escape}"}}}}')
+    assert grammar.accepts(f'{{"name": "f", "arguments": {{"a": "{escape}"}}}}')
 
 
 @pytest.mark.parametrize("inside", ["\\x", "\\ud800", "\n", "\\u12", '"'])
 def test_a_string_that_is_no_json_or_no_text_cannot_be_written(inside: str) -> None:
     grammar, _ = compiled({"type": "string"})
-    assert not grammar.takes(f'{{"name":"f","arguments":{{"a":"{inside}"}}}}')
+    assert not grammar.accepts(f'{{"name":"f","arguments":{{"a":"{inside}"}}}}')
 
 
 def test_white_space_stands_between_tokens_as_far_as_the_limits_say() -> None:
     written = json.dumps({"name": "f", "arguments": {"a": [1, 2]}}, indent=1)
     schema = {"type": "array", "items": {"type": "integer"}}
-    assert not compiled(schema, Limits(whitespace=1))[0].takes(written)
-    assert compiled(schema, Limits(whitespace=4))[0].takes(written)
-    assert not compiled(schema, Limits(whitespace=0))[0].takes(json.dumps({"name": "f", "arguments": {"a": []}}))
+    assert not compiled(schema, Limits(whitespace=1))[0].accepts(written)
+    assert compiled(schema, Limits(whitespace=4))[0].accepts(written)
+    assert not compiled(schema, Limits(whitespace=0))[0].accepts(json.dumps({"name": "f", "arguments": {"a": []}}))
 
 
 def test_a_further_key_is_none_of_the_named_ones() -> None:
     schema = {"type": "object", "properties": {"ab": {"type": "null"}}, "additionalProperties": {"type": "integer"}}
     grammar, _ = compiled(schema)
     for name in ("a", "abc", "b", "", "ü"):
-        assert grammar.takes_call("f", {"a": {name: 1}})
-        assert grammar.takes_call("f", {"a": {"ab": None, name: 1}})
-    assert not grammar.takes_call("f", {"a": {"ab": 1}})
-    assert not grammar.takes('{"name":"f","arguments":{"a":{"a\\u0062":1}}}')
+        assert grammar.accepts_call("f", {"a": {name: 1}})
+        assert grammar.accepts_call("f", {"a": {"ab": None, name: 1}})
+    assert not grammar.accepts_call("f", {"a": {"ab": 1}})
+    assert not grammar.accepts('{"name":"f","arguments":{"a":{"a\\u0062":1}}}')

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.oracle import Oracle
+from benchmarks.oracle import GrammarMatcher
 from tests.engine.constrain.schemas import SCHEMAS, values
 from toolbench.engine import formats
 from toolbench.engine.constrain.answers import Answers, answers_of, as_schema
@@ -36,11 +36,11 @@ def answers(dialect: Any, *, final: bool = True, many: int = 1) -> Answers:
     return answers_of(TOOLS, final=final, dialect=dialect, limits=LIMITS, many=many)
 
 
-def both(format: str, *, final: bool = True, many: int = 1) -> list[Oracle]:
+def both(format: str, *, final: bool = True, many: int = 1) -> list[GrammarMatcher]:
     """The same answers held by GBNF and by llguidance."""
     return [
-        Oracle(gbnf(answers(GBNF, final=final, many=many), LIMITS, format)),
-        Oracle(llguidance(answers(LLGUIDANCE, final=final, many=many), LIMITS, format)),
+        GrammarMatcher(gbnf(answers(GBNF, final=final, many=many), LIMITS, format)),
+        GrammarMatcher(llguidance(answers(LLGUIDANCE, final=final, many=many), LIMITS, format)),
     ]
 
 
@@ -50,31 +50,31 @@ def test_llguidance_holds_every_keyword_that_its_dialect_keeps(data: st.DataObje
     parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
     tool = {"function": {"name": "f", "parameters": parameters}}
     made = answers_of([tool], final=False, dialect=LLGUIDANCE, limits=LIMITS)
-    oracle, whole = Oracle(llguidance(made, LIMITS)), as_schema(made)
+    oracle, whole = GrammarMatcher(llguidance(made, LIMITS)), as_schema(made)
     for _ in range(4):
         value = data.draw(values(schema))
-        if oracle.takes_call("f", {"a": value}):
+        if oracle.accepts_call("f", {"a": value}):
             assert jsonschema_rs.is_valid(whole, {"name": "f", "arguments": {"a": value}})
 
 
 def test_each_name_has_its_own_arguments() -> None:
     for oracle in both(""):
-        assert oracle.takes('{"name":"f","arguments":{"x":1}}')
-        assert not oracle.takes('{"name":"f","arguments":{"y":1}}')
-        assert not oracle.takes('{"name":"h","arguments":{}}')
+        assert oracle.accepts('{"name":"f","arguments":{"x":1}}')
+        assert not oracle.accepts('{"name":"f","arguments":{"y":1}}')
+        assert not oracle.accepts('{"name":"h","arguments":{}}')
 
 
 def test_a_final_text_is_taken_only_where_one_is_allowed() -> None:
-    assert [oracle.takes('{"final":"Done."}') for oracle in both("")] == [True, True]
-    assert [oracle.takes('{"final":"Done."}') for oracle in both("", final=False)] == [False, False]
+    assert [oracle.accepts('{"final":"Done."}') for oracle in both("")] == [True, True]
+    assert [oracle.accepts('{"final":"Done."}') for oracle in both("", final=False)] == [False, False]
 
 
 def test_several_calls_stand_in_a_list_up_to_their_number() -> None:
     call = '{"name":"f","arguments":{}}'
     for oracle in both("", many=2):
-        taken = [oracle.takes(f'{{"calls":[{",".join([call] * count)}]}}') for count in (0, 1, 2, 3)]
+        taken = [oracle.accepts(f'{{"calls":[{",".join([call] * count)}]}}') for count in (0, 1, 2, 3)]
         assert taken == [False, True, True, False]
-        assert not oracle.takes(call)
+        assert not oracle.accepts(call)
 
 
 @pytest.mark.parametrize("format", JSON_FORMATS)
@@ -84,19 +84,19 @@ def test_a_grammar_of_a_text_format_takes_what_the_format_writes_and_reads_back(
     read = formats.parse(written, format=format, tools=TOOLS).calls
     assert [(one.name, one.arguments) for one in read] == [("g", {"y": -7})]
     for oracle in both(format, final=False):
-        assert oracle.takes(written.replace(": -7", ":-7").replace("{ ", "{"))
-        assert not oracle.takes(written.replace("-7", '"-7"').replace(": ", ":"))
-        assert not oracle.takes("Hello.")
+        assert oracle.accepts(written.replace(": -7", ":-7").replace("{ ", "{"))
+        assert not oracle.accepts(written.replace("-7", '"-7"').replace(": ", ":"))
+        assert not oracle.accepts("Hello.")
 
 
 @pytest.mark.parametrize("format", ["hermes", "generic_xml", "functionary_v31"])
 def test_a_text_format_repeats_calls_and_lets_text_through_that_looks_like_none(format: str) -> None:
     written = formats.render([TextCall("f", {}), TextCall("g", {})], format=format)
     for oracle in both(format, many=2):
-        assert oracle.takes(written)
-        assert not oracle.takes(written + written)
-        assert oracle.takes("It rains.")
-        assert not oracle.takes("<tool")
+        assert oracle.accepts(written)
+        assert not oracle.accepts(written + written)
+        assert oracle.accepts("It rains.")
+        assert not oracle.accepts("<tool")
 
 
 @pytest.mark.parametrize("format", ["hermes", "mistral_v2", "phi4", "deepseek_v31", "functionary_v32"])
@@ -104,21 +104,21 @@ def test_prose_may_stand_before_calls_and_the_reader_finds_them_behind_it(format
     written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
     for oracle in both(format):
         for prose in ("It `rains`: I look.\n", 'a {x}, "b\\n":\n'):
-            assert oracle.takes(prose + written)
+            assert oracle.accepts(prose + written)
             assert [one.arguments for one in formats.parse(prose + written, format=format, tools=TOOLS).calls] == [
                 {"y": -7}
             ]
-            assert not oracle.takes(prose + written.replace("-7", '"-7"'))
-            assert not oracle.takes(prose + written[:-1])
-        assert oracle.takes("```py\nf()\n```")
-        assert not oracle.takes(f"```\n{written}")
+            assert not oracle.accepts(prose + written.replace("-7", '"-7"'))
+            assert not oracle.accepts(prose + written[:-1])
+        assert oracle.accepts("```py\nf()\n```")
+        assert not oracle.accepts(f"```\n{written}")
 
 
 @pytest.mark.parametrize("format", ["llama3_json", "xlam"])
 def test_calls_that_prose_would_hide_stand_alone(format: str) -> None:
     written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
     for oracle in both(format):
-        assert [oracle.takes(text) for text in (written, "It rains.", f"It rains. {written}")] == [True, True, False]
+        assert [oracle.accepts(text) for text in (written, "It rains.", f"It rains. {written}")] == [True, True, False]
 
 
 @pytest.mark.parametrize("format", ["pythonic", "qwen3_coder", "gemma4", "nonsense"])

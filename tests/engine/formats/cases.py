@@ -9,9 +9,9 @@ from typing import Any
 from toolbench.engine.formats import ParsedText, stream
 from toolbench.engine.formats.registry import FORMATS
 
-DATA = Path(__file__).parent / "data"
-TOOLS: list[dict[str, Any]] = json.loads((DATA / "tools.json").read_text())
-WEATHER: dict[str, Any] = {
+DATA_FOLDER = Path(__file__).parent / "data"
+TOOLS: list[dict[str, Any]] = json.loads((DATA_FOLDER / "tools.json").read_text())
+WEATHER_TOOL: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "get_weather",
@@ -22,7 +22,7 @@ WEATHER: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Case:
+class GoldenCase:
     """One text and what a format reads in it; `said` is what is left as text."""
 
     format: str
@@ -37,10 +37,10 @@ class Case:
         return f"{self.format}: {self.it}"
 
 
-def golden_cases() -> list[Case]:
+def read_golden_cases() -> list[GoldenCase]:
     """All rows of the files that are named golden*.json."""
     return [
-        Case(
+        GoldenCase(
             name,
             row["it"],
             row["text"],
@@ -49,13 +49,13 @@ def golden_cases() -> list[Case]:
             row.get("reasoning", ""),
             row.get("findings", []),
         )
-        for path in sorted(DATA.glob("golden*.json"))
+        for path in sorted(DATA_FOLDER.glob("golden*.json"))
         for name, rows in json.loads(path.read_text()).items()
         for row in rows
     ]
 
 
-def fed(text: str, format: str, sizes: random.Random | int, tools: Any = TOOLS) -> ParsedText:
+def parse_in_chunks(text: str, format: str, sizes: random.Random | int, tools: Any = TOOLS) -> ParsedText:
     """The text fed in pieces of one size, or of sizes drawn from `sizes`."""
     decoder = stream(format, tools)
     at = 0
@@ -66,7 +66,7 @@ def fed(text: str, format: str, sizes: random.Random | int, tools: Any = TOOLS) 
     return decoder.close()
 
 
-def markers() -> list[str]:
+def list_markers() -> list[str]:
     """Every word that any format looks for."""
     found: set[str] = set()
     for form in FORMATS:

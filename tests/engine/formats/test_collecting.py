@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.engine.formats.cases import TOOLS, fed
+from tests.engine.formats.cases import TOOLS, parse_in_chunks
 from toolbench.engine.formats import ParsedText, parse, split_reasoning
 from toolbench.engine.formats.registry import AUTO, FORMATS
 
@@ -17,7 +17,12 @@ CALL = f"<tool_call>{PING}</tool_call>"
 def _alike(text: str, form: str) -> ParsedText:
     """The text read whole, after pieces of any size gave the same."""
     whole = parse(text, format=form, tools=TOOLS)
-    assert fed(text, form, 1) == fed(text, form, 3) == fed(text, form, random.Random(text)) == whole
+    assert (
+        parse_in_chunks(text, form, 1)
+        == parse_in_chunks(text, form, 3)
+        == parse_in_chunks(text, form, random.Random(text))
+        == whole
+    )
     return whole
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.engine.formats.cases import DATA, WEATHER
+from tests.engine.formats.cases import DATA_FOLDER, WEATHER_TOOL
 from toolbench.engine import formats
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats import Said, TextCall, parse, render_conversation, render_tools, turns_of
@@ -13,7 +13,7 @@ from toolbench.engine.formats.turns import TURNS
 
 CALL = TextCall("get_weather", {"city": "Oslo"}, "call_abc")
 OTHER = TextCall("get_weather", {"city": "Rome", "days": 2}, "call_def")
-TOLD: dict[str, str] = json.loads((DATA / "conversations.json").read_text())
+TOLD: dict[str, str] = json.loads((DATA_FOLDER / "conversations.json").read_text())
 THINKING = [name for name, turns in TURNS.items() if turns.thought or format_named(name).reasoning]
 TALK = (
     Said("system", "Be brief."),
@@ -29,17 +29,19 @@ TALK = (
 def test_a_whole_conversation_is_written_as_the_table_says(name: str) -> None:
     """But how the tools are told, which is in our words."""
     said = (*TALK[:2], Said("assistant", "Let me see.", calls=(CALL, OTHER)), TALK[3])
-    prompt = render_conversation([*said, Said("result", "20 degrees", calls=(OTHER,))], format=name, tools=[WEATHER])
-    assert prompt == TOLD[name].replace("{tools}", render_tools([WEATHER], format=name).strip("\n"))
+    prompt = render_conversation(
+        [*said, Said("result", "20 degrees", calls=(OTHER,))], format=name, tools=[WEATHER_TOOL]
+    )
+    assert prompt == TOLD[name].replace("{tools}", render_tools([WEATHER_TOOL], format=name).strip("\n"))
 
 
 @pytest.mark.parametrize("name", TURNS)
 def test_everything_said_is_told_once_and_in_order(name: str) -> None:
-    prompt = render_conversation(TALK, format=name, tools=[WEATHER])
+    prompt = render_conversation(TALK, format=name, tools=[WEATHER_TOOL])
     places = [prompt.find(one.text) for one in TALK]
     assert [prompt.count(one.text) for one in TALK] == [1] * len(TALK)
     assert places == sorted(places)
-    assert prompt.count(render_tools([WEATHER], format=name).strip("\n")) == 1
+    assert prompt.count(render_tools([WEATHER_TOOL], format=name).strip("\n")) == 1
     assert prompt.endswith(turns_of(name).asks)
 
 
@@ -47,13 +49,13 @@ def test_everything_said_is_told_once_and_in_order(name: str) -> None:
 def test_a_call_told_again_is_read_back_as_it_was(name: str) -> None:
     """What the history shows the model is what we would read if the model wrote it."""
     asked, went_on = TALK[:2], TALK[:3]
-    before = render_conversation(asked, format=name, tools=[WEATHER])
-    after = render_conversation(went_on, format=name, tools=[WEATHER])
+    before = render_conversation(asked, format=name, tools=[WEATHER_TOOL])
+    after = render_conversation(went_on, format=name, tools=[WEATHER_TOOL])
     turns = turns_of(name)
     asked_for = turns.reminds + turns.asks
     assert after.startswith(before.removesuffix(asked_for))
     turn = after[len(before.removesuffix(asked_for)) :].removesuffix(asked_for).removeprefix(turns.assistant[0])
-    parsed = parse(turn, format=name, tools=[WEATHER])
+    parsed = parse(turn, format=name, tools=[WEATHER_TOOL])
     assert [(call.name, call.arguments) for call in parsed.calls] == [("get_weather", {"city": "Oslo"})]
     assert parsed.text.startswith("Let me see.")
 
@@ -103,7 +105,7 @@ def test_a_thought_stands_once_behind_the_head_and_before_words_and_calls(name: 
         assert turn.startswith(("" if resumed else turns.assistant[0]) + opener + "Hm." + closer)
         assert [turn.count(tag) for pair in reasoning for tag in pair if tag in opener + closer] in ([1, 1], [])
         assert turn.index("Hm.") <= turn.rindex(words or "Hm.") < turn.index("Rome")
-        parsed = parse(turn.removeprefix(turns.assistant[0]), format=name, tools=[WEATHER])
+        parsed = parse(turn.removeprefix(turns.assistant[0]), format=name, tools=[WEATHER_TOOL])
         assert (parsed.reasoning, parsed.text, len(parsed.calls)) == ("Hm.", words, 1)
 
 
@@ -143,7 +145,7 @@ def test_a_turn_asked_for_after_results_may_begin_anew_where_told_ones_go_on() -
 
 def test_command_r_is_reminded_of_its_actions_where_there_are_tools() -> None:
     reminder = turns_of("command_r").reminds
-    assert render_conversation(TALK, format="command_r", tools=[WEATHER]).count(reminder) == 1
+    assert render_conversation(TALK, format="command_r", tools=[WEATHER_TOOL]).count(reminder) == 1
     assert reminder not in render_conversation(TALK, format="command_r")
 
 
@@ -166,24 +168,24 @@ def test_system_texts_in_front_are_one_and_a_later_one_is_a_turn() -> None:
 
 
 def test_mistral_tells_tools_before_the_last_user_and_gives_both_sides_one_id_of_nine() -> None:
-    prompt = render_conversation(TALK, format="mistral_v3", tools=[WEATHER])
+    prompt = render_conversation(TALK, format="mistral_v3", tools=[WEATHER_TOOL])
     assert prompt.endswith("[/AVAILABLE_TOOLS][INST] Thank you.[/INST]")
     assert '"id": "call00000"' in prompt
     assert '"call_id": "call00000"' in prompt
 
 
 def test_mistral_v7_gives_results_by_id_and_v15_tells_its_settings_behind_the_tools() -> None:
-    v7 = render_conversation(TALK, format="mistral_v7", tools=[WEATHER])
+    v7 = render_conversation(TALK, format="mistral_v7", tools=[WEATHER_TOOL])
     assert v7.endswith("[/AVAILABLE_TOOLS][INST]Thank you.[/INST]")
     assert "</s>[TOOL_RESULTS]call00000[TOOL_CONTENT]4 degrees[/TOOL_RESULTS]It is cold.</s>" in v7
-    v15 = render_conversation(TALK, format="mistral_v15", tools=[WEATHER])
+    v15 = render_conversation(TALK, format="mistral_v15", tools=[WEATHER_TOOL])
     assert '[/AVAILABLE_TOOLS][MODEL_SETTINGS]{"reasoning_effort": "none"}[/MODEL_SETTINGS][INST]And' in v15
     assert '[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}</s>[TOOL_RESULTS]4 degrees[/TOOL_RESULTS]' in v15
 
 
 def test_deepseek_v41_gives_results_in_one_users_turn_in_the_order_of_the_calls() -> None:
     said = (*TALK[:3], TALK[3], Said("result", "9 degrees", calls=(CALL,)))
-    prompt = render_conversation(said, format="deepseek_v41", tools=[WEATHER])
+    prompt = render_conversation(said, format="deepseek_v41", tools=[WEATHER_TOOL])
     assert prompt.startswith("<｜System｜>Be brief.")
     results = "<tool_result>4 degrees</tool_result>\n\n<tool_result>9 degrees</tool_result>"
     assert prompt.endswith(f"</｜DSML｜ calls><｜end▁of▁sentence｜><｜User｜>{results}<｜Assistant｜></think>")

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.formats.cases import DATA, TOOLS, fed, golden_cases, markers
+from tests.engine.formats.cases import DATA_FOLDER, TOOLS, list_markers, parse_in_chunks, read_golden_cases
 from toolbench.engine.formats import TextCall, names, parse, render, stream
 from toolbench.engine.formats.registry import FORMATS
 
-_WORDS = json.loads((DATA / "odd.json").read_text())
+_WORDS = json.loads((DATA_FOLDER / "odd.json").read_text())
 ODD = [*_WORDS["odd"], "-" * 40, "[" * 40, '{"a":' * 40, "9" * 5000]
 
 
-MARKERS = markers()
+MARKERS = list_markers()
 WRITTEN = [render([TextCall("bash", {"command": "ls"}), TextCall("ping", {})], format=form.name) for form in FORMATS]
 
 
@@ -41,7 +41,7 @@ def _texts(seed: int, count: int) -> Iterator[str]:
 def test_no_text_raises_and_pieces_give_what_the_whole_gives(form: str) -> None:
     draw = random.Random(form)
     for text in _texts(seed=len(form) * 1000 + ord(form[0]), count=12 if form != "auto" else 250):
-        assert fed(text, form, draw) == parse(text, format=form, tools=TOOLS)
+        assert parse_in_chunks(text, form, draw) == parse(text, format=form, tools=TOOLS)
 
 
 def test_arguments_that_look_like_a_call_are_arguments_under_auto_too() -> None:
@@ -59,16 +59,16 @@ def test_arguments_that_look_like_a_call_are_arguments_under_auto_too() -> None:
     st.integers(1, 9),
 )
 def test_whatever_stands_together_is_read_alike_in_pieces_of_any_size(text: str, form: str, size: int) -> None:
-    assert fed(text, form, size) == parse(text, format=form, tools=TOOLS)
+    assert parse_in_chunks(text, form, size) == parse(text, format=form, tools=TOOLS)
 
 
 def test_one_character_at_a_time_gives_what_the_whole_gives() -> None:
     for text in _texts(seed=7, count=60):
-        assert fed(text, "auto", 1) == parse(text, tools=TOOLS)
+        assert parse_in_chunks(text, "auto", 1) == parse(text, tools=TOOLS)
 
 
 def test_the_news_add_up_to_what_is_parsed() -> None:
-    for case in golden_cases():
+    for case in read_golden_cases():
         decoder = stream(case.format, TOOLS)
         news = [piece for start in range(0, len(case.text), 3) for piece in decoder.feed(case.text[start : start + 3])]
         parsed = decoder.close()
@@ -152,7 +152,7 @@ def test_twice_the_text_costs_twice_the_work(part: str) -> None:
 
 
 def test_a_long_answer_costs_a_bounded_number_of_steps() -> None:
-    text = "".join(case.text + "\n" for case in golden_cases() if case.format == "auto")
+    text = "".join(case.text + "\n" for case in read_golden_cases() if case.format == "auto")
     text *= 250_000 // len(text)
 
     assert _Counted().of(text, 4096) <= STEPS * len(text)

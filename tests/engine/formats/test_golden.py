@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from tests.engine.formats.cases import TOOLS, Case, fed, golden_cases
+from tests.engine.formats.cases import TOOLS, GoldenCase, parse_in_chunks, read_golden_cases
 from toolbench.engine.formats import parse
 
-CASES = golden_cases()
+CASES = read_golden_cases()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_text_is_read_as_the_table_says(case: Case) -> None:
+def test_a_text_is_read_as_the_table_says(case: GoldenCase) -> None:
     parsed = parse(case.text, format=case.format, tools=TOOLS)
 
     assert [[call.name, call.arguments] for call in parsed.calls] == [call[:2] for call in case.calls]
@@ -24,8 +24,8 @@ def test_a_text_is_read_as_the_table_says(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_pieces_give_what_the_whole_gives(case: Case) -> None:
+def test_pieces_give_what_the_whole_gives(case: GoldenCase) -> None:
     whole = parse(case.text, format=case.format, tools=TOOLS)
 
-    assert fed(case.text, case.format, 1) == whole
-    assert fed(case.text, case.format, random.Random(case.text)) == whole
+    assert parse_in_chunks(case.text, case.format, 1) == whole
+    assert parse_in_chunks(case.text, case.format, random.Random(case.text)) == whole

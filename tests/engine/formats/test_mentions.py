@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from tests.engine.formats.cases import DATA, TOOLS, fed
+from tests.engine.formats.cases import DATA_FOLDER, TOOLS, parse_in_chunks
 from toolbench.engine.asking.thoughts import without_thought
 from toolbench.engine.asking.written_calls import meant_call
 from toolbench.engine.formats import ParsedText, TextCall, parse, render
 from toolbench.engine.formats.registry import FORMATS
 from toolbench.engine.transforms.tags import cut_tagged_calls
 
-ROWS: list[dict[str, str]] = json.loads((DATA / "natural_texts.json").read_text())
+ROWS: list[dict[str, str]] = json.loads((DATA_FOLDER / "natural_texts.json").read_text())
 TEXTS = [row["text"] for row in ROWS]
 NAMES = [tool["function"]["name"] for tool in TOOLS]
 MARKERS = sorted(
@@ -45,8 +45,8 @@ def test_natural_text_passes_auto_unchanged(text: str) -> None:
     for tools in (TOOLS, []):
         for parsed in (
             parse(text, tools=tools),
-            fed(text, "auto", 1, tools),
-            fed(text, "auto", random.Random(text), tools),
+            parse_in_chunks(text, "auto", 1, tools),
+            parse_in_chunks(text, "auto", random.Random(text), tools),
         ):
             assert parsed == ParsedText(text)
 
@@ -62,7 +62,7 @@ def test_natural_text_passes_every_other_reader_unchanged(text: str) -> None:
 def test_a_marker_in_a_sentence_is_a_word_of_it(marker: str) -> None:
     for sentence in SENTENCES:
         text = sentence.replace("{}", marker)
-        assert parse(text, tools=TOOLS) == fed(text, "auto", 1) == ParsedText(text)
+        assert parse(text, tools=TOOLS) == parse_in_chunks(text, "auto", 1) == ParsedText(text)
 
 
 CALL = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
@@ -92,7 +92,7 @@ def test_a_call_behind_natural_text_is_read_and_the_text_stays(text: str) -> Non
     ],
 )
 def test_leaked_tokens_are_dropped_where_they_are_no_words(text: str, said: str) -> None:
-    assert parse(text, tools=TOOLS).text == fed(text, "auto", 1).text == said
+    assert parse(text, tools=TOOLS).text == parse_in_chunks(text, "auto", 1).text == said
 
 
 def _named(name: str) -> str:
@@ -129,7 +129,11 @@ def _named(name: str) -> str:
     ],
 )
 def test_between_words_only_offered_names_are_calls(text: str, calls: list[str], findings: list[str]) -> None:
-    for parsed in (parse(text, tools=TOOLS), fed(text, "auto", 1), fed(text, "auto", random.Random(text))):
+    for parsed in (
+        parse(text, tools=TOOLS),
+        parse_in_chunks(text, "auto", 1),
+        parse_in_chunks(text, "auto", random.Random(text)),
+    ):
         assert [call.name for call in parsed.calls] == calls
         assert [finding.code for finding in parsed.findings] == findings
         assert calls or parsed.text == text
@@ -145,7 +149,7 @@ def test_an_unoffered_name_beside_words_is_text_in_every_format(form: str, shape
         parsed = parse(text, format=name, tools=TOOLS)
         assert parsed.calls == ()
         assert "example_function" in parsed.text
-        assert fed(text, name, 1) == fed(text, name, random.Random(text)) == parsed
+        assert parse_in_chunks(text, name, 1) == parse_in_chunks(text, name, random.Random(text)) == parsed
 
 
 def test_an_unoffered_call_does_not_hide_the_offered_one_beside_words() -> None:
@@ -153,7 +157,7 @@ def test_an_unoffered_call_does_not_hide_the_offered_one_beside_words() -> None:
     parsed = parse(text, tools=TOOLS)
 
     assert ([call.name for call in parsed.calls], parsed.text) == (["ping"], f"{_named('unknown')}\n Done.")
-    assert fed(text, "auto", 1) == parsed
+    assert parse_in_chunks(text, "auto", 1) == parsed
 
 
 @pytest.mark.parametrize("form", [form.name for form in FORMATS])
@@ -175,4 +179,4 @@ def test_an_offered_call_right_behind_words_is_read_in_every_format(form: str, w
     for name in (form, "auto"):
         parsed = parse(text, format=name, tools=TOOLS)
         assert [(call.name, call.arguments) for call in parsed.calls] == [(call.name, call.arguments) for call in calls]
-        assert (parsed.text, fed(text, name, 1)) == (words.strip(), parsed)
+        assert (parsed.text, parse_in_chunks(text, name, 1)) == (words.strip(), parsed)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.formats.cases import fed
+from tests.engine.formats.cases import parse_in_chunks
 from toolbench.engine.formats import TextCall, parse, render
 from toolbench.engine.formats.registry import FORMATS
 
@@ -63,8 +63,8 @@ def test_a_repeated_parameter_that_is_no_list_is_told(form: str, schema: dict[st
 
     assert parsed.calls[0].arguments == {"tags": "two"}
     assert [finding.code for finding in parsed.findings] == ["parameter_repeated"]
-    assert fed(text, form, random.Random(form), tools) == parsed
-    assert fed(text, form, 1, tools) == parsed
+    assert parse_in_chunks(text, form, random.Random(form), tools) == parsed
+    assert parse_in_chunks(text, form, 1, tools) == parsed
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_repeated_tags_of_minimax_m3_nest(
 
     for parsed in (
         parse(text, format="minimax_m3", tools=_tools(schema)),
-        fed(text, "minimax_m3", 1, _tools(schema)),
+        parse_in_chunks(text, "minimax_m3", 1, _tools(schema)),
         parse(text, tools=_tools(schema)),
     ):
         assert parsed.calls[0].arguments == arguments

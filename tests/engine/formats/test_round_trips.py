@@ -7,14 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.formats.cases import fed, markers
+from tests.engine.formats.cases import list_markers, parse_in_chunks
 from toolbench.engine.formats import TextCall, can_hold, names, parse, render
 from toolbench.engine.formats.registry import format_named
 
 WRITTEN = [name for name in names() if name != "auto"]
 MARKED = [name for name in WRITTEN if format_named(name).blocks or format_named(name).named(["f"])]
 
-_MARKERS = st.lists(st.sampled_from(markers()), min_size=1, max_size=3).map(" ".join)
+_MARKERS = st.lists(st.sampled_from(list_markers()), min_size=1, max_size=3).map(" ".join)
 _TEXTS = (
     st.text(max_size=12)
     | _MARKERS
@@ -108,7 +108,7 @@ def test_written_calls_are_read_in_pieces_behind_prose_and_reasoning(
     held, tools = _held(calls, form), _tools(calls)
     written = render(held, format=form, text="I will look.", reasoning="Let me think.")
 
-    parsed = fed(written, form, random.Random(seed), tools)
+    parsed = parse_in_chunks(written, form, random.Random(seed), tools)
 
     assert parsed == parse(written, format=form, tools=tools)
     assert [(call.name, call.arguments) for call in parsed.calls] == [(call.name, call.arguments) for call in held]

@@ -7,34 +7,34 @@ import pytest
 
 from tests.engine.scripted import (
     TOOLS,
-    Played,
-    answer,
-    call,
-    calling,
-    fails,
-    no_tool_support,
-    one_by_one,
-    plan,
-    play,
-    works,
+    LoopRun,
+    build_answer,
+    build_call,
+    build_calling_answer,
+    build_no_tool_support_error,
+    build_plan,
+    return_failure,
+    return_success,
+    run_script,
+    use_in_order,
 )
 from toolbench.engine.events import Ask, End, ExchangeError, Outcome, Stop, StopReason
 from toolbench.engine.loop.loop import LoopPlan, run_loop
 from toolbench.engine.messages import Usage
 from toolbench.engine.policy.policy import Policy, resolve
 
-GET_CALL = calling(call())
-PATCH_CALL = calling(call("state_patch", '{"ops":[{"op":"set"}]}'))
-DONE = answer()
-BLANK = answer("")
+GET_CALL = build_calling_answer(build_call())
+PATCH_CALL = build_calling_answer(build_call("state_patch", '{"ops":[{"op":"set"}]}'))
+DONE = build_answer()
+BLANK = build_answer("")
 
 
-def codes(played: Played) -> list[str]:
+def codes(played: LoopRun) -> list[str]:
     return [error["code"] for envelope in played.tool_envelopes() for error in envelope["errors"]]
 
 
 def test_calls_are_run_and_their_results_given_back_until_there_is_an_answer() -> None:
-    played = play(plan(system="S"), [GET_CALL, PATCH_CALL, DONE])
+    played = run_script(build_plan(system="S"), [GET_CALL, PATCH_CALL, DONE])
     assert played.ended.end is End.FINAL
     assert played.ended.final_text == "Done."
     assert [one.name for one in played.ran] == ["state_get", "state_patch"]
@@ -51,15 +51,17 @@ def test_calls_are_run_and_their_results_given_back_until_there_is_an_answer() -
 
 
 def test_a_final_answer_that_the_token_limit_cut_is_an_end_of_its_own_with_its_text() -> None:
-    played = play(plan(), [GET_CALL, answer("Almost d", finish="length")])
+    played = run_script(build_plan(), [GET_CALL, build_answer("Almost d", finish="length")])
     assert (played.ended.end, played.ended.final_text) == (End.LENGTH, "Almost d")
-    uncalled = play(plan(tool_use_mode="enforced"), [answer("Almost d", finish="length")])
+    uncalled = run_script(build_plan(tool_use_mode="enforced"), [build_answer("Almost d", finish="length")])
     assert uncalled.ended.end is End.NO_TOOL_CALLS
 
 
 def test_several_calls_of_one_answer_get_their_results_in_call_order() -> None:
-    raw = calling(call(call_id="a"), call("nope", call_id="b"), call("state_patch", '{"ops":[]}', call_id="c"))
-    played = play(plan(), [raw, DONE])
+    raw = build_calling_answer(
+        build_call(call_id="a"), build_call("nope", call_id="b"), build_call("state_patch", '{"ops":[]}', call_id="c")
+    )
+    played = run_script(build_plan(), [raw, DONE])
     tool_messages = [message for message in played.ended.history if message["role"] == "tool"]
     assert [message["tool_call_id"] for message in tool_messages] == ["a", "b", "c"]
     assert [one.id for one in played.ran] == ["a", "c"]
@@ -67,14 +69,14 @@ def test_several_calls_of_one_answer_get_their_results_in_call_order() -> None:
 
 
 def test_usage_is_summed_over_the_turns() -> None:
-    assert play(plan(), [GET_CALL, DONE]).ended.usage == Usage(20, 4)
+    assert run_script(build_plan(), [GET_CALL, DONE]).ended.usage == Usage(20, 4)
 
 
 # limits
 
 
 def test_too_many_turns_end_the_run_with_everything_kept() -> None:
-    played = play(plan(max_turns=2), [GET_CALL, GET_CALL])
+    played = run_script(build_plan(max_turns=2), [GET_CALL, GET_CALL])
     assert played.ended.end is End.MAX_TURNS_EXCEEDED
     assert len(played.ended.turns) == 2
     assert len(played.ended.history) == 5
@@ -83,32 +85,36 @@ def test_too_many_turns_end_the_run_with_everything_kept() -> None:
 
 
 def test_parallel_off_keeps_one_call_per_turn() -> None:
-    raw = calling(call(call_id="a"), call(call_id="b"))
-    played = play(plan(request_overrides={"parallel_tool_calls": False}), [raw, DONE])
+    raw = build_calling_answer(build_call(call_id="a"), build_call(call_id="b"))
+    played = run_script(build_plan(request_overrides={"parallel_tool_calls": False}), [raw, DONE])
     assert len(played.ran) == 1
-    assert played.told("llm_request_end")[0]["ignored_tool_calls_count"] == 1
+    assert played.list_event_data("llm_request_end")[0]["ignored_tool_calls_count"] == 1
 
 
 @pytest.mark.parametrize("arguments", ['{"a":"' + "x" * 300 + '"}', {"a": "x" * 300}])
 def test_arguments_too_large_are_refused_and_the_loop_goes_on(arguments: Any) -> None:
-    played = play(plan(max_tool_args_bytes=300), [calling(call(arguments=arguments)), DONE])
+    played = run_script(
+        build_plan(max_tool_args_bytes=300), [build_calling_answer(build_call(arguments=arguments)), DONE]
+    )
     assert (codes(played), played.ran) == (["ARGUMENTS_TOO_LARGE"], [])
     assert played.ended.end is End.FINAL
 
 
 def test_an_output_too_large_is_replaced() -> None:
-    played = play(plan(max_tool_output_bytes=200), [GET_CALL, DONE], lambda _: Outcome({"text": "x" * 500}))
+    played = run_script(build_plan(max_tool_output_bytes=200), [GET_CALL, DONE], lambda _: Outcome({"text": "x" * 500}))
     assert codes(played) == ["TOOL_OUTPUT_TOO_LARGE"]
     assert played.ended.turns[0].results[0].output_replaced
 
 
 def test_unreadable_arguments_are_told_to_the_model_and_the_loop_goes_on() -> None:
-    played = play(plan(), [calling(call(arguments='{"a": "cut')), DONE])
+    played = run_script(build_plan(), [build_calling_answer(build_call(arguments='{"a": "cut')), DONE])
     assert (codes(played), played.ran) == (["ARGUMENTS_JSON_PARSE_ERROR"], [])
 
 
 def test_a_call_that_breaks_its_schema_is_told_as_an_argument_error() -> None:
-    played = play(plan(), [calling(call("state_patch", '{"ops":"set"}')), PATCH_CALL, DONE])
+    played = run_script(
+        build_plan(), [build_calling_answer(build_call("state_patch", '{"ops":"set"}')), PATCH_CALL, DONE]
+    )
     assert codes(played) == ["ARGUMENT_ERROR"]
     assert "$.ops" in played.tool_envelopes()[0]["errors"][0]["message"]
     assert len(played.ran) == 1
@@ -118,7 +124,7 @@ def test_a_call_that_breaks_its_schema_is_told_as_an_argument_error() -> None:
 
 
 def test_disabled_sends_no_tools_and_runs_no_call() -> None:
-    played = play(plan(tool_use_mode="disabled"), [answer("Done.", calls=[call()])])
+    played = run_script(build_plan(tool_use_mode="disabled"), [build_answer("Done.", calls=[build_call()])])
     assert "tools" not in played.bodies[0]
     assert (played.ran, played.ended.end) == ([], End.FINAL)
     assert played.ended.turns[0].answer is not None
@@ -127,59 +133,78 @@ def test_disabled_sends_no_tools_and_runs_no_call() -> None:
 
 
 def test_relaxed_accepts_an_answer_without_calls() -> None:
-    assert play(plan(tool_use_mode="relaxed"), [DONE]).ended.end is End.FINAL
+    assert run_script(build_plan(tool_use_mode="relaxed"), [DONE]).ended.end is End.FINAL
 
 
 def test_enforced_wants_a_call() -> None:
-    played = play(plan(tool_use_mode="enforced"), [DONE])
+    played = run_script(build_plan(tool_use_mode="enforced"), [DONE])
     assert played.ended.end is End.NO_TOOL_CALLS
     assert played.ended.final_text == "Done."
 
 
 def test_enforced_and_fatal_names_the_tools_that_failed_to_the_end() -> None:
-    played = play(plan(tool_use_mode="enforced"), [PATCH_CALL, GET_CALL, calling(call("nope")), DONE], fails)
+    played = run_script(
+        build_plan(tool_use_mode="enforced"),
+        [PATCH_CALL, GET_CALL, build_calling_answer(build_call("nope")), DONE],
+        return_failure,
+    )
     assert played.ended.end is End.TOOL_ERROR
     assert played.ended.failed_tools == ("nope", "state_get", "state_patch")
     assert len(played.ended.turns) == 4
 
 
 def test_fatal_is_healed_by_a_later_success_of_the_same_tool() -> None:
-    played = play(plan(tool_use_mode="enforced"), [GET_CALL, GET_CALL, GET_CALL, DONE], one_by_one(fails, fails, works))
+    played = run_script(
+        build_plan(tool_use_mode="enforced"),
+        [GET_CALL, GET_CALL, GET_CALL, DONE],
+        use_in_order(return_failure, return_failure, return_success),
+    )
     assert played.ended.end is End.FINAL
 
 
 def test_fatal_is_not_healed_by_another_tool() -> None:
-    played = play(plan(tool_use_mode="enforced"), [PATCH_CALL, GET_CALL, DONE], one_by_one(fails, works))
+    played = run_script(
+        build_plan(tool_use_mode="enforced"), [PATCH_CALL, GET_CALL, DONE], use_in_order(return_failure, return_success)
+    )
     assert played.ended.failed_tools == ("state_patch",)
 
 
 def test_fatal_looks_at_the_latest_result() -> None:
-    played = play(plan(tool_use_mode="enforced"), [GET_CALL, GET_CALL, DONE], one_by_one(works, fails))
+    played = run_script(
+        build_plan(tool_use_mode="enforced"), [GET_CALL, GET_CALL, DONE], use_in_order(return_success, return_failure)
+    )
     assert played.ended.failed_tools == ("state_get",)
 
 
 def test_a_refused_call_is_healed_under_the_tools_own_name() -> None:
-    dotted = calling(call("state.patch", '{"ops":1}'))
-    assert play(plan(tool_use_mode="enforced"), [dotted, PATCH_CALL, DONE]).ended.end is End.FINAL
+    dotted = build_calling_answer(build_call("state.patch", '{"ops":1}'))
+    assert run_script(build_plan(tool_use_mode="enforced"), [dotted, PATCH_CALL, DONE]).ended.end is End.FINAL
 
 
 def test_an_unknown_tool_stays_fatal() -> None:
-    played = play(plan(tool_use_mode="enforced"), [calling(call("nope")), GET_CALL, DONE])
+    played = run_script(
+        build_plan(tool_use_mode="enforced"), [build_calling_answer(build_call("nope")), GET_CALL, DONE]
+    )
     assert played.ended.failed_tools == ("nope",)
 
 
 def test_tolerated_wants_one_success() -> None:
     policy: dict[str, Any] = {"tool_use_mode": "enforced", "tool_failure_policy": "tolerated"}
-    assert play(plan(**policy), [calling(call("nope")), GET_CALL, DONE]).ended.end is End.FINAL
-    assert play(plan(**policy), [calling(call("nope")), DONE]).ended.end is End.TOOL_ERROR
+    assert (
+        run_script(build_plan(**policy), [build_calling_answer(build_call("nope")), GET_CALL, DONE]).ended.end
+        is End.FINAL
+    )
+    assert (
+        run_script(build_plan(**policy), [build_calling_answer(build_call("nope")), DONE]).ended.end is End.TOOL_ERROR
+    )
 
 
 def test_failures_do_not_matter_outside_the_enforced_mode() -> None:
-    assert play(plan(), [GET_CALL, DONE], fails).ended.end is End.FINAL
+    assert run_script(build_plan(), [GET_CALL, DONE], return_failure).ended.end is End.FINAL
 
 
 def test_enforced_with_every_tool_masked_ends_without_calls() -> None:
-    played = play(plan(tool_use_mode="enforced", tool_denylist="state_get,state_patch"), [DONE])
+    played = run_script(build_plan(tool_use_mode="enforced", tool_denylist="state_get,state_patch"), [DONE])
     assert "tools" not in played.bodies[0]
     assert played.ended.end is End.NO_TOOL_CALLS
 
@@ -187,63 +212,16 @@ def test_enforced_with_every_tool_masked_ends_without_calls() -> None:
 # the blank final answer
 
 
-@pytest.mark.parametrize("text", ["", "\u200b", "\u3164"])
-def test_a_blank_answer_after_calls_is_asked_again_without_tools(text: str) -> None:
-    played = play(plan(), [GET_CALL, answer(text), DONE])
-    assert played.ended.final_text == "Done."
-    assert "tools" not in played.bodies[2]
-    assert played.bodies[2]["messages"][-1] == {"role": "user", "content": "Please provide your final answer."}
-    assert played.bodies[2]["messages"][-2] == {"role": "assistant", "content": text}
-    assert played.told("fix_empty_final") == [{"disable_tools": True, "user_text_bytes": 33}]
-
-
-def test_the_text_can_be_changed_and_the_tools_kept() -> None:
-    changed = plan(fix_empty_final_disable_tools=False, fix_empty_final_user_text="Well?")
-    played = play(changed, [GET_CALL, BLANK, GET_CALL, DONE])
-    assert "tools" in played.bodies[2]
-    assert played.bodies[2]["messages"][-1]["content"] == "Well?"
-    assert len(played.ran) == 2
-
-
-def test_a_second_blank_answer_is_accepted() -> None:
-    played = play(plan(), [GET_CALL, BLANK, answer(" \n")])
-    assert (played.ended.end, played.ended.final_text) == (End.FINAL, " \n")
-    assert len(played.bodies) == 3
-
-
-def test_a_second_blank_answer_still_meets_the_enforcement() -> None:
-    played = play(plan(tool_use_mode="enforced"), [GET_CALL, BLANK, BLANK], fails)
-    assert played.ended.end is End.TOOL_ERROR
-
-
-def test_a_blank_first_answer_is_not_asked_again() -> None:
-    played = play(plan(), [BLANK])
-    assert (played.ended.end, len(played.bodies)) == (End.FINAL, 1)
-
-
-def test_asking_again_can_be_switched_off() -> None:
-    assert len(play(plan(fix_empty_final=False), [GET_CALL, BLANK]).bodies) == 2
-
-
-def test_asking_again_takes_one_of_the_turns() -> None:
-    assert play(plan(max_turns=2), [GET_CALL, BLANK]).ended.end is End.MAX_TURNS_EXCEEDED
-
-
-def test_calls_in_the_answer_that_should_be_final_are_ignored_when_tools_are_off() -> None:
-    played = play(plan(), [GET_CALL, BLANK, answer("", calls=[call()])])
-    assert (played.ended.end, len(played.ran)) == (End.FINAL, 1)
-
-
 # endpoints that fail
 
 
 def test_relaxed_falls_back_to_no_tools_where_the_endpoint_cannot_use_them() -> None:
-    played = play(plan(fallback_retry_count=1), [no_tool_support(), DONE])
+    played = run_script(build_plan(fallback_retry_count=1), [build_no_tool_support_error(), DONE])
     assert played.bodies[0]["tool_choice"] == "auto"
     assert not {"tools", "tool_choice"} & set(played.bodies[1])
     assert played.ended.end is End.FINAL
     assert [record.turn for record in played.ended.turns] == [0, 0]
-    assert played.ended.turns[0].failure == no_tool_support()
+    assert played.ended.turns[0].failure == build_no_tool_support_error()
 
 
 @pytest.mark.parametrize(
@@ -251,13 +229,13 @@ def test_relaxed_falls_back_to_no_tools_where_the_endpoint_cannot_use_them() -> 
     [
         (ExchangeError("auth", "bad key", 401), {"fallback_retry_count": 1}),
         (ExchangeError("rate_limit", "slow down", 429, retryable=True), {"fallback_retry_count": 1}),
-        (no_tool_support(), {"fallback_retry_count": 0}),
-        (no_tool_support(), {"fallback_retry_count": 1, "tool_use_mode": "enforced"}),
-        (no_tool_support(), {"fallback_retry_count": 1, "tool_use_mode": "disabled"}),
+        (build_no_tool_support_error(), {"fallback_retry_count": 0}),
+        (build_no_tool_support_error(), {"fallback_retry_count": 1, "tool_use_mode": "enforced"}),
+        (build_no_tool_support_error(), {"fallback_retry_count": 1, "tool_use_mode": "disabled"}),
     ],
 )
 def test_any_other_failure_ends_the_run_with_everything_kept(error: ExchangeError, policy: dict[str, Any]) -> None:
-    played = play(plan(**policy), [error])
+    played = run_script(build_plan(**policy), [error])
     assert (played.ended.end, played.ended.error) == (End.PROVIDER_ERROR, error)
     assert played.ended.message == error.message
     assert played.ended.history == ({"role": "user", "content": "Go."},)
@@ -265,19 +243,16 @@ def test_any_other_failure_ends_the_run_with_everything_kept(error: ExchangeErro
 
 
 def test_a_failure_later_keeps_the_turns_before() -> None:
-    played = play(plan(), [GET_CALL, ExchangeError("upstream_5xx", "down", 503)])
+    played = run_script(build_plan(), [GET_CALL, ExchangeError("upstream_5xx", "down", 503)])
     assert [message["role"] for message in played.ended.history] == ["user", "assistant", "tool"]
     assert played.ended.usage.input_tokens == 10
 
 
 def test_falling_back_twice_is_no_use() -> None:
-    played = play(plan(fallback_retry_count=2), [no_tool_support(), no_tool_support()])
+    played = run_script(
+        build_plan(fallback_retry_count=2), [build_no_tool_support_error(), build_no_tool_support_error()]
+    )
     assert (played.ended.end, len(played.bodies)) == (End.PROVIDER_ERROR, 2)
-
-
-def test_the_next_turn_after_asking_again_offers_tools_only_if_they_were_kept() -> None:
-    kept = play(plan(fix_empty_final_disable_tools=False), [GET_CALL, BLANK, GET_CALL, DONE])
-    assert ["tools" in sent for sent in kept.bodies] == [True] * 4
 
 
 # being stopped
@@ -292,7 +267,7 @@ def test_the_next_turn_after_asking_again_offers_tools_only_if_they_were_kept() 
     ],
 )
 def test_a_stop_instead_of_an_answer_keeps_everything(reason: StopReason, end: End) -> None:
-    played = play(plan(), [GET_CALL, Stop(reason)])
+    played = run_script(build_plan(), [GET_CALL, Stop(reason)])
     assert played.ended.end is end
     assert played.ended.message
     assert [record.answer is None for record in played.ended.turns] == [False, True]
@@ -301,10 +276,10 @@ def test_a_stop_instead_of_an_answer_keeps_everything(reason: StopReason, end: E
 
 
 def test_a_stop_instead_of_results_keeps_the_refused_calls_results() -> None:
-    loop = run_loop(plan(), lambda _: None)
+    loop = run_loop(build_plan(), lambda _: None)
     ask = next(loop)
     assert isinstance(ask, Ask)
-    ask.decoder.feed(calling(call(call_id="a"), call("nope", call_id="b")))
+    ask.decoder.feed(build_calling_answer(build_call(call_id="a"), build_call("nope", call_id="b")))
     loop.send(ask.decoder.close())
     with pytest.raises(StopIteration) as stopped:
         loop.send(Stop(StopReason.CANCELLED))
@@ -314,7 +289,7 @@ def test_a_stop_instead_of_results_keeps_the_refused_calls_results() -> None:
 
 
 def test_what_does_not_answer_the_question_is_a_mistake_of_the_driver() -> None:
-    loop = run_loop(plan(), lambda _: None)
+    loop = run_loop(build_plan(), lambda _: None)
     next(loop)
     with pytest.raises(TypeError, match="Ask"):
         loop.send(())
@@ -328,7 +303,7 @@ def test_nothing_of_the_plan_is_changed_and_history_is_continued() -> None:
     options = {"provider": {"order": ["a"]}}
     given = LoopPlan("m-1", Policy(), "S", "Go.", history, TOOLS, options, 7)
     before = copy.deepcopy((given.history, given.options, given.policy))
-    played = play(given, [GET_CALL, DONE])
+    played = run_script(given, [GET_CALL, DONE])
     assert (given.history, given.options, given.policy) == before
     assert [message["role"] for message in played.ended.history][:4] == ["user", "user", "assistant", "user"]
     assert played.ended.history[2] is not history[2]
@@ -337,13 +312,13 @@ def test_nothing_of_the_plan_is_changed_and_history_is_continued() -> None:
 
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_a_blank_user_text_adds_no_message(text: str) -> None:
-    played = play(replace(plan(text), history=("Hello.",)), [DONE])
+    played = run_script(replace(build_plan(text), history=("Hello.",)), [DONE])
     assert played.bodies[0]["messages"] == [{"role": "user", "content": "Hello."}]
 
 
 def test_a_message_transform_does_not_leak_into_the_history() -> None:
     name = "assistant_tool_calls_reasoning_content_empty_if_missing"
-    played = play(plan(message_transforms=name), [GET_CALL, DONE])
+    played = run_script(build_plan(message_transforms=name), [GET_CALL, DONE])
     assert played.bodies[1]["messages"][1]["reasoning_content"] == ""
     assert all("reasoning_content" not in message for message in played.ended.history)
     assert played.ended.turns[1].request.changes[0].name == name
@@ -351,14 +326,24 @@ def test_a_message_transform_does_not_leak_into_the_history() -> None:
 
 def test_an_answer_with_hostile_text_goes_back_as_it_came() -> None:
     hostile = "<script>\x00\ud800 " + "[" * 1000
-    played = play(plan(), [answer(hostile, calls=[call(arguments='{"a":"\\ud800"}')]), DONE])
+    played = run_script(build_plan(), [build_answer(hostile, calls=[build_call(arguments='{"a":"\\ud800"}')]), DONE])
     assert played.bodies[1]["messages"][1]["content"] == hostile
 
 
 def test_ids_that_we_make_differ_in_every_turn_and_the_endpoints_own_are_kept() -> None:
-    legacy = answer(None, finish="function_call", function_call={"name": "state_get", "arguments": "{}"})
-    given = plan(response_transforms=["assistant_function_call_to_tool_calls"])
-    played = play(given, [legacy, legacy, calling(call(call_id="c1")), calling(call(call_id="c1")), legacy, DONE])
+    legacy = build_answer(None, finish="function_call", function_call={"name": "state_get", "arguments": "{}"})
+    given = build_plan(response_transforms=["assistant_function_call_to_tool_calls"])
+    played = run_script(
+        given,
+        [
+            legacy,
+            legacy,
+            build_calling_answer(build_call(call_id="c1")),
+            build_calling_answer(build_call(call_id="c1")),
+            legacy,
+            DONE,
+        ],
+    )
     assert [one.id for one in played.ran] == ["call_1", "call_1__2", "c1", "c1", "call_1__3"]
     answered = [message["tool_call_id"] for message in played.ended.history if message["role"] == "tool"]
     assert answered == [one.id for one in played.ran]
@@ -368,8 +353,8 @@ def test_ids_that_we_make_differ_in_every_turn_and_the_endpoints_own_are_kept() 
 
 
 def test_text_json_runs_calls_written_into_the_text() -> None:
-    said = answer('```json\n{"name": "state_get", "arguments": {}}\n```')
-    played = play(plan(method="text_json"), [said, DONE])
+    said = build_answer('```json\n{"name": "state_get", "arguments": {}}\n```')
+    played = run_script(build_plan(method="text_json"), [said, DONE])
     assert [one.name for one in played.ran] == ["state_get"]
     assert "tools" not in played.bodies[0]
     assert all(message["role"] != "tool" for message in played.bodies[1]["messages"])
@@ -378,23 +363,23 @@ def test_text_json_runs_calls_written_into_the_text() -> None:
 
 
 def test_constrained_runs_calls_and_reads_the_final_answer() -> None:
-    played = play(
-        plan(method="constrained"),
-        [answer('{"name": "state_get", "arguments": {}}'), answer('{"final": "Done."}')],
+    played = run_script(
+        build_plan(method="constrained"),
+        [build_answer('{"name": "state_get", "arguments": {}}'), build_answer('{"final": "Done."}')],
     )
     assert (len(played.ran), played.ended.final_text) == (1, "Done.")
     assert "response_format" in played.bodies[0]
 
 
 def test_a_plan_without_tools_sends_model_and_messages_only() -> None:
-    played = play(LoopPlan("m-1", resolve([]).policy, "", "Hi."), [DONE])
+    played = run_script(LoopPlan("m-1", resolve([]).policy, "", "Hi."), [DONE])
     assert played.bodies == [{"model": "m-1", "messages": [{"role": "user", "content": "Hi."}]}]
 
 
 def test_a_constrained_first_answer_is_held_to_a_call_only_where_the_run_needs_one() -> None:
     """Enforced and constrained: no other first answer can be written; once a call was made, a final text can."""
-    script = [answer('{"name": "state_get", "arguments": {}}'), answer('{"final": "Done."}')]
-    enforced = play(plan(method="constrained", tool_use_mode="enforced"), script)
+    script = [build_answer('{"name": "state_get", "arguments": {}}'), build_answer('{"final": "Done."}')]
+    enforced = run_script(build_plan(method="constrained", tool_use_mode="enforced"), script)
     assert ['"final"' in json.dumps(body["response_format"]) for body in enforced.bodies] == [False, True]
-    relaxed = play(plan(method="constrained", tool_use_mode="relaxed"), script)
+    relaxed = run_script(build_plan(method="constrained", tool_use_mode="relaxed"), script)
     assert '"final"' in json.dumps(relaxed.bodies[0]["response_format"])

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import Played, Script, answer, call, calling, plan, play
+from tests.engine.scripted import (
+    LoopRun,
+    ScriptItem,
+    build_answer,
+    build_call,
+    build_calling_answer,
+    build_plan,
+    run_script,
+)
 from toolbench.engine.events import End, ExchangeError, LeftOut
 
 OPTIONS = {"parallel_tool_calls": False, "top_p": 0.5}
@@ -16,17 +24,17 @@ def refusal(*names: str, code: str = "request_rejected", status: int = 400) -> E
     return ExchangeError(code, said, status, infrastructure=False)
 
 
-def played(*script: Script, left_out: tuple[LeftOut, ...] = (), stream: bool = False, **policy: Any) -> Played:
+def played(*script: ScriptItem, left_out: tuple[LeftOut, ...] = (), stream: bool = False, **policy: Any) -> LoopRun:
     settings = {"request_overrides": OPTIONS, "drop_refused_parameters": True, **policy}
-    return play(replace(plan(**settings), seed=7, left_out=left_out, stream=stream), script)
+    return run_script(replace(build_plan(**settings), seed=7, left_out=left_out, stream=stream), script)
 
 
-def sent(found: Played, name: str) -> list[bool]:
+def sent(found: LoopRun, name: str) -> list[bool]:
     return [name in body for body in found.bodies]
 
 
 def test_refused_parameter_is_left_out_of_all_that_follows() -> None:
-    found = played(refusal("seed"), calling(call()), answer())
+    found = played(refusal("seed"), build_calling_answer(build_call()), build_answer())
 
     assert found.ended.end is End.FINAL
     assert sent(found, "seed") == [True, False, False]
@@ -39,13 +47,13 @@ def test_refused_parameter_is_left_out_of_all_that_follows() -> None:
 
 
 def test_request_without_it_is_otherwise_the_same() -> None:
-    first, second = played(refusal("tool_choice", "seed"), answer()).bodies
+    first, second = played(refusal("tool_choice", "seed"), build_answer()).bodies
 
     assert {name: value for name, value in first.items() if name not in ("tool_choice", "seed")} == second
 
 
 def test_parameters_refused_one_after_the_other_are_each_left_out() -> None:
-    found = played(refusal("seed"), refusal("top_p"), refusal("parallel_tool_calls"), answer())
+    found = played(refusal("seed"), refusal("top_p"), refusal("parallel_tool_calls"), build_answer())
 
     assert found.ended.end is End.FINAL
     assert len(found.bodies) == 4
@@ -87,21 +95,23 @@ def test_without_the_policy_a_refusal_ends_the_run() -> None:
 
 
 def test_what_is_known_before_is_left_out_of_the_first_request() -> None:
-    found = played(answer(), left_out=(LeftOut("seed", "It refused it."), LeftOut("min_p", "It refused it.")))
+    found = played(build_answer(), left_out=(LeftOut("seed", "It refused it."), LeftOut("min_p", "It refused it.")))
 
     assert sent(found, "seed") == [False]
     assert [(one.name, one.known) for one in found.ended.turns[0].request.left_out] == [("seed", True)]
 
 
 def test_settings_leave_parameters_out_whatever_the_policy_drops() -> None:
-    found = played(answer(), drop_refused_parameters=False, left_out_parameters=["seed", "top_p"])
+    found = played(build_answer(), drop_refused_parameters=False, left_out_parameters=["seed", "top_p"])
 
     assert {"seed", "top_p"}.isdisjoint(found.bodies[0])
     assert [one.known for one in found.ended.turns[0].request.left_out] == [True, True]
 
 
 def test_calls_stay_serial_without_parallel_tool_calls() -> None:
-    found = played(refusal("parallel_tool_calls"), calling(call(), call(call_id="c2")), answer())
+    found = played(
+        refusal("parallel_tool_calls"), build_calling_answer(build_call(), build_call(call_id="c2")), build_answer()
+    )
 
     assert len(found.ran) == 1
 
@@ -110,5 +120,5 @@ def test_calls_stay_serial_without_parallel_tool_calls() -> None:
 def test_refusal_is_kept_with_its_first_300_letters(length: int) -> None:
     message = "Unsupported parameter: 'seed'.".ljust(length, "x")
     error = ExchangeError("request_rejected", message, 400, infrastructure=False)
-    (kept,) = played(error, answer()).ended.turns[1].request.left_out
+    (kept,) = played(error, build_answer()).ended.turns[1].request.left_out
     assert kept.why == message[:300]

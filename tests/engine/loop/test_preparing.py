@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import GET, TOOLS
+from tests.engine.scripted import GET_TOOL, TOOLS
 from toolbench.engine.errors import PlanError
 from toolbench.engine.json_text import write_json
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
@@ -27,7 +27,7 @@ def nested(levels: int) -> JsonObject:
 
 
 def test_a_plan_that_cannot_start_says_why() -> None:
-    twice = ToolRegistry((GET, GET))
+    twice = ToolRegistry((GET_TOOL, GET_TOOL))
     broken = ToolRegistry((ToolDefinition("t", "", {"type": "nope"}),))
     nan: JsonObject = {"temperature": float("nan")}
     with pytest.raises(PlanError, match="no model"):
@@ -82,7 +82,7 @@ def test_constraint_allows_several_calls_only_where_they_are_asked_for(
 ) -> None:
     options = {} if parallel is None else {"parallel_tool_calls": parallel}
     policy: dict[str, Any] = {} if calls_per_turn is None else {"max_tool_calls_per_turn": calls_per_turn}
-    setup = prepare(options=options, tools=ToolRegistry((GET,)), method="constrained", **policy)
+    setup = prepare(options=options, tools=ToolRegistry((GET_TOOL,)), method="constrained", **policy)
     body = setup.asking.shape({"messages": []}, setup.tools.definitions, list(setup.tools_json), "auto")
     assert re.findall(r'"maxItems":(\d+)', write_json(body)) == ([] if most is None else [str(most)])
 

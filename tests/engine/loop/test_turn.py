@@ -6,47 +6,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import PATCH, TOOLS, answer, call, calling, play
-from tests.engine.scripted import plan as planned
-from tests.engine.streams import streamed
+from tests.engine.scripted import PATCH_TOOL, TOOLS, build_answer, build_call, build_calling_answer, run_script
+from tests.engine.scripted import build_plan as planned
+from tests.engine.single_turns import USER, body, read, setup
+from tests.engine.streams import render_as_stream
 from toolbench.engine.arguments import read_arguments
 from toolbench.engine.capabilities.declared import declared_by
 from toolbench.engine.capabilities.layers import capability_layers, layer_name
 from toolbench.engine.capabilities.record import merge
 from toolbench.engine.events import Delta, End, LeftOut
-from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
+from toolbench.engine.loop.preparing import TurnSetup
 from toolbench.engine.loop.turn import ask_turn, build_request
-from toolbench.engine.messages import JsonObject, Message, Turn
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.transforms import UnknownTransform, names
 from toolbench.engine.wires.wires import wire_named
 
 KINDS = ("message", "tool", "response", "tool_call", "tool_result")
-USER = [{"role": "user", "content": "Go."}]
-
-
-def setup(
-    options: JsonObject | None = None,
-    *,
-    seed: int | None = None,
-    tools: ToolRegistry = TOOLS,
-    system: str = "Be brief.",
-    **policy: Any,
-) -> TurnSetup:
-    resolved = resolve([("test", policy)]).policy
-    return prepare_turns("m-1", resolved, system=system, tools=tools, options=options or {}, seed=seed)
-
-
-def body(given: TurnSetup, *, with_tools: bool = True) -> JsonObject:
-    sent: JsonObject = json.loads(build_request(given, 0, USER, with_tools=with_tools).body)
-    return sent
-
-
-def read(given: TurnSetup, raw: bytes, *, with_tools: bool = True) -> Turn:
-    decoder = ask_turn(given, 0, USER, with_tools=with_tools).decoder
-    decoder.feed(raw)
-    return decoder.close()
 
 
 def test_a_body_has_its_keys_in_one_order_whatever_order_they_were_given_in() -> None:
@@ -133,7 +109,7 @@ def test_an_unknown_transform_is_refused_when_strict_and_passed_over_otherwise(k
 
 
 def test_calls_are_kept_up_to_the_cap_and_the_rest_is_counted() -> None:
-    raw = calling(call(call_id="a"), call(call_id="b"), call(call_id="c"))
+    raw = build_calling_answer(build_call(call_id="a"), build_call(call_id="b"), build_call(call_id="c"))
     turn = read(setup(max_tool_calls_per_turn=2), raw)
     assert [one.id for one in turn.calls] == ["a", "b"]
     assert (len(turn.calls_found), turn.ignored_calls) == (3, 1)
@@ -141,13 +117,16 @@ def test_calls_are_kept_up_to_the_cap_and_the_rest_is_counted() -> None:
 
 
 def test_without_tools_all_calls_are_ignored_and_counted() -> None:
-    turn = read(setup(), calling(call(), call(call_id="b")), with_tools=False)
+    turn = read(setup(), build_calling_answer(build_call(), build_call(call_id="b")), with_tools=False)
     assert (turn.calls, turn.ignored_calls, len(turn.calls_found)) == ((), 2, 2)
     assert "tool_calls" not in turn.message
 
 
 def test_ids_and_names_are_mended_and_what_was_found_is_kept_beside() -> None:
-    turn = read(setup(), calling(call(" state_get ", call_id=""), call(call_id="x"), call(call_id="x")))
+    turn = read(
+        setup(),
+        build_calling_answer(build_call(" state_get ", call_id=""), build_call(call_id="x"), build_call(call_id="x")),
+    )
     assert [one.id for one in turn.calls] == ["tc_1", "x", "x__2"]
     assert turn.calls[0].name == "state_get"
     assert [one.id for one in turn.calls_found] == ["", "x", "x"]
@@ -155,21 +134,22 @@ def test_ids_and_names_are_mended_and_what_was_found_is_kept_beside() -> None:
 
 
 def test_a_lone_call_object_is_read_without_any_transform() -> None:
-    turn = read(setup(), answer(None, calls=call(arguments={})))
+    turn = read(setup(), build_answer(None, calls=build_call(arguments={})))
     assert [one.name for one in turn.calls] == ["state_get"]
 
 
 @pytest.mark.parametrize("calls", ["state_get", 7, [1, "x", None], {}, [{}], [{"function": "state_get"}]])
 def test_odd_calls_never_break_the_reading(calls: Any) -> None:
-    turn = read(setup(), answer("Hi", calls=calls))
+    turn = read(setup(), build_answer("Hi", calls=calls))
     assert turn.text == "Hi"
     assert all(one.name == "" for one in turn.calls)
 
 
 def test_fields_nobody_knows_go_back_to_the_model_and_empty_ones_do_not() -> None:
-    with_signature = {**call(), "signature": "s"}
+    with_signature = {**build_call(), "signature": "s"}
     turn = read(
-        setup(), answer(None, calls=[with_signature], reasoning_content="hm", refusal=None, function_call={"name": "x"})
+        setup(),
+        build_answer(None, calls=[with_signature], reasoning_content="hm", refusal=None, function_call={"name": "x"}),
     )
     assert turn.message["reasoning_content"] == "hm"
     assert turn.message["tool_calls"][0]["signature"] == "s"
@@ -178,12 +158,12 @@ def test_fields_nobody_knows_go_back_to_the_model_and_empty_ones_do_not() -> Non
 
 
 def test_text_beside_calls_stays_in_the_history() -> None:
-    turn = read(setup(), answer("Let me look.", calls=[call()]))
+    turn = read(setup(), build_answer("Let me look.", calls=[build_call()]))
     assert (turn.text, turn.message["content"]) == ("Let me look.", "Let me look.")
 
 
 def test_transforms_of_answer_and_calls_are_applied_in_order_and_told() -> None:
-    legacy = answer(None, function_call={"name": "state_get", "arguments": ""})
+    legacy = build_answer(None, function_call={"name": "state_get", "arguments": ""})
     turn = read(
         setup(
             response_transforms="assistant_function_call_to_tool_calls",
@@ -197,7 +177,9 @@ def test_transforms_of_answer_and_calls_are_applied_in_order_and_told() -> None:
 
 def test_calls_that_are_ignored_are_not_transformed() -> None:
     transforms = "assistant_tool_calls_arguments_blank_to_empty_object"
-    turn = read(setup(tool_call_transforms=transforms), calling(call(arguments="")), with_tools=False)
+    turn = read(
+        setup(tool_call_transforms=transforms), build_calling_answer(build_call(arguments="")), with_tools=False
+    )
     assert (turn.changes, turn.ignored_calls) == ((), 1)
 
 
@@ -211,7 +193,7 @@ def test_the_methods_prompts_are_never_mixed() -> None:
     assert "```json" not in json.dumps(native)
     assert "tools" not in text
     assert "tool_choice" not in text
-    assert PATCH.name in text["messages"][0]["content"]
+    assert PATCH_TOOL.name in text["messages"][0]["content"]
 
 
 KEYS = st.sampled_from(
@@ -239,7 +221,7 @@ VALUES = st.recursive(
 def test_no_message_breaks_the_reading_with_every_transform_on(method: str, message: JsonObject) -> None:
     every: dict[str, Any] = {f"{kind}_transforms": names(kind) for kind in KINDS}
     raw = json.dumps({"choices": [{"message": message}]}).encode()
-    played = play(planned(method=method, max_turns=2, fix_empty_final=False, **every), [raw, raw])
+    played = run_script(planned(method=method, max_turns=2, fix_empty_final=False, **every), [raw, raw])
     assert played.ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
     calls = [one for sent in played.ended.history for one in sent.get("tool_calls", ())]
     results = [sent for sent in played.ended.history if sent["role"] == "tool"]
@@ -250,7 +232,7 @@ def test_no_message_breaks_the_reading_with_every_transform_on(method: str, mess
     "policy", [{"method": "template"}, {"response_transforms": ["tool_calls_from_text"]}], ids=["template", "healed"]
 )
 def test_untyped_tagged_values_are_guessed_where_the_policy_says_so(policy: JsonObject) -> None:
-    said = answer("<tool_call><function=state_get>\n<parameter=x>\n3\n</parameter>\n</function></tool_call>")
+    said = build_answer("<tool_call><function=state_get>\n<parameter=x>\n3\n</parameter>\n</function></tool_call>")
     arguments = [
         read(setup(text_format="qwen3_coder", guess_untyped=guess, **policy), said).calls[0].arguments
         for guess in (False, True)
@@ -267,24 +249,24 @@ def test_a_call_written_in_text_is_read_as_its_written_arguments_are(
 ) -> None:
     written = json.dumps({"name": TOOLS.definitions[0].name, "arguments": given})
     said = f"<tool_call>{written}</tool_call>" if method == "template" else written
-    (made,) = read(setup(method=method, text_format="hermes", max_tool_args_bytes=limit), answer(said)).calls
+    (made,) = read(setup(method=method, text_format="hermes", max_tool_args_bytes=limit), build_answer(said)).calls
     assert made.read == read_arguments(made.arguments, limit)
 
 
 def test_calls_that_were_changed_are_read_anew() -> None:
-    use = {"recipient_name": f"functions.{PATCH.name}", "parameters": {"a": 1}}
+    use = {"recipient_name": f"functions.{PATCH_TOOL.name}", "parameters": {"a": 1}}
     said = json.dumps({"name": "multi_tool_use.parallel", "arguments": {"tool_uses": [use]}})
     given = setup(method="template", text_format="hermes", tool_call_transforms="multi_tool_use_parallel_to_calls")
-    (made,) = read(given, answer(f"<tool_call>{said}</tool_call>")).calls
+    (made,) = read(given, build_answer(f"<tool_call>{said}</tool_call>")).calls
     assert made.read is not None
     assert made.read.arguments == {"a": 1}
 
 
-UNTYPED = {key: value for key, value in call().items() if key != "type"}
+UNTYPED = {key: value for key, value in build_call().items() if key != "type"}
 
 
 def test_findings_that_are_usual_at_an_endpoint_are_not_reported() -> None:
-    body = answer("Let me see.", calls=[UNTYPED], finish="tool_calls")
+    body = build_answer("Let me see.", calls=[UNTYPED], finish="tool_calls")
     assert [one.code for one in read(setup(), body).findings] == ["content_beside_calls", "call_type"]
     assert [one.code for one in read(setup(usual_findings=["call_type"]), body).findings] == ["content_beside_calls"]
 
@@ -295,8 +277,8 @@ def test_what_a_provider_always_does_is_declared_and_no_finding(template: str, c
     assert told is not None
     patch = dict(capability_layers(merge([told]), {}))[layer_name(told)]
     found = {
-        "call_type": answer(None, calls=[UNTYPED], finish="tool_calls"),
-        "content_beside_calls": answer("Let me see.", calls=[call()], finish="tool_calls"),
+        "call_type": build_answer(None, calls=[UNTYPED], finish="tool_calls"),
+        "content_beside_calls": build_answer("Let me see.", calls=[build_call()], finish="tool_calls"),
     }
 
     assert [one.code for one in read(setup(), found[code]).findings] == [code]
@@ -340,9 +322,9 @@ def test_a_stream_is_asked_for_with_its_usage_and_its_retries() -> None:
     given = setup(cut_stream_retries=3)
     whole = build_request(given, 0, USER, with_tools=True)
     assert (whole.stream, whole.cut_retries, "stream" in json.loads(whole.body)) == (False, 0, False)
-    streamed = build_request(replace(given, stream=True), 0, USER, with_tools=True)
-    assert (streamed.stream, streamed.cut_retries) == (True, 3)
-    sent = json.loads(streamed.body)
+    render_as_stream = build_request(replace(given, stream=True), 0, USER, with_tools=True)
+    assert (render_as_stream.stream, render_as_stream.cut_retries) == (True, 3)
+    sent = json.loads(render_as_stream.body)
     assert (sent["stream"], sent["stream_options"]) == (True, {"include_usage": True})
     unwanted = body(replace(setup({"stream_options": None}), stream=True))
     assert (unwanted["stream"], "stream_options" in unwanted) == (True, False)
@@ -350,7 +332,7 @@ def test_a_stream_is_asked_for_with_its_usage_and_its_retries() -> None:
 
 @pytest.mark.parametrize(("pattern", "kept"), [("", True), ("^[a-zA-Z0-9]{9}$", False)])
 def test_ids_of_the_history_are_made_to_fit_a_known_pattern(pattern: str, kept: bool) -> None:
-    history: list[Message] = [*USER, {"role": "assistant", "content": "", "tool_calls": [call(call_id="a b")]}]
+    history: list[Message] = [*USER, {"role": "assistant", "content": "", "tool_calls": [build_call(call_id="a b")]}]
     request = build_request(setup(tool_id_pattern=pattern), 0, history, with_tools=True)
     sent = json.loads(request.body)["messages"][-1]["tool_calls"][0]["id"]
     assert (sent == "a b") == kept
@@ -358,21 +340,24 @@ def test_ids_of_the_history_are_made_to_fit_a_known_pattern(pattern: str, kept: 
 
 
 def test_remarks_are_made_on_structured_calls_only() -> None:
-    structured = read(setup(), answer(None, calls=[call()]))
+    structured = read(setup(), build_answer(None, calls=[build_call()]))
     assert [finding.code for finding in structured.findings] == ["finish_mismatch"]
-    written = read(setup(method="text_json"), answer('```json\n{"name": "state_get", "arguments": {}}\n```'))
+    written = read(setup(method="text_json"), build_answer('```json\n{"name": "state_get", "arguments": {}}\n```'))
     assert (len(written.calls), written.findings) == (1, ())
 
 
 @pytest.mark.parametrize(("method", "mode"), [("native", "tool_use"), ("text_json", "json_fallback")])
 def test_a_turn_names_how_calls_were_asked_for(method: str, mode: str) -> None:
-    assert read(setup(method=method), answer()).mode == mode
-    assert read(setup(method=method), answer(), with_tools=False).mode == ""
+    assert read(setup(method=method), build_answer()).mode == mode
+    assert read(setup(method=method), build_answer(), with_tools=False).mode == ""
 
 
 @pytest.mark.parametrize(("finish", "truncated"), [("tool_calls", False), ("length", True)])
 def test_missing_brackets_are_invented_only_where_the_model_stopped(finish: str, truncated: bool) -> None:
-    turn = read(setup(argument_repairs="missing_closers"), answer(None, calls=[call("t", '{"ops": []')], finish=finish))
+    turn = read(
+        setup(argument_repairs="missing_closers"),
+        build_answer(None, calls=[build_call("t", '{"ops": []')], finish=finish),
+    )
     assert turn.calls[0].arguments == ('{"ops": []' if truncated else '{"ops": []}')
     assert [error.truncated for error in turn.parse_errors] == [truncated]
 
@@ -382,7 +367,7 @@ def test_calls_in_a_streamed_text_are_told_only_where_tools_were_sent(with_tools
     heard: list[Delta] = []
     given = replace(setup(method="text_json"), stream=True)
     decoder = ask_turn(given, 0, USER, with_tools=with_tools, heard=heard.append).decoder
-    decoder.feed(streamed(answer('```json\n{"name": "state_get", "arguments": {"a": 1}}\n```')))
+    decoder.feed(render_as_stream(build_answer('```json\n{"name": "state_get", "arguments": {"a": 1}}\n```')))
     assert bool(decoder.close().calls) == with_tools
     assert any(delta.call is not None for delta in heard) == with_tools
 

@@ -11,13 +11,15 @@ from toolbench.engine.events import ExchangeError
 from toolbench.engine.policy.optional_parameters import OPTIONAL, differs_without, refused_parameters
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import INFRASTRUCTURE, layers_for, preset, preset_names
-from toolbench.providers.http.error_codes import classify
+from toolbench.providers.http.error_codes import classify_response
 
 SENT = ("model", "messages", "tools", "stream", "max_tokens", "response_format", *OPTIONAL)
 
 
 def refused(body: Any, status: int = 400, sent: Any = SENT) -> tuple[str, ...]:
-    error = classify(status=status, headers={}, body=body if isinstance(body, bytes) else json.dumps(body).encode())
+    error = classify_response(
+        status=status, headers={}, body=body if isinstance(body, bytes) else json.dumps(body).encode()
+    )
     assert error is not None
     return refused_parameters(error, sent)
 

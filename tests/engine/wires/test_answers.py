@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import answer
+from tests.engine.scripted import build_answer
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import Turn
 from toolbench.engine.wires.answers import Answer, BodyDecoder, decode_answer
@@ -167,4 +167,4 @@ def test_no_json_makes_the_decoder_raise_anything_else(value: object, place: str
 
 
 def test_the_scripted_models_answers_are_answers() -> None:
-    assert decode_answer(answer()).message["content"] == "Done."
+    assert decode_answer(build_answer()).message["content"] == "Done."

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import answer, call, plan, play
-from tests.engine.streams import chunk, split_at, stream
+from tests.engine.scripted import build_answer, build_call, build_plan, run_script
+from tests.engine.streams import render_chunk, render_stream, split_at
 from tests.engine.wires.test_streaming import read, whole
 from toolbench.engine.events import Delta, End
 from toolbench.engine.messages import JsonObject
@@ -18,7 +18,7 @@ SAID = {"type": "text", "text": "It rains."}
 
 
 def _body(content: Any, calls: list[JsonObject] | None = None) -> bytes:
-    root = json.loads(answer("", calls=calls, finish="tool_calls" if calls else "stop"))
+    root = json.loads(build_answer("", calls=calls, finish="tool_calls" if calls else "stop"))
     root["choices"][0]["message"]["content"] = content
     return json.dumps(root).encode()
 
@@ -53,7 +53,7 @@ def test_thinking_parts_in_a_stream_give_the_turn_of_the_whole_answer() -> None:
         {"content": [{"type": "text", "text": "It "}]},
         {"content": "rains."},
     ]
-    body = stream(*map(chunk, deltas), finish="stop")
+    body = render_stream(*map(render_chunk, deltas), finish="stop")
     expected = whole(_body([HM, SAID]))
     draw = random.Random(5)
 
@@ -66,9 +66,9 @@ def test_thinking_parts_in_a_stream_give_the_turn_of_the_whole_answer() -> None:
 
 
 def test_parts_go_back_as_they_came() -> None:
-    called = _body([HM, SAID], [call("state_get", "{}")])
+    called = _body([HM, SAID], [build_call("state_get", "{}")])
 
-    played = play(plan(), [called, answer("Done.")])
+    played = run_script(build_plan(), [called, build_answer("Done.")])
 
     sent = played.bodies[1]["messages"]
     told = next(message for message in sent if message["role"] == "assistant")
@@ -78,9 +78,9 @@ def test_parts_go_back_as_they_came() -> None:
 
 
 def test_thoughts_that_are_not_to_go_back_do_not() -> None:
-    called = _body([HM, SAID], [call("state_get", "{}")])
+    called = _body([HM, SAID], [build_call("state_get", "{}")])
 
-    played = play(plan(reasoning_history="none"), [called, answer("Done.")])
+    played = run_script(build_plan(reasoning_history="none"), [called, build_answer("Done.")])
 
     sent = played.bodies[1]["messages"]
     told = next(message for message in sent if message["role"] == "assistant")
@@ -97,6 +97,8 @@ def test_a_text_that_was_changed_is_the_one_that_goes_back() -> None:
 def test_a_call_in_the_text_part_is_read_beside_thinking() -> None:
     content = [HM, {"type": "text", "text": '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'}]
 
-    played = play(plan(response_transforms=["tool_calls_from_text"]), [_body(content), answer("Done.")])
+    played = run_script(
+        build_plan(response_transforms=["tool_calls_from_text"]), [_body(content), build_answer("Done.")]
+    )
 
     assert [one.name for one in played.ran] == ["state_get"]

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import PATCH, Played, answer, call, calling, plan, play
+from tests.engine.scripted import (
+    PATCH_TOOL,
+    LoopRun,
+    build_answer,
+    build_call,
+    build_calling_answer,
+    build_plan,
+    run_script,
+)
 from toolbench.engine.events import End
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
@@ -22,41 +30,41 @@ ARGUMENTS = st.fixed_dictionaries({"ops": OPS})
 
 
 def function_call(arguments: JsonObject) -> bytes:
-    return answer("", function_call={"name": PATCH.name, "arguments": json.dumps(arguments)})
+    return build_answer("", function_call={"name": PATCH_TOOL.name, "arguments": json.dumps(arguments)})
 
 
 def lone_object(arguments: JsonObject) -> bytes:
-    return answer("", calls=call(PATCH.name, json.dumps(arguments)))
+    return build_answer("", calls=build_call(PATCH_TOOL.name, json.dumps(arguments)))
 
 
 def object_arguments(arguments: JsonObject) -> bytes:
-    return calling(call(PATCH.name, arguments))
+    return build_calling_answer(build_call(PATCH_TOOL.name, arguments))
 
 
 def in_tags(arguments: JsonObject) -> bytes:
-    return answer(f"<tool_call>{json.dumps({'name': PATCH.name, 'arguments': arguments})}</tool_call>")
+    return build_answer(f"<tool_call>{json.dumps({'name': PATCH_TOOL.name, 'arguments': arguments})}</tool_call>")
 
 
 def in_reasoning(arguments: JsonObject) -> bytes:
-    said = f"<tool_call>{json.dumps({'name': PATCH.name, 'arguments': arguments})}</tool_call>"
-    return answer("", reasoning_content=said)
+    said = f"<tool_call>{json.dumps({'name': PATCH_TOOL.name, 'arguments': arguments})}</tool_call>"
+    return build_answer("", reasoning_content=said)
 
 
 def blank_arguments(_: JsonObject) -> bytes:
-    return calling(call("state_get", " "))
+    return build_calling_answer(build_call("state_get", " "))
 
 
 def parallel_use(arguments: JsonObject) -> bytes:
-    use = {"recipient_name": f"functions.{PATCH.name}", "parameters": arguments}
-    return calling(call("multi_tool_use.parallel", json.dumps({"tool_uses": [use]})))
+    use = {"recipient_name": f"functions.{PATCH_TOOL.name}", "parameters": arguments}
+    return build_calling_answer(build_call("multi_tool_use.parallel", json.dumps({"tool_uses": [use]})))
 
 
 def leaked_token(arguments: JsonObject) -> bytes:
-    return calling(call(f"{PATCH.name}<|channel|>commentary", json.dumps(arguments)))
+    return build_calling_answer(build_call(f"{PATCH_TOOL.name}<|channel|>commentary", json.dumps(arguments)))
 
 
 def encoded_twice(arguments: JsonObject) -> bytes:
-    return calling(call(PATCH.name, json.dumps(json.dumps(arguments))))
+    return build_calling_answer(build_call(PATCH_TOOL.name, json.dumps(json.dumps(arguments))))
 
 
 # transform: (its kind, the shape that it repairs, whether raw reads that shape without it, as it did before)
@@ -74,9 +82,9 @@ HEALED: dict[str, tuple[str, Any, bool]] = {
 }
 
 
-def played(strategy: str, said: bytes, **patch: Any) -> Played:
+def played(strategy: str, said: bytes, **patch: Any) -> LoopRun:
     layers = layers_for(strategy, wishes=Wishes(run={"tool_use_mode": "enforced", "max_turns": 2, **patch}))
-    return play(replace(plan(), policy=resolve(layers).policy), [said, answer("Done.")])
+    return run_script(replace(build_plan(), policy=resolve(layers).policy), [said, build_answer("Done.")])
 
 
 def test_every_transform_of_a_shape_is_tried_here() -> None:
@@ -104,26 +112,26 @@ def test_wire_standard_reports_the_failure_that_a_transform_heals(transform: str
 @pytest.mark.parametrize(
     "calls",
     [
-        {"0": call()},
+        {"0": build_call()},
         ["state_get"],
-        [{**call(), "type": "custom"}],
+        [{**build_call(), "type": "custom"}],
         [{"id": "c1", "type": "function"}],
-        [call(" state_get")],
-        [call("")],
-        [call(call_id="")],
-        [call(call_id=None)],
-        [call(call_id=7)],
-        [call(arguments={})],
-        [call(arguments=None)],
-        [call(arguments="")],
-        [call(arguments='"{}"')],
-        [call(arguments="```json\n{}\n```")],
-        [call(arguments="[]")],
-        [call("state.get")],
+        [build_call(" state_get")],
+        [build_call("")],
+        [build_call(call_id="")],
+        [build_call(call_id=None)],
+        [build_call(call_id=7)],
+        [build_call(arguments={})],
+        [build_call(arguments=None)],
+        [build_call(arguments="")],
+        [build_call(arguments='"{}"')],
+        [build_call(arguments="```json\n{}\n```")],
+        [build_call(arguments="[]")],
+        [build_call("state.get")],
     ],
 )
 def test_wire_standard_runs_no_call_of_another_shape(calls: Any) -> None:
-    found = played("wire_standard", answer("", calls=calls))
+    found = played("wire_standard", build_answer("", calls=calls))
 
     turn = found.ended.turns[0]
     assert not found.ran
@@ -132,7 +140,12 @@ def test_wire_standard_runs_no_call_of_another_shape(calls: Any) -> None:
 
 
 def test_wire_standard_runs_the_calls_of_an_answer_that_are_as_they_should_be() -> None:
-    found = played("wire_standard", calling(call(call_id=""), call(call_id="c2"), {**call(call_id="c3"), "type": None}))
+    found = played(
+        "wire_standard",
+        build_calling_answer(
+            build_call(call_id=""), build_call(call_id="c2"), {**build_call(call_id="c3"), "type": None}
+        ),
+    )
 
     (first, _) = found.ended.turns
     assert [one.id for one in found.ran] == ["c2", "c3"]
@@ -147,13 +160,13 @@ def test_wire_standard_runs_the_calls_of_an_answer_that_are_as_they_should_be() 
 def test_wire_standard_runs_every_call_that_the_standard_allows(arguments: JsonObject, blanks: str) -> None:
     written = f"{blanks}{json.dumps(arguments)}{blanks}"
 
-    found = played("wire_standard", calling(call(PATCH.name, written)))
+    found = played("wire_standard", build_calling_answer(build_call(PATCH_TOOL.name, written)))
 
     assert [one.arguments for one in found.ran] == [arguments]
     assert found.ended.end is End.FINAL
 
 
 def test_wire_standard_asks_as_raw_does() -> None:
-    said = calling(call())
+    said = build_calling_answer(build_call())
     assert played("wire_standard", said).bodies == played("raw", said).bodies
     assert layers_for("raw") == ()

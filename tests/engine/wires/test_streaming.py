@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import PATCH, TOOLS, answer, call, calling, plan, play
-from tests.engine.streams import call_delta, chunk, event, split_at, stream, streamed
+from tests.engine.scripted import (
+    PATCH_TOOL,
+    TOOLS,
+    build_answer,
+    build_call,
+    build_calling_answer,
+    build_plan,
+    run_script,
+)
+from tests.engine.streams import build_call_delta, render_as_stream, render_chunk, render_event, render_stream, split_at
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import Delta, End
 from toolbench.engine.loop.loop import LoopPlan
@@ -54,7 +62,7 @@ VALUES = st.recursive(
 ARGUMENTS = st.dictionaries(TEXT, VALUES, max_size=3).map(json.dumps) | st.sampled_from(["", "{", "{}", None, "x"])
 CALLS = st.lists(
     st.builds(
-        lambda name, arguments, extra: {**call(name, arguments), **extra},
+        lambda name, arguments, extra: {**build_call(name, arguments), **extra},
         st.sampled_from(["state_get", "state_patch", "other"]),
         ARGUMENTS | st.just({"a": 1}),
         st.sampled_from([{}, {"extra_content": {"google": {"thought_signature": "s"}}}, {"signature": "x"}]),
@@ -74,9 +82,9 @@ CALLS = st.lists(
 def test_a_streamed_answer_gives_the_same_turn_however_its_bytes_are_split(
     content: str | None, calls: list[JsonObject], fields: JsonObject, size: int, places: list[int]
 ) -> None:
-    body = answer(content, calls=calls or None, finish="tool_calls" if calls else "stop", **fields)
+    body = build_answer(content, calls=calls or None, finish="tool_calls" if calls else "stop", **fields)
     expected = whole(body)
-    given_turn = read(split_at(streamed(body, size), places))
+    given_turn = read(split_at(render_as_stream(body, size), places))
     said = {key: value for key, value in expected.message.items() if value != "" or key == "content"}
     assert given_turn.message == said
     assert (given_turn.calls, given_turn.calls_found) == (expected.calls, expected.calls_found)
@@ -94,17 +102,20 @@ AGAIN = ["stream_name_repeated"]
 @pytest.mark.parametrize(
     ("deltas", "faults"),
     [
-        ([call_delta('{"a":', name="f", id="c1"), call_delta("1}")], ["stream_index_missing"]),
-        ([call_delta('{"a":', name="f", id="c1", index=0), call_delta("1}", name="f", index=0)], AGAIN),
-        ([call_delta('{"a":', name="f", id="c1", index=0), call_delta("1}", name="f", id="c1", index=0)], AGAIN),
-        ([call_delta('{"a":1}', name="f", id="c1", index=7)], []),
-        ([call_delta("", name="f", id="c1", index=0), call_delta('{"a":1}', index=0, type="")], []),
+        ([build_call_delta('{"a":', name="f", id="c1"), build_call_delta("1}")], ["stream_index_missing"]),
+        ([build_call_delta('{"a":', name="f", id="c1", index=0), build_call_delta("1}", name="f", index=0)], AGAIN),
+        (
+            [build_call_delta('{"a":', name="f", id="c1", index=0), build_call_delta("1}", name="f", id="c1", index=0)],
+            AGAIN,
+        ),
+        ([build_call_delta('{"a":1}', name="f", id="c1", index=7)], []),
+        ([build_call_delta("", name="f", id="c1", index=0), build_call_delta('{"a":1}', index=0, type="")], []),
         ([{"tool_calls": {"id": "c1", "index": 0, "function": {"name": "f", "arguments": '{"a":1}'}}}], []),
     ],
     ids=["no index", "name again", "name and id again", "whole in one delta", "blank type", "an object"],
 )
 def test_one_call_is_put_together(deltas: list[JsonObject], faults: list[str]) -> None:
-    turn = read([stream(*map(chunk, deltas))])
+    turn = read([render_stream(*map(render_chunk, deltas))])
     assert made(turn) == [("c1", "f", '{"a":1}')]
     assert codes(turn) == faults
 
@@ -112,64 +123,70 @@ def test_one_call_is_put_together(deltas: list[JsonObject], faults: list[str]) -
 @pytest.mark.parametrize(
     ("deltas", "fault"),
     [
-        ([call_delta("{}", name="f", id="c1", index=0), call_delta("{}", name="g", id="c2", index=0)], "reused"),
+        (
+            [build_call_delta("{}", name="f", id="c1", index=0), build_call_delta("{}", name="g", id="c2", index=0)],
+            "reused",
+        ),
         (
             [
-                call_delta("", name="f", id="c1", index=0),
-                call_delta("{}", index=0),
-                call_delta("", name="g", id="c2", index=0),
-                call_delta("{}", index=0),
+                build_call_delta("", name="f", id="c1", index=0),
+                build_call_delta("{}", index=0),
+                build_call_delta("", name="g", id="c2", index=0),
+                build_call_delta("{}", index=0),
             ],
             "reused",
         ),
-        ([call_delta("{}", name="f", id="c1"), call_delta("{}", name="g", id="c2")], "missing"),
+        ([build_call_delta("{}", name="f", id="c1"), build_call_delta("{}", name="g", id="c2")], "missing"),
     ],
     ids=["index always 0", "index always 0, in pieces", "no index"],
 )
 def test_a_new_id_is_a_new_call(deltas: list[JsonObject], fault: str) -> None:
-    turn = read([stream(*map(chunk, deltas))])
+    turn = read([render_stream(*map(render_chunk, deltas))])
     assert made(turn) == [("c1", "f", "{}"), ("c2", "g", "{}")]
     assert codes(turn) == [f"stream_index_{fault}"]
 
 
 @pytest.mark.parametrize("index", [{}, {"index": 0}])
 def test_calls_without_ids_are_told_apart_by_arguments_that_ended(index: JsonObject) -> None:
-    deltas = [call_delta(f'{{"n":{n}}}', name="f", **index, id="") for n in (1, 2)]
-    assert [one.arguments for one in read([stream(*map(chunk, deltas))]).calls] == ['{"n":1}', '{"n":2}']
+    deltas = [build_call_delta(f'{{"n":{n}}}', name="f", **index, id="") for n in (1, 2)]
+    assert [one.arguments for one in read([render_stream(*map(render_chunk, deltas))]).calls] == ['{"n":1}', '{"n":2}']
 
 
 @pytest.mark.parametrize("given", ["", 7, 0])
 def test_an_odd_id_is_kept_as_the_whole_answer_keeps_it(given: str | int) -> None:
     decoder = StreamDecoder(lambda found: read_answer(SETUP, found, with_tools=True))
-    decoder.feed(chunk(call_delta("{", name="f", id=given, index=0)) + chunk(call_delta("}", id="", index=0)))
+    decoder.feed(
+        render_chunk(build_call_delta("{", name="f", id=given, index=0))
+        + render_chunk(build_call_delta("}", id="", index=0))
+    )
     assert [one["id"] for one in decoder.partial["tool_calls"]] == [given]
 
 
 def test_calls_stand_in_the_order_of_their_indexes() -> None:
-    deltas = [call_delta("{}", name=f"f{n}", id=f"c{n}", index=n) for n in (1, 0)]
-    assert [one.id for one in read([stream(*map(chunk, deltas))]).calls] == ["c0", "c1"]
+    deltas = [build_call_delta("{}", name=f"f{n}", id=f"c{n}", index=n) for n in (1, 0)]
+    assert [one.id for one in read([render_stream(*map(render_chunk, deltas))]).calls] == ["c0", "c1"]
 
 
 def test_arguments_that_come_as_an_object_stay_one_for_the_transforms() -> None:
-    turn = read([stream(chunk(call_delta({"a": 1}, name="f", id="c1", index=0)))])
+    turn = read([render_stream(render_chunk(build_call_delta({"a": 1}, name="f", id="c1", index=0)))])
     assert turn.calls[0].arguments == {"a": 1}
 
 
 def test_a_legacy_function_call_comes_in_pieces() -> None:
-    name = chunk({"function_call": {"name": "f", "arguments": ""}})
-    arguments = [chunk({"function_call": {"arguments": part}}) for part in ('{"', '"', ":1}")]
+    name = render_chunk({"function_call": {"name": "f", "arguments": ""}})
+    arguments = [render_chunk({"function_call": {"arguments": part}}) for part in ('{"', '"', ":1}")]
     heard: list[Delta] = []
     decoder = StreamDecoder(lambda found: Turn(found.message, ""), heard.append)
-    decoder.feed(stream(name, *arguments, finish="function_call"))
+    decoder.feed(render_stream(name, *arguments, finish="function_call"))
     assert decoder.close().message["function_call"] == {"name": "f", "arguments": '{"":1}'}
     assert [(one.name, one.closed) for one in heard] == [("f", False), ("f", False), ("f", False), ("f", True)]
 
 
 def test_fields_nobody_knows_are_put_together_and_go_into_the_history() -> None:
-    signed = call_delta("{}", name="f", id="c1", index=0, extra_content={"google": {"thought_signature": "s"}})
+    signed = build_call_delta("{}", name="f", id="c1", index=0, extra_content={"google": {"thought_signature": "s"}})
     details = [{"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": part}]} for part in ("a", "a")]
     deltas: list[JsonObject] = [{"reasoning_content": "th"}, {"reasoning_content": "ink"}, *details, signed]
-    turn = read([stream(*map(chunk, deltas))])
+    turn = read([render_stream(*map(render_chunk, deltas))])
     assert turn.message["reasoning_content"] == "think"
     assert turn.message["reasoning_details"] == [{"type": "reasoning.text", "index": 0, "text": "aa"}]
     assert turn.message["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s"}}
@@ -177,96 +194,112 @@ def test_fields_nobody_knows_are_put_together_and_go_into_the_history() -> None:
 
 def test_a_signature_that_comes_behind_its_call_stays_with_it() -> None:
     late = {"tool_calls": [{"extra_content": {"google": {"thought_signature": "s"}}}]}
-    turn = read([stream(chunk(call_delta("{}", name="f", id="c1")), chunk(late))])
+    turn = read([render_stream(render_chunk(build_call_delta("{}", name="f", id="c1")), render_chunk(late))])
     assert turn.message["tool_calls"][0]["extra_content"]["google"]["thought_signature"] == "s"
 
 
 @pytest.mark.parametrize("finish", ["", None])
 def test_blank_finish_reasons_on_the_way_are_passed_over(finish: str | None) -> None:
-    first = event({"choices": [{"delta": {"content": "a"}, "finish_reason": finish}]})
-    turn = read([stream(first, chunk({"content": "b"}, finish=""), finish="stop")])
+    first = render_event({"choices": [{"delta": {"content": "a"}, "finish_reason": finish}]})
+    turn = read([render_stream(first, render_chunk({"content": "b"}, finish=""), finish="stop")])
     assert (turn.text, turn.finish_reason) == ("ab", "stop")
 
 
 def test_first_events_without_choices_or_model_say_nothing() -> None:
-    turn = read([stream(event({"choices": [], "model": ""}), event({"choices": None}), chunk({"content": "a"}))])
+    turn = read(
+        [
+            render_stream(
+                render_event({"choices": [], "model": ""}),
+                render_event({"choices": None}),
+                render_chunk({"content": "a"}),
+            )
+        ]
+    )
     assert (turn.text, turn.model_echoed) == ("a", "m-1")
 
 
 @pytest.mark.parametrize("ending", ["\r\n", "\r", "\n"])
 def test_lines_may_end_in_any_way(ending: str) -> None:
-    body = stream(b": waiting\n\n", chunk({"content": "ü"}), finish="stop").decode().replace("\n", ending).encode()
+    body = (
+        render_stream(b": waiting\n\n", render_chunk({"content": "ü"}), finish="stop")
+        .decode()
+        .replace("\n", ending)
+        .encode()
+    )
     assert [read(split_at(body, range(0, len(body), n))).text for n in (1, 7, len(body))] == ["ü"] * 3
 
 
 def test_events_need_neither_blank_lines_nor_the_blank_behind_the_colon() -> None:
-    body = stream(chunk({"content": "a"}), chunk({"content": "b"}), finish="stop")
+    body = render_stream(render_chunk({"content": "a"}), render_chunk({"content": "b"}), finish="stop")
     assert read([body.replace(b"\n\n", b"\n")]).text == "ab"
     assert read([body.replace(b"data: ", b"data:")]).text == "ab"
 
 
 def test_an_event_may_be_spread_over_several_lines() -> None:
     spread = b'data: {\ndata: "choices": [{"delta": {"content": "a"}}]\ndata: }\n\n'
-    assert read([stream(spread, finish="stop")]).text == "a"
+    assert read([render_stream(spread, finish="stop")]).text == "a"
 
 
 @pytest.mark.parametrize("before", [b"", b"\n ", b"\xef\xbb\xbf\n"], ids=["", "blank", "byte order mark"])
 def test_an_answer_that_came_in_one_piece_is_read_and_said_to_be_one(before: bytes) -> None:
-    turn = read([bytes([byte]) for byte in before + answer("Hi.")])
+    turn = read([bytes([byte]) for byte in before + build_answer("Hi.")])
     assert (turn.text, codes(turn)) == ("Hi.", ["stream_not_streamed"])
 
 
 def test_a_stream_without_done_is_read_and_noted() -> None:
-    turn = read([stream(chunk(call_delta("{}", name="f", id="c1", index=0)), done=False)])
+    turn = read([render_stream(render_chunk(build_call_delta("{}", name="f", id="c1", index=0)), done=False)])
     assert (len(turn.calls), codes(turn)) == (1, ["stream_done_missing"])
 
 
 def test_a_whole_call_counts_where_nothing_says_that_the_stream_is_over() -> None:
-    turn = read([stream(chunk(call_delta("{}", name="f", id="c1", index=0)), finish="", done=False)])
+    turn = read(
+        [render_stream(render_chunk(build_call_delta("{}", name="f", id="c1", index=0)), finish="", done=False)]
+    )
     assert (len(turn.calls), turn.cut, codes(turn)) == (1, False, ["stream_unfinished"])
 
 
 def test_missing_usage_is_noted() -> None:
-    turn = read([stream(chunk({"content": "a"}), finish="stop", usage=False)])
+    turn = read([render_stream(render_chunk({"content": "a"}), finish="stop", usage=False)])
     assert (turn.usage, codes(turn)) == (None, ["stream_usage_missing"])
 
 
 @pytest.mark.parametrize("tail", [b"", b'data: {"choices": [{"del'])
 @pytest.mark.parametrize("arguments", ['{"a":', '{"a": "b', ""])
 def test_no_call_is_kept_of_a_stream_that_ends_inside_of_arguments(arguments: str, tail: bytes) -> None:
-    good = call_delta("{}", name="f", id="c1", index=0)
-    turn = read([chunk(good), chunk(call_delta(arguments, name="g", id="c2", index=1)) + tail])
+    good = build_call_delta("{}", name="f", id="c1", index=0)
+    turn = read([render_chunk(good), render_chunk(build_call_delta(arguments, name="g", id="c2", index=1)) + tail])
     assert (turn.calls, len(turn.calls_found), turn.ignored_calls, turn.cut) == ((), 2, 2, True)
     assert codes(turn)[0] == "stream_cut"
 
 
 def test_a_stream_that_ends_inside_of_a_legacy_calls_arguments_is_cut() -> None:
-    turn = read([chunk({"function_call": {"name": "f", "arguments": '{"a": 1'}})])
+    turn = read([render_chunk({"function_call": {"name": "f", "arguments": '{"a": 1'}})])
     assert (turn.cut, codes(turn)[0]) == (True, "stream_cut")
 
 
 def test_a_stream_that_is_called_done_inside_of_arguments_is_cut_where_no_reason_is_given() -> None:
-    turn = read([stream(chunk(call_delta('{"a":', name="f", id="c1", index=0)), finish="")])
+    turn = read([render_stream(render_chunk(build_call_delta('{"a":', name="f", id="c1", index=0)), finish="")])
     assert (turn.calls, turn.cut, codes(turn)[0]) == ((), True, "stream_cut")
 
 
-@pytest.mark.parametrize("later", [call_delta('{"a": 2}', name="f", id="c2", index=1), {"content": "So."}])
+@pytest.mark.parametrize("later", [build_call_delta('{"a": 2}', name="f", id="c2", index=1), {"content": "So."}])
 def test_arguments_that_stay_open_while_the_stream_goes_on_are_a_bad_call_and_no_cut_stream(later: JsonObject) -> None:
-    opened = chunk(call_delta('{"a": 1', name="f", id="c1", index=0))
-    turn = read([stream(opened + chunk(later), finish="")])
+    opened = render_chunk(build_call_delta('{"a": 1', name="f", id="c1", index=0))
+    turn = read([render_stream(opened + render_chunk(later), finish="")])
     assert (turn.calls[0].id, turn.cut) == ("c1", False)
 
 
 def test_a_text_of_arguments_that_is_called_done_before_its_end_is_cut_too() -> None:
     begun, whole = '"{\\"a\\":', '"{\\"a\\": 1}"'
     cuts = [
-        read([stream(chunk(call_delta(text, name="f", id="c1", index=0)), finish="")]).cut for text in (begun, whole)
+        read([render_stream(render_chunk(build_call_delta(text, name="f", id="c1", index=0)), finish="")]).cut
+        for text in (begun, whole)
     ]
     assert cuts == [True, False]
 
 
 def test_arguments_cut_by_the_token_limit_are_no_cut_stream() -> None:
-    turn = read([stream(chunk(call_delta('{"a":', name="f", id="c1", index=0)), finish="length")])
+    turn = read([render_stream(render_chunk(build_call_delta('{"a":', name="f", id="c1", index=0)), finish="length")])
     assert (made(turn), turn.cut) == ([("c1", "f", '{"a":')], False)
 
 
@@ -275,12 +308,12 @@ def test_arguments_cut_by_the_token_limit_are_no_cut_stream() -> None:
     [
         (b"", "no_choices"),
         (b": nothing\n\n", "no_choices"),
-        (event(b"[DONE]"), "no_choices"),
-        (chunk(usage={"prompt_tokens": 1}), "no_choices"),
-        (stream(chunk({"content": "a"}), event({"error": {"message": "broken"}})), "error_object"),
-        (stream(event({"choices": [{"delta": {}, "error": {"message": "broken"}}]})), "error_object"),
-        (chunk({"content": "a"}) + b'error: {"message": "broken"}\n\n', "error_object"),
-        (stream(event(b"{oops"), chunk({"content": "a"})), "not_json"),
+        (render_event(b"[DONE]"), "no_choices"),
+        (render_chunk(usage={"prompt_tokens": 1}), "no_choices"),
+        (render_stream(render_chunk({"content": "a"}), render_event({"error": {"message": "broken"}})), "error_object"),
+        (render_stream(render_event({"choices": [{"delta": {}, "error": {"message": "broken"}}]})), "error_object"),
+        (render_chunk({"content": "a"}) + b'error: {"message": "broken"}\n\n', "error_object"),
+        (render_stream(render_event(b"{oops"), render_chunk({"content": "a"})), "not_json"),
         (b"[1]", "not_object"),
     ],
 )
@@ -290,7 +323,7 @@ def test_bytes_that_are_no_answer_are_refused_and_forgotten(body: bytes, code: s
     with pytest.raises(MalformedAnswer) as raised:
         decoder.close()
     assert raised.value.code == code
-    decoder.feed(stream(chunk({"content": "again"}), finish="stop"))
+    decoder.feed(render_stream(render_chunk({"content": "again"}), finish="stop"))
     assert decoder.close().message["content"] == "again"
 
 
@@ -303,33 +336,38 @@ def test_whatever_the_bytes_are_the_end_is_a_turn_or_a_refusal(parts: list[bytes
 def test_a_consumer_sees_every_piece_and_the_message_as_it_grows() -> None:
     heard: list[Delta] = []
     decoder = StreamDecoder(lambda found: Turn(found.message, ""), heard.append)
-    for part in (chunk({"content": "Hi"}), chunk(call_delta('{"ops": [', name="f", id="c1", index=0))):
+    for part in (
+        render_chunk({"content": "Hi"}),
+        render_chunk(build_call_delta('{"ops": [', name="f", id="c1", index=0)),
+    ):
         decoder.feed(part)
     assert heard == [Delta(text="Hi"), Delta(call=0, name="f", arguments='{"ops": [')]
     assert decoder.partial["tool_calls"][0]["function"]["arguments"] == '{"ops": ['
-    decoder.feed(chunk(call_delta("]}", index=0)))
+    decoder.feed(render_chunk(build_call_delta("]}", index=0)))
     assert heard[-1].closed
 
 
 def test_a_streamed_run_is_asked_for_told_and_ends_like_any_other() -> None:
     given_plan = LoopPlan("m-1", resolve([]).policy, "", "Go.", tools=TOOLS, stream=True)
-    patch = call(PATCH.name, '{"ops": []}')
-    played = play(given_plan, [streamed(calling(patch)), streamed(answer("Done."))])
+    patch = build_call(PATCH_TOOL.name, '{"ops": []}')
+    played = run_script(
+        given_plan, [render_as_stream(build_calling_answer(patch)), render_as_stream(build_answer("Done."))]
+    )
     assert (played.ended.end, played.ended.final_text, len(played.ran)) == (End.FINAL, "Done.", 1)
     assert [body["stream"] for body in played.bodies] == [True, True]
     assert played.bodies[0]["stream_options"] == {"include_usage": True}
-    assert "".join(one["arguments"] for one in played.told("llm_delta") if "call" in one) == '{"ops": []}'
-    assert "".join(one.get("text", "") for one in played.told("llm_delta")) == "Done."
+    assert "".join(one["arguments"] for one in played.list_event_data("llm_delta") if "call" in one) == '{"ops": []}'
+    assert "".join(one.get("text", "") for one in played.list_event_data("llm_delta")) == "Done."
     assert played.ended.usage.input_tokens == 20
 
 
 def test_a_run_that_is_not_streamed_does_not_speak_of_streams() -> None:
-    body = play(plan(request_overrides={"stream": True}), [answer()]).bodies[0]
+    body = run_script(build_plan(request_overrides={"stream": True}), [build_answer()]).bodies[0]
     assert not {"stream", "stream_options"} & set(body)
 
 
 def test_the_wish_for_usage_can_be_left_out_or_replaced() -> None:
     for given_options, sent in ((None, {}), ({"x": 1}, {"stream_options": {"x": 1}})):
         policy = resolve([("test", {"request_overrides": {"stream_options": given_options}})]).policy
-        body = play(LoopPlan("m-1", policy, "", "Go.", stream=True), [streamed(answer())]).bodies[0]
+        body = run_script(LoopPlan("m-1", policy, "", "Go.", stream=True), [render_as_stream(build_answer())]).bodies[0]
         assert {key: body[key] for key in body if key.startswith("stream_")} == sent

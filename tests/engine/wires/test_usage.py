@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.engine.streams import chunk, split_at, stream
-from tests.engine.wires.anthropic.events import events, message
+from tests.engine.streams import render_chunk, render_stream, split_at
+from tests.engine.wires.anthropic.events import build_message, list_events
 from tests.engine.wires.test_streaming import read
-from tests.extremes import EXTREMES, number_leaves, with_literal
+from tests.extremes import EXTREME_NUMBERS, iter_number_paths, render_with_literal
 from toolbench.engine.bounds import MAX_COST, MAX_TOKENS
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import Finding, JsonObject, Usage
@@ -40,7 +40,7 @@ LLAMA = {
     "tokens_cached": 3,
     "timings": {"prompt_ms": 1.5, "predicted_ms": 2.5, "predicted_n": 2},
 }
-CLAUDE = message(
+CLAUDE = build_message(
     {"type": "text", "text": "Hi"},
     usage={
         "input_tokens": 10,
@@ -68,7 +68,7 @@ EXAMPLES: dict[str, tuple[str, Sequence[JsonObject]]] = {
     "llama": ("llama", [LLAMA]),
     "llama, streamed": ("llama", [{"content": "H", "stop": False}, LLAMA]),
     "messages": ("anthropic", [CLAUDE]),
-    "messages, streamed": ("anthropic", events(CLAUDE)),
+    "messages, streamed": ("anthropic", list_events(CLAUDE)),
 }
 
 
@@ -105,11 +105,11 @@ def test_answer_with_an_extreme_number_stays_within_bounds(example: str) -> None
     payloads = EXAMPLES[example][1]
     texts = [json.dumps(payload) for payload in payloads]
     assert codes(said(texts, example).findings) == []
-    leaves = [(place, path) for place, payload in enumerate(payloads) for path in number_leaves(payload)]
+    leaves = [(place, path) for place, payload in enumerate(payloads) for path in iter_number_paths(payload)]
     assert len(leaves) >= 5
     for place, path in leaves:
-        for literal in EXTREMES:
-            poisoned = [*texts[:place], with_literal(payloads[place], path, literal), *texts[place + 1 :]]
+        for literal in EXTREME_NUMBERS:
+            poisoned = [*texts[:place], render_with_literal(payloads[place], path, literal), *texts[place + 1 :]]
             try:
                 answer = said(poisoned, example)
             except MalformedAnswer:
@@ -140,7 +140,7 @@ def test_implausible_tokens_are_a_finding_at_their_path(example: str, place: int
     payloads = EXAMPLES[example][1]
     keys = (*(("message",) if "type" in payloads[place] and "message" in payloads[place] else ()), *path[2:].split("."))
     texts = [json.dumps(payload) for payload in payloads]
-    texts[place] = with_literal(payloads[place], keys, literal)
+    texts[place] = render_with_literal(payloads[place], keys, literal)
     answer = said(texts, example)
     assert codes(answer.findings) == [path]
     assert all(len(finding.message) < 300 for finding in answer.findings)
@@ -186,7 +186,7 @@ def test_finding_names_a_number_that_json_cannot_hold(
 ) -> None:
     payloads = EXAMPLES[example][1]
     texts = [json.dumps(payload) for payload in payloads]
-    texts[place] = with_literal(payloads[place], keys, literal)
+    texts[place] = render_with_literal(payloads[place], keys, literal)
     answer = said(texts, example)
     assert f" is {words}, but " in "".join(finding.message for finding in answer.findings)
 
@@ -213,7 +213,7 @@ def test_other_spelling_of_usage_is_read_too() -> None:
 
 
 def test_messages_prompt_with_an_implausible_part_is_unknown() -> None:
-    text = with_literal(CLAUDE, ("usage", "cache_read_input_tokens"), "1e30")
+    text = render_with_literal(CLAUDE, ("usage", "cache_read_input_tokens"), "1e30")
     answer = said([text], "messages")
     assert (answer.usage, codes(answer.findings)) == (
         Usage(None, 5, None, 2),
@@ -224,7 +224,7 @@ def test_messages_prompt_with_an_implausible_part_is_unknown() -> None:
 def test_number_that_json_cannot_hold_outside_figures_is_no_json() -> None:
     for path in (("choices", 0, "message", "tool_calls", 0, "function", "arguments"), ("choices", 0, "index")):
         with pytest.raises(MalformedAnswer) as caught:
-            said([with_literal(CHAT, path, "NaN")], "chat")
+            said([render_with_literal(CHAT, path, "NaN")], "chat")
         assert caught.value.code == "not_json"
 
 
@@ -239,7 +239,9 @@ GROQ = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
 
 def test_groqs_usage_is_read_in_a_stream_and_in_a_whole_answer() -> None:
     groq = {"id": "req_1", "usage": GROQ}
-    body = stream(chunk({"content": "Hi"}), chunk({}, finish="stop", x_groq=groq), finish="", usage=False)
+    body = render_stream(
+        render_chunk({"content": "Hi"}), render_chunk({}, finish="stop", x_groq=groq), finish="", usage=False
+    )
     choice = {"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
 
     for turn in (read([body]), *(read(split_at(body, [place])) for place in range(0, len(body), 7))):

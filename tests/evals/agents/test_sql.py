@@ -2,19 +2,19 @@
 
 import pytest
 
-from toolbench.evals.agents.sql import LONGEST, Table, check_query, tables_of
+from toolbench.evals.agents.sql import MAX_QUERY_CHARACTERS, SqlTable, build_query_checks, list_tables
 
-TRIPS = Table(
+TRIPS = SqlTable(
     {"line": "integer", "month": "text", "passengers": "integer"},
     ((1, "March", 5), (1, "March", 7), (2, "March", 9), (1, "May", 9), (2, "May", 4), (3, "May", 8)),
 )
-TABLES = {"trips": TRIPS, "stops": Table({"stop": "text", "line": "integer"}, (("Mill", 1), ("Quay", 2)))}
+TABLES = {"trips": TRIPS, "stops": SqlTable({"stop": "text", "line": "integer"}, (("Mill", 1), ("Quay", 2)))}
 REFERENCE = "SELECT SUM(passengers) FROM trips WHERE line = 1 AND month = 'March'"
 
 
 def held(query: str) -> int:
     """How many of the four rules hold before the first that does not."""
-    checks = check_query(query, TABLES, REFERENCE)
+    checks = build_query_checks(query, TABLES, REFERENCE)
     assert len(checks) == 4
     assert all(check.detail for check in checks if not check.ok)
     return [check.ok for check in (*checks, checks[-1])].index(False) if not checks[-1].ok else 4
@@ -46,7 +46,7 @@ def test_the_same_answer_in_other_words_is_right(query: str) -> None:
         ("SELECT 1; SELECT 2", 0),
         ("SELECT * INTO other FROM trips", 0),
         ("(" * 900, 0),
-        (f"SELECT {'1+' * LONGEST}1", 0),
+        (f"SELECT {'1+' * MAX_QUERY_CHARACTERS}1", 0),
         ("SELECT SUM(passengers) FROM journeys", 1),
         ("SELECT SUM(people) FROM trips", 2),
         ("SELECT SUM(passengers) FROM trips WHERE line = 1", 3),
@@ -71,8 +71,8 @@ def test_an_answer_that_is_right_by_luck_is_not_right() -> None:
 
 
 def test_the_tables_that_are_read_are_named_and_those_made_on_the_way_are_not() -> None:
-    assert tables_of("WITH one AS (SELECT * FROM Trips) SELECT * FROM one JOIN stops USING (line)") == (
+    assert list_tables("WITH one AS (SELECT * FROM Trips) SELECT * FROM one JOIN stops USING (line)") == (
         "stops",
         "trips",
     )
-    assert tables_of("no query at all (") == ()
+    assert list_tables("no query at all (") == ()

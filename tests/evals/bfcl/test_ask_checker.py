@@ -1,8 +1,8 @@
 """BFCL's own checker, in its process."""
 
-from toolbench.evals.bfcl.ask_checker import check
-from toolbench.evals.bfcl.cases import cases
-from toolbench.evals.bfcl.golden_answers import golden_calls
+from toolbench.evals.bfcl.ask_checker import check_answers
+from toolbench.evals.bfcl.cases import iter_cases
+from toolbench.evals.bfcl.golden_answers import build_golden_calls
 
 UNSATISFIABLE = {"live_simple_106-63-0", "live_simple_112-68-0", "live_multiple_862-181-3", "live_multiple_964-207-0"}
 
@@ -10,16 +10,16 @@ UNSATISFIABLE = {"live_simple_106-63-0", "live_simple_112-68-0", "live_multiple_
 def test_golden_calls_are_right_but_for_four_cases_that_accept_nothing() -> None:
     """Two demand a parameter and accept no value for it, one demands a parameter that its function has not, one leaves
     out a parameter that its function requires."""
-    every = list(cases())
+    every = list(iter_cases())
 
-    verdicts = check([(case, golden_calls(case)) for case in every])
+    verdicts = check_answers([(case, build_golden_calls(case)) for case in every])
 
     assert {case.id for case, verdict in zip(every, verdicts, strict=True) if not verdict.valid} == UNSATISFIABLE
 
 
 def test_a_wrong_value_a_wrong_name_and_a_missing_call_are_not_right() -> None:
-    case = next(cases(["parallel"]))
-    first, *others = golden_calls(case)
+    case = next(iter_cases(["parallel"]))
+    first, *others = build_golden_calls(case)
 
     wrong = [
         [("no_such_tool", first[1]), *others],
@@ -28,6 +28,6 @@ def test_a_wrong_value_a_wrong_name_and_a_missing_call_are_not_right() -> None:
         [],
     ]
 
-    verdicts = check([(case, calls) for calls in [[first, *others], *wrong]])
+    verdicts = check_answers([(case, calls) for calls in [[first, *others], *wrong]])
     assert [verdict.valid for verdict in verdicts] == [True, False, False, False, False]
     assert all(verdict.error for verdict in verdicts[1:])

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from toolbench.evals.bfcl.ast_rules import mistake
+from toolbench.evals.bfcl.ast_rules import find_mistake
 
 FUNCTION = {
     "name": "book",
@@ -28,7 +28,7 @@ ACCEPTED = {
 
 
 def wrong(**given: Any) -> str | None:
-    found = mistake("simple_python", [FUNCTION], [{"book": ACCEPTED}], [("book", {"city": "New York", **given})])
+    found = find_mistake("simple_python", [FUNCTION], [{"book": ACCEPTED}], [("book", {"city": "New York", **given})])
     return found.argument if found else None
 
 
@@ -58,6 +58,6 @@ def test_what_bfcl_refuses_is_named_by_its_argument(given: dict[str, Any], argum
 def test_parallel_calls_may_come_in_any_order_and_none_may_be_missing() -> None:
     answers = [{"book": {"city": ["Oslo"]}}, {"book": {"city": ["Rome"]}}]
     calls = [("book", {"city": "Rome"}), ("book", {"city": "Oslo"})]
-    assert mistake("parallel", [FUNCTION], answers, calls) is None
-    assert mistake("parallel", [FUNCTION], answers, calls[:1]) is not None
-    assert mistake("parallel", [FUNCTION], answers, [calls[0], calls[0]]) is not None
+    assert find_mistake("parallel", [FUNCTION], answers, calls) is None
+    assert find_mistake("parallel", [FUNCTION], answers, calls[:1]) is not None
+    assert find_mistake("parallel", [FUNCTION], answers, [calls[0], calls[0]]) is not None

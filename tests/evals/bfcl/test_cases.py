@@ -1,15 +1,15 @@
-from toolbench.evals.bfcl.cases import CATEGORIES, cases
+from toolbench.evals.bfcl.cases import CATEGORIES, iter_cases
 
 
 def test_all_single_turn_python_cases_are_there() -> None:
-    counts = {category: len(list(cases([category]))) for category in CATEGORIES}
+    counts = {category: len(list(iter_cases([category]))) for category in CATEGORIES}
 
     assert sum(counts.values()) == 2351
     assert counts["live_multiple"] == 1053
 
 
 def test_a_case_has_its_question_its_tools_as_json_schema_and_what_is_accepted() -> None:
-    first = next(cases(["simple_python"]))
+    first = next(iter_cases(["simple_python"]))
 
     assert first.id == "simple_python_0"
     assert first.question[0]["role"] == "user"

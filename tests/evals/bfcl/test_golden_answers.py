@@ -1,13 +1,13 @@
 from typing import Any
 
-from toolbench.evals.bfcl.cases import Case
-from toolbench.evals.bfcl.golden_answers import golden_calls
+from toolbench.evals.bfcl.cases import BfclCase
+from toolbench.evals.bfcl.golden_answers import build_golden_calls
 
 
 def golden(accepted: dict[str, list[Any]], required: list[str], **types: str) -> dict[str, Any]:
     properties = {name: {"type": kind} for name, kind in types.items()}
     function = {"name": "f", "parameters": {"type": "dict", "properties": properties, "required": required}}
-    ((name, arguments),) = golden_calls(Case("x", "simple_python", (), (function,), ({"f": accepted},)))
+    ((name, arguments),) = build_golden_calls(BfclCase("x", "simple_python", (), (function,), ({"f": accepted},)))
     assert name == "f"
     return arguments
 

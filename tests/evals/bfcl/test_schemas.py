@@ -1,4 +1,4 @@
-from toolbench.evals.bfcl.schemas import json_schema
+from toolbench.evals.bfcl.schemas import build_json_schema
 
 
 def test_types_get_the_names_that_json_schema_has_and_a_parameter_called_type_stays() -> None:
@@ -11,7 +11,7 @@ def test_types_get_the_names_that_json_schema_has_and_a_parameter_called_type_st
         },
     }
 
-    assert json_schema(described) == {
+    assert build_json_schema(described) == {
         "type": "object",
         "required": ["type"],
         "properties": {

@@ -4,59 +4,69 @@ from dataclasses import replace
 
 import pytest
 
-from tests.evals.causes.wire import BROKEN, steps, wrong
-from tests.evals.records import calling, failing, result, saying
+from tests.evals.causes.wire import UNREADABLE_CALL, build_schema_error_turn, build_steps
+from tests.evals.records import build_calling_turn, build_failed_turn, build_result, build_text_turn
 from toolbench.engine.events import ExchangeError, TurnRecord
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.causes.classify import Occurrence, cause_signature, grouped, occurrences
+from toolbench.evals.causes.classify import CauseOccurrence, build_cause_signature, find_occurrences, group_occurrences
 
 
 def test_violations_are_grouped_whatever_their_place_in_a_list() -> None:
-    found = grouped(occurrences(steps(wrong(("$.ops[0].path", "type"), ("$.ops[3].path", "type"), ("$.id", "type")))))
+    found = group_occurrences(
+        find_occurrences(
+            build_steps(build_schema_error_turn(("$.ops[0].path", "type"), ("$.ops[3].path", "type"), ("$.id", "type")))
+        )
+    )
     assert [(one.code, one.path, one.count) for one in found] == [
         ("schema_type", "$.ops[0].path", 2),
         ("schema_type", "$.id", 1),
     ]
-    assert cause_signature(found[0], "happy_path") == "schema_type · happy_path · $.ops[].path · turn 1"
+    assert build_cause_signature(found[0], "happy_path") == "schema_type · happy_path · $.ops[].path · turn 1"
 
 
 def test_grouped_is_healed_only_where_every_occurrence_is() -> None:
-    healed = Occurrence("call_type", "$.calls", 0, 0, mended=True, healed=True)
-    (both,) = grouped([healed, healed])
-    (one,) = grouped([healed, replace(healed, healed=False)])
+    healed = CauseOccurrence("call_type", "$.calls", 0, 0, mended=True, healed=True)
+    (both,) = group_occurrences([healed, healed])
+    (one,) = group_occurrences([healed, replace(healed, healed=False)])
     assert (both.healed, one.healed) == (True, False)
 
 
 def test_occurrences_unknown_tool_is_mended_by_the_last_success() -> None:
-    unknown, good = result("nobody", {}, code="TOOL_NOT_ALLOWED"), result("state_get", {})
-    assert mended(calling(0, good), calling(1, unknown)) == [("tool_unknown", False)]
-    assert mended(calling(0, good), calling(1, unknown), calling(2, good)) == [("tool_unknown", True)]
+    unknown, good = build_result("nobody", {}, code="TOOL_NOT_ALLOWED"), build_result("state_get", {})
+    assert mended(build_calling_turn(0, good), build_calling_turn(1, unknown)) == [("tool_unknown", False)]
+    assert mended(build_calling_turn(0, good), build_calling_turn(1, unknown), build_calling_turn(2, good)) == [
+        ("tool_unknown", True)
+    ]
 
 
 def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
-    wire = steps(calling(0, *[BROKEN] * 5_000), calling(1, result("state_patch", {})))
-    (one,) = grouped(occurrences(wire))
+    wire = build_steps(
+        build_calling_turn(0, *[UNREADABLE_CALL] * 5_000), build_calling_turn(1, build_result("state_patch", {}))
+    )
+    (one,) = group_occurrences(find_occurrences(wire))
     assert (one.code, one.count, one.mended) == ("arguments_not_json", 5_000, True)
 
 
 def test_occurrences_cut_behind_a_good_call_is_not_recovered() -> None:
-    good, cut = result("state_get", {}), BROKEN
-    found = occurrences(steps(calling(0, good, cut, finish="length")))
+    good, cut = build_result("state_get", {}), UNREADABLE_CALL
+    found = find_occurrences(build_steps(build_calling_turn(0, good, cut, finish="length")))
     assert [(one.code, one.mended) for one in found] == [("cut_by_length", False), ("arguments_not_json", False)]
 
 
 def test_occurrences_whole_calls_under_length_show_no_cut() -> None:
-    assert occurrences(steps(calling(0, result("state_get", {}), finish="length"))) == ()
+    assert find_occurrences(build_steps(build_calling_turn(0, build_result("state_get", {}), finish="length"))) == ()
 
 
 def test_occurrences_whole_call_that_breaks_its_schema_shows_no_cut() -> None:
-    broken = result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "missing", "")])
-    assert [one.code for one in occurrences(steps(calling(0, broken, finish="length")))] == ["schema_missing"]
+    broken = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "missing", "")])
+    assert [one.code for one in find_occurrences(build_steps(build_calling_turn(0, broken, finish="length")))] == [
+        "schema_missing"
+    ]
 
 
 def test_occurrences_tools_refused_is_not_recovered_by_words() -> None:
-    refused = failing(0, ExchangeError("not_found", "…", tool_support=True))
-    found = occurrences(steps(refused, saying(0, "I cannot.", tools_sent=False)))
+    refused = build_failed_turn(0, ExchangeError("not_found", "…", tool_support=True))
+    found = find_occurrences(build_steps(refused, build_text_turn(0, "I cannot.", tools_sent=False)))
     assert [(one.code, one.mended) for one in found] == [("tools_refused", False)]
 
 
@@ -65,31 +75,37 @@ TAGGED = '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'
 
 
 def mended(*records: TurnRecord) -> list[tuple[str, bool]]:
-    return [(one.code, one.mended) for one in occurrences(steps(*records))]
+    return [(one.code, one.mended) for one in find_occurrences(build_steps(*records))]
 
 
 def test_occurrences_failed_exchange_is_mended_by_any_later_answer() -> None:
-    assert mended(failing(0, DOWN)) == [("server_failed", False)]
-    assert mended(failing(0, DOWN), saying(1, "Done.")) == [("server_failed", True)]
-    assert mended(saying(0, "Wait."), failing(1, DOWN)) == [("server_failed", False)]
-    assert mended(saying(0, "Wait."), failing(1, DOWN), saying(2, "Done.")) == [("server_failed", True)]
+    assert mended(build_failed_turn(0, DOWN)) == [("server_failed", False)]
+    assert mended(build_failed_turn(0, DOWN), build_text_turn(1, "Done.")) == [("server_failed", True)]
+    assert mended(build_text_turn(0, "Wait."), build_failed_turn(1, DOWN)) == [("server_failed", False)]
+    assert mended(build_text_turn(0, "Wait."), build_failed_turn(1, DOWN), build_text_turn(2, "Done.")) == [
+        ("server_failed", True)
+    ]
 
 
 def test_occurrences_blank_answer_is_mended_by_a_call_or_a_text() -> None:
-    assert mended(saying(0, ""), calling(1, result("state_get", {}))) == [("empty_answer", True)]
-    assert mended(saying(0, ""), saying(1, "Done.")) == [("empty_answer", True)]
-    assert mended(saying(0, ""), saying(1, " ")) == [("empty_answer", False), ("empty_answer", False)]
+    assert mended(build_text_turn(0, ""), build_calling_turn(1, build_result("state_get", {}))) == [
+        ("empty_answer", True)
+    ]
+    assert mended(build_text_turn(0, ""), build_text_turn(1, "Done.")) == [("empty_answer", True)]
+    assert mended(build_text_turn(0, ""), build_text_turn(1, " ")) == [("empty_answer", False), ("empty_answer", False)]
 
 
 def test_occurrences_blank_answer_between_two_calls_is_a_blank_final() -> None:
-    good = result("state_get", {})
-    assert mended(calling(0, good), saying(1, ""), calling(2, good)) == [("empty_final", True)]
+    good = build_result("state_get", {})
+    assert mended(build_calling_turn(0, good), build_text_turn(1, ""), build_calling_turn(2, good)) == [
+        ("empty_final", True)
+    ]
 
 
 def test_occurrences_finding_in_words_is_not_healed() -> None:
-    (one,) = occurrences(steps(saying(0, "state_get()", finding="call_in_text")))
+    (one,) = find_occurrences(build_steps(build_text_turn(0, "state_get()", finding="call_in_text")))
     assert (one.code, one.path, one.healed) == ("call_in_text", "$.content", False)
-    (failed,) = occurrences(steps(calling(0, BROKEN)))
+    (failed,) = find_occurrences(build_steps(build_calling_turn(0, UNREADABLE_CALL)))
     assert (failed.healed, failed.count) == (False, 1)
 
 
@@ -106,18 +122,18 @@ def test_occurrences_finding_in_words_is_not_healed() -> None:
     ],
 )
 def test_occurrences_unread_arguments_are_named_by_their_type(arguments: object, code: str) -> None:
-    unread = replace(BROKEN, call=replace(BROKEN.call, arguments=arguments))
-    assert [one.code for one in occurrences(steps(calling(0, unread)))] == [code]
+    unread = replace(UNREADABLE_CALL, call=replace(UNREADABLE_CALL.call, arguments=arguments))
+    assert [one.code for one in find_occurrences(build_steps(build_calling_turn(0, unread)))] == [code]
 
 
 @pytest.mark.parametrize(("text", "codes"), [(" ", ["call_in_reasoning", "empty_answer"]), ("Done.", [])])
 def test_occurrences_call_in_reasoning_counts_beside_a_blank_text(text: str, codes: list[str]) -> None:
-    record = saying(0, text)
+    record = build_text_turn(0, text)
     assert record.answer is not None
     thought = replace(record, answer=replace(record.answer, message={"reasoning_content": TAGGED}))
-    assert [one.code for one in occurrences(steps(thought))] == codes
+    assert [one.code for one in find_occurrences(build_steps(thought))] == codes
 
 
 def test_cause_signature_keeps_120_letters_of_a_path() -> None:
-    cause = Occurrence("schema_type", "$." + "x" * 200, 0, 1, mended=False)
-    assert cause_signature(cause, "happy_path") == f"schema_type · happy_path · $.{'x' * 118} · turn 1"
+    cause = CauseOccurrence("schema_type", "$." + "x" * 200, 0, 1, mended=False)
+    assert build_cause_signature(cause, "happy_path") == f"schema_type · happy_path · $.{'x' * 118} · turn 1"

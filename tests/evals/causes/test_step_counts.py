@@ -1,22 +1,22 @@
 """Counts from hand-made steps, each with the denominator of its name."""
 
-from tests.evals.causes.wire import steps
-from tests.evals.records import calling, result, saying
+from tests.evals.causes.wire import build_steps
+from tests.evals.records import build_calling_turn, build_result, build_text_turn
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.causes.classify import occurrences
-from toolbench.evals.causes.step_counts import step_counts
+from toolbench.evals.causes.classify import find_occurrences
+from toolbench.evals.causes.step_counts import count_steps
 
 
 def test_calls_turns_and_answers_are_counted_by_what_became_of_them() -> None:
     errors = [SchemaError("$.a", "missing", ""), SchemaError("$.b", "missing", ""), SchemaError("$.c", "extra", "")]
-    wrong = result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=errors)
-    wire = steps(
-        calling(0, wrong, result("state_get", {})),
-        calling(1, result("state_patch", {}), ignored=1),
-        saying(2, ""),
-        saying(3, "Done."),
+    wrong = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=errors)
+    wire = build_steps(
+        build_calling_turn(0, wrong, build_result("state_get", {})),
+        build_calling_turn(1, build_result("state_patch", {}), ignored=1),
+        build_text_turn(2, ""),
+        build_text_turn(3, "Done."),
     )
-    assert step_counts(wire, occurrences(wire)) == {
+    assert count_steps(wire, find_occurrences(wire)) == {
         "failed_calls": 1,
         "missing_calls": 1,
         "type_calls": 0,
@@ -31,5 +31,5 @@ def test_calls_turns_and_answers_are_counted_by_what_became_of_them() -> None:
 
 
 def test_a_blank_first_answer_is_no_empty_final() -> None:
-    wire = steps(saying(0, ""))
-    assert step_counts(wire, occurrences(wire))["empty_finals"] == 0
+    wire = build_steps(build_text_turn(0, ""))
+    assert count_steps(wire, find_occurrences(wire))["empty_finals"] == 0

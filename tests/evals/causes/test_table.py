@@ -4,9 +4,9 @@ import json
 import re
 from importlib import resources
 
-from toolbench.evals.causes.table import all_causes, cause_of_envelope, mapped, taxonomy_version
+from toolbench.evals.causes.table import classify_envelope, load_causes, lookup_code, read_taxonomy_version
 from toolbench.evals.data_files import read_table
-from toolbench.evals.judging.failure_classes import all_classes
+from toolbench.evals.judging.failure_classes import load_classes
 
 GROUPS = ("transport", "request", "answer", "call", "shape", "arguments", "schema", "tool", "task")
 COLUMNS = ("exchange", "findings", "envelope", "changes", "violations", "classes")
@@ -24,12 +24,12 @@ PUBLISHED = {
 
 
 def test_a_published_code_stays() -> None:
-    assert {code for codes in PUBLISHED.values() for code in codes.split()} == set(all_causes())
-    assert taxonomy_version() == max(PUBLISHED)
+    assert {code for codes in PUBLISHED.values() for code in codes.split()} == set(load_causes())
+    assert read_taxonomy_version() == max(PUBLISHED)
 
 
 def test_every_row_says_what_happened_what_to_do_and_where() -> None:
-    for row in all_causes().values():
+    for row in load_causes().values():
         assert re.fullmatch(r"[a-z_]{4,40}", row.code)
         assert row.group in GROUPS
         assert row.sentence.endswith(".")
@@ -40,25 +40,25 @@ def test_every_row_says_what_happened_what_to_do_and_where() -> None:
 def test_every_way_an_exchange_can_fail_has_a_cause() -> None:
     table = resources.files("toolbench.providers").joinpath("data", "outcomes.json").read_text("utf-8")
     codes = {row["code"] for row in json.loads(table)["rows"]} - {"cancelled"}
-    assert {code for code in codes if not mapped("exchange", code)} == set()
+    assert {code for code in codes if not lookup_code("exchange", code)} == set()
 
 
 def test_every_code_an_envelope_can_carry_has_a_cause() -> None:
-    codes = {code for row in all_classes() for code in row.envelope}
-    assert {code for code in codes if not mapped("envelope", code)} == set()
+    codes = {code for row in load_classes() for code in row.envelope}
+    assert {code for code in codes if not lookup_code("envelope", code)} == set()
 
 
 def test_nothing_is_mapped_twice() -> None:
     for column in COLUMNS:
-        keys = [key for row in all_causes().values() for key in getattr(row, column)]
+        keys = [key for row in load_causes().values() for key in getattr(row, column)]
         assert len(keys) == len(set(keys)), column
 
 
 def test_a_cause_is_harmless_only_where_the_table_says_so() -> None:
     said = {row["code"] for row in read_table("wire_causes")["rows"] if "harmless" in row}
-    assert {row.code for row in all_causes().values() if row.harmless} == said
+    assert {row.code for row in load_causes().values() if row.harmless} == said
 
 
 def test_cause_of_envelope_is_that_of_the_first_known_code() -> None:
-    assert cause_of_envelope("NOBODY_KNOWS_IT", "TOOL_NOT_ALLOWED", "ARGUMENTS_TOO_LARGE") == "tool_unknown"
-    assert cause_of_envelope("NOBODY_KNOWS_IT") == cause_of_envelope() == "tool_failed"
+    assert classify_envelope("NOBODY_KNOWS_IT", "TOOL_NOT_ALLOWED", "ARGUMENTS_TOO_LARGE") == "tool_unknown"
+    assert classify_envelope("NOBODY_KNOWS_IT") == classify_envelope() == "tool_failed"

@@ -1,7 +1,7 @@
 import pytest
 
 from toolbench.engine.capabilities.record import Capabilities
-from toolbench.evals.causes.text_calls import Clues, causes
+from toolbench.evals.causes.text_calls import TextCallEvidence, assess_text_call_causes
 
 SILENT = Capabilities(supports_tool_use=False, tools_field="accepted")
 REFUSED = Capabilities(supports_tool_use=False, tools_field="refused")
@@ -9,51 +9,51 @@ DROPPED = Capabilities(supports_tool_use=False, tools_field="dropped")
 IN_TEXT = Capabilities(supports_tool_use=False, tools_field="accepted", text_format="hermes")
 
 
-def verdicts(seen: Clues) -> dict[str, str]:
-    return {cause.code: cause.verdict for cause in causes(seen)}
+def verdicts(seen: TextCallEvidence) -> dict[str, str]:
+    return {cause.code: cause.verdict for cause in assess_text_call_causes(seen)}
 
 
 @pytest.mark.parametrize(
     ("seen", "likely"),
     [
-        (Clues(SILENT, silent_trials=40), {"model"}),
-        (Clues(SILENT, silent_siblings=("Elsewhere",)), {"model"}),
-        (Clues(REFUSED, silent_siblings=("Elsewhere",)), {"model"}),
-        (Clues(REFUSED, siblings=("Elsewhere",), self_hosted=True), {"configuration"}),
-        (Clues(DROPPED, siblings=("Elsewhere",)), {"provider"}),
-        (Clues(DROPPED, siblings=("Elsewhere",), self_hosted=True), {"configuration"}),
-        (Clues(IN_TEXT, dialect="hermes"), {"behaviour"}),
-        (Clues(IN_TEXT, silent_trials=40), {"behaviour"}),
-        (Clues(Capabilities(), dialect="fenced_json", silent_trials=40), {"behaviour"}),
+        (TextCallEvidence(SILENT, silent_trials=40), {"model"}),
+        (TextCallEvidence(SILENT, silent_siblings=("Elsewhere",)), {"model"}),
+        (TextCallEvidence(REFUSED, silent_siblings=("Elsewhere",)), {"model"}),
+        (TextCallEvidence(REFUSED, siblings=("Elsewhere",), self_hosted=True), {"configuration"}),
+        (TextCallEvidence(DROPPED, siblings=("Elsewhere",)), {"provider"}),
+        (TextCallEvidence(DROPPED, siblings=("Elsewhere",), self_hosted=True), {"configuration"}),
+        (TextCallEvidence(IN_TEXT, dialect="hermes"), {"behaviour"}),
+        (TextCallEvidence(IN_TEXT, silent_trials=40), {"behaviour"}),
+        (TextCallEvidence(Capabilities(), dialect="fenced_json", silent_trials=40), {"behaviour"}),
     ],
 )
-def test_causes_two_independent_signs_likely(seen: Clues, likely: set[str]) -> None:
+def test_causes_two_independent_signs_likely(seen: TextCallEvidence, likely: set[str]) -> None:
     assert {code for code, verdict in verdicts(seen).items() if verdict == "likely"} == likely
 
 
 @pytest.mark.parametrize(
     ("seen", "possible"),
     [
-        (Clues(SILENT), {"model"}),
-        (Clues(Capabilities(), silent_trials=40), {"model"}),
-        (Clues(REFUSED), {"model", "configuration"}),
-        (Clues(DROPPED), {"provider"}),
-        (Clues(DROPPED, self_hosted=True), {"configuration"}),
-        (Clues(IN_TEXT), {"behaviour"}),
-        (Clues(Capabilities(), dialect="hermes"), {"behaviour"}),
-        (Clues(Capabilities(), dialect="hermes", self_hosted=True), {"behaviour", "configuration"}),
-        (Clues(Capabilities(), siblings=("Elsewhere",)), {"provider"}),
-        (Clues(Capabilities(supports_tool_use=True), dialect="hermes"), {"behaviour"}),
+        (TextCallEvidence(SILENT), {"model"}),
+        (TextCallEvidence(Capabilities(), silent_trials=40), {"model"}),
+        (TextCallEvidence(REFUSED), {"model", "configuration"}),
+        (TextCallEvidence(DROPPED), {"provider"}),
+        (TextCallEvidence(DROPPED, self_hosted=True), {"configuration"}),
+        (TextCallEvidence(IN_TEXT), {"behaviour"}),
+        (TextCallEvidence(Capabilities(), dialect="hermes"), {"behaviour"}),
+        (TextCallEvidence(Capabilities(), dialect="hermes", self_hosted=True), {"behaviour", "configuration"}),
+        (TextCallEvidence(Capabilities(), siblings=("Elsewhere",)), {"provider"}),
+        (TextCallEvidence(Capabilities(supports_tool_use=True), dialect="hermes"), {"behaviour"}),
     ],
 )
-def test_causes_one_sign_possible_and_never_likely(seen: Clues, possible: set[str]) -> None:
+def test_causes_one_sign_possible_and_never_likely(seen: TextCallEvidence, possible: set[str]) -> None:
     found = verdicts(seen)
     assert {code for code, verdict in found.items() if verdict == "possible"} == possible
     assert "likely" not in found.values()
 
 
 def test_causes_structured_call_rules_out_what_was_inferred() -> None:
-    seen = Clues(
+    seen = TextCallEvidence(
         Capabilities(supports_tool_use=True, tools_field="dropped", text_format="hermes"),
         siblings=("Elsewhere",),
         silent_siblings=("There",),
@@ -63,29 +63,31 @@ def test_causes_structured_call_rules_out_what_was_inferred() -> None:
 
 
 def test_a_model_that_calls_natively_elsewhere_can_call_tools() -> None:
-    seen = Clues(Capabilities(supports_tool_use=False, tools_field="accepted"), siblings=("Elsewhere",))
+    seen = TextCallEvidence(Capabilities(supports_tool_use=False, tools_field="accepted"), siblings=("Elsewhere",))
 
     assert verdicts(seen)["model"] == "ruled out"
 
 
 def test_without_evidence_every_verdict_is_unknown_and_every_cause_has_a_remedy() -> None:
-    found = causes(Clues(Capabilities()))
+    found = assess_text_call_causes(TextCallEvidence(Capabilities()))
 
     assert [cause.verdict for cause in found] == ["unknown"] * 4
     assert all(cause.remedy.endswith(".") and cause.evidence.endswith(".") for cause in found)
 
 
 @pytest.mark.parametrize(
-    "clues", [Clues(Capabilities(), dialect="hermes"), Clues(Capabilities(text_format="hermes"))], ids=["seen", "known"]
+    "clues",
+    [TextCallEvidence(Capabilities(), dialect="hermes"), TextCallEvidence(Capabilities(text_format="hermes"))],
+    ids=["seen", "known"],
 )
-def test_a_dialect_seen_or_known_names_its_parser_and_its_preset(clues: Clues) -> None:
-    found = {cause.code: cause for cause in causes(clues)}
+def test_a_dialect_seen_or_known_names_its_parser_and_its_preset(clues: TextCallEvidence) -> None:
+    found = {cause.code: cause for cause in assess_text_call_causes(clues)}
     assert (found["model"].verdict, "in the text format hermes." in found["model"].evidence) == ("ruled out", True)
     assert "tool parser for hermes," in found["configuration"].remedy
     assert found["behaviour"].remedy.startswith("The preset content_tag_tool_call_fallback reads it")
 
 
 def test_remedies_name_no_dialect_where_none_was_seen() -> None:
-    found = {cause.code: cause for cause in causes(Clues(Capabilities()))}
+    found = {cause.code: cause for cause in assess_text_call_causes(TextCallEvidence(Capabilities()))}
     assert "tool parser, or" in found["configuration"].remedy
     assert found["behaviour"].remedy.startswith("The method text_json reads it")

@@ -6,13 +6,13 @@ from toolbench.engine.asking.native import Native
 from toolbench.engine.messages import Message, Turn
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.evals.causes.unread_calls import (
-    MOST_LETTERS,
-    MOST_NAMES,
-    call_in_reasoning,
-    cause_of_written_call,
-    unknown_tool,
+    MAX_SEARCHED_CHARACTERS,
+    MAX_TOOL_NAMES,
+    classify_unknown_tool,
+    classify_written_call,
+    find_call_in_reasoning,
 )
-from toolbench.evals.record_counts import CONTENT, MESSAGE
+from toolbench.evals.record_counts import CONTENT_PATH, MESSAGE_PATH
 
 TOOLS = (ToolDefinition("ping", "", {}), ToolDefinition("bash", "", {"properties": {"command": {"type": "string"}}}))
 WHOLE = '<tool_call>{"name": "ping"}</tool_call>'
@@ -22,7 +22,7 @@ CUT = '<tool_call>{"name": "bash", "arguments": {"command": "ls -'
 def cause(text: str) -> str:
     """Return the cause for a text in which the engine has to find a call."""
     (found,) = Native().read({"content": text}, TOOLS).findings
-    return cause_of_written_call(Turn({}, text), found)
+    return classify_written_call(Turn({}, text), found)
 
 
 @pytest.mark.parametrize(
@@ -69,35 +69,35 @@ def test_cause_of_written_call_that_is_whole(text: str, code: str) -> None:
 
 
 def test_cause_of_written_call_behind_many_words_is_that_of_the_call() -> None:
-    words = " ".join(f"word{number}" for number in range(2 * MOST_NAMES))
+    words = " ".join(f"word{number}" for number in range(2 * MAX_TOOL_NAMES))
     assert cause(f"{words}\nping()") == "call_in_text"
 
 
 @pytest.mark.parametrize(
     ("text", "message", "path"),
     [
-        (f"<think>{WHOLE}</think>", {}, CONTENT),
-        ("", {"reasoning_content": WHOLE}, f"{MESSAGE}.reasoning_content"),
-        ("<think>hm</think>\n", {"reasoning": WHOLE}, f"{MESSAGE}.reasoning"),
+        (f"<think>{WHOLE}</think>", {}, CONTENT_PATH),
+        ("", {"reasoning_content": WHOLE}, f"{MESSAGE_PATH}.reasoning_content"),
+        ("<think>hm</think>\n", {"reasoning": WHOLE}, f"{MESSAGE_PATH}.reasoning"),
         (f"<think>so: {WHOLE}</think>No.", {}, ""),
         ("No.", {"reasoning": WHOLE}, ""),
         ("<think>hm</think>", {"reasoning": CUT}, ""),
     ],
 )
 def test_call_in_reasoning_needs_an_answer_that_says_nothing(text: str, message: Message, path: str) -> None:
-    assert call_in_reasoning(Turn(message, text)) == path
+    assert find_call_in_reasoning(Turn(message, text)) == path
 
 
 def test_call_in_reasoning_is_searched_in_the_last_letters_alone() -> None:
-    padding = " " * (MOST_LETTERS - len(WHOLE))
-    assert call_in_reasoning(Turn({"reasoning": WHOLE + padding}, "")) == f"{MESSAGE}.reasoning"
-    assert call_in_reasoning(Turn({"reasoning": WHOLE + " " * MOST_LETTERS}, "")) == ""
+    padding = " " * (MAX_SEARCHED_CHARACTERS - len(WHOLE))
+    assert find_call_in_reasoning(Turn({"reasoning": WHOLE + padding}, "")) == f"{MESSAGE_PATH}.reasoning"
+    assert find_call_in_reasoning(Turn({"reasoning": WHOLE + " " * MAX_SEARCHED_CHARACTERS}, "")) == ""
 
 
 def test_call_in_reasoning_finds_a_name_behind_a_prefix() -> None:
     thought = "It wants something. <|tool_calls_section_begin|><|tool_call_begin|>functions.state_get:0"
     thought += "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"
-    assert call_in_reasoning(Turn({"reasoning_content": thought}, "")) == f"{MESSAGE}.reasoning_content"
+    assert find_call_in_reasoning(Turn({"reasoning_content": thought}, "")) == f"{MESSAGE_PATH}.reasoning_content"
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_call_in_reasoning_finds_a_name_behind_a_prefix() -> None:
     ],
 )
 def test_unknown_tool_is_told_by_its_name(name: str, code: str) -> None:
-    assert unknown_tool(name) == code
+    assert classify_unknown_tool(name) == code

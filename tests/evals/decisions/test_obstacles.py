@@ -5,26 +5,37 @@ from typing import Any
 
 import pytest
 
-from toolbench.evals.decisions.choice import Decision, decide
-from toolbench.evals.decisions.requirements import CHECKS, WANTS, Measured, Missing, Rule, Span, Standing, stand
-from toolbench.evals.statistics.intervals import Part, Stopping
+from toolbench.evals.decisions.choice import Decision, choose_config
+from toolbench.evals.decisions.requirements import (
+    DECISION_GOALS,
+    REQUIREMENT_CHECKS,
+    Assessment,
+    DecisionRule,
+    IntervalEstimate,
+    MeasuredConfig,
+    TrialShortfall,
+    assess_config,
+)
+from toolbench.evals.statistics.intervals import ScenarioSample, StoppingDesign
 
-CHEAP, DEAR = Span(0.001, 0.0009, 0.0011), Span(0.1, 0.09, 0.11)
+CHEAP, DEAR = IntervalEstimate(0.001, 0.0009, 0.0011), IntervalEstimate(0.1, 0.09, 0.11)
 GOALS = {"cheapest": "cheapest", "fastest": "fastest", "reliable": "most reliable"}
 
 
-def measured(name: str = "A", passed: int = 100, tried: int = 100, **fields: Any) -> Measured:
+def measured(name: str = "A", passed: int = 100, tried: int = 100, **fields: Any) -> MeasuredConfig:
     answered = fields.setdefault("answered", tried)
     fields.setdefault("times", [1000.0 + place for place in range(answered)])
     fields.setdefault("cost", CHEAP)
-    return Measured(name, name, passed, tried, **fields)
+    return MeasuredConfig(name, name, passed, tried, **fields)
 
 
-def with_passes(before: Measured, lacking: Missing) -> Measured:
+def with_passes(before: MeasuredConfig, lacking: TrialShortfall) -> MeasuredConfig:
     """The same after so many more passes, as quick as those before."""
     parts = tuple(
-        Part(p.k + lacking.each, p.n + lacking.each, p.stopping, p.clustered) if place in lacking.places else p
-        for place, p in enumerate(before.delivery_parts)
+        ScenarioSample(p.k + lacking.each, p.n + lacking.each, p.stopping, p.clustered)
+        if place in lacking.places
+        else p
+        for place, p in enumerate(before.delivered_samples)
     )
     more = lacking.total
     times = [*before.times, *([before.times[0]] * more)]
@@ -34,7 +45,7 @@ def with_passes(before: Measured, lacking: Missing) -> Measured:
     )  # fmt: skip
 
 
-OBSTACLES: dict[str, tuple[Measured, str]] = {
+OBSTACLES: dict[str, tuple[MeasuredConfig, str]] = {
     "too few trials": (measured(passed=20, tried=20), "Not decided: delivered 20/20 [84–100] %, and 90 % lies inside."),
     "open p95 bound": (measured(passed=40, tried=40), "p95 is open with 40 answers: it closes with 32 more trials."),
     "interval around the target": (measured(passed=94), "Not decided: delivered 94/100 [88–97] %"),
@@ -51,24 +62,24 @@ OBSTACLES: dict[str, tuple[Measured, str]] = {
     ),
     "distinct answers": (measured(repeating=True), "Its repeats gave the same answers"),
     "another task": (measured(missing=("guard",)), "It was not tried on guard"),
-    "added by hand": (measured(by_hand=3), "3 of its trials were added by hand"),
+    "added by hand": (measured(added_manually=3), "3 of its trials were added by hand"),
     "stopped when decided": (
-        measured(delivery=(Part(100, 100, Stopping(0.05)),)),
+        measured(delivery=(ScenarioSample(100, 100, StoppingDesign(0.05)),)),
         "went on until something was decided",
     ),
     "local model": (measured(local=True), "It shares this machine: its latency takes no part in decisions."),
 }
 
 
-@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("want", DECISION_GOALS)
 @pytest.mark.parametrize("name", OBSTACLES)
 def test_sentence_names_the_obstacle_for_every_goal(want: str, name: str) -> None:
     candidate, words = OBSTACLES[name]
-    decision = decide([candidate], Rule(want))
+    decision = choose_config([candidate], DecisionRule(want))
     told = decision.sentence
     if decision.verdict == "confirm":
         assert told == "A would qualify, but not by such trials: only fresh ones may say so."
-        told = " ".join(reason.sentence for reason in decision.standings[0].reasons)
+        told = " ".join(reason.sentence for reason in decision.assessments[0].reasons)
         assert decision.to_confirm
     else:
         assert told.startswith("No clear winner: no configuration qualifies. A comes closest to being the ")
@@ -78,26 +89,28 @@ def test_sentence_names_the_obstacle_for_every_goal(want: str, name: str) -> Non
 
 
 def test_every_check_has_an_obstacle_in_the_table() -> None:
-    found = {reason.name for one, _ in OBSTACLES.values() for reason in stand(one, Rule("fastest")).reasons}
+    found = {
+        reason.name for one, _ in OBSTACLES.values() for reason in assess_config(one, DecisionRule("fastest")).reasons
+    }
     apart = {"nothing", "cost-unknown"}
-    assert found | apart == {name for name, _, _ in CHECKS}
+    assert found | apart == {name for name, _, _ in REQUIREMENT_CHECKS}
 
 
-@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("want", DECISION_GOALS)
 def test_nothing_tried_says_how_many_straight_passes(want: str) -> None:
     nothing = measured(passed=0, tried=0, cost=None)
-    assert decide([nothing], Rule(want)).sentence.endswith("35 straight passes are needed for 90 %.")
+    assert choose_config([nothing], DecisionRule(want)).sentence.endswith("35 straight passes are needed for 90 %.")
 
 
 def test_cheapest_without_any_price_says_where_to_enter_one() -> None:
-    decision = decide([measured("A", cost=None), measured("B", cost=None)], Rule("cheapest"))
+    decision = choose_config([measured("A", cost=None), measured("B", cost=None)], DecisionRule("cheapest"))
     assert "No price is known of any of the 2 that was measured" in decision.sentence
     assert "toolbench/evals/data/prices.json" in decision.sentence
     assert decision.more is None
 
 
 def test_forty_of_forty_is_not_asked_for_straight_passes() -> None:
-    decision = decide([measured(passed=40, tried=40)], Rule("fastest"))
+    decision = choose_config([measured(passed=40, tried=40)], DecisionRule("fastest"))
     assert "straight passes" not in decision.sentence
     assert decision.more
     assert decision.more.total == 32
@@ -106,8 +119,8 @@ def test_forty_of_forty_is_not_asked_for_straight_passes() -> None:
 def test_closest_is_the_best_for_the_goal_and_not_the_surest() -> None:
     quick = measured("quick", 20, 20, cost=DEAR, times=[100.0] * 20)
     cheap = measured("cheap", 30, 30, times=[5000.0] * 30)
-    sure = measured("sure", 62, 62, cost=Span(0.01, 0.009, 0.02), times=[9000.0] * 62)
-    closest = {want: decide([sure, cheap, quick], Rule(want, 95)).sentence for want in WANTS}
+    sure = measured("sure", 62, 62, cost=IntervalEstimate(0.01, 0.009, 0.02), times=[9000.0] * 62)
+    closest = {want: choose_config([sure, cheap, quick], DecisionRule(want, 95)).sentence for want in DECISION_GOALS}
     assert "quick comes closest to being the fastest" in closest["fastest"]
     assert "cheap comes closest to being the cheapest" in closest["cheapest"]
     assert "sure comes closest to being the most reliable" in closest["reliable"]
@@ -115,94 +128,107 @@ def test_closest_is_the_best_for_the_goal_and_not_the_surest() -> None:
 
 def test_refused_ones_are_closest_only_where_nothing_is_open() -> None:
     refused, undecided = measured("refused", 10, times=[1.0] * 100), measured("open", 94)
-    assert "open comes closest" in decide([refused, undecided], Rule("fastest")).sentence
-    assert "refused comes closest to being the fastest. Passes too" in decide([refused], Rule("fastest")).sentence
+    assert "open comes closest" in choose_config([refused, undecided], DecisionRule("fastest")).sentence
+    assert (
+        "refused comes closest to being the fastest. Passes too"
+        in choose_config([refused], DecisionRule("fastest")).sentence
+    )
 
 
 BEYOND = {
-    "share below the target": measured("beyond", 88, cost=Span(0.0001, 0.0001, 0.0001), times=[1.0] * 100),
+    "share below the target": measured("beyond", 88, cost=IntervalEstimate(0.0001, 0.0001, 0.0001), times=[1.0] * 100),
     "p95 over the limit, still open": measured(
-        "beyond", 20, 20, cost=Span(0.0001, 0.0001, 0.0001), times=[1.0] * 18 + [30_000.0] * 2
+        "beyond", 20, 20, cost=IntervalEstimate(0.0001, 0.0001, 0.0001), times=[1.0] * 18 + [30_000.0] * 2
     ),
-    "interval below the target": measured("beyond", 50, cost=Span(0.0001, 0.0001, 0.0001), times=[1.0] * 100),
+    "interval below the target": measured(
+        "beyond", 50, cost=IntervalEstimate(0.0001, 0.0001, 0.0001), times=[1.0] * 100
+    ),
 }
 
 
-@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("want", DECISION_GOALS)
 @pytest.mark.parametrize("name", BEYOND)
 def test_closest_is_one_that_more_trials_would_lift(want: str, name: str) -> None:
     beyond, hopeful = BEYOND[name], measured("hopeful", 19, 20, cost=DEAR, times=[9000.0] * 20)
-    decision = decide([beyond, hopeful], Rule(want))
+    decision = choose_config([beyond, hopeful], DecisionRule(want))
     assert f"hopeful comes closest to being the {GOALS[want]}." in decision.sentence
     assert "would not lift" not in decision.sentence
     assert decision.more
-    assert decision.more.standings[0].measured is hopeful
+    assert decision.more.assessments[0].measured is hopeful
 
 
-@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("want", DECISION_GOALS)
 def test_where_no_trials_would_lift_any_it_is_said(want: str) -> None:
-    decision = decide(BEYOND.values(), Rule(want))
+    decision = choose_config(BEYOND.values(), DecisionRule(want))
     assert "beyond comes closest to being the" in decision.sentence
     assert decision.sentence.endswith("would not lift any of the 3 that were tried.")
-    alone = decide([BEYOND["share below the target"]], Rule(want))
+    alone = choose_config([BEYOND["share below the target"]], DecisionRule(want))
     assert alone.sentence.endswith("More trials at the rates and times seen would not lift it.")
 
 
 def test_a_better_one_that_trials_would_not_lift_is_told_so() -> None:
-    decision = decide([measured("sure", times=[5000.0] * 100), BEYOND["share below the target"]], Rule("fastest"))
+    decision = choose_config(
+        [measured("sure", times=[5000.0] * 100), BEYOND["share below the target"]], DecisionRule("fastest")
+    )
     assert decision.sentence.startswith("Only sure qualifies. beyond would be faster and is not decided yet; at the")
     assert decision.more is None
 
 
-SCENARIOS = [
-    measured(passed=n, tried=n) for n in (1, 20, 34, 40, 71)
-] + [
-    measured(passed=94), measured(passed=58, tried=60), measured(passed=93, tried=97),
-    measured(passed=40, tried=40, delivery=(Part(10, 10),) * 4),
-    measured(passed=57, tried=60, delivery=(Part(29, 30), Part(14, 15), Part(14, 15))),
-    measured(passed=44, tried=45, delivery=(Part(30, 30), Part(14, 15))),
-    measured(passed=40, tried=40, delivery=(Part(38, 38), Part(2, 2))),
-    measured(passed=60, tried=60, delivery=(Part(55, 55), Part(5, 5))),
-    measured(passed=90, tried=90, delivery=(Part(80, 80), Part(5, 5), Part(5, 5))),
-    measured(passed=100, tried=104, delivery=(Part(50, 50), Part(42, 45), Part(8, 9))),
-    measured(passed=60, tried=60, delivery=(Part(30, 30), Part(7, 7, clustered=True))),
-    measured(passed=80, tried=80, delivery=(Part(12, 12, clustered=True), Part(20, 20, clustered=True))),
-    measured(passed=60, tried=60, delivery=(Part(40, 40, Stopping(0.05)), Part(20, 20, Stopping(0.05)))),
-]  # fmt: skip
+SCENARIOS = [measured(passed=n, tried=n) for n in (1, 20, 34, 40, 71)] + [
+    measured(passed=94),
+    measured(passed=58, tried=60),
+    measured(passed=93, tried=97),
+    measured(passed=40, tried=40, delivery=(ScenarioSample(10, 10),) * 4),
+    measured(passed=57, tried=60, delivery=(ScenarioSample(29, 30), ScenarioSample(14, 15), ScenarioSample(14, 15))),
+    measured(passed=44, tried=45, delivery=(ScenarioSample(30, 30), ScenarioSample(14, 15))),
+    measured(passed=40, tried=40, delivery=(ScenarioSample(38, 38), ScenarioSample(2, 2))),
+    measured(passed=60, tried=60, delivery=(ScenarioSample(55, 55), ScenarioSample(5, 5))),
+    measured(passed=90, tried=90, delivery=(ScenarioSample(80, 80), ScenarioSample(5, 5), ScenarioSample(5, 5))),
+    measured(passed=100, tried=104, delivery=(ScenarioSample(50, 50), ScenarioSample(42, 45), ScenarioSample(8, 9))),
+    measured(passed=60, tried=60, delivery=(ScenarioSample(30, 30), ScenarioSample(7, 7, clustered=True))),
+    measured(
+        passed=80, tried=80, delivery=(ScenarioSample(12, 12, clustered=True), ScenarioSample(20, 20, clustered=True))
+    ),
+    measured(
+        passed=60,
+        tried=60,
+        delivery=(ScenarioSample(40, 40, StoppingDesign(0.05)), ScenarioSample(20, 20, StoppingDesign(0.05))),
+    ),
+]
 
 
-@pytest.mark.parametrize("want", WANTS)
+@pytest.mark.parametrize("want", DECISION_GOALS)
 @pytest.mark.parametrize("candidate", SCENARIOS, ids=lambda one: f"{one.passed} of {one.tried}")
-def test_after_the_missing_passes_the_obstacle_is_gone(want: str, candidate: Measured) -> None:
-    rule = Rule(want, 90)
-    before = stand(candidate, rule)
+def test_after_the_missing_passes_the_obstacle_is_gone(want: str, candidate: MeasuredConfig) -> None:
+    rule = DecisionRule(want, 90)
+    before = assess_config(candidate, rule)
     assert before.state == "open"
-    assert before.lacking
-    after = stand(with_passes(candidate, before.lacking), rule)
-    stopped = any(part.stopping.error is not None for part in candidate.delivery_parts)
+    assert before.shortfall
+    after = assess_config(with_passes(candidate, before.shortfall), rule)
+    stopped = any(part.stopping.error is not None for part in candidate.delivered_samples)
     assert after.state == ("confirm" if stopped else "qualified")
-    decision = decide([candidate], rule)
+    decision = choose_config([candidate], rule)
     assert decision.more
-    assert decision.more.lacking == before.lacking
+    assert decision.more.shortfall == before.shortfall
 
 
 @pytest.mark.parametrize("passed", [1, 20, 34, 40, 71])
 def test_one_pass_fewer_than_missing_leaves_the_obstacle(passed: int) -> None:
-    for rule in (Rule("fastest", 90), Rule("fastest", 95), Rule("cheapest", 95, None)):
-        before: Standing = stand(measured(passed=passed, tried=passed), rule)
-        if lacking := before.lacking:
-            fewer = Missing(lacking.places, lacking.each - 1)
-            assert stand(with_passes(before.measured, fewer), rule).state == "open"
+    for rule in (DecisionRule("fastest", 90), DecisionRule("fastest", 95), DecisionRule("cheapest", 95, None)):
+        before: Assessment = assess_config(measured(passed=passed, tried=passed), rule)
+        if lacking := before.shortfall:
+            fewer = TrialShortfall(lacking.places, lacking.each - 1)
+            assert assess_config(with_passes(before.measured, fewer), rule).state == "open"
 
 
-SHORT = Rule("reliable", 90, None)
+SHORT = DecisionRule("reliable", 90, None)
 
 
 @pytest.mark.parametrize(("many", "few", "more"), [(38, 2, 10), (55, 5, 6)])
 def test_a_short_scenario_is_named_and_planned_alone(many: int, few: int, more: int) -> None:
-    parts, tried = (Part(many, many), Part(few, few)), many + few
+    parts, tried = (ScenarioSample(many, many), ScenarioSample(few, few)), many + few
     candidate = measured(passed=tried, tried=tried, delivery=parts, scenarios=("happy_path", "guard"))
-    decision = decide([candidate], SHORT)
+    decision = choose_config([candidate], SHORT)
     assert f"{more} more trials of guard ({few} so far) at this rate would tell." in decision.sentence
     assert "straight passes" not in decision.sentence
     assert decision.more
@@ -210,11 +236,11 @@ def test_a_short_scenario_is_named_and_planned_alone(many: int, few: int, more: 
 
 
 STRAIGHT = {
-    "one scenario": ((Part(20, 20),), True),
-    "equally many": ((Part(10, 10),) * 3, True),
-    "unequal": ((Part(12, 12), Part(10, 10)), False),
-    "clustered": ((Part(20, 20, clustered=True),), False),
-    "until decided": ((Part(10, 10, Stopping(0.05)),), False),
+    "one scenario": ((ScenarioSample(20, 20),), True),
+    "equally many": ((ScenarioSample(10, 10),) * 3, True),
+    "unequal": ((ScenarioSample(12, 12), ScenarioSample(10, 10)), False),
+    "clustered": ((ScenarioSample(20, 20, clustered=True),), False),
+    "until decided": ((ScenarioSample(10, 10, StoppingDesign(0.05)),), False),
 }
 
 
@@ -222,32 +248,34 @@ STRAIGHT = {
 def test_straight_passes_are_named_only_where_their_sum_counts(name: str) -> None:
     parts, named = STRAIGHT[name]
     tried = sum(part.n for part in parts)
-    sentence = decide([measured(passed=tried, tried=tried, delivery=parts)], SHORT).sentence
+    sentence = choose_config([measured(passed=tried, tried=tried, delivery=parts)], SHORT).sentence
     assert "at this rate would tell" in sentence
     assert ("35 straight passes are needed" in sentence) == named
 
 
 def test_one_answer_is_written_in_the_singular() -> None:
-    assert "p95 is open with 1 answer:" in decide([measured(passed=1, tried=1)], Rule("fastest")).sentence
+    assert (
+        "p95 is open with 1 answer:" in choose_config([measured(passed=1, tried=1)], DecisionRule("fastest")).sentence
+    )
 
 
 def test_a_share_that_would_never_do_plans_nothing() -> None:
-    assert decide([measured(passed=88)], Rule("fastest")).more is None
+    assert choose_config([measured(passed=88)], DecisionRule("fastest")).more is None
 
 
 def test_planned_trials_make_a_lone_leader_to_be_confirmed() -> None:
     def decided(planned: bool) -> Decision:
-        return decide([measured(planned=planned)], Rule("fastest"))
+        return choose_config([measured(planned=planned)], DecisionRule("fastest"))
 
     assert decided(True).to_confirm
     assert not decided(False).to_confirm
 
 
 def test_overlapping_leaders_plan_for_both() -> None:
-    parts = (Part(25, 25),) * 4
+    parts = (ScenarioSample(25, 25),) * 4
     near = [measured(name, times=[base + n for n in range(100)], delivery=parts) for name, base in (("a", 3), ("b", 0))]
-    decision = decide(near, Rule("fastest"))
+    decision = choose_config(near, DecisionRule("fastest"))
     assert decision.more
-    assert [one.measured.key for one in decision.more.standings] == ["b", "a"]
+    assert [one.measured.key for one in decision.more.assessments] == ["b", "a"]
     assert decision.more.total == 4 * decision.more.each
     assert f"{decision.more.total:,} more trials of each would tell" in decision.sentence

@@ -4,18 +4,25 @@ import re
 
 import pytest
 
-from toolbench.evals.decisions.recommendations import RULES, Advice, Tried, disagreements, overlapping, recommend
-from toolbench.evals.published import snapshots
-from toolbench.evals.statistics.intervals import Part
-from toolbench.evals.statistics.pooling import pool
+from toolbench.evals.decisions.recommendations import (
+    RECOMMENDATION_RULES,
+    ModelRecommendation,
+    ProfileResult,
+    has_overlap,
+    list_disagreements,
+    recommend,
+)
+from toolbench.evals.published import load_snapshots
+from toolbench.evals.statistics.intervals import ScenarioSample
+from toolbench.evals.statistics.pooling import pool_samples
 
 
-def advice_on_snapshot() -> dict[str, Advice]:
-    by_model: dict[str, list[Tried]] = {}
-    for cell in snapshots()[0].cells:
+def advice_on_snapshot() -> dict[str, ModelRecommendation]:
+    by_model: dict[str, list[ProfileResult]] = {}
+    for cell in load_snapshots()[0].cells:
         timeouts = sum(one.count for one in cell.failures if one.name == "TIMEOUT")
         passed, tried = cell.tool
-        one = Tried(cell.model, cell.profile, passed, tried, tried - timeouts, off=cell.not_applicable)
+        one = ProfileResult(cell.model, cell.profile, passed, tried, tried - timeouts, is_tools_off=cell.not_applicable)
         by_model.setdefault(cell.model, []).append(one)
     return {model: recommend(profiles, 0.9) for model, profiles in by_model.items()}
 
@@ -24,8 +31,8 @@ def differing() -> dict[str, list[tuple[str, str, str]]]:
     """By model without vendor and route: what differs, theirs and ours."""
     ours = advice_on_snapshot()
     found = {}
-    for words in snapshots()[0].recommendations:
-        parted = disagreements(ours[words.model], recommended=words.recommended, profile=words.profile)
+    for words in load_snapshots()[0].recommendations:
+        parted = list_disagreements(ours[words.model], recommended=words.recommended, profile=words.profile)
         name = words.model.partition("/")[2].partition(":")[0]
         found[name] = [(one.about, one.theirs, one.ours) for one in parted]
     return {name: parted for name, parted in found.items() if parted}
@@ -51,8 +58,8 @@ def test_a_profile_is_preferred_only_where_intervals_lie_apart() -> None:
 
 def test_every_difference_names_its_rule_and_reason() -> None:
     ours = advice_on_snapshot()
-    for words in snapshots()[0].recommendations:
-        for one in disagreements(ours[words.model], recommended=words.recommended, profile=words.profile):
+    for words in load_snapshots()[0].recommendations:
+        for one in list_disagreements(ours[words.model], recommended=words.recommended, profile=words.profile):
             assert one.reason.startswith("Rule ")
     assert ours["openai/gpt-5.2:nitro"].reason == (
         "39/40 [87–100] %: 90 % lies inside, so it is not decided; 22 more trials at this rate would tell."
@@ -60,37 +67,46 @@ def test_every_difference_names_its_rule_and_reason() -> None:
 
 
 def test_forty_of_forty_overlaps_thirty_six_of_forty() -> None:
-    best, near = Tried("a", "default", 40, 40, 40), Tried("b", "default", 36, 40, 40)
-    assert overlapping(best, near)
-    assert not overlapping(best, Tried("c", "default", 30, 40, 40))
+    best, near = ProfileResult("a", "default", 40, 40, 40), ProfileResult("b", "default", 36, 40, 40)
+    assert has_overlap(best, near)
+    assert not has_overlap(best, ProfileResult("c", "default", 30, 40, 40))
 
 
 @pytest.mark.parametrize(
     ("tried", "rule"),
     [
-        (Tried("m", "p", 0, 40, 40, off=True), "tools-off"),
-        (Tried("m", "p", 0, 0, 0), "nothing-tried"),
-        (Tried("m", "p", 20, 40, 40), "below"),
-        (Tried("m", "p", 60, 66, 60), "lost"),
-        (Tried("m", "p", 99, 99, 99, p95_high=30_000, limit=20_000), "slow"),
-        (Tried("m", "p", 99, 99, 99, p95_high=10_000, limit=20_000), "clears"),
-        (Tried("m", "p", 36, 40, 40), "undecided"),
+        (ProfileResult("m", "p", 0, 40, 40, is_tools_off=True), "tools-off"),
+        (ProfileResult("m", "p", 0, 0, 0), "nothing-tried"),
+        (ProfileResult("m", "p", 20, 40, 40), "below"),
+        (ProfileResult("m", "p", 60, 66, 60), "lost"),
+        (ProfileResult("m", "p", 99, 99, 99, p95_high=30_000, limit=20_000), "slow"),
+        (ProfileResult("m", "p", 99, 99, 99, p95_high=10_000, limit=20_000), "clears"),
+        (ProfileResult("m", "p", 36, 40, 40), "undecided"),
     ],
 )
-def test_the_first_rule_that_holds_gives_the_verdict(tried: Tried, rule: str) -> None:
+def test_the_first_rule_that_holds_gives_the_verdict(tried: ProfileResult, rule: str) -> None:
     assert recommend([tried], 0.9).rule == rule
 
 
 def test_rules_have_names_of_their_own() -> None:
-    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert len({rule.name for rule in RECOMMENDATION_RULES}) == len(RECOMMENDATION_RULES)
 
 
 SCENARIOS = ("happy_path", "guard", "recovery")
-SHORT: dict[str, tuple[tuple[Part, ...], str]] = {
-    "equally many": ((Part(10, 10),) * 3, "6 more trials (2 of each scenario)"),
-    "one is short": ((Part(40, 40), Part(2, 2), Part(40, 40)), "more trials of guard (2 so far)"),
-    "two are short": ((Part(60, 60), Part(5, 5), Part(5, 5)), "each of guard (5 so far), recovery (5 so far),"),
-    "clustered": ((Part(40, 40), Part(3, 3, clustered=True), Part(40, 40)), "more trials of guard (worth 3"),
+SHORT: dict[str, tuple[tuple[ScenarioSample, ...], str]] = {
+    "equally many": ((ScenarioSample(10, 10),) * 3, "6 more trials (2 of each scenario)"),
+    "one is short": (
+        (ScenarioSample(40, 40), ScenarioSample(2, 2), ScenarioSample(40, 40)),
+        "more trials of guard (2 so far)",
+    ),
+    "two are short": (
+        (ScenarioSample(60, 60), ScenarioSample(5, 5), ScenarioSample(5, 5)),
+        "each of guard (5 so far), recovery (5 so far),",
+    ),
+    "clustered": (
+        (ScenarioSample(40, 40), ScenarioSample(3, 3, clustered=True), ScenarioSample(40, 40)),
+        "more trials of guard (worth 3",
+    ),
 }
 
 
@@ -98,7 +114,7 @@ SHORT: dict[str, tuple[tuple[Part, ...], str]] = {
 def test_the_trials_that_are_told_decide_where_they_are_told(name: str) -> None:
     parts, words = SHORT[name]
     count = sum(int(part.n) for part in parts)
-    advice = recommend([Tried("m", "p", count, count, count, delivery=parts, scenarios=SCENARIOS)], 0.9)
+    advice = recommend([ProfileResult("m", "p", count, count, count, delivery=parts, scenarios=SCENARIOS)], 0.9)
     assert advice.rule == "undecided"
     assert words in advice.reason
     total = re.search(r"; ([0-9,]+) more trial", advice.reason)
@@ -108,8 +124,9 @@ def test_the_trials_that_are_told_decide_where_they_are_told(name: str) -> None:
 
     def low(more: int) -> float:
         grown = [
-            Part(p.k + more, p.n + more, p.stopping, p.clustered) if n in places else p for n, p in enumerate(parts)
+            ScenarioSample(p.k + more, p.n + more, p.stopping, p.clustered) if n in places else p
+            for n, p in enumerate(parts)
         ]
-        return pool(grown).low
+        return pool_samples(grown).low
 
     assert low(each) >= 0.9 > low(each - 1)

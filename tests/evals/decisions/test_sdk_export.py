@@ -15,20 +15,20 @@ from toolbench.engine.policy.presets import layers_for
 from toolbench.engine.tools.python_tools import PythonTools, python_tool
 from toolbench.evals.data_files import read_table
 from toolbench.evals.decisions.sdk_export import (
-    WRITERS,
-    Chosen,
-    as_anthropic,
-    as_json,
-    as_litellm,
-    as_openai,
-    as_python,
-    chat_settings,
-    messages_settings,
-    sdk_keywords,
+    RENDERER_BY_FILE,
+    ExportedSettings,
+    build_chat_settings,
+    build_messages_settings,
+    build_sdk_keywords,
+    render_anthropic,
+    render_json,
+    render_litellm,
+    render_openai,
+    render_toolbench,
 )
-from toolbench.providers.driver.converse import converse, world_of
-from toolbench.providers.http.client import Door
-from toolbench.providers.scripted_server import ScriptedProvider, calls, says
+from toolbench.providers.driver.converse import converse, run_context
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.scripted_server import ScriptedServer, text_reply, tool_call_reply
 
 PROFILE: JsonObject = {"llm_options_defaults": {"temperature": 0.7, "top_k": 20, "min_p": 0.0, "max_tokens": 500}}
 BASE: JsonObject = {"request_overrides": {"parallel_tool_calls": False}, "tool_use_mode": "enforced", "max_turns": 4}
@@ -38,10 +38,12 @@ TOOL: JsonObject = {
 }
 
 
-def chosen(base_url: str = "https://example.test/api", **fields: Any) -> Chosen:
+def chosen(base_url: str = "https://example.test/api", **fields: Any) -> ExportedSettings:
     layers = (("infrastructure", BASE), ("profile", PROFILE))
     named = {"name": "A model", "model": "vendor/model-a", "api_prefix": "/v1", "key_env": "EXAMPLE_KEY"}
-    return Chosen(**(named | {"base_url": base_url, "wire": "chat", "layers": layers, "policy_hash": "4be1"} | fields))
+    return ExportedSettings(
+        **(named | {"base_url": base_url, "wire": "chat", "layers": layers, "policy_hash": "4be1"} | fields)
+    )
 
 
 def run(text: str) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def test_the_names_we_keep_are_those_of_the_sdks() -> None:
 
 
 def test_openais_settings_fit_its_types_and_what_it_does_not_name_goes_beside() -> None:
-    keywords = sdk_keywords("openai", chat_settings(chosen()))
+    keywords = build_sdk_keywords("openai", build_chat_settings(chosen()))
     extra = keywords.pop("extra_body")
     assert extra == {"min_p": 0.0, "top_k": 20}
     whole = keywords | {"messages": [{"role": "user", "content": "Hello"}], "tools": [TOOL]}
@@ -66,7 +68,7 @@ def test_openais_settings_fit_its_types_and_what_it_does_not_name_goes_beside() 
 
 
 def test_anthropics_settings_fit_its_types() -> None:
-    keywords = sdk_keywords("anthropic", messages_settings(chosen(wire="anthropic"))[0])
+    keywords = build_sdk_keywords("anthropic", build_messages_settings(chosen(wire="anthropic"))[0])
     extra = keywords.pop("extra_body")
     assert extra == {"temperature": 0.7, "top_k": 20}
     TypeAdapter(MessageCreateParamsBase).validate_python(
@@ -74,13 +76,13 @@ def test_anthropics_settings_fit_its_types() -> None:
     )
     assert keywords["max_tokens"] == 500
     assert keywords["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
-    assert run(as_anthropic(chosen(wire="anthropic")))["SETTINGS"] == keywords | {"extra_body": extra}
+    assert run(render_anthropic(chosen(wire="anthropic")))["SETTINGS"] == keywords | {"extra_body": extra}
 
 
 def test_the_openai_snippet_asks_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_KEY", "sk-test")
-    with ScriptedProvider([says("Done.")]) as provider:
-        made = run(as_openai(chosen(provider.base_url)))
+    with ScriptedServer([text_reply("Done.")]) as provider:
+        made = run(render_openai(chosen(provider.base_url)))
         with made["client"]() as client:
             answer = client.chat.completions.create(
                 messages=[{"role": "user", "content": "Hello"}], tools=[TOOL], **made["SETTINGS"]
@@ -97,19 +99,19 @@ def test_our_own_snippet_holds_a_conversation_with_a_tool() -> None:
 
     async def talk(made: dict[str, Any]) -> str:
         tools = PythonTools.of(python_tool(look))
-        async with Door() as door:
+        async with HttpClient() as door:
             ended = await converse(
-                made["conversation"](tools.registry), "Look.", world_of(made["ENDPOINT"], door, tools)
+                made["conversation"](tools.registry), "Look.", run_context(made["ENDPOINT"], door, tools)
             )
         return ended.final_text
 
-    with ScriptedProvider([calls(("look", {})), says("Grey.")]) as provider:
-        assert asyncio.run(talk(run(as_python(chosen(provider.base_url))))) == "Grey."
+    with ScriptedServer([tool_call_reply(("look", {})), text_reply("Grey.")]) as provider:
+        assert asyncio.run(talk(run(render_toolbench(chosen(provider.base_url))))) == "Grey."
         assert provider.seen[0].json()["temperature"] == 0.7
 
 
 def test_litellm_reads_its_configuration() -> None:
-    model = yaml.safe_load(as_litellm(chosen()))["model_list"][0]
+    model = yaml.safe_load(render_litellm(chosen()))["model_list"][0]
     assert model["model_name"] == "vendor/model-a"
     assert model["litellm_params"]["model"] == "openai/vendor/model-a"
     assert model["litellm_params"]["api_key"] == "os.environ/EXAMPLE_KEY"
@@ -117,19 +119,19 @@ def test_litellm_reads_its_configuration() -> None:
 
 
 def test_json_has_every_layer_and_the_policy_they_make() -> None:
-    whole = json.loads(as_json(chosen()))
+    whole = json.loads(render_json(chosen()))
     assert [layer["name"] for layer in whole["layers"]] == ["infrastructure", "profile"]
     assert whole["policy"]["max_turns"] == 4
 
 
 def test_what_only_our_engine_does_is_said() -> None:
     constrained = chosen(layers=(("run", {"method": "constrained"}),))
-    assert "measured with method constrained" in as_openai(constrained)
-    assert "Messages" in as_anthropic(chosen())
+    assert "measured with method constrained" in render_openai(constrained)
+    assert "Messages" in render_anthropic(chosen())
 
 
-@pytest.mark.parametrize("file", WRITERS)
+@pytest.mark.parametrize("file", RENDERER_BY_FILE)
 def test_every_strategy_of_the_catalogue_can_be_written(file: str) -> None:
     for strategy in ("raw", "baseline", "production"):
         layers = layers_for(strategy, "openrouter", workarounds=["deepseek_openrouter_compat"])
-        assert "deepseek" in WRITERS[file][1](chosen(model="deepseek/deepseek-v3.2:nitro", layers=layers))
+        assert "deepseek" in RENDERER_BY_FILE[file][1](chosen(model="deepseek/deepseek-v3.2:nitro", layers=layers))

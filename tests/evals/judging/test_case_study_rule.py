@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, result, saying
+from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
 from toolbench.engine.events import End, ExchangeError
 from toolbench.evals.judging import case_study_rule
 from toolbench.evals.types import Check
@@ -10,12 +10,12 @@ from toolbench.evals.types import Check
 
 @pytest.mark.parametrize("text", ["Done.", "done", " DONE! ", '"Done."', "`done`", "'Done.'\n"])
 def test_done_is_recognised(text: str) -> None:
-    assert case_study_rule.says_done(text)
+    assert case_study_rule.is_done_sentence(text)
 
 
 @pytest.mark.parametrize("text", ["", "Done. Bye.", "I am done", "Done..", "Done?", "Well: Done."])
 def test_anything_else_is_not_done(text: str) -> None:
-    assert not case_study_rule.says_done(text)
+    assert not case_study_rule.is_done_sentence(text)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,12 @@ def test_anything_else_is_not_done(text: str) -> None:
 )
 def test_a_failed_exchange_has_the_published_word(status: int | None, message: str, code: str, word: str) -> None:
     error = ExchangeError(code, message, status)
-    assert case_study_rule.category(ended(failing(0, error), end=End.PROVIDER_ERROR, error=error)) == word
+    assert (
+        case_study_rule.categorise_failure(
+            build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error)
+        )
+        == word
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,36 +63,47 @@ def test_a_failed_exchange_has_the_published_word(status: int | None, message: s
     ],
 )
 def test_an_end_has_the_published_word(end: End, word: str) -> None:
-    assert case_study_rule.category(ended(saying(0, "hello"), end=end)) == word
+    assert case_study_rule.categorise_failure(build_ended(build_text_turn(0, "hello"), end=end)) == word
 
 
 def test_a_failed_assertion_without_any_call_is_no_tool_calls() -> None:
-    assert case_study_rule.category(ended(saying(0, "Done."))) == "NO_TOOL_CALLS"
+    assert case_study_rule.categorise_failure(build_ended(build_text_turn(0, "Done."))) == "NO_TOOL_CALLS"
     assert (
-        case_study_rule.category(ended(calling(0, result("state_get", {})), saying(1, "Done."))) == "ASSERTION_FAILED"
+        case_study_rule.categorise_failure(
+            build_ended(build_calling_turn(0, build_result("state_get", {})), build_text_turn(1, "Done."))
+        )
+        == "ASSERTION_FAILED"
     )
-    assert case_study_rule.category(ended(saying(0, "hello", tools_sent=False))) == "ASSERTION_FAILED"
+    assert (
+        case_study_rule.categorise_failure(build_ended(build_text_turn(0, "hello", tools_sent=False)))
+        == "ASSERTION_FAILED"
+    )
 
 
 def test_the_final_word_is_quoted_up_to_80_characters() -> None:
-    assert case_study_rule.done_check(ended(saying(0, "Done."))) == Check("says Done.", True)
+    assert case_study_rule.build_done_check(build_ended(build_text_turn(0, "Done."))) == Check("says Done.", True)
     text = "x" * 80 + "yz"
-    assert case_study_rule.done_check(ended(saying(0, text))) == Check(
+    assert case_study_rule.build_done_check(build_ended(build_text_turn(0, text))) == Check(
         "says Done.", False, f"the final text is {'x' * 80!r}"
     )
 
 
 def test_a_pass_needs_a_final_answer_and_every_check() -> None:
     good, bad = Check("a", True), Check("b", False, "no")
-    answered, broken = ended(saying(0, "Done.")), ended(saying(0, "Done."), end=End.TOOL_ERROR)
-    assert case_study_rule.passes(answered, [good])
-    assert not case_study_rule.passes(answered, [good, bad])
-    assert not case_study_rule.passes(broken, [good])
+    answered, broken = (
+        build_ended(build_text_turn(0, "Done.")),
+        build_ended(build_text_turn(0, "Done."), end=End.TOOL_ERROR),
+    )
+    assert case_study_rule.is_case_study_pass(answered, [good])
+    assert not case_study_rule.is_case_study_pass(answered, [good, bad])
+    assert not case_study_rule.is_case_study_pass(broken, [good])
 
 
 def test_an_exchange_that_failed_on_the_way_does_not_name_the_end() -> None:
     error = ExchangeError("rate_limited", "", 429)
     assert (
-        case_study_rule.category(ended(failing(0, error), saying(1, "x"), error=error, end=End.TOOL_ERROR))
+        case_study_rule.categorise_failure(
+            build_ended(build_failed_turn(0, error), build_text_turn(1, "x"), error=error, end=End.TOOL_ERROR)
+        )
         == "TOOL_ERROR"
     )

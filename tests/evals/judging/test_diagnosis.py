@@ -5,25 +5,31 @@ from dataclasses import replace
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, result, saying
+from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
 from toolbench.engine.events import Ended, ExchangeError
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.judging.diagnosis import BROKEN_SCHEMA, Problem, first_problem, last_turn, problems
-from toolbench.evals.scenarios.tools import state_tools
+from toolbench.evals.judging.diagnosis import (
+    BROKEN_SCHEMA_CLASS,
+    Problem,
+    find_first_problem,
+    find_last_turn,
+    iter_problems,
+)
+from toolbench.evals.scenarios.tools import load_state_tools
 
-TOOLS = state_tools()
+TOOLS = load_state_tools()
 
 
 def test_problems_come_in_the_order_of_their_steps() -> None:
-    broken = result("state_get", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
-    stranger = result("state_drop", {}, code="TOOL_NOT_ALLOWED")
-    record = ended(calling(0, broken, stranger), saying(1, ""))
-    assert [(one.failure_class, one.bad.turn, one.bad.call) for one in problems(record, TOOLS)] == [
+    broken = build_result("state_get", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
+    stranger = build_result("state_drop", {}, code="TOOL_NOT_ALLOWED")
+    record = build_ended(build_calling_turn(0, broken, stranger), build_text_turn(1, ""))
+    assert [(one.failure_class, one.bad.turn, one.bad.call) for one in iter_problems(record, TOOLS)] == [
         ("arguments_not_json", 0, 0),
         ("unknown_tool", 0, 1),
         ("empty_final", 1, None),
     ]
-    assert [one.bad.sentence for one in problems(record, TOOLS)] == [
+    assert [one.bad.sentence for one in iter_problems(record, TOOLS)] == [
         "Turn 1, parsed call 1: the arguments of state_get are not a JSON object.",
         'Turn 1, parsed call 2: there is no tool called "state_drop".',
         "Turn 2: the answer after the calls is empty: no visible text and no call.",
@@ -31,26 +37,48 @@ def test_problems_come_in_the_order_of_their_steps() -> None:
 
 
 def test_a_later_success_of_the_same_tool_mends_a_failed_call() -> None:
-    failed = result("state_get", {}, code="INTERNAL_ERROR")
-    assert first_problem(ended(calling(0, failed), calling(1, result("state_get", {}))), TOOLS) is None
-    assert first_problem(ended(calling(0, failed), calling(1, result("state_patch", {}))), TOOLS) is not None
+    failed = build_result("state_get", {}, code="INTERNAL_ERROR")
+    assert (
+        find_first_problem(
+            build_ended(build_calling_turn(0, failed), build_calling_turn(1, build_result("state_get", {}))), TOOLS
+        )
+        is None
+    )
+    assert (
+        find_first_problem(
+            build_ended(build_calling_turn(0, failed), build_calling_turn(1, build_result("state_patch", {}))), TOOLS
+        )
+        is not None
+    )
 
 
 def test_a_success_beside_it_in_the_same_message_mends_it_too() -> None:
-    failed = result("state_get", {}, code="INTERNAL_ERROR")
-    assert first_problem(ended(calling(0, failed, result("state_get", {}))), TOOLS) is None
-    assert first_problem(ended(calling(0, result("state_get", {}), failed)), TOOLS) is not None
+    failed = build_result("state_get", {}, code="INTERNAL_ERROR")
+    assert find_first_problem(build_ended(build_calling_turn(0, failed, build_result("state_get", {}))), TOOLS) is None
+    assert (
+        find_first_problem(build_ended(build_calling_turn(0, build_result("state_get", {}), failed)), TOOLS) is not None
+    )
 
 
 def test_a_blank_answer_is_mended_by_the_next_text() -> None:
-    assert first_problem(ended(calling(0, result("state_get", {})), saying(1, " "), saying(2, "Done.")), TOOLS) is None
+    assert (
+        find_first_problem(
+            build_ended(
+                build_calling_turn(0, build_result("state_get", {})),
+                build_text_turn(1, " "),
+                build_text_turn(2, "Done."),
+            ),
+            TOOLS,
+        )
+        is None
+    )
 
 
 def test_a_failed_request_is_mended_by_its_retry() -> None:
     error = ExchangeError("tools_unsupported", "no tools here", 400, infrastructure=False, tool_support=True)
     mended, left = (
-        first_problem(ended(failing(0, error), saying(0, "Hi")), TOOLS),
-        first_problem(ended(failing(0, error)), TOOLS),
+        find_first_problem(build_ended(build_failed_turn(0, error), build_text_turn(0, "Hi")), TOOLS),
+        find_first_problem(build_ended(build_failed_turn(0, error)), TOOLS),
     )
     assert mended is None
     assert left is not None
@@ -58,31 +86,34 @@ def test_a_failed_request_is_mended_by_its_retry() -> None:
 
 
 def test_an_answer_cut_after_a_good_call_is_no_problem() -> None:
-    assert first_problem(ended(calling(0, result("state_get", {}), finish="length")), TOOLS) is None
+    assert (
+        find_first_problem(build_ended(build_calling_turn(0, build_result("state_get", {}), finish="length")), TOOLS)
+        is None
+    )
 
 
 def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
-    failed = result("state_get", {}, code="INTERNAL_ERROR")
-    record = ended(calling(0, *[failed] * 5_000), calling(1, result("state_get", {})))
-    assert all(one.mended for one in problems(record, TOOLS))
+    failed = build_result("state_get", {}, code="INTERNAL_ERROR")
+    record = build_ended(build_calling_turn(0, *[failed] * 5_000), build_calling_turn(1, build_result("state_get", {})))
+    assert all(one.mended for one in iter_problems(record, TOOLS))
 
 
-ONLY_ERROR = result("state_patch", {}, code="ARGUMENT_ERROR")
+ONLY_ERROR = build_result("state_patch", {}, code="ARGUMENT_ERROR")
 
 
 def only(record: Ended, *, expected: Sequence[str] = ()) -> Problem:
-    found = first_problem(record, TOOLS, expected=expected)
+    found = find_first_problem(record, TOOLS, expected=expected)
     assert found is not None
     return found
 
 
 def test_an_expected_error_without_a_good_call_is_given_up_where_calls_end() -> None:
-    record = ended(
-        calling(0, result("state_get", {})),
-        calling(1, ONLY_ERROR),
-        calling(2, result("state_get", {})),
-        saying(3, "No."),
-        saying(4, "Done."),
+    record = build_ended(
+        build_calling_turn(0, build_result("state_get", {})),
+        build_calling_turn(1, ONLY_ERROR),
+        build_calling_turn(2, build_result("state_get", {})),
+        build_text_turn(3, "No."),
+        build_text_turn(4, "Done."),
     )
     found = only(record, expected=["ARGUMENT_ERROR"])
     assert (found.failure_class, found.code, found.mended) == ("gave_up_after_error", "ARGUMENT_ERROR", False)
@@ -91,7 +122,12 @@ def test_an_expected_error_without_a_good_call_is_given_up_where_calls_end() -> 
 
 def test_a_run_that_calls_to_its_end_gives_up_in_its_last_turn() -> None:
     found = only(
-        ended(saying(0, "Hm."), calling(1, ONLY_ERROR), calling(2, ONLY_ERROR), calling(3, result("state_get", {}))),
+        build_ended(
+            build_text_turn(0, "Hm."),
+            build_calling_turn(1, ONLY_ERROR),
+            build_calling_turn(2, ONLY_ERROR),
+            build_calling_turn(3, build_result("state_get", {})),
+        ),
         expected=["ARGUMENT_ERROR"],
     )
     assert found.bad.sentence == "Turn 4: no call makes good the ARGUMENT_ERROR of turn 2."
@@ -99,26 +135,26 @@ def test_a_run_that_calls_to_its_end_gives_up_in_its_last_turn() -> None:
 
 def test_a_broken_schema_is_a_problem_even_where_its_code_is_expected() -> None:
     errors = [SchemaError("$.ops", "missing", ""), SchemaError("$.request_id", "missing", "")]
-    broken = result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=errors)
-    found = only(ended(calling(0, broken)), expected=["ARGUMENT_ERROR"])
-    assert (found.failure_class, found.bad.path) == (BROKEN_SCHEMA, "$.ops")
+    broken = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=errors)
+    found = only(build_ended(build_calling_turn(0, broken)), expected=["ARGUMENT_ERROR"])
+    assert (found.failure_class, found.bad.path) == (BROKEN_SCHEMA_CLASS, "$.ops")
     assert found.bad.sentence == "Turn 1, parsed call 1: $.ops is missing; state_patch needs it."
 
 
 def test_schema_errors_of_a_tool_nobody_has_are_told_by_their_code() -> None:
-    broken = result("gone", {}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$", "missing", "")])
-    assert only(ended(calling(0, broken))).failure_class == "arguments_refused"
+    broken = build_result("gone", {}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$", "missing", "")])
+    assert only(build_ended(build_calling_turn(0, broken))).failure_class == "arguments_refused"
 
 
 def test_a_failed_call_is_told_with_its_first_code_and_message() -> None:
-    failed = result("state_get", {}, code="INTERNAL_ERROR")
+    failed = build_result("state_get", {}, code="INTERNAL_ERROR")
     errors = (*failed.envelope.errors, {"code": "OTHER", "message": "later"})
     two = replace(failed, envelope=replace(failed.envelope, errors=errors))
-    found = only(ended(calling(0, two)))
+    found = only(build_ended(build_calling_turn(0, two)))
     assert found.code == "INTERNAL_ERROR"
     assert found.bad.sentence == "Turn 1, parsed call 1: state_get failed: INTERNAL_ERROR in words."
     silent = replace(failed, envelope=replace(failed.envelope, errors=()))
-    found = only(ended(calling(0, silent)))
+    found = only(build_ended(build_calling_turn(0, silent)))
     assert found.code == ""
     assert found.bad.sentence == "Turn 1, parsed call 1: state_get failed: it gave no reason."
 
@@ -133,39 +169,56 @@ def test_a_failed_call_is_told_with_its_first_code_and_message() -> None:
     ],
 )
 def test_a_call_in_tags_is_a_class_of_its_own(text: str, finding: str, expected: str) -> None:
-    found = only(ended(saying(0, text, finding=finding)))
+    found = only(build_ended(build_text_turn(0, text, finding=finding)))
     assert found.failure_class == expected
     assert found.bad.sentence == f"Turn 1: the engine found {finding}."
 
 
 def test_a_harmless_finding_is_no_problem() -> None:
-    assert first_problem(ended(saying(0, "Done.", finding="prose_around_call")), TOOLS) is None
+    assert find_first_problem(build_ended(build_text_turn(0, "Done.", finding="prose_around_call")), TOOLS) is None
 
 
 def test_what_came_before_mends_nothing() -> None:
-    good = calling(0, result("state_get", {}))
-    assert only(ended(good, saying(1, "state_get()", finding="call_in_text"))).failure_class == "text_instead_of_call"
-    assert only(ended(good, saying(1, "cut", finish="length"))).failure_class == "cut_by_length"
-    assert only(ended(saying(0, "Hi"), saying(1, " "))).failure_class == "empty_answer"
+    good = build_calling_turn(0, build_result("state_get", {}))
+    assert (
+        only(build_ended(good, build_text_turn(1, "state_get()", finding="call_in_text"))).failure_class
+        == "text_instead_of_call"
+    )
+    assert only(build_ended(good, build_text_turn(1, "cut", finish="length"))).failure_class == "cut_by_length"
+    assert only(build_ended(build_text_turn(0, "Hi"), build_text_turn(1, " "))).failure_class == "empty_answer"
 
 
 def test_a_good_call_in_the_next_turn_mends_an_answer() -> None:
-    good = calling(1, result("state_get", {}))
-    assert first_problem(ended(saying(0, "state_get()", finding="call_in_text"), good), TOOLS) is None
-    assert first_problem(ended(saying(0, "cut", finish="length"), good), TOOLS) is None
+    good = build_calling_turn(1, build_result("state_get", {}))
+    assert (
+        find_first_problem(build_ended(build_text_turn(0, "state_get()", finding="call_in_text"), good), TOOLS) is None
+    )
+    assert find_first_problem(build_ended(build_text_turn(0, "cut", finish="length"), good), TOOLS) is None
 
 
 def test_a_blank_answer_is_not_mended_by_another() -> None:
-    assert only(ended(saying(0, ""), saying(1, " \n"))).bad.turn == 0
-    assert first_problem(ended(saying(0, ""), calling(1, result("state_get", {}))), TOOLS) is None
+    assert only(build_ended(build_text_turn(0, ""), build_text_turn(1, " \n"))).bad.turn == 0
+    assert (
+        find_first_problem(
+            build_ended(build_text_turn(0, ""), build_calling_turn(1, build_result("state_get", {}))), TOOLS
+        )
+        is None
+    )
 
 
 def test_the_last_turn_is_that_of_the_last_record() -> None:
-    assert last_turn(ended()) == 0
-    assert last_turn(ended(saying(0, "a"), saying(1, "b"), saying(2, "c"), saying(4, "d"))) == 4
+    assert find_last_turn(build_ended()) == 0
+    assert (
+        find_last_turn(
+            build_ended(
+                build_text_turn(0, "a"), build_text_turn(1, "b"), build_text_turn(2, "c"), build_text_turn(4, "d")
+            )
+        )
+        == 4
+    )
 
 
 def test_a_retry_of_the_same_turn_is_not_where_a_model_gave_up() -> None:
     error = ExchangeError("tools_unsupported", "no tools here", 400, infrastructure=False, tool_support=True)
-    record = ended(failing(1, error), calling(1, ONLY_ERROR), saying(2, "No."))
+    record = build_ended(build_failed_turn(1, error), build_calling_turn(1, ONLY_ERROR), build_text_turn(2, "No."))
     assert only(record, expected=["ARGUMENT_ERROR"]).bad.turn == 2

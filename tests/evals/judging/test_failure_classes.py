@@ -21,13 +21,13 @@ UNCOUNTED = {"cancelled", "budget_spent"}
 
 
 def test_every_class_has_its_words_and_a_code_of_its_own() -> None:
-    rows = failure_classes.all_classes()
+    rows = failure_classes.load_classes()
     assert len({row.code for row in rows}) == len(rows)
     assert all(row.sentence.endswith(".") and row.remedy.endswith(".") for row in rows)
 
 
 def test_the_categories_are_all_those_of_the_case_study() -> None:
-    rows = failure_classes.all_classes()
+    rows = failure_classes.load_classes()
     assert {row.category for row in rows if row.code not in UNCOUNTED} | {
         row.later_category for row in rows if row.later_category
     } == CATEGORIES_S | CATEGORIES_H
@@ -35,18 +35,20 @@ def test_the_categories_are_all_those_of_the_case_study() -> None:
 
 @pytest.mark.parametrize("end", [end for end in End if end is not End.FINAL])
 def test_every_end_has_a_class(end: End) -> None:
-    assert failure_classes.find(failure_classes.of_end(end)).code
+    assert failure_classes.lookup_class(failure_classes.classify_end(end)).code
 
 
 def test_a_good_end_has_none() -> None:
-    assert failure_classes.of_end(End.FINAL) == ""
+    assert failure_classes.classify_end(End.FINAL) == ""
 
 
 def test_every_way_an_exchange_fails_is_mapped_by_name_and_agrees_on_whose_failure_it_is() -> None:
     rows = json.loads(OUTCOMES.read_text(encoding="utf-8"))["rows"]
     for row in rows:
-        found = failure_classes.find(failure_classes.of_exchange(ExchangeError(row["code"], "", None)))
-        assert found.code != failure_classes.UNNAMED, row["code"]
+        found = failure_classes.lookup_class(
+            failure_classes.classify_exchange_error(ExchangeError(row["code"], "", None))
+        )
+        assert found.code != failure_classes.UNNAMED_CLASS, row["code"]
         assert found.infrastructure == row["infrastructure"], row["code"]
 
 
@@ -55,11 +57,14 @@ def test_every_way_an_exchange_fails_is_mapped_by_name_and_agrees_on_whose_failu
     [("new_code", 429, "rate_limited"), ("new_code", 599, "upstream_failed"), ("new_code", None, "provider_failed")],
 )
 def test_an_unknown_code_falls_back_to_its_status(code: str, status: int | None, expected: str) -> None:
-    assert failure_classes.of_exchange(ExchangeError(code, "", status)) == expected
+    assert failure_classes.classify_exchange_error(ExchangeError(code, "", status)) == expected
 
 
 def test_a_lack_of_tool_support_beats_code_and_status() -> None:
-    assert failure_classes.of_exchange(ExchangeError("not_found", "", 404, tool_support=True)) == "tools_not_supported"
+    assert (
+        failure_classes.classify_exchange_error(ExchangeError("not_found", "", 404, tool_support=True))
+        == "tools_not_supported"
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,11 +86,11 @@ def test_a_lack_of_tool_support_beats_code_and_status() -> None:
     ],
 )
 def test_every_error_code_of_an_envelope_has_a_class(codes: list[str], expected: str) -> None:
-    assert failure_classes.of_envelope(codes) == expected
+    assert failure_classes.classify_envelope(codes) == expected
 
 
 def test_a_harmless_finding_has_no_class() -> None:
-    assert failure_classes.of_finding(Finding("prose_around_call", "")) == ""
+    assert failure_classes.classify_finding(Finding("prose_around_call", "")) == ""
 
 
 @pytest.mark.parametrize(
@@ -93,18 +98,18 @@ def test_a_harmless_finding_has_no_class() -> None:
     [("redirect_refused", "redirect_refused", True), ("answer_cut", "stream_broken", False)],
 )
 def test_what_the_method_names_has_a_class_of_its_own(code: str, expected: str, infrastructure: bool) -> None:
-    found = failure_classes.of_exchange(ExchangeError(code, "", None))
-    assert (found, failure_classes.find(found).infrastructure) == (expected, infrastructure)
+    found = failure_classes.classify_exchange_error(ExchangeError(code, "", None))
+    assert (found, failure_classes.lookup_class(found).infrastructure) == (expected, infrastructure)
 
 
 def test_a_stream_that_ended_in_the_middle_is_the_models_failure() -> None:
-    found = failure_classes.of_finding(Finding("stream_cut", ""))
-    assert (found, failure_classes.find(found).infrastructure) == ("stream_cut", False)
+    found = failure_classes.classify_finding(Finding("stream_cut", ""))
+    assert (found, failure_classes.lookup_class(found).infrastructure) == ("stream_cut", False)
 
 
 def test_an_unknown_class_is_an_error() -> None:
     with pytest.raises(KeyError):
-        failure_classes.find("nothing_like_it")
+        failure_classes.lookup_class("nothing_like_it")
 
 
 @pytest.mark.parametrize(
@@ -121,18 +126,18 @@ def test_an_unknown_class_is_an_error() -> None:
     ],
 )
 def test_of_status_gives_the_case_studys_word(status: int, word: str) -> None:
-    assert failure_classes.of_status(status) == word
+    assert failure_classes.categorise_status(status) == word
 
 
 @pytest.mark.parametrize(
     ("status", "code"), [(499, "provider_failed"), (500, "upstream_failed"), (501, "upstream_failed")]
 )
 def test_an_unknown_status_from_500_on_is_the_servers_failure(status: int, code: str) -> None:
-    assert failure_classes.of_exchange(ExchangeError("new_code", "", status)) == code
+    assert failure_classes.classify_exchange_error(ExchangeError("new_code", "", status)) == code
 
 
 def test_what_the_engine_finds_is_judged_and_needs_nobody_to_set_it_up() -> None:
-    found = [row for row in failure_classes.all_classes() if row.findings or row.envelope]
+    found = [row for row in failure_classes.load_classes() if row.findings or row.envelope]
     assert found
     assert all(row.judged and not row.set_up and not row.infrastructure for row in found)
-    assert [row.code for row in failure_classes.all_classes() if row.set_up and not row.infrastructure] == []
+    assert [row.code for row in failure_classes.load_classes() if row.set_up and not row.infrastructure] == []

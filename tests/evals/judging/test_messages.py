@@ -6,11 +6,11 @@ import pytest
 
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.data_files import read_table
-from toolbench.evals.judging.messages import of_schema_error, path_steps, shown, value_at
-from toolbench.evals.scenarios.tools import definition, state_tools
+from toolbench.evals.judging.messages import describe_schema_error, find_value, parse_path, render_short
+from toolbench.evals.scenarios.tools import build_definition, load_state_tools
 
-PATCH = next(tool for tool in state_tools() if tool.name == "state_patch")
-INTENT = definition(read_table("intent")["tool"])
+PATCH = next(tool for tool in load_state_tools() if tool.name == "state_patch")
+INTENT = build_definition(read_table("intent")["tool"])
 
 
 @pytest.mark.parametrize(
@@ -32,41 +32,43 @@ INTENT = definition(read_table("intent")["tool"])
     ],
 )
 def test_a_violation_names_path_and_expectation(path: str, kind: str, arguments: Any, sentence: str) -> None:
-    assert of_schema_error(SchemaError(path, kind, ""), arguments, PATCH) == sentence
+    assert describe_schema_error(SchemaError(path, kind, ""), arguments, PATCH) == sentence
 
 
 def test_a_choice_lists_what_is_allowed() -> None:
-    said = of_schema_error(SchemaError("$.workspace_id", "enum", ""), {"workspace_id": "sea"}, INTENT)
+    said = describe_schema_error(SchemaError("$.workspace_id", "enum", ""), {"workspace_id": "sea"}, INTENT)
     assert said == '$.workspace_id is "sea"; classify_intent takes one of "mobility", "energy", "housing".'
 
 
 def test_a_range_keeps_the_validators_words() -> None:
-    said = of_schema_error(SchemaError("$.confidence", "range", "the value is over 1."), {"confidence": 7}, INTENT)
+    said = describe_schema_error(
+        SchemaError("$.confidence", "range", "the value is over 1."), {"confidence": 7}, INTENT
+    )
     assert said == "$.confidence is 7: the value is over 1."
 
 
 def test_a_long_value_is_cut() -> None:
-    said = of_schema_error(SchemaError("$.reasoning", "range", "too long"), {"reasoning": "x" * 500}, INTENT)
+    said = describe_schema_error(SchemaError("$.reasoning", "range", "too long"), {"reasoning": "x" * 500}, INTENT)
     assert len(said) < 100
 
 
 def test_paths_are_read_step_by_step() -> None:
-    assert path_steps('$.ops[0]["two words"].path') == ("ops", 0, "two words", "path")
-    assert value_at({"ops": [{"two words": {"path": 7}}]}, path_steps('$.ops[0]["two words"].path')) == 7
-    assert value_at({"ops": "text"}, path_steps("$.ops.deep")) is None
+    assert parse_path('$.ops[0]["two words"].path') == ("ops", 0, "two words", "path")
+    assert find_value({"ops": [{"two words": {"path": 7}}]}, parse_path('$.ops[0]["two words"].path')) == 7
+    assert find_value({"ops": "text"}, parse_path("$.ops.deep")) is None
 
 
 @pytest.mark.parametrize(("characters", "said"), [(58, "x" * 58 + '"'), (59, "x" * 59 + "…"), (60, "x" * 59 + "…")])
 def test_a_value_is_shown_up_to_60_characters(characters: int, said: str) -> None:
-    assert shown("x" * characters) == f'"{said}'
+    assert render_short("x" * characters) == f'"{said}'
 
 
 def test_a_value_is_shown_in_its_own_characters() -> None:
-    assert shown({"città": "北京"}) == '{"città": "北京"}'
+    assert render_short({"città": "北京"}) == '{"città": "北京"}'
 
 
 def test_only_a_choice_that_is_broken_lists_what_is_allowed() -> None:
     error = SchemaError("$.workspace_id", "length", "it is too short.")
-    assert of_schema_error(error, {"workspace_id": ""}, INTENT) == '$.workspace_id is "": it is too short.'
+    assert describe_schema_error(error, {"workspace_id": ""}, INTENT) == '$.workspace_id is "": it is too short.'
     unknown = SchemaError("$.nowhere", "enum", "it is not allowed.")
-    assert of_schema_error(unknown, {"nowhere": 1}, INTENT) == "$.nowhere is 1: it is not allowed."
+    assert describe_schema_error(unknown, {"nowhere": 1}, INTENT) == "$.nowhere is 1: it is not allowed."

@@ -5,14 +5,21 @@ from dataclasses import replace
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, result, right_arguments, saying
-from tests.evals.trial import HandTrial
+from tests.evals.records import (
+    build_calling_turn,
+    build_ended,
+    build_failed_turn,
+    build_result,
+    build_right_arguments,
+    build_text_turn,
+)
+from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended, ExchangeError
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.agents.verdict import ORDER, TOOLS
+from toolbench.evals.agents.verdict import AGENT_ORDER, TOOL_BY_AGENT
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.judging import verdict as judging
-from toolbench.evals.judging.diagnosis import Problem, at
+from toolbench.evals.judging.diagnosis import Problem, locate_problem
 from toolbench.evals.types import Verdict
 
 RATE_LIMITED = ExchangeError("rate_limited", "Too many requests.", 429)
@@ -20,155 +27,192 @@ OFF_FORMAT = ExchangeError("model_format", "The model produced output that …",
 
 
 def judged(record: Ended, slug: str = "happy_path") -> Verdict:
-    return HandTrial(slug).judge(record)
+    return ManualTrial(slug).judge(record)
 
 
 @pytest.mark.parametrize(("end", "expected"), [(End.CANCELLED, "cancelled"), (End.BUDGET_SPENT, "budget_spent")])
 def test_what_was_stopped_counts_in_no_rate(end: End, expected: str) -> None:
-    verdict = judged(ended(saying(0, "Done."), end=end))
+    verdict = judged(build_ended(build_text_turn(0, "Done."), end=end))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("cancelled", None, None)
     assert (verdict.failure_class, verdict.category) == (expected, "")
 
 
 def test_tools_off_is_not_applicable_and_keeps_the_parity_pass() -> None:
-    done, other = (judged(ended(saying(0, text, tools_sent=False))) for text in ("Done.", "Hello"))
+    done, other = (judged(build_ended(build_text_turn(0, text, tools_sent=False))) for text in ("Done.", "Hello"))
     assert (done.outcome, done.task_pass, done.parity_pass) == ("na", None, True)
     assert (other.outcome, other.task_pass, other.parity_pass) == ("na", None, False)
     assert other.category == "ASSERTION_FAILED"
 
 
 def test_tools_off_is_not_applicable_even_when_the_endpoint_fails() -> None:
-    record = failing(0, RATE_LIMITED)
-    off = ended(record, saying(1, "", tools_sent=False), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
+    record = build_failed_turn(0, RATE_LIMITED)
+    off = build_ended(record, build_text_turn(1, "", tools_sent=False), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
     assert judged(off).outcome == "infra"
-    silent = ended(saying(0, "Hello", tools_sent=False), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
+    silent = build_ended(build_text_turn(0, "Hello", tools_sent=False), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
     assert judged(silent).outcome == "na"
 
 
 def test_infrastructure_says_nothing_of_the_task_and_fails_parity() -> None:
-    verdict = judged(ended(failing(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED))
+    verdict = judged(build_ended(build_failed_turn(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("infra", None, False)
     assert (verdict.failure_class, verdict.category) == ("rate_limited", "RATE_LIMIT")
     assert verdict.sentence == "Turn 1: Too many requests."
 
 
 def test_a_models_failure_dressed_as_the_servers_is_a_failure() -> None:
-    verdict = judged(ended(failing(0, OFF_FORMAT), end=End.PROVIDER_ERROR, error=OFF_FORMAT))
+    verdict = judged(build_ended(build_failed_turn(0, OFF_FORMAT), end=End.PROVIDER_ERROR, error=OFF_FORMAT))
     assert (verdict.outcome, verdict.task_pass, verdict.failure_class) == ("fail", False, "answer_off_format")
     assert verdict.category == "UPSTREAM_5XX"
 
 
 def test_our_own_deadline_is_a_failure_with_a_class_of_its_own() -> None:
-    trial = HandTrial("happy_path")
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), end=End.DEADLINE_EXCEEDED))
+    trial = ManualTrial("happy_path")
+    verdict = trial.judge(
+        build_ended(build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch()), end=End.DEADLINE_EXCEEDED)
+    )
     assert (verdict.outcome, verdict.task_pass, verdict.failure_class) == ("fail", False, "deadline_exceeded")
     assert verdict.category == "TIMEOUT"
 
 
 def test_a_right_state_without_an_end_is_no_pass() -> None:
-    trial = HandTrial("happy_path")
-    turns = [calling(turn, trial.patch()) for turn in range(12)]
-    verdict = trial.judge(ended(*turns, end=End.MAX_TURNS_EXCEEDED))
+    trial = ManualTrial("happy_path")
+    turns = [build_calling_turn(turn, trial.patch()) for turn in range(12)]
+    verdict = trial.judge(build_ended(*turns, end=End.MAX_TURNS_EXCEEDED))
     assert (verdict.outcome, verdict.failure_class, verdict.category) == ("fail", "max_turns_exceeded", "EXCEPTION")
     assert verdict.first_bad is not None
     assert verdict.first_bad.turn == 11
 
 
 def test_the_first_problem_that_nothing_mended_is_the_cause() -> None:
-    trial = HandTrial("happy_path")
-    mended = calling(0, trial.get(workspace_id="elsewhere"))
-    cause = calling(2, trial.patch(key="title"))
-    record = ended(mended, calling(1, trial.get()), cause, saying(3, "Done."), end=End.TOOL_ERROR)
+    trial = ManualTrial("happy_path")
+    mended = build_calling_turn(0, trial.get(workspace_id="elsewhere"))
+    cause = build_calling_turn(2, trial.patch(key="title"))
+    record = build_ended(
+        mended, build_calling_turn(1, trial.get()), cause, build_text_turn(3, "Done."), end=End.TOOL_ERROR
+    )
     verdict = trial.judge(record)
     assert (verdict.failure_class, verdict.first_bad and verdict.first_bad.turn) == ("arguments_refused", 2)
 
 
 def test_an_unmended_problem_does_not_spoil_a_pass() -> None:
-    trial = HandTrial("happy_path")
-    record = ended(calling(0, trial.get(workspace_id="elsewhere")), calling(1, trial.patch()), saying(2, "Done."))
+    trial = ManualTrial("happy_path")
+    record = build_ended(
+        build_calling_turn(0, trial.get(workspace_id="elsewhere")),
+        build_calling_turn(1, trial.patch()),
+        build_text_turn(2, "Done."),
+    )
     assert trial.judge(record).outcome == "pass"
 
 
 def _failing_calls() -> Iterator[Verdict]:
-    codes = {code for row in failure_classes.all_classes() for code in row.envelope}
+    codes = {code for row in failure_classes.load_classes() for code in row.envelope}
     for code in sorted(codes):
-        yield judged(ended(calling(0, result("state_patch", {}, code=code)), saying(1, ""), end=End.TOOL_ERROR))
+        yield judged(
+            build_ended(
+                build_calling_turn(0, build_result("state_patch", {}, code=code)),
+                build_text_turn(1, ""),
+                end=End.TOOL_ERROR,
+            )
+        )
     error = SchemaError("$.ops", "missing", "is required")
-    broken = result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[error])
-    yield judged(ended(calling(0, broken), saying(1, ""), end=End.TOOL_ERROR))
-    yield judged(ended(calling(0, result("state_patch", {}, code="OTHER")), saying(1, ""), end=End.TOOL_ERROR))
+    broken = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[error])
+    yield judged(build_ended(build_calling_turn(0, broken), build_text_turn(1, ""), end=End.TOOL_ERROR))
+    yield judged(
+        build_ended(
+            build_calling_turn(0, build_result("state_patch", {}, code="OTHER")),
+            build_text_turn(1, ""),
+            end=End.TOOL_ERROR,
+        )
+    )
 
 
 def _failing_exchanges() -> Iterator[Verdict]:
-    for row in failure_classes.all_classes():
+    for row in failure_classes.load_classes():
         for code in row.exchange:
             error = ExchangeError(code, "", None, infrastructure=row.infrastructure)
-            yield judged(ended(failing(0, error), end=End.PROVIDER_ERROR, error=error))
+            yield judged(build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error))
     unnamed = ExchangeError("never_heard_of", "", None)
-    yield judged(ended(failing(0, unnamed), end=End.PROVIDER_ERROR, error=unnamed))
+    yield judged(build_ended(build_failed_turn(0, unnamed), end=End.PROVIDER_ERROR, error=unnamed))
 
 
 def _ends_and_answers() -> Iterator[Verdict]:
     for end in End:
-        yield judged(ended(saying(0, "Hello"), end=end))
+        yield judged(build_ended(build_text_turn(0, "Hello"), end=end))
     for finding in ("call_in_text", "parse_error", "unasked_tool_calls", "constraint_ignored", "stream_cut"):
-        yield judged(ended(saying(0, "Hello", finding=finding), end=End.NO_TOOL_CALLS))
-    yield judged(ended(saying(0, "<tool_call>", finding="call_in_text"), end=End.NO_TOOL_CALLS))
-    yield judged(ended(saying(0, ""), end=End.NO_TOOL_CALLS))
-    yield judged(ended(saying(0, "x", finish="length"), end=End.NO_TOOL_CALLS))
-    yield judged(ended(saying(0, "Hello", tools_sent=False)))
+        yield judged(build_ended(build_text_turn(0, "Hello", finding=finding), end=End.NO_TOOL_CALLS))
+    yield judged(build_ended(build_text_turn(0, "<tool_call>", finding="call_in_text"), end=End.NO_TOOL_CALLS))
+    yield judged(build_ended(build_text_turn(0, ""), end=End.NO_TOOL_CALLS))
+    yield judged(build_ended(build_text_turn(0, "x", finish="length"), end=End.NO_TOOL_CALLS))
+    yield judged(build_ended(build_text_turn(0, "Hello", tools_sent=False)))
 
 
 def _scenarios_own() -> Iterator[Verdict]:
-    trial = HandTrial("happy_path")
-    yield trial.judge(ended(calling(0, trial.get()), saying(1, "Done.")))
-    yield trial.judge(ended(calling(0, trial.patch(value="baz")), saying(1, "Done.")))
-    yield HandTrial("happy_path").judge(ended(calling(0, trial.patch()), saying(1, "")))
-    parallel = HandTrial("happy_path_parallel")
-    yield parallel.judge(ended(calling(0, parallel.patch()), saying(1, "Done.")))
-    guard = HandTrial("long_arguments_guard")
-    too_large = result("state_patch", "x", code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
-    yield guard.judge(ended(calling(0, too_large), saying(1, "Done."), end=End.TOOL_ERROR))
-    weather = HandTrial("weather")
+    trial = ManualTrial("happy_path")
+    yield trial.judge(build_ended(build_calling_turn(0, trial.get()), build_text_turn(1, "Done.")))
+    yield trial.judge(build_ended(build_calling_turn(0, trial.patch(value="baz")), build_text_turn(1, "Done.")))
+    yield ManualTrial("happy_path").judge(build_ended(build_calling_turn(0, trial.patch()), build_text_turn(1, "")))
+    parallel = ManualTrial("happy_path_parallel")
+    yield parallel.judge(build_ended(build_calling_turn(0, parallel.patch()), build_text_turn(1, "Done.")))
+    guard = ManualTrial("long_arguments_guard")
+    too_large = build_result("state_patch", "x", code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
+    yield guard.judge(build_ended(build_calling_turn(0, too_large), build_text_turn(1, "Done."), end=End.TOOL_ERROR))
+    weather = ManualTrial("weather")
     wrong = weather.call("get_weather", city="nowhere")
-    yield weather.judge(ended(calling(0, wrong), end=End.MAX_TURNS_EXCEEDED))
-    yield weather.judge(ended(calling(0, wrong, wrong), end=End.MAX_TURNS_EXCEEDED))
-    yield judged(ended(saying(0, "Sure", tools_sent=False)), "chat_only")
-    lone = ended(saying(0, "Hello"), end=End.NO_TOOL_CALLS)
-    yield judging.without_tools(judged(lone), lone)
-    plain = HandTrial("chat_plain")
-    yield plain.judge(ended(calling(0, result("clock_now", {})), saying(1, plain.values["sum"])))
-    one = HandTrial("parallel_mixed")
-    yield one.judge(ended(calling(0, result("lock_door", {"room": one.values["room3"]})), saying(1, "One door.")))
-    sql = HandTrial("agent_sql")
+    yield weather.judge(build_ended(build_calling_turn(0, wrong), end=End.MAX_TURNS_EXCEEDED))
+    yield weather.judge(build_ended(build_calling_turn(0, wrong, wrong), end=End.MAX_TURNS_EXCEEDED))
+    yield judged(build_ended(build_text_turn(0, "Sure", tools_sent=False)), "chat_only")
+    lone = build_ended(build_text_turn(0, "Hello"), end=End.NO_TOOL_CALLS)
+    yield judging.mark_tools_dropped(judged(lone), lone)
+    plain = ManualTrial("chat_plain")
+    yield plain.judge(
+        build_ended(build_calling_turn(0, build_result("clock_now", {})), build_text_turn(1, plain.values["sum"]))
+    )
+    one = ManualTrial("parallel_mixed")
+    yield one.judge(
+        build_ended(
+            build_calling_turn(0, build_result("lock_door", {"room": one.values["room3"]})),
+            build_text_turn(1, "One door."),
+        )
+    )
+    sql = ManualTrial("agent_sql")
     query = {"sql_query": "SELECT 1", "explanation": "one", "tables_used": ["trips"]}
-    yield sql.judge(ended(calling(0, result("generate_sql", query)), end=End.MAX_TURNS_EXCEEDED))
-    chain = HandTrial("agent_chain")
-    backwards = [result(TOOLS[agent], right_arguments(agent, chain.values)) for agent in reversed(ORDER)]
-    yield chain.judge(ended(*(calling(turn, one) for turn, one in enumerate(backwards)), saying(4, "It is finished.")))
-    yield HandTrial("language_en").judge(ended(calling(0, result("show_menu", {"day": 1})), saying(1, "The menu.")))
+    yield sql.judge(build_ended(build_calling_turn(0, build_result("generate_sql", query)), end=End.MAX_TURNS_EXCEEDED))
+    chain = ManualTrial("agent_chain")
+    backwards = [
+        build_result(TOOL_BY_AGENT[agent], build_right_arguments(agent, chain.values))
+        for agent in reversed(AGENT_ORDER)
+    ]
+    yield chain.judge(
+        build_ended(
+            *(build_calling_turn(turn, one) for turn, one in enumerate(backwards)),
+            build_text_turn(4, "It is finished."),
+        )
+    )
+    yield ManualTrial("language_en").judge(
+        build_ended(build_calling_turn(0, build_result("show_menu", {"day": 1})), build_text_turn(1, "The menu."))
+    )
 
 
 def test_tools_that_never_reached_the_model_are_the_first_cause_of_a_failed_task() -> None:
-    cut = ended(saying(0, "The weather is", finish="length"), end=End.NO_TOOL_CALLS)
-    verdict = judging.without_tools(judged(cut), cut)
+    cut = build_ended(build_text_turn(0, "The weather is", finish="length"), end=End.NO_TOOL_CALLS)
+    verdict = judging.mark_tools_dropped(judged(cut), cut)
     assert (verdict.outcome, verdict.failure_class) == ("fail", "tools_dropped")
     assert verdict.sentence.startswith("Turn 1: the server's chat template dropped the tools")
     assert verdict.category == judged(cut).category
 
 
 def test_dropped_tools_change_nothing_where_no_answer_was_judged() -> None:
-    trial = HandTrial("happy_path")
-    late = ended(calling(0, trial.get()), end=End.DEADLINE_EXCEEDED)
-    refused = ended(failing(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
+    trial = ManualTrial("happy_path")
+    late = build_ended(build_calling_turn(0, trial.get()), end=End.DEADLINE_EXCEEDED)
+    refused = build_ended(build_failed_turn(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
     for record in (late, refused):
-        assert judging.without_tools(judged(record), record) == judged(record)
+        assert judging.mark_tools_dropped(judged(record), record) == judged(record)
 
 
 def test_every_failure_class_can_be_reached() -> None:
     verdicts = [*_failing_calls(), *_failing_exchanges(), *_ends_and_answers(), *_scenarios_own()]
     reached = {verdict.failure_class for verdict in verdicts} - {""}
-    assert reached == {row.code for row in failure_classes.all_classes() if row.judged}
+    assert reached == {row.code for row in failure_classes.load_classes() if row.judged}
 
 
 def test_every_failure_says_what_went_wrong() -> None:
@@ -178,58 +222,60 @@ def test_every_failure_says_what_went_wrong() -> None:
 
 
 def test_a_verdict_tells_both_passes_apart() -> None:
-    trial = HandTrial("happy_path")
-    turns = calling(0, trial.get()), calling(1, trial.patch())
-    silent, done = (trial.judge(ended(*turns, saying(2, text))) for text in ("It is done now.", "Done."))
+    trial = ManualTrial("happy_path")
+    turns = build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch())
+    silent, done = (trial.judge(build_ended(*turns, build_text_turn(2, text))) for text in ("It is done now.", "Done."))
     assert (done.outcome, done.task_pass, done.parity_pass, done.category) == ("pass", True, True, "")
     assert (silent.outcome, silent.task_pass, silent.parity_pass) == ("pass", True, False)
     assert silent.category == "ASSERTION_FAILED"
-    other = HandTrial("happy_path")
-    failed = other.judge(ended(calling(0, other.get()), saying(1, "Done.")))
+    other = ManualTrial("happy_path")
+    failed = other.judge(build_ended(build_calling_turn(0, other.get()), build_text_turn(1, "Done.")))
     assert (failed.outcome, failed.task_pass, failed.parity_pass) == ("fail", False, False)
 
 
 def test_a_scenario_without_the_case_studys_rule_has_a_word_for_failures_only() -> None:
-    weather = HandTrial("weather")
-    failed = judged(ended(saying(0, "Hello"), end=End.NO_TOOL_CALLS), "weather")
+    weather = ManualTrial("weather")
+    failed = judged(build_ended(build_text_turn(0, "Hello"), end=End.NO_TOOL_CALLS), "weather")
     assert (failed.outcome, failed.parity_pass, failed.category) == ("fail", None, "NO_TOOL_CALLS")
-    refused = weather.judge(ended(failing(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED))
+    refused = weather.judge(build_ended(build_failed_turn(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED))
     assert (refused.outcome, refused.parity_pass, refused.category) == ("infra", None, "RATE_LIMIT")
-    off = judged(ended(saying(0, "Hello", tools_sent=False)), "weather")
+    off = judged(build_ended(build_text_turn(0, "Hello", tools_sent=False)), "weather")
     assert (off.outcome, off.parity_pass, off.category) == ("na", None, "")
 
 
 def test_a_trial_avoided_nothing_unless_its_scenario_says_so() -> None:
-    trial = HandTrial("happy_path")
-    otherwise = Problem("state_wrong", at(0, what="the state is wrong."))
-    case = judging.Case(trial.instance, ended(saying(0, "Hello")), "A rule.", (), None, otherwise)
+    trial = ManualTrial("happy_path")
+    otherwise = Problem("state_wrong", locate_problem(0, what="the state is wrong."))
+    case = judging.CheckedResult(
+        trial.instance, build_ended(build_text_turn(0, "Hello")), "A rule.", (), None, otherwise
+    )
     assert judging.judge(case).avoided is False
 
 
 def test_an_end_says_why_in_its_own_words_where_it_has_any() -> None:
-    trial = HandTrial("happy_path")
-    record = ended(calling(0, trial.get()), end=End.MAX_TURNS_EXCEEDED)
+    trial = ManualTrial("happy_path")
+    record = build_ended(build_calling_turn(0, trial.get()), end=End.MAX_TURNS_EXCEEDED)
     told = trial.judge(replace(record, message="No final answer within 12 turns."))
     assert told.sentence == "Turn 1: No final answer within 12 turns."
-    assert trial.judge(record).sentence == f"Turn 1: {failure_classes.find('max_turns_exceeded').sentence}"
+    assert trial.judge(record).sentence == f"Turn 1: {failure_classes.lookup_class('max_turns_exceeded').sentence}"
 
 
 def test_version_is_that_of_the_published_rules() -> None:
     """Version 2 made a blank final text a failure. A rule that changes a verdict needs the next version and, here, the
     classes that it newly gives: stored verdicts change to these and no others when a user judges them again."""
     assert judging.VERSION == 2
-    assert dict(judging.NEW_CLASSES) == {2: {"empty_final", "empty_answer"}}
+    assert dict(judging.NEW_CLASSES_BY_VERSION) == {2: {"empty_final", "empty_answer"}}
 
 
 @pytest.mark.parametrize("text", ["", "\u200b \n"])
 @pytest.mark.parametrize("needed", [True, False])
 def test_blank_final_text_fails_where_it_is_needed_alone(needed: bool, text: str) -> None:
-    otherwise = Problem("state_wrong", at(0, what="the state is wrong."))
-    record = ended(calling(0, result("state_get", {})), saying(1, text))
-    case = judging.Case(
-        HandTrial("happy_path").instance, record, "A rule.", (), None, otherwise, needs_final_text=needed
+    otherwise = Problem("state_wrong", locate_problem(0, what="the state is wrong."))
+    record = build_ended(build_calling_turn(0, build_result("state_get", {})), build_text_turn(1, text))
+    case = judging.CheckedResult(
+        ManualTrial("happy_path").instance, record, "A rule.", (), None, otherwise, needs_final_text=needed
     )
     verdict = judging.judge(case)
     assert (verdict.outcome, verdict.failure_class) == (("fail", "empty_final") if needed else ("pass", ""))
     assert verdict.sentence == ("Turn 2: the last message has no visible character." if needed else "")
-    assert [check.name for check in verdict.checks] == [judging.FINAL_TEXT] * needed
+    assert [check.name for check in verdict.checks] == [judging.FINAL_TEXT_CHECK] * needed

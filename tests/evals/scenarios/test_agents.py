@@ -4,47 +4,56 @@ from typing import Any
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, right_arguments, saying
-from tests.evals.trial import HandTrial
+from tests.evals.records import (
+    build_calling_turn,
+    build_ended,
+    build_failed_turn,
+    build_right_arguments,
+    build_text_turn,
+)
+from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.tools.validation import schema_errors
 from toolbench.evals import scenarios
-from toolbench.evals.agents.verdict import ORDER, TOOLS
+from toolbench.evals.agents.verdict import AGENT_ORDER, TOOL_BY_AGENT
 from toolbench.evals.types import DRAWN
 
-AGENTS = [scenario for scenario in scenarios.all() if scenario.group == "agents"]
+AGENTS = [scenario for scenario in scenarios.list_scenarios() if scenario.group == "agents"]
 
 
-def trial_of(agent: str, seed: int = 3) -> HandTrial:
-    return HandTrial(f"agent_{agent}", DRAWN, seed)
+def trial_of(agent: str, seed: int = 3) -> ManualTrial:
+    return ManualTrial(f"agent_{agent}", DRAWN, seed)
 
 
-def called(trial: HandTrial, agent: str, **changed: Any) -> ToolResult:
-    return trial.call(TOOLS[agent], **{**right_arguments(agent, trial.values), **changed})
+def called(trial: ManualTrial, agent: str, **changed: Any) -> ToolResult:
+    return trial.call(TOOL_BY_AGENT[agent], **{**build_right_arguments(agent, trial.values), **changed})
 
 
-def alone(trial: HandTrial, agent: str, **changed: Any) -> Ended:
-    return ended(calling(0, called(trial, agent, **changed)), end=End.MAX_TURNS_EXCEEDED)
+def alone(trial: ManualTrial, agent: str, **changed: Any) -> Ended:
+    return build_ended(build_calling_turn(0, called(trial, agent, **changed)), end=End.MAX_TURNS_EXCEEDED)
 
 
-def chain(trial: HandTrial, **changed: dict[str, Any]) -> Ended:
-    turns = [calling(turn, called(trial, agent, **changed.get(agent, {}))) for turn, agent in enumerate(ORDER)]
-    return ended(*turns, saying(4, "It is finished."))
+def chain(trial: ManualTrial, **changed: dict[str, Any]) -> Ended:
+    turns = [
+        build_calling_turn(turn, called(trial, agent, **changed.get(agent, {})))
+        for turn, agent in enumerate(AGENT_ORDER)
+    ]
+    return build_ended(*turns, build_text_turn(4, "It is finished."))
 
 
 @pytest.mark.parametrize("scenario", AGENTS, ids=lambda one: one.slug)
 def test_there_are_twenty_instances_and_more_with_clean_tools_and_valid_calls(scenario: Any) -> None:
-    drawn = [scenario.draw(seed) for seed in range(40)]
+    drawn = [scenario.draw_instance(seed) for seed in range(40)]
     assert len({instance.user_text for instance in drawn}) >= 20
     for instance in drawn[:6]:
         assert lint_tools(instance.tools) == ()
         tools = {tool.name: tool for tool in instance.tools}
         for agent in scenario.agents:
-            assert schema_errors(tools[TOOLS[agent]], right_arguments(agent, instance.values)) == ()
+            assert schema_errors(tools[TOOL_BY_AGENT[agent]], build_right_arguments(agent, instance.values)) == ()
 
 
-@pytest.mark.parametrize("agent", ORDER)
+@pytest.mark.parametrize("agent", AGENT_ORDER)
 def test_a_right_agent_passes_in_one_request(agent: str) -> None:
     for seed in range(12):
         trial = trial_of(agent, seed)
@@ -76,14 +85,14 @@ def test_a_wrong_agent_is_named_with_the_place(agent: str, changed: dict[str, An
     assert verdict.sentence.startswith(f"Turn 1, parsed call 1: the {agent} agent is wrong at {path}")
 
 
-@pytest.mark.parametrize("agent", ORDER)
+@pytest.mark.parametrize("agent", AGENT_ORDER)
 def test_words_two_calls_and_a_dead_endpoint_pass_nothing(agent: str) -> None:
     trial = trial_of(agent)
-    assert trial.judge(ended(saying(0, "It is mobility."))).failure_class == "no_tool_calls"
-    twice = calling(0, called(trial, agent), called(trial, agent))
-    assert trial.judge(ended(twice, end=End.MAX_TURNS_EXCEEDED)).failure_class == "too_many_calls"
+    assert trial.judge(build_ended(build_text_turn(0, "It is mobility."))).failure_class == "no_tool_calls"
+    twice = build_calling_turn(0, called(trial, agent), called(trial, agent))
+    assert trial.judge(build_ended(twice, end=End.MAX_TURNS_EXCEEDED)).failure_class == "too_many_calls"
     dead = ExchangeError("connection_refused", "Nobody listens.", None)
-    assert trial.judge(ended(failing(0, dead), end=End.PROVIDER_ERROR, error=dead)).outcome == "infra"
+    assert trial.judge(build_ended(build_failed_turn(0, dead), end=End.PROVIDER_ERROR, error=dead)).outcome == "infra"
 
 
 def test_a_right_chain_passes_and_a_shorter_one_does_not() -> None:
@@ -93,7 +102,7 @@ def test_a_right_chain_passes_and_a_shorter_one_does_not() -> None:
         verdict = trial.judge(record)
         assert (verdict.outcome, len(record.turns)) == ("pass", trial.scenario.straight_requests)
         assert verdict.counts["wrong_after_the_first"] == 0
-        short = ended(*record.turns[:3], saying(3, "It is finished."))
+        short = build_ended(*record.turns[:3], build_text_turn(3, "It is finished."))
         assert trial.judge(short).failure_class == "missing_call"
 
 
@@ -116,24 +125,24 @@ def test_where_a_chain_went_wrong_first_is_named_with_what_followed() -> None:
     assert (verdict.failure_class, verdict.counts["wrong_after_the_first"]) == ("wrong_arguments", 2)
     assert verdict.sentence.startswith("Turn 1, parsed call 1: the intent agent is wrong at $.workspace_id")
     assert verdict.sentence.endswith("after it went wrong: table, sql.")
-    assert [verdict.counts[f"{agent}_wrong"] for agent in ORDER] == [1, 1, 0, 1]
+    assert [verdict.counts[f"{agent}_wrong"] for agent in AGENT_ORDER] == [1, 1, 0, 1]
 
 
 def test_a_mended_step_is_no_wrong_step_and_another_order_is_no_chain() -> None:
     trial = trial_of("chain")
-    wrong = calling(0, called(trial, "table", relevant_tables=[]))
+    wrong = build_calling_turn(0, called(trial, "table", relevant_tables=[]))
     mended = chain(trial)
-    assert trial.judge(ended(wrong, *mended.turns)).outcome == "pass"
-    turns = [calling(turn, called(trial, agent)) for turn, agent in enumerate(reversed(ORDER))]
-    assert trial.judge(ended(*turns, saying(4, "It is finished."))).failure_class == "wrong_order"
+    assert trial.judge(build_ended(wrong, *mended.turns)).outcome == "pass"
+    turns = [build_calling_turn(turn, called(trial, agent)) for turn, agent in enumerate(reversed(AGENT_ORDER))]
+    assert trial.judge(build_ended(*turns, build_text_turn(4, "It is finished."))).failure_class == "wrong_order"
 
 
 def test_a_wrong_agent_before_a_failed_call_is_where_it_went_wrong_first() -> None:
     trial = trial_of("chain")
     other = "energy" if trial.values["workspace_id"] != "energy" else "housing"
-    first = calling(0, called(trial, "intent", workspace_id=other))
-    failed = calling(1, trial.call("no_such_tool"))
-    verdict = trial.judge(ended(first, failed, saying(2, "It is finished.")))
+    first = build_calling_turn(0, called(trial, "intent", workspace_id=other))
+    failed = build_calling_turn(1, trial.call("no_such_tool"))
+    verdict = trial.judge(build_ended(first, failed, build_text_turn(2, "It is finished.")))
     assert (verdict.failure_class, verdict.first_bad is not None) == ("wrong_arguments", True)
     assert "the intent agent" in verdict.sentence
 
@@ -144,9 +153,11 @@ def test_a_wrong_agent_before_a_failed_call_is_where_it_went_wrong_first() -> No
 )
 def test_a_chain_out_of_turns_names_its_cause_and_not_its_end(reached: int, changed: dict[str, Any], kind: str) -> None:
     trial = trial_of("chain")
-    agents = ORDER[:reached]
-    turns = [calling(turn, called(trial, agent, **changed.get(agent, {}))) for turn, agent in enumerate(agents)]
-    verdict = trial.judge(ended(*turns, end=End.MAX_TURNS_EXCEEDED))
+    agents = AGENT_ORDER[:reached]
+    turns = [
+        build_calling_turn(turn, called(trial, agent, **changed.get(agent, {}))) for turn, agent in enumerate(agents)
+    ]
+    verdict = trial.judge(build_ended(*turns, end=End.MAX_TURNS_EXCEEDED))
     assert (verdict.outcome, verdict.failure_class) == ("fail", kind)
-    whole = [calling(turn, called(trial, agent)) for turn, agent in enumerate(ORDER)]
-    assert trial.judge(ended(*whole, end=End.MAX_TURNS_EXCEEDED)).failure_class == "max_turns_exceeded"
+    whole = [build_calling_turn(turn, called(trial, agent)) for turn, agent in enumerate(AGENT_ORDER)]
+    assert trial.judge(build_ended(*whole, end=End.MAX_TURNS_EXCEEDED)).failure_class == "max_turns_exceeded"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, result, saying
-from tests.evals.trial import HandTrial
+from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
+from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, ExchangeError
 from toolbench.evals.types import DRAWN
 
@@ -12,26 +12,26 @@ REFUSED = ExchangeError("content_refused", "refused by a filter", 403, infrastru
 
 
 def test_done_passes_the_control_with_tools_off() -> None:
-    verdict = HandTrial("chat_only").judge(ended(saying(0, "Done.", tools_sent=False)))
+    verdict = ManualTrial("chat_only").judge(build_ended(build_text_turn(0, "Done.", tools_sent=False)))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("pass", True, True)
 
 
 def test_any_other_reply_fails_the_control() -> None:
-    verdict = HandTrial("chat_only").judge(ended(saying(0, "Sure! Done.", tools_sent=False)))
+    verdict = ManualTrial("chat_only").judge(build_ended(build_text_turn(0, "Sure! Done.", tools_sent=False)))
     assert (verdict.outcome, verdict.parity_pass, verdict.failure_class) == ("fail", False, "wrong_reply")
     assert verdict.sentence == "Turn 1: the final text is 'Sure! Done.'."
     assert verdict.category == "ASSERTION_FAILED"
 
 
 def test_tokens_spent_on_reasoning_are_said_to_be_cut() -> None:
-    verdict = HandTrial("chat_only").judge(ended(saying(0, "", finish="length", tools_sent=False)))
+    verdict = ManualTrial("chat_only").judge(build_ended(build_text_turn(0, "", finish="length", tools_sent=False)))
     assert verdict.failure_class == "cut_by_length"
 
 
 @pytest.mark.parametrize("slug", ["chat_only", "chat_plain"])
 @pytest.mark.parametrize(("error", "outcome"), [(DEAD, "infra"), (REFUSED, "fail")])
 def test_a_dead_or_refusing_endpoint_never_passes_a_control(slug: str, error: ExchangeError, outcome: str) -> None:
-    verdict = HandTrial(slug).judge(ended(failing(0, error), end=End.PROVIDER_ERROR, error=error))
+    verdict = ManualTrial(slug).judge(build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error))
     assert verdict.outcome == outcome
     assert verdict.task_pass is not True
     assert verdict.parity_pass is not True
@@ -39,24 +39,26 @@ def test_a_dead_or_refusing_endpoint_never_passes_a_control(slug: str, error: Ex
 
 @pytest.mark.parametrize("slug", ["chat_only", "chat_plain"])
 def test_silence_passes_nothing(slug: str) -> None:
-    assert HandTrial(slug).judge(ended()).outcome == "fail"
+    assert ManualTrial(slug).judge(build_ended()).outcome == "fail"
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_sum_passes_in_any_sentence(seed: int) -> None:
-    trial = HandTrial("chat_plain", DRAWN, seed)
-    verdict = trial.judge(ended(saying(0, f"That makes {trial.values['sum']}, I think.")))
+    trial = ManualTrial("chat_plain", DRAWN, seed)
+    verdict = trial.judge(build_ended(build_text_turn(0, f"That makes {trial.values['sum']}, I think.")))
     assert (verdict.outcome, verdict.parity_pass) == ("pass", None)
 
 
 def test_another_number_fails_the_plain_question() -> None:
-    trial = HandTrial("chat_plain")
-    verdict = trial.judge(ended(saying(0, f"{trial.values['sum']}0")))
+    trial = ManualTrial("chat_plain")
+    verdict = trial.judge(build_ended(build_text_turn(0, f"{trial.values['sum']}0")))
     assert (verdict.outcome, verdict.failure_class) == ("fail", "wrong_reply")
 
 
 def test_a_tool_for_a_plain_question_is_needless() -> None:
-    trial = HandTrial("chat_plain")
-    verdict = trial.judge(ended(calling(0, result("clock_now", {})), saying(1, trial.values["sum"])))
+    trial = ManualTrial("chat_plain")
+    verdict = trial.judge(
+        build_ended(build_calling_turn(0, build_result("clock_now", {})), build_text_turn(1, trial.values["sum"]))
+    )
     assert (verdict.outcome, verdict.failure_class) == ("fail", "needless_call")
     assert verdict.sentence == "Turn 1: a tool is called for a question that needs none."

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, result, saying
-from tests.evals.trial import HandTrial
+from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
+from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult, TurnRecord
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
@@ -14,49 +14,49 @@ from toolbench.evals import scenarios
 from toolbench.evals.scenarios import packs
 from toolbench.evals.types import DRAWN
 
-PACKS = [scenario for scenario in scenarios.all() if isinstance(scenario, packs.PackScenario)]
+PACKS = [scenario for scenario in scenarios.list_scenarios() if isinstance(scenario, packs.PackScenario)]
 CALLING = [one for one in PACKS if one.group != "restraint"]
 ONE_CALL = [one for one in CALLING if one.group not in ("recovery", "parallel")]
 
 
-def trial_of(slug: str, seed: int = 3) -> HandTrial:
-    return HandTrial(slug, DRAWN, seed)
+def trial_of(slug: str, seed: int = 3) -> ManualTrial:
+    return ManualTrial(slug, DRAWN, seed)
 
 
-def solution(trial: HandTrial) -> list[ToolResult]:
-    return [result(call["tool"], call["arguments"]) for call in trial.values["calls"]]
+def solution(trial: ManualTrial) -> list[ToolResult]:
+    return [build_result(call["tool"], call["arguments"]) for call in trial.values["calls"]]
 
 
-def reply(trial: HandTrial) -> str:
+def reply(trial: ManualTrial) -> str:
     asks = "Which one is meant?" if trial.instance.scenario == "restraint_missing" else "Here it is."
     return " ".join([asks, *trial.values["reply"]])
 
 
-def finished(trial: HandTrial, *turns: TurnRecord) -> Ended:
+def finished(trial: ManualTrial, *turns: TurnRecord) -> Ended:
     """With the reply where the task goes on after the calls."""
     if turns and trial.instance.layer.get("max_turns") == 1:
-        return ended(*turns, end=End.MAX_TURNS_EXCEEDED)
-    return ended(*turns, saying(len(turns), reply(trial)))
+        return build_ended(*turns, end=End.MAX_TURNS_EXCEEDED)
+    return build_ended(*turns, build_text_turn(len(turns), reply(trial)))
 
 
-def faulty(trial: HandTrial) -> list[TurnRecord]:
+def faulty(trial: ManualTrial) -> list[TurnRecord]:
     """The calls that have to fail before the right one."""
     scenario = trial.scenario
     assert isinstance(scenario, packs.PackScenario)
     code = scenario.fault_codes[0] if scenario.fault_codes else ""
-    failed = result(trial.values["calls"][0]["tool"], trial.values["calls"][0]["arguments"], code=code)
-    return [calling(turn, failed) for turn in range(scenario.straight_requests - 2)]
+    failed = build_result(trial.values["calls"][0]["tool"], trial.values["calls"][0]["arguments"], code=code)
+    return [build_calling_turn(turn, failed) for turn in range(scenario.straight_requests - 2)]
 
 
-def passing(trial: HandTrial) -> Ended:
+def passing(trial: ManualTrial) -> Ended:
     before = faulty(trial) if trial.scenario.group == "recovery" else []
-    turns = [*before, calling(len(before), *solution(trial))] if trial.values["calls"] else []
+    turns = [*before, build_calling_turn(len(before), *solution(trial))] if trial.values["calls"] else []
     return finished(trial, *turns)
 
 
 @pytest.mark.parametrize("scenario", PACKS, ids=lambda one: one.slug)
 def test_there_are_twenty_instances_and_more(scenario: packs.PackScenario) -> None:
-    drawn = [scenario.draw(seed) for seed in range(30)]
+    drawn = [scenario.draw_instance(seed) for seed in range(30)]
     assert len({instance.user_text for instance in drawn}) >= 20
     assert len({instance.system for instance in drawn}) == len(scenario.system)
 
@@ -64,7 +64,7 @@ def test_there_are_twenty_instances_and_more(scenario: packs.PackScenario) -> No
 @pytest.mark.parametrize("scenario", PACKS, ids=lambda one: one.slug)
 def test_no_provider_is_troubled_by_the_tools_and_the_wanted_calls_are_valid(scenario: packs.PackScenario) -> None:
     for seed in range(5):
-        instance = scenario.draw(seed)
+        instance = scenario.draw_instance(seed)
         tools = {tool.name: tool for tool in instance.tools}
         assert lint_tools(instance.tools) == ()
         assert [schema_errors(tools[call["tool"]], call["arguments"]) for call in instance.values["calls"]] == [
@@ -88,15 +88,15 @@ def test_a_dead_a_refusing_and_a_silent_endpoint_pass_nothing(scenario: packs.Pa
     dead = ExchangeError("connection_refused", "Nobody listens.", None)
     refusing = ExchangeError("http_400", "No.", 400, infrastructure=False)
     for error, outcome in ((dead, "infra"), (refusing, "fail")):
-        record = ended(failing(0, error), end=End.PROVIDER_ERROR, error=error)
+        record = build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error)
         assert trial_of(scenario.slug).judge(record).outcome == outcome
-    assert trial_of(scenario.slug).judge(ended(saying(0, ""))).failure_class == "empty_answer"
+    assert trial_of(scenario.slug).judge(build_ended(build_text_turn(0, ""))).failure_class == "empty_answer"
 
 
 @pytest.mark.parametrize("scenario", CALLING, ids=lambda one: one.slug)
 def test_an_answer_in_words_calls_no_tool(scenario: packs.PackScenario) -> None:
     trial = trial_of(scenario.slug)
-    assert trial.judge(ended(saying(0, reply(trial)))).failure_class == "no_tool_calls"
+    assert trial.judge(build_ended(build_text_turn(0, reply(trial)))).failure_class == "no_tool_calls"
 
 
 def altered(value: Any) -> Any:
@@ -113,8 +113,8 @@ def altered(value: Any) -> Any:
 def test_a_wrong_value_is_named_with_its_path(scenario: packs.PackScenario) -> None:
     trial = trial_of(scenario.slug)
     call, *others = trial.values["calls"]
-    rest = [result(one["tool"], one["arguments"]) for one in others]
-    wrong = calling(0, result(call["tool"], altered(call["arguments"])), *rest)
+    rest = [build_result(one["tool"], one["arguments"]) for one in others]
+    wrong = build_calling_turn(0, build_result(call["tool"], altered(call["arguments"])), *rest)
     verdict = trial.judge(finished(trial, wrong))
     assert (verdict.outcome, verdict.failure_class) == ("fail", "wrong_arguments")
     assert verdict.first_bad is not None
@@ -126,30 +126,34 @@ def test_another_tool_and_one_call_too_many_are_told_apart(scenario: packs.PackS
     trial = trial_of(scenario.slug)
     right = solution(trial)
     other = next(tool for tool in trial.instance.tools if tool.name != right[0].call.name)
-    assert trial.judge(finished(trial, calling(0, result(other.name, {})))).failure_class == "wrong_tool"
-    assert trial.judge(finished(trial, calling(0, *right, *right))).failure_class == "too_many_calls"
+    assert (
+        trial.judge(finished(trial, build_calling_turn(0, build_result(other.name, {})))).failure_class == "wrong_tool"
+    )
+    assert trial.judge(finished(trial, build_calling_turn(0, *right, *right))).failure_class == "too_many_calls"
 
 
 @pytest.mark.parametrize("slug", [one.slug for one in PACKS if one.group == "restraint"])
 def test_a_call_that_nobody_needs_is_needless(slug: str) -> None:
     trial = trial_of(slug)
-    record = ended(calling(0, result("set_alarm", {"hour": 7})), saying(1, reply(trial)))
+    record = build_ended(
+        build_calling_turn(0, build_result("set_alarm", {"hour": 7})), build_text_turn(1, reply(trial))
+    )
     assert trial.judge(record).failure_class == "needless_call"
 
 
 @pytest.mark.parametrize("slug", ["restraint_plain", "restraint_missing", "restraint_answered", "recovery_none"])
 def test_a_reply_that_does_not_say_it_is_wrong(slug: str) -> None:
     trial = trial_of(slug)
-    turns = [calling(0, *solution(trial))] if trial.values["calls"] else []
-    assert trial.judge(ended(*turns, saying(len(turns), "All is well."))).failure_class == "wrong_reply"
+    turns = [build_calling_turn(0, *solution(trial))] if trial.values["calls"] else []
+    assert trial.judge(build_ended(*turns, build_text_turn(len(turns), "All is well."))).failure_class == "wrong_reply"
 
 
 def test_calls_one_after_the_other_are_not_parallel() -> None:
     trial = trial_of("parallel_same")
-    turns = [calling(place, one) for place, one in enumerate(solution(trial))]
-    assert trial.judge(ended(*turns, end=End.MAX_TURNS_EXCEEDED)).failure_class == "not_parallel"
+    turns = [build_calling_turn(place, one) for place, one in enumerate(solution(trial))]
+    assert trial.judge(build_ended(*turns, end=End.MAX_TURNS_EXCEEDED)).failure_class == "not_parallel"
     short = trial_of("parallel_mixed")
-    left_out = finished(short, calling(0, *solution(short)[:2]))
+    left_out = finished(short, build_calling_turn(0, *solution(short)[:2]))
     assert short.judge(left_out).failure_class == "missing_call"
 
 
@@ -163,7 +167,7 @@ def test_who_gives_up_after_a_fault_is_seen_to_give_up(slug: str) -> None:
 def test_who_asks_for_little_at_once_has_avoided_the_large_result() -> None:
     trial = trial_of("recovery_oversized")
     call = trial.values["calls"][0]
-    few = calling(0, result("list_orders", {**call["arguments"], "limit": 3}))
+    few = build_calling_turn(0, build_result("list_orders", {**call["arguments"], "limit": 3}))
     verdict = trial.judge(finished(trial, few))
     assert (verdict.outcome, verdict.behaviour_seen, verdict.avoided) == ("pass", False, True)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.evals.records import calling, ended, saying
-from tests.evals.trial import HandTrial
+from tests.evals.records import build_calling_turn, build_ended, build_text_turn
+from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended
 from toolbench.evals import scenarios
 
@@ -41,61 +41,65 @@ EIGHT = [
     ],
 )  # fmt: skip
 def test_words_select_scenarios_in_catalogue_order(words: str, slugs: list[str]) -> None:
-    assert [scenario.slug for scenario in scenarios.select(words)] == slugs
-    assert [scenario.slug for scenario in scenarios.select(words.split(","))] == slugs
+    assert [scenario.slug for scenario in scenarios.select_scenarios(words)] == slugs
+    assert [scenario.slug for scenario in scenarios.select_scenarios(words.split(","))] == slugs
 
 
 def test_words_nobody_knows_can_be_named() -> None:
-    assert scenarios.unknown("simple, nobody,weather") == ("nobody",)
+    assert scenarios.list_unknown_words("simple, nobody,weather") == ("nobody",)
 
 
 def test_the_eight_of_the_case_study_come_first() -> None:
-    slugs = [scenario.slug for scenario in scenarios.all()]
+    slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
     assert slugs[:8] == EIGHT
     assert slugs[8:12] == ["long_arguments_guard_uncapped", "chat_plain", "weather", "classify_intent"]
 
 
 def test_groups_keep_controls_apart() -> None:
-    groups = scenarios.groups()
+    groups = scenarios.group_scenarios()
     assert list(groups) == ["tools", "control", "weather", "intent", *scenarios.PACKS]
     assert all(scenario.control == (name == "control") for name, found in groups.items() for scenario in found)
 
 
 def test_an_unknown_slug_is_said() -> None:
     with pytest.raises(KeyError, match="there is no scenario nobody"):
-        scenarios.find("nobody")
+        scenarios.lookup_scenario("nobody")
 
 
 def test_a_task_of_two_calls_in_one_message_needs_a_method_that_can_make_them() -> None:
-    narrow = {scenario.slug: scenario.methods for scenario in scenarios.all() if len(scenario.methods) < 4}
+    narrow = {scenario.slug: scenario.methods for scenario in scenarios.list_scenarios() if len(scenario.methods) < 4}
     together = ["partial_success_failure", "happy_path_parallel", "parallel_same", "parallel_mixed", "parallel_single"]
     assert narrow == dict.fromkeys(together, ("native", "template"))
 
 
-def straight(trial: HandTrial) -> Ended:
+def straight(trial: ManualTrial) -> Ended:
     """The shortest way to a pass."""
     match trial.instance.scenario:
         case "happy_path_parallel":
-            return ended(calling(0, trial.get(), trial.patch()), saying(1, "Done."))
+            return build_ended(build_calling_turn(0, trial.get(), trial.patch()), build_text_turn(1, "Done."))
         case "weather":
-            return ended(calling(0, trial.call("get_weather", city=trial.values["city"])), end=End.MAX_TURNS_EXCEEDED)
+            return build_ended(
+                build_calling_turn(0, trial.call("get_weather", city=trial.values["city"])), end=End.MAX_TURNS_EXCEEDED
+            )
         case "classify_intent":
             call = trial.call("classify_intent", workspace_id=trial.values["workspace_id"])
-            return ended(calling(0, call), end=End.MAX_TURNS_EXCEEDED)
+            return build_ended(build_calling_turn(0, call), end=End.MAX_TURNS_EXCEEDED)
         case "chat_only" | "chat_plain":
-            return ended(saying(0, trial.values["sum"] if trial.instance.scenario == "chat_plain" else "Done."))
+            return build_ended(
+                build_text_turn(0, trial.values["sum"] if trial.instance.scenario == "chat_plain" else "Done.")
+            )
         case _:
-            return ended(calling(0, trial.patch()), saying(1, "Done."))
+            return build_ended(build_calling_turn(0, trial.patch()), build_text_turn(1, "Done."))
 
 
-CORE = [scenario.slug for scenario in scenarios.all() if scenario.group not in scenarios.PACKS]
+CORE = [scenario.slug for scenario in scenarios.list_scenarios() if scenario.group not in scenarios.PACKS]
 
 
 @pytest.mark.parametrize("slug", CORE)
 def test_a_trial_passes_with_the_requests_of_the_straight_way_and_not_with_fewer(slug: str) -> None:
-    trial = HandTrial(slug)
+    trial = ManualTrial(slug)
     record = straight(trial)
     assert (trial.judge(record).outcome, len(record.turns)) == ("pass", trial.scenario.straight_requests)
-    again = HandTrial(slug)
+    again = ManualTrial(slug)
     shorter = straight(again).turns[:-1]
-    assert again.judge(ended(*shorter, end=End.MAX_TURNS_EXCEEDED)).outcome == "fail"
+    assert again.judge(build_ended(*shorter, end=End.MAX_TURNS_EXCEEDED)).outcome == "fail"

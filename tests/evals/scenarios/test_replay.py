@@ -14,7 +14,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
-from toolbench.evals.types import DRAWN, PARITY, Instance, Scenario, Workspace
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario, Workspace
 
 BASE: tuple[tuple[str, JsonObject], ...] = (
     ("infrastructure", {"request_overrides": {"parallel_tool_calls": False}}),
@@ -70,11 +70,11 @@ def play(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> 
 
 
 @pytest.mark.parametrize("scenario", [*STATE, *SPELT_OUT], ids=lambda scenario: f"{scenario.slug}-{scenario.version}")
-@pytest.mark.parametrize("kind", [PARITY, DRAWN])
+@pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
 def test_the_examples_of_the_prompt_pass_by_both_rules(scenario: Scenario, kind: str) -> None:
-    instance = scenario.draw(3, kind=kind)
+    instance = scenario.draw_instance(3, kind=kind)
     workspace = scenario.open(instance)
-    answers = perfect_answers(scenarios.find(scenario.slug, 1).draw(3, kind=kind))
+    answers = perfect_answers(scenarios.lookup_scenario(scenario.slug, 1).draw_instance(3, kind=kind))
     verdict = scenario.judge(instance, play(instance, workspace, answers), workspace)
     assert (verdict.outcome, verdict.parity_pass, verdict.sentence) == ("pass", True, "")
     wanted = {"happy_path": None, "type_error_recovery": False}.get(scenario.slug, True)
@@ -83,8 +83,8 @@ def test_the_examples_of_the_prompt_pass_by_both_rules(scenario: Scenario, kind:
 
 @pytest.mark.parametrize("slug", ["weather", "classify_intent"])
 def test_one_right_call_passes_though_the_turns_are_used_up(slug: str) -> None:
-    scenario = scenarios.find(slug)
-    instance = scenario.draw(3)
+    scenario = scenarios.lookup_scenario(slug)
+    instance = scenario.draw_instance(3)
     workspace = scenario.open(instance)
     arguments = instance.values | ({"confidence": 1, "reasoning": "sure"} if slug == "classify_intent" else {})
     name = next(tool.name for tool in instance.tools if set(instance.values) <= set(tool.parameters["properties"]))
@@ -96,8 +96,8 @@ def test_one_right_call_passes_though_the_turns_are_used_up(slug: str) -> None:
 
 @pytest.mark.parametrize(("slug", "offered"), [("chat_only", False), ("chat_plain", True)])
 def test_the_controls_offer_tools_as_they_say(slug: str, offered: bool) -> None:
-    scenario = scenarios.find(slug)
-    instance = scenario.draw(3)
+    scenario = scenarios.lookup_scenario(slug)
+    instance = scenario.draw_instance(3)
     workspace = scenario.open(instance)
     text = instance.values.get("sum") if slug == "chat_plain" else "Done."
     ended = play(instance, workspace, iter([body({"content": text})]))

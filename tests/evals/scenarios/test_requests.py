@@ -11,12 +11,12 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
-from toolbench.evals.types import DRAWN, PARITY, Instance, Scenario
-from toolbench.providers.simulated.chat_request import json_objects
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
+from toolbench.providers.simulated.chat_request import find_json_objects
 
 SEEDS = range(25)
-OFFERING = [scenario for scenario in scenarios.all() if "native" in scenario.methods]
-IN_TEXT = [scenario for scenario in scenarios.all() if "text_json" in scenario.methods]
+OFFERING = [scenario for scenario in scenarios.list_scenarios() if "native" in scenario.methods]
+IN_TEXT = [scenario for scenario in scenarios.list_scenarios() if "text_json" in scenario.methods]
 
 
 def first_body(instance: Instance, method: str) -> bytes:
@@ -46,10 +46,10 @@ def tools_of(instance: Instance) -> list[JsonObject]:
 @pytest.mark.parametrize("scenario", OFFERING, ids=lambda scenario: scenario.slug)
 def test_native_request_of_drawn_instance_holds_no_call_as_json(scenario: Scenario) -> None:
     for seed in SEEDS:
-        instance = scenario.draw(seed, kind=DRAWN)
+        instance = scenario.draw_instance(seed, kind=DRAWN)
         body = json.loads(first_body(instance, "native"))
         told = texts(body)
-        assert [found for _, _, found in json_objects(told)] == []
+        assert [found for _, _, found in find_json_objects(told)] == []
         assert "```" not in told
         assert "Message 1" not in told
         assert instruction("text_json", tools_of(instance) or [_ANY])[:40] not in told
@@ -58,28 +58,28 @@ def test_native_request_of_drawn_instance_holds_no_call_as_json(scenario: Scenar
 @pytest.mark.parametrize("scenario", IN_TEXT, ids=lambda scenario: scenario.slug)
 def test_text_json_request_of_drawn_instance_holds_one_example(scenario: Scenario) -> None:
     for seed in SEEDS:
-        instance = scenario.draw(seed, kind=DRAWN)
+        instance = scenario.draw_instance(seed, kind=DRAWN)
         tools = tools_of(instance)
         body = json.loads(first_body(instance, "text_json"))
         told = texts(body)
         assert not {"tools", "tool_choice", "parallel_tool_calls"} & body.keys()
         assert instruction("native", tools or [_ANY]) not in told
         if not tools or instance.layer.get("tool_use_mode") == "disabled":
-            assert [found for _, _, found in json_objects(told)] == []
+            assert [found for _, _, found in find_json_objects(told)] == []
             continue
         own = instruction("text_json", tools)
         assert told.count(own) == 1
-        examples = [found for _, _, found in json_objects(own) if "parameters" not in found]
+        examples = [found for _, _, found in find_json_objects(own) if "parameters" not in found]
         assert len(examples) == 1
         rest = told.replace(own, "")
         past = [message for message in instance.history if message.get("role") in ("assistant", "tool")]
-        assert past or [found for _, _, found in json_objects(rest)] == []
+        assert past or [found for _, _, found in find_json_objects(rest)] == []
 
 
-@pytest.mark.parametrize("scenario", scenarios.groups()["tools"], ids=lambda scenario: scenario.slug)
+@pytest.mark.parametrize("scenario", scenarios.group_scenarios()["tools"], ids=lambda scenario: scenario.slug)
 def test_published_wording_keeps_its_examples(scenario: Scenario) -> None:
-    told = texts(json.loads(first_body(scenario.draw(3, kind=PARITY), "native")))
-    assert len([found for _, _, found in json_objects(told)]) >= 2
+    told = texts(json.loads(first_body(scenario.draw_instance(3, kind=PUBLISHED_WORDING), "native")))
+    assert len([found for _, _, found in find_json_objects(told)]) >= 2
 
 
 _ANY: JsonObject = {"function": {"name": "any", "parameters": {"type": "object", "properties": {}}}}

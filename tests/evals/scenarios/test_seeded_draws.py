@@ -10,12 +10,12 @@ import pytest
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.engine.tools.validation import schema_errors
 from toolbench.evals import scenarios
-from toolbench.evals.types import DRAWN, PARITY, Instance, Scenario
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 
-EVERY = scenarios.all()
+EVERY = scenarios.list_scenarios()
 VERSION_1 = json.loads((Path(__file__).parent / "data" / "draws_of_version_1.json").read_text(encoding="utf-8"))
 STATE = [scenario for scenario in EVERY if scenario.group == "tools"]
-SPELT_OUT = [scenarios.find(scenario.slug, 1) for scenario in STATE]  # with examples in the prompt
+SPELT_OUT = [scenarios.lookup_scenario(scenario.slug, 1) for scenario in STATE]  # with examples in the prompt
 
 
 def example_messages(instance: Instance) -> list[list[tuple[str, dict[str, object]]]]:
@@ -30,21 +30,21 @@ def example_messages(instance: Instance) -> list[list[tuple[str, dict[str, objec
 
 
 @pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.slug)
-@pytest.mark.parametrize("kind", [PARITY, DRAWN])
+@pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
 def test_the_same_seed_gives_the_same_instance(scenario: Scenario, kind: str) -> None:
-    assert scenario.draw(11, kind=kind) == scenario.draw(11, kind=kind)
+    assert scenario.draw_instance(11, kind=kind) == scenario.draw_instance(11, kind=kind)
 
 
 @pytest.mark.parametrize("scenario", EVERY, ids=lambda scenario: scenario.slug)
 def test_no_text_has_a_name_left_in_it(scenario: Scenario) -> None:
     for seed in range(20):
-        instance = scenario.draw(seed)
+        instance = scenario.draw_instance(seed)
         assert "$" not in instance.system + instance.user_text
 
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
 def test_drawn_instances_differ_from_seed_to_seed(scenario: Scenario) -> None:
-    drawn = [scenario.draw(seed) for seed in range(30)]
+    drawn = [scenario.draw_instance(seed) for seed in range(30)]
     assert len({instance.system for instance in drawn}) == 30
     assert len({instance.values["key"] for instance in drawn}) > 3
     assert len({tuple(tool.name for tool in instance.tools) for instance in drawn}) > 5
@@ -52,7 +52,7 @@ def test_drawn_instances_differ_from_seed_to_seed(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
 def test_parity_instances_differ_in_the_workspace_alone(scenario: Scenario) -> None:
-    first, second = scenario.draw(1, kind=PARITY), scenario.draw(2, kind=PARITY)
+    first, second = scenario.draw_instance(1, kind=PUBLISHED_WORDING), scenario.draw_instance(2, kind=PUBLISHED_WORDING)
     assert first.user_text != second.user_text
     plain = [one.system.replace(one.values["workspace_id"], "ID") for one in (first, second)]
     assert plain[0] == plain[1]
@@ -63,13 +63,13 @@ def test_parity_instances_differ_in_the_workspace_alone(scenario: Scenario) -> N
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
 def test_facts_commit_is_never_shown_to_a_model(scenario: Scenario) -> None:
-    exposed = ToolRegistry(scenario.draw(3).tools).exposed()
+    exposed = ToolRegistry(scenario.draw_instance(3).tools).exposed()
     assert "facts_commit" not in {tool.name for tool in exposed}
 
 
 @pytest.mark.parametrize("scenario", SPELT_OUT, ids=lambda scenario: scenario.slug)
 def test_the_examples_of_a_prompt_are_valid_calls(scenario: Scenario) -> None:
-    instance = scenario.draw(5)
+    instance = scenario.draw_instance(5)
     tools = {tool.name: tool for tool in instance.tools}
     calls = [call for message in example_messages(instance) for call in message]
     assert calls
@@ -88,20 +88,20 @@ def test_the_examples_of_a_prompt_are_valid_calls(scenario: Scenario) -> None:
         ("tool_output_truncation", [["state_get"], ["state_patch"], []]),
     ],
 )
-@pytest.mark.parametrize("kind", [PARITY, DRAWN])
+@pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
 def test_the_examples_are_complete_and_in_order(slug: str, shape: list[list[str]], kind: str) -> None:
-    messages = example_messages(scenarios.find(slug, 1).draw(9, kind=kind))
+    messages = example_messages(scenarios.lookup_scenario(slug, 1).draw_instance(9, kind=kind))
     assert [[name for name, _ in message] for message in messages] == shape
 
 
 def test_no_example_of_missing_workspace_id_passes_the_id() -> None:
-    messages = example_messages(scenarios.find("missing_workspace_id", 1).draw(4))
+    messages = example_messages(scenarios.lookup_scenario("missing_workspace_id", 1).draw_instance(4))
     assert all("workspace_id" not in arguments for message in messages for _, arguments in message)
 
 
 def test_the_long_example_is_over_the_limit_and_the_short_one_is_not() -> None:
     for slug in ("long_arguments_guard", "long_arguments_guard_uncapped"):
-        instance = scenarios.find(slug, 1).draw(4)
+        instance = scenarios.lookup_scenario(slug, 1).draw_instance(4)
         sizes = [len(json.dumps(arguments)) for message in example_messages(instance) for _, arguments in message]
         limit = instance.layer["max_tool_args_bytes"]
         assert [size > limit for size in sizes] == [False, True, False]
@@ -123,12 +123,12 @@ def test_the_long_example_is_over_the_limit_and_the_short_one_is_not() -> None:
     ],
 )
 def test_every_scenario_has_its_policy_layer(slug: str, layer: dict[str, object]) -> None:
-    assert scenarios.find(slug).draw(1).layer == layer
+    assert scenarios.lookup_scenario(slug).draw_instance(1).layer == layer
 
 
 def test_the_state_is_too_large_to_be_shown_only_where_it_should_be() -> None:
     for scenario in STATE:
-        workspace = scenario.open(scenario.draw(1))
+        workspace = scenario.open(scenario.draw_instance(1))
         size = len(json.dumps(workspace.snapshot()))
         assert (size > 5000) is (scenario.slug == "tool_output_truncation")
 
@@ -136,7 +136,7 @@ def test_the_state_is_too_large_to_be_shown_only_where_it_should_be() -> None:
 def test_drawn_tools_answer() -> None:
     for seed in range(20):
         for scenario in EVERY:
-            instance = scenario.draw(seed)
+            instance = scenario.draw_instance(seed)
             workspace = scenario.open(instance)
             others = [
                 tool.name for tool in instance.tools if tool.name in ("clock_now", "notes_search", "unit_convert")
@@ -146,23 +146,23 @@ def test_drawn_tools_answer() -> None:
 
 
 def test_three_seeds_in_a_row_cover_the_three_workspaces() -> None:
-    intent = scenarios.find("classify_intent")
-    for kind in (PARITY, DRAWN):
-        assert len({intent.draw(seed, kind=kind).values["workspace_id"] for seed in (30, 31, 32)}) == 3
-    assert len({intent.draw(seed, kind=PARITY).user_text for seed in range(12)}) == 12
+    intent = scenarios.lookup_scenario("classify_intent")
+    for kind in (PUBLISHED_WORDING, DRAWN):
+        assert len({intent.draw_instance(seed, kind=kind).values["workspace_id"] for seed in (30, 31, 32)}) == 3
+    assert len({intent.draw_instance(seed, kind=PUBLISHED_WORDING).user_text for seed in range(12)}) == 12
 
 
 def test_weather_asks_about_another_city_in_every_repeat() -> None:
-    weather = scenarios.find("weather")
-    assert len({weather.draw(seed, kind=PARITY).values["city"] for seed in range(1, 13)}) == 12
+    weather = scenarios.lookup_scenario("weather")
+    assert len({weather.draw_instance(seed, kind=PUBLISHED_WORDING).values["city"] for seed in range(1, 13)}) == 12
 
 
 @pytest.mark.parametrize("slug", VERSION_1)
-@pytest.mark.parametrize("kind", [PARITY, DRAWN])
+@pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
 def test_version_1_draws_the_same_bytes_per_seed(slug: str, kind: str) -> None:
     digest = hashlib.sha256()
     for seed in range(50):
-        one = scenarios.find(slug, 1).draw(seed, kind=kind)
+        one = scenarios.lookup_scenario(slug, 1).draw_instance(seed, kind=kind)
         tools = [[tool.name, tool.description, tool.parameters, tool.exposed_to_model] for tool in one.tools]
         told = [one.scenario, one.version, one.kind, one.seed, one.system, one.user_text, tools, one.layer, one.values]
         digest.update(json.dumps(told, sort_keys=True).encode())
@@ -172,7 +172,7 @@ def test_version_1_draws_the_same_bytes_per_seed(slug: str, kind: str) -> None:
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
 def test_version_2_draws_values_and_tools_of_version_1(scenario: Scenario) -> None:
     for seed in range(30):
-        now, before = scenario.draw(seed), scenarios.find(scenario.slug, 1).draw(seed)
+        now, before = scenario.draw_instance(seed), scenarios.lookup_scenario(scenario.slug, 1).draw_instance(seed)
         assert (now.version, before.version) == (2, 1)
         assert (now.prompt_version, before.prompt_version) == ("2", "1")
         assert (now.values, now.tools, now.user_text, now.layer) == (
@@ -187,7 +187,7 @@ def test_version_2_draws_values_and_tools_of_version_1(scenario: Scenario) -> No
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
 def test_version_2_names_all_that_has_to_be_reached(scenario: Scenario) -> None:
     for seed in range(30):
-        instance = scenario.draw(seed)
+        instance = scenario.draw_instance(seed)
         assert f"/draft/{instance.values['key']}" in instance.system
         assert f'"{instance.values["value"]}"' in instance.system
         assert instance.values["workspace_id"] in instance.user_text
@@ -195,5 +195,7 @@ def test_version_2_names_all_that_has_to_be_reached(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("scenario", STATE, ids=lambda scenario: scenario.slug)
 def test_parity_wording_stays_version_1(scenario: Scenario) -> None:
-    assert scenario.draw(3, kind=PARITY) == scenarios.find(scenario.slug, 1).draw(3, kind=PARITY)
-    assert scenario.draw(3, kind=PARITY).version == 1
+    assert scenario.draw_instance(3, kind=PUBLISHED_WORDING) == scenarios.lookup_scenario(
+        scenario.slug, 1
+    ).draw_instance(3, kind=PUBLISHED_WORDING)
+    assert scenario.draw_instance(3, kind=PUBLISHED_WORDING).version == 1

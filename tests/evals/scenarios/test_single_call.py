@@ -2,43 +2,43 @@
 
 import pytest
 
-from tests.evals.records import calling, ended, failing, result, saying
-from tests.evals.trial import HandTrial
+from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
+from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
 from toolbench.engine.messages import SchemaError
-from toolbench.evals.types import DRAWN, PARITY
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING
 
 REASONED = {"confidence": 0.9, "reasoning": "it is about that"}
 
 
 def after(*results: ToolResult) -> Ended:
     """The run as it ends after its one turn."""
-    return ended(calling(0, *results), end=End.MAX_TURNS_EXCEEDED)
+    return build_ended(build_calling_turn(0, *results), end=End.MAX_TURNS_EXCEEDED)
 
 
-@pytest.mark.parametrize("kind", [PARITY, DRAWN])
+@pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
 def test_one_call_with_the_right_city_passes(kind: str) -> None:
-    trial = HandTrial("weather", kind)
+    trial = ManualTrial("weather", kind)
     verdict = trial.judge(after(trial.call("get_weather", city=f" {trial.values['city'].lower()} ")))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("pass", True, None)
     assert trial.values["city"] in verdict.rule
 
 
 def test_a_wrong_city_is_named() -> None:
-    trial = HandTrial("weather", seed=0)
+    trial = ManualTrial("weather", seed=0)
     verdict = trial.judge(after(trial.call("get_weather", city="gabagaga")))
     assert verdict.failure_class == "wrong_arguments"
     assert verdict.sentence == 'Turn 1, parsed call 1: $.city is "gabagaga"; "Oslo" was asked for.'
 
 
 def test_several_calls_are_too_many() -> None:
-    trial = HandTrial("weather")
+    trial = ManualTrial("weather")
     right = trial.call("get_weather", city=trial.values["city"])
     assert trial.judge(after(right, right)).failure_class == "too_many_calls"
 
 
 def test_another_tool_is_not_the_one_asked_for() -> None:
-    trial = HandTrial("weather")
+    trial = ManualTrial("weather")
     verdict = trial.judge(after(trial.call("clock_now")))
     assert verdict.failure_class == "wrong_arguments"
     assert "clock_now was called; the task needs get_weather." in verdict.sentence
@@ -57,24 +57,28 @@ def test_another_tool_is_not_the_one_asked_for() -> None:
     ],
 )
 def test_an_answer_without_a_call_says_why(finding: str, text: str, expected: str) -> None:
-    record = ended(saying(0, text, finding=finding), end=End.NO_TOOL_CALLS)
-    verdict = HandTrial("weather").judge(record)
+    record = build_ended(build_text_turn(0, text, finding=finding), end=End.NO_TOOL_CALLS)
+    verdict = ManualTrial("weather").judge(record)
     assert (verdict.outcome, verdict.failure_class, verdict.category) == ("fail", expected, "NO_TOOL_CALLS")
 
 
 def test_words_under_relaxed_tool_use_fail_as_well() -> None:
-    assert HandTrial("weather").judge(ended(saying(0, "It is sunny."))).failure_class == "no_tool_calls"
+    assert (
+        ManualTrial("weather").judge(build_ended(build_text_turn(0, "It is sunny."))).failure_class == "no_tool_calls"
+    )
 
 
 def test_a_dead_endpoint_is_infrastructure_without_a_parity_pass() -> None:
     error = ExchangeError("connection_refused", "Nothing accepted the connection.")
-    verdict = HandTrial("weather").judge(ended(failing(0, error), end=End.PROVIDER_ERROR, error=error))
+    verdict = ManualTrial("weather").judge(
+        build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error)
+    )
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("infra", None, None)
     assert verdict.category == "CONNECTION_ERROR"
 
 
 def test_a_right_choice_passes_and_a_valid_one_need_not_be_right() -> None:
-    trial = HandTrial("classify_intent", seed=0)
+    trial = ManualTrial("classify_intent", seed=0)
     right = trial.judge(after(trial.call("classify_intent", workspace_id="mobility", **REASONED)))
     wrong = trial.judge(after(trial.call("classify_intent", workspace_id="energy", **REASONED)))
     assert [right.outcome, wrong.outcome] == ["pass", "fail"]
@@ -84,9 +88,9 @@ def test_a_right_choice_passes_and_a_valid_one_need_not_be_right() -> None:
 
 def test_a_choice_outside_the_list_is_said_with_the_list() -> None:
     given = {"workspace_id": "sea", **REASONED}
-    broken = result(
+    broken = build_result(
         "classify_intent", given, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.workspace_id", "enum", "")]
     )
-    verdict = HandTrial("classify_intent").judge(after(broken))
+    verdict = ManualTrial("classify_intent").judge(after(broken))
     assert verdict.failure_class == "arguments_break_schema"
     assert verdict.sentence.endswith('classify_intent takes one of "mobility", "energy", "housing".')

@@ -2,78 +2,103 @@
 
 import pytest
 
-from tests.evals.records import calling, ended, result, saying
-from tests.evals.trial import HandTrial
+from tests.evals.records import build_calling_turn, build_ended, build_result, build_text_turn
+from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.scenarios import state
-from toolbench.evals.types import DRAWN, PARITY, FirstBad
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, ProblemLocation
 
-TOO_LARGE = result("state_patch", "x" * 400, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
-OUTPUT_TOO_LARGE = result("state_get", {}, code="TOOL_OUTPUT_TOO_LARGE")
+TOO_LARGE = build_result("state_patch", "x" * 400, code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
+OUTPUT_TOO_LARGE = build_result("state_get", {}, code="TOOL_OUTPUT_TOO_LARGE")
 GUARDS = ["long_arguments_guard", "long_arguments_guard_uncapped"]
 
 
-@pytest.mark.parametrize("kind", [PARITY, DRAWN])
+@pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
 def test_get_patch_done_passes_by_both_rules(kind: str) -> None:
-    trial = HandTrial("happy_path", kind)
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "Done.")))
+    trial = ManualTrial("happy_path", kind)
+    verdict = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch()), build_text_turn(2, "Done.")
+        )
+    )
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass, verdict.failure_class) == ("pass", True, True, "")
     assert (verdict.counts["calls"], verdict.counts["valid_calls"]) == (2, 2)
     assert (verdict.category, verdict.sentence, verdict.first_bad, verdict.behaviour_seen) == ("", "", None, None)
 
 
 def test_the_final_word_decides_the_parity_pass_alone() -> None:
-    trial = HandTrial("happy_path")
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "All set!")))
+    trial = ManualTrial("happy_path")
+    verdict = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch()), build_text_turn(2, "All set!")
+        )
+    )
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("pass", True, False)
     assert verdict.category == "ASSERTION_FAILED"
 
 
-@pytest.mark.parametrize("scenario", state.load(), ids=lambda scenario: scenario.slug)
+@pytest.mark.parametrize("scenario", state.load_scenarios(), ids=lambda scenario: scenario.slug)
 @pytest.mark.parametrize("last", ["", " \n\t", "\u200b\u2060", "\u3164"])
 def test_blank_final_text_fails_every_state_scenario(scenario: state.StateScenario, last: str) -> None:
-    trial = HandTrial(scenario.slug)
+    trial = ManualTrial(scenario.slug)
     turns = (
-        [calling(0, trial.get(), trial.patch())]
+        [build_calling_turn(0, trial.get(), trial.patch())]
         if scenario.slug == "happy_path_parallel"
-        else [calling(0, trial.get()), calling(1, trial.patch())]
+        else [build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch())]
     )
-    verdict = trial.judge(ended(*turns, saying(2, last)))
+    verdict = trial.judge(build_ended(*turns, build_text_turn(2, last)))
     assert (verdict.outcome, verdict.task_pass, verdict.failure_class) == ("fail", False, "empty_final")
     assert (verdict.parity_pass, verdict.category) == (False, "ASSERTION_FAILED")
-    assert verdict.first_bad == FirstBad(
+    assert verdict.first_bad == ProblemLocation(
         2, None, "$.choices[0].message.content", "Turn 3: the last message has no visible character."
     )
-    assert trial.judge(ended(*turns, saying(2, last), saying(3, "."))).outcome == "pass"
+    assert trial.judge(build_ended(*turns, build_text_turn(2, last), build_text_turn(3, "."))).outcome == "pass"
 
 
 def test_blank_final_text_is_named_though_an_earlier_call_failed() -> None:
-    trial = HandTrial("happy_path")
-    unknown = result("facts_commit", {}, code="TOOL_NOT_ALLOWED")
-    verdict = trial.judge(ended(calling(0, trial.get(), unknown), calling(1, trial.patch()), saying(2, "")))
+    trial = ManualTrial("happy_path")
+    unknown = build_result("facts_commit", {}, code="TOOL_NOT_ALLOWED")
+    verdict = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.get(), unknown), build_calling_turn(1, trial.patch()), build_text_turn(2, "")
+        )
+    )
     assert verdict.failure_class == "empty_final"
 
 
 def test_reading_alone_is_not_enough() -> None:
-    trial = HandTrial("happy_path")
-    verdict = trial.judge(ended(calling(0, trial.get()), saying(1, "Done.")))
+    trial = ManualTrial("happy_path")
+    verdict = trial.judge(build_ended(build_calling_turn(0, trial.get()), build_text_turn(1, "Done.")))
     assert (verdict.outcome, verdict.failure_class) == ("fail", "never_patched")
     assert verdict.sentence == "Turn 2: the run ends here; state_patch was never called."
 
 
 def test_a_wrong_value_is_named_with_its_call() -> None:
-    trial = HandTrial("happy_path")
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch(value="baz")), saying(2, "Done.")))
+    trial = ManualTrial("happy_path")
+    verdict = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.get()),
+            build_calling_turn(1, trial.patch(value="baz")),
+            build_text_turn(2, "Done."),
+        )
+    )
     assert verdict.failure_class == "wrong_state"
     assert verdict.sentence == 'Turn 2, parsed call 1: /draft/foo should be "bar"; it is "baz".'
 
 
 def test_a_wrong_type_is_said_with_its_path() -> None:
-    trial = HandTrial("type_error_recovery")
+    trial = ManualTrial("type_error_recovery")
     error = SchemaError("$.ops", "type", 'the value is not of type "array"')
-    wrong = result("state_patch", {"request_id": "r1", "ops": {}}, code="ARGUMENT_ERROR", schema_errors=[error])
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, wrong), saying(2, "Done."), end=End.TOOL_ERROR))
+    wrong = build_result("state_patch", {"request_id": "r1", "ops": {}}, code="ARGUMENT_ERROR", schema_errors=[error])
+    verdict = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.get()),
+            build_calling_turn(1, wrong),
+            build_text_turn(2, "Done."),
+            end=End.TOOL_ERROR,
+        )
+    )
     assert verdict.sentence == "Turn 2, parsed call 1: $.ops is an object; state_patch takes an array."
     assert (verdict.failure_class, verdict.category) == ("arguments_break_schema", "TOOL_ERROR")
     assert verdict.first_bad is not None
@@ -82,16 +107,24 @@ def test_a_wrong_type_is_said_with_its_path() -> None:
 
 
 def test_a_refused_type_that_is_mended_passes_and_was_seen() -> None:
-    trial = HandTrial("type_error_recovery")
-    wrong = result("state_patch", {"request_id": "r1", "ops": "[]"}, code="ARGUMENT_ERROR")
-    right = calling(2, trial.patch())
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, wrong), right, saying(3, "Done.")))
+    trial = ManualTrial("type_error_recovery")
+    wrong = build_result("state_patch", {"request_id": "r1", "ops": "[]"}, code="ARGUMENT_ERROR")
+    right = build_calling_turn(2, trial.patch())
+    verdict = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.get()), build_calling_turn(1, wrong), right, build_text_turn(3, "Done.")
+        )
+    )
     assert (verdict.outcome, verdict.behaviour_seen, verdict.avoided) == ("pass", True, False)
 
 
 def test_an_array_at_once_avoids_the_type_error() -> None:
-    trial = HandTrial("type_error_recovery")
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "Done.")))
+    trial = ManualTrial("type_error_recovery")
+    verdict = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch()), build_text_turn(2, "Done.")
+        )
+    )
     assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen, verdict.avoided) == (
         "pass",
         True,
@@ -101,24 +134,30 @@ def test_an_array_at_once_avoids_the_type_error() -> None:
 
 
 def test_the_id_is_seen_to_be_left_out() -> None:
-    trial = HandTrial("missing_workspace_id")
+    trial = ManualTrial("missing_workspace_id")
     implicit = trial.call("state_patch", request_id="r1", ops=[{"op": "set", "path": "/draft/foo", "value": "bar"}])
-    left_out = trial.judge(ended(calling(0, trial.call("state_get")), calling(1, implicit), saying(2, "Done.")))
-    passed = trial.judge(ended(calling(0, trial.get()), calling(1, implicit), saying(2, "Done.")))
+    left_out = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.call("state_get")), build_calling_turn(1, implicit), build_text_turn(2, "Done.")
+        )
+    )
+    passed = trial.judge(
+        build_ended(build_calling_turn(0, trial.get()), build_calling_turn(1, implicit), build_text_turn(2, "Done."))
+    )
     assert [left_out.behaviour_seen, passed.behaviour_seen] == [True, False]
     assert [left_out.outcome, passed.outcome, passed.avoided] == ["pass", "pass", False]
 
 
 def test_a_mixed_message_that_is_mended_passes_by_both_rules() -> None:
-    trial = HandTrial("partial_success_failure")
-    mixed = calling(0, trial.get(), trial.patch(key="wrong"))
-    verdict = trial.judge(ended(mixed, calling(1, trial.patch()), saying(2, "Done.")))
+    trial = ManualTrial("partial_success_failure")
+    mixed = build_calling_turn(0, trial.get(), trial.patch(key="wrong"))
+    verdict = trial.judge(build_ended(mixed, build_calling_turn(1, trial.patch()), build_text_turn(2, "Done.")))
     assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen) == ("pass", True, True)
 
 
 def test_without_the_wrong_call_the_recovery_is_avoided() -> None:
-    trial = HandTrial("partial_success_failure")
-    verdict = trial.judge(ended(calling(0, trial.get(), trial.patch()), saying(1, "Done.")))
+    trial = ManualTrial("partial_success_failure")
+    verdict = trial.judge(build_ended(build_calling_turn(0, trial.get(), trial.patch()), build_text_turn(1, "Done.")))
     assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen, verdict.avoided) == (
         "pass",
         False,
@@ -128,17 +167,21 @@ def test_without_the_wrong_call_the_recovery_is_avoided() -> None:
 
 
 def test_giving_up_after_the_expected_error_is_where_it_went_wrong() -> None:
-    trial = HandTrial("partial_success_failure")
-    mixed = calling(0, trial.get(), trial.patch(key="wrong"))
-    verdict = trial.judge(ended(mixed, saying(1, "Done."), end=End.TOOL_ERROR))
+    trial = ManualTrial("partial_success_failure")
+    mixed = build_calling_turn(0, trial.get(), trial.patch(key="wrong"))
+    verdict = trial.judge(build_ended(mixed, build_text_turn(1, "Done."), end=End.TOOL_ERROR))
     assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
     assert verdict.sentence == "Turn 2: no call makes good the ARGUMENT_ERROR of turn 1."
 
 
 def test_two_calls_in_one_message_are_demanded() -> None:
-    trial = HandTrial("happy_path_parallel")
-    together = trial.judge(ended(calling(0, trial.get(), trial.patch()), saying(1, "Done.")))
-    one_by_one = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "Done.")))
+    trial = ManualTrial("happy_path_parallel")
+    together = trial.judge(build_ended(build_calling_turn(0, trial.get(), trial.patch()), build_text_turn(1, "Done.")))
+    one_by_one = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch()), build_text_turn(2, "Done.")
+        )
+    )
     assert (together.outcome, together.parity_pass, together.behaviour_seen) == ("pass", True, True)
     assert (one_by_one.outcome, one_by_one.parity_pass, one_by_one.failure_class) == ("fail", False, "not_parallel")
     assert one_by_one.avoided is False
@@ -146,19 +189,28 @@ def test_two_calls_in_one_message_are_demanded() -> None:
 
 @pytest.mark.parametrize("slug", GUARDS)
 def test_arguments_that_are_shortened_pass_and_the_limit_was_met(slug: str) -> None:
-    trial = HandTrial(slug)
-    turns = [calling(0, trial.get()), calling(1, TOO_LARGE), calling(2, trial.patch()), saying(3, "Done.")]
-    verdict = trial.judge(ended(*turns))
+    trial = ManualTrial(slug)
+    turns = [
+        build_calling_turn(0, trial.get()),
+        build_calling_turn(1, TOO_LARGE),
+        build_calling_turn(2, trial.patch()),
+        build_text_turn(3, "Done."),
+    ]
+    verdict = trial.judge(build_ended(*turns))
     assert (verdict.outcome, verdict.behaviour_seen) == ("pass", True)
     assert _guard(verdict.counts) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("slug", GUARDS)
 def test_a_long_call_cut_at_the_token_limit_is_counted_apart(slug: str) -> None:
-    trial = HandTrial(slug)
-    broken = result("state_patch", '{"ops": [', code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
-    turns = [calling(0, trial.get()), calling(1, broken, finish="length"), saying(2, "Done.")]
-    verdict = trial.judge(ended(*turns, end=End.TOOL_ERROR))
+    trial = ManualTrial(slug)
+    broken = build_result("state_patch", '{"ops": [', code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
+    turns = [
+        build_calling_turn(0, trial.get()),
+        build_calling_turn(1, broken, finish="length"),
+        build_text_turn(2, "Done."),
+    ]
+    verdict = trial.judge(build_ended(*turns, end=End.TOOL_ERROR))
     assert (verdict.failure_class, verdict.behaviour_seen) == ("cut_by_length", False)
     assert verdict.sentence.startswith("Turn 2: the answer was cut at the token limit")
     assert _guard(verdict.counts) == (0, 1, 0)
@@ -166,8 +218,12 @@ def test_a_long_call_cut_at_the_token_limit_is_counted_apart(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", GUARDS)
 def test_a_short_call_at_once_never_tried(slug: str) -> None:
-    trial = HandTrial(slug)
-    verdict = trial.judge(ended(calling(0, trial.get()), calling(1, trial.patch()), saying(2, "Done.")))
+    trial = ManualTrial(slug)
+    verdict = trial.judge(
+        build_ended(
+            build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch()), build_text_turn(2, "Done.")
+        )
+    )
     assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen, verdict.avoided) == (
         "pass",
         True,
@@ -179,23 +235,29 @@ def test_a_short_call_at_once_never_tried(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", GUARDS)
 def test_a_long_call_that_is_not_repeated_is_given_up(slug: str) -> None:
-    trial = HandTrial(slug)
-    turns = [calling(0, trial.get()), calling(1, TOO_LARGE), saying(2, "Done.")]
-    verdict = trial.judge(ended(*turns, end=End.TOOL_ERROR))
+    trial = ManualTrial(slug)
+    turns = [build_calling_turn(0, trial.get()), build_calling_turn(1, TOO_LARGE), build_text_turn(2, "Done.")]
+    verdict = trial.judge(build_ended(*turns, end=End.TOOL_ERROR))
     assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
     assert verdict.sentence == "Turn 3: no call makes good the ARGUMENTS_TOO_LARGE of turn 2."
 
 
 def test_going_on_after_an_overflow_passes_by_both_rules() -> None:
-    trial = HandTrial("tool_output_truncation")
-    verdict = trial.judge(ended(calling(0, OUTPUT_TOO_LARGE), calling(1, trial.patch()), saying(2, "Done.")))
+    trial = ManualTrial("tool_output_truncation")
+    verdict = trial.judge(
+        build_ended(
+            build_calling_turn(0, OUTPUT_TOO_LARGE), build_calling_turn(1, trial.patch()), build_text_turn(2, "Done.")
+        )
+    )
     assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen) == ("pass", True, True)
 
 
 def test_a_narrow_select_avoids_the_overflow_and_is_no_failure() -> None:
-    trial = HandTrial("tool_output_truncation")
+    trial = ManualTrial("tool_output_truncation")
     narrow = trial.get(select=["/draft/foo"])
-    verdict = trial.judge(ended(calling(0, narrow), calling(1, trial.patch()), saying(2, "Done.")))
+    verdict = trial.judge(
+        build_ended(build_calling_turn(0, narrow), build_calling_turn(1, trial.patch()), build_text_turn(2, "Done."))
+    )
     assert (verdict.outcome, verdict.parity_pass, verdict.behaviour_seen, verdict.avoided) == (
         "pass",
         False,

@@ -2,22 +2,22 @@
 
 import pytest
 
-from toolbench.evals.statistics.clusters import Clustered
+from toolbench.evals.statistics.clusters import ClusterSums
 
 
-def of(*clusters: tuple[int, int]) -> Clustered:
-    total = Clustered()
+def of(*clusters: tuple[int, int]) -> ClusterSums:
+    total = ClusterSums()
     for k, n in clusters:
-        total += Clustered(1, k, n, k * k, k * n, n * n)
+        total += ClusterSums(1, k, n, k * k, k * n, n * n)
     return total
 
 
 def test_one_count_a_cluster_is_worth_itself() -> None:
-    assert of(*[(1, 1)] * 7, *[(0, 1)] * 3).effective() == (7, 10)
+    assert of(*[(1, 1)] * 7, *[(0, 1)] * 3).compute_effective_counts() == (7, 10)
 
 
 def test_clusters_that_are_all_or_nothing_are_worth_one_each() -> None:
-    assert of(*[(10, 10)] * 5, *[(0, 10)] * 5).effective() == (5, 10)
+    assert of(*[(10, 10)] * 5, *[(0, 10)] * 5).compute_effective_counts() == (5, 10)
 
 
 def test_clusters_as_mixed_as_chance_lose_nothing() -> None:
@@ -25,12 +25,12 @@ def test_clusters_as_mixed_as_chance_lose_nothing() -> None:
 
 
 def test_where_every_count_is_alike_nothing_can_be_seen_and_the_worst_is_taken() -> None:
-    assert of(*[(4, 4)] * 10).effective() == (10, 10)
+    assert of(*[(4, 4)] * 10).compute_effective_counts() == (10, 10)
 
 
 def test_nothing_is_worth_nothing() -> None:
-    assert Clustered().effective() == (0, 0)
-    assert Clustered().design_effect == 1
+    assert ClusterSums().compute_effective_counts() == (0, 0)
+    assert ClusterSums().design_effect == 1
 
 
 def test_more_trials_never_are_worth_more_than_they_are() -> None:
@@ -58,13 +58,13 @@ def test_design_effect_is_the_variance_between_clusters(clusters: tuple[tuple[in
 
 def test_one_cluster_alone_is_worth_one() -> None:
     assert of((1, 4)).design_effect == 4
-    assert of((1, 4)).effective() == (0, 1)
-    assert of((4, 4)).effective() == (1, 1)
+    assert of((1, 4)).compute_effective_counts() == (0, 1)
+    assert of((4, 4)).compute_effective_counts() == (1, 1)
 
 
 def test_clusters_without_a_pass_are_worth_one_each() -> None:
-    assert of(*[(0, 4)] * 10).effective() == (0, 10)
+    assert of(*[(0, 4)] * 10).compute_effective_counts() == (0, 10)
 
 
 def test_any_count_at_all_is_worth_at_least_one() -> None:
-    assert of((2, 4)).effective(design_effect=100) == (0, 1)
+    assert of((2, 4)).compute_effective_counts(design_effect=100) == (0, 1)

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats as reference
 
-from toolbench.evals.statistics.differences import ALPHA, Difference, Stratum, agreeing, difference, exact_p
+from toolbench.evals.statistics.differences import (
+    ALPHA,
+    Difference,
+    Stratum,
+    compute_difference,
+    compute_exact_p,
+    reconcile_interval_with_test,
+)
 
 RATES = (0.002, 0.01, 0.05, *(0.1 * tenth for tenth in range(1, 10)), 0.95, 0.99, 0.998)
 
@@ -23,10 +30,10 @@ def tables(draw: st.DrawFn) -> list[Stratum]:
 
 @given(tables(), st.integers(1, 40))
 def test_verdict_p_and_interval_agree_in_every_table(strata: list[Stratum], comparisons: int) -> None:
-    alone = difference(strata)
+    alone = compute_difference(strata)
     assert alone is not None
-    for found in (alone, alone.among(comparisons)):
-        assert found.shown == (not found.low <= 0 <= found.high) == (found.p <= ALPHA)
+    for found in (alone, alone.with_comparisons(comparisons)):
+        assert found.is_significant == (not found.low <= 0 <= found.high) == (found.p <= ALPHA)
         assert found.low <= found.value <= found.high
     assert found.low <= alone.low <= alone.high <= found.high
     assert found.p >= alone.p
@@ -35,7 +42,7 @@ def test_verdict_p_and_interval_agree_in_every_table(strata: list[Stratum], comp
 @pytest.mark.parametrize("counts", [(36, 40, 40, 40), (28, 40, 38, 40), (2, 10, 9, 10), (3, 7, 5, 9), (1, 50, 49, 60)])
 def test_one_stratum_is_fishers_test(counts: tuple[int, int, int, int]) -> None:
     k1, n1, k2, n2 = counts
-    found = difference([Stratum(*counts)])
+    found = compute_difference([Stratum(*counts)])
     assert found is not None
     assert found.p == pytest.approx(float(reference.fisher_exact(np.array([[k1, n1 - k1], [k2, n2 - k2]])).pvalue))
 
@@ -46,15 +53,15 @@ def test_equal_sizes_hardly_ever_need_p_of_the_limits(n: int) -> None:
     reject, the interval never has to be extended."""
     tables = list(product(range(n + 1), range(n + 1), (1, 4, 12)))
     found = [_found(Stratum(k1, n, k2, n), comparisons) for k1, k2, comparisons in tables]
-    assert sum(one.p_alone != one.tested for one in found) <= len(tables) / 100
+    assert sum(one.unadjusted_p_value != one.test_p_value for one in found) <= len(tables) / 100
     assert not any(0 in (one.low, one.high) for one in found)
 
 
 def test_limits_that_hold_zero_overrule_a_test_that_rejects_it() -> None:
     found = _found(Stratum(9, 30, 21, 30), 12)
-    assert found.tested <= ALPHA / 12 < found.p_alone
+    assert found.test_p_value <= ALPHA / 12 < found.unadjusted_p_value
     assert found.low <= 0
-    assert not found.shown
+    assert not found.is_significant
 
 
 @pytest.mark.parametrize(("n1", "n2"), [(10, 10), (8, 30), (40, 40)])
@@ -94,15 +101,15 @@ def test_strata_of_unlike_rates_hold_too() -> None:
     missed = 0
     for _ in range(2_000):
         k1, k2 = drawn.binomial(10, first).tolist(), drawn.binomial(10, second).tolist()
-        found = difference([Stratum(a, 10, b, 10) for a, b in zip(k1, k2, strict=True)])
+        found = compute_difference([Stratum(a, 10, b, 10) for a, b in zip(k1, k2, strict=True)])
         missed += found is None or not found.low <= float(np.mean(second - first)) <= found.high
     assert missed / 2_000 <= ALPHA
 
 
 def _found(stratum: Stratum, comparisons: int) -> Difference:
-    found = difference([stratum])
+    found = compute_difference([stratum])
     assert found is not None
-    return found.among(comparisons)
+    return found.with_comparisons(comparisons)
 
 
 def _among(stratum: Stratum, comparisons: int) -> tuple[float, float]:
@@ -115,14 +122,14 @@ def _chances(n: int, rate: float) -> NDArray[np.float64]:
 
 
 def test_alike_strata_say_what_their_sum_says() -> None:
-    parts, whole = difference([Stratum(10, 10, 10, 10)] * 4), difference([Stratum(40, 40, 40, 40)])
+    parts, whole = compute_difference([Stratum(10, 10, 10, 10)] * 4), compute_difference([Stratum(40, 40, 40, 40)])
     assert parts == whole
 
 
 def test_a_difference_within_strata_is_not_hidden_by_their_mixture() -> None:
     """Simpson's: the second side is better in both, worse in the sum."""
     strata = [Stratum(81, 87, 234, 270), Stratum(192, 263, 55, 80)]
-    found = difference(strata)
+    found = compute_difference(strata)
     assert found is not None
     assert found.value < 0
     assert 273 / 350 < 289 / 350
@@ -137,7 +144,7 @@ def test_the_exact_test_of_strata_agrees_with_every_table_counted_out() -> None:
         for j in range(4):
             chances[i + j] = chances.get(i + j, 0.0) + float(one.pmf(i)) * float(two.pmf(j))
     wanted = sum(chance for chance in chances.values() if chance <= chances[4] * (1 + 1e-7))
-    assert exact_p(strata) == pytest.approx(wanted)
+    assert compute_exact_p(strata) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
@@ -149,29 +156,45 @@ def test_equal_sides_are_called_different_in_at_most_one_of_twenty(share: float)
         chance[i] * chance[j]
         for i in range(n + 1)
         for j in range(n + 1)
-        if chance[i] * chance[j] > 1e-9 and exact_p([Stratum(i, n, j, n)]) <= ALPHA
+        if chance[i] * chance[j] > 1e-9 and compute_exact_p([Stratum(i, n, j, n)]) <= ALPHA
     )
     assert wrong <= ALPHA
 
 
 def test_nothing_in_common_is_no_difference_at_all() -> None:
-    assert difference([Stratum(1, 2, 0, 0)]) is None
+    assert compute_difference([Stratum(1, 2, 0, 0)]) is None
 
 
 @pytest.mark.parametrize(("zero_at", "p"), [(0.2, 0.2), (0.9, 0.9), (1.5, 1.0)])
 def test_agreeing_p_of_limits_is_the_error_at_which_they_reach_0(zero_at: float, p: float) -> None:
     for ends in (lambda error: (error - zero_at, 2.0), lambda error: (-2.0, zero_at - error)):
-        found = agreeing(0.5, 0.01, ends)
-        assert found.p_alone == pytest.approx(p)
-        assert not found.shown
+        found = reconcile_interval_with_test(0.5, 0.01, ends)
+        assert found.unadjusted_p_value == pytest.approx(p)
+        assert not found.is_significant
 
 
 def test_agreeing_interval_is_extended_to_0_where_the_test_rejects_nothing() -> None:
-    above, below = agreeing(0.2, 0.5, lambda error: (0.1, 0.3)), agreeing(-0.2, 0.5, lambda error: (-0.3, -0.1))
+    above, below = (
+        reconcile_interval_with_test(0.2, 0.5, lambda error: (0.1, 0.3)),
+        reconcile_interval_with_test(-0.2, 0.5, lambda error: (-0.3, -0.1)),
+    )
     assert (above.low, above.high, below.low, below.high) == (0.0, 0.3, -0.3, 0.0)
 
 
+def test_agreeing_test_at_the_error_itself_leaves_the_interval() -> None:
+    found = reconcile_interval_with_test(0.2, ALPHA, lambda error: (0.1, 0.3))
+    assert (found.low, found.high, found.is_significant) == (0.1, 0.3, True)
+
+
+def test_strata_that_differ_in_their_rates_give_a_narrower_interval() -> None:
+    apart = compute_difference([Stratum(10, 10, 10, 10), Stratum(0, 10, 0, 10)])
+    together = compute_difference([Stratum(10, 20, 10, 20)])
+    assert apart is not None
+    assert together is not None
+    assert apart.high - apart.low < 0.75 * (together.high - together.low)
+
+
 def test_agreeing_interval_that_touches_0_has_p_above_the_error() -> None:
-    found = agreeing(0.5, 0.01, lambda error: (error - ALPHA, 2.0))
+    found = reconcile_interval_with_test(0.5, 0.01, lambda error: (error - ALPHA, 2.0))
     assert found.low == 0
-    assert found.p_alone > ALPHA
+    assert found.unadjusted_p_value > ALPHA

@@ -1,21 +1,31 @@
 """One place decides which interval a count gets."""
 
-from toolbench.evals.statistics import wilson
-from toolbench.evals.statistics.intervals import FIXED, Part, Stopping, interval, together
-from toolbench.evals.statistics.sequential import always_valid, always_valid_mean
+from toolbench.evals.statistics import compute_wilson_interval
+from toolbench.evals.statistics.intervals import (
+    FIXED_STOPPING,
+    ScenarioSample,
+    StoppingDesign,
+    combine_stoppings,
+    compute_interval,
+)
+from toolbench.evals.statistics.sequential import compute_anytime_interval, compute_anytime_mean_interval
 
 
 def test_the_way_trials_ended_decides_the_interval() -> None:
-    assert interval(9, 10) == wilson(9, 10)
-    assert interval(9, 10, Stopping(cells=4)) == wilson(9, 10)
-    assert interval(9, 10, Stopping(0.05)) == always_valid(9, 10, 0.05)
-    assert interval(9, 10, Stopping(0.05, 2)) == always_valid_mean(9, 10, 0.05)
+    assert compute_interval(9, 10) == compute_wilson_interval(9, 10)
+    assert compute_interval(9, 10, StoppingDesign(cells=4)) == compute_wilson_interval(9, 10)
+    assert compute_interval(9, 10, StoppingDesign(0.05)) == compute_anytime_interval(9, 10, 0.05)
+    assert compute_interval(9, 10, StoppingDesign(0.05, 2)) == compute_anytime_mean_interval(9, 10, 0.05)
 
 
 def test_counts_of_which_one_went_on_until_decided_get_the_always_valid_one_with_the_least_error() -> None:
-    assert together([FIXED, Stopping(0.1), Stopping(0.05, 3)]) == Stopping(0.05, 5)
-    assert together([FIXED, FIXED]).error is None
+    assert combine_stoppings([FIXED_STOPPING, StoppingDesign(0.1), StoppingDesign(0.05, 3)]) == StoppingDesign(0.05, 5)
+    assert combine_stoppings([FIXED_STOPPING, FIXED_STOPPING]).error is None
 
 
 def test_a_part_is_of_independent_trials_unless_it_says_otherwise() -> None:
-    assert Part(9, 10) == Part(9, 10, FIXED, clustered=False) != Part(9, 10, clustered=True)
+    assert (
+        ScenarioSample(9, 10)
+        == ScenarioSample(9, 10, FIXED_STOPPING, clustered=False)
+        != ScenarioSample(9, 10, clustered=True)
+    )

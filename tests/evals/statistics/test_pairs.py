@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import multinomial
 from statsmodels.stats.contingency_tables import mcnemar
 
-from toolbench.evals.statistics.differences import ALPHA, Stratum, difference
-from toolbench.evals.statistics.pairs import paired_difference, sign_p
+from toolbench.evals.statistics.differences import ALPHA, Stratum, compute_difference
+from toolbench.evals.statistics.pairs import compute_paired_difference, compute_sign_p
 
 FIXED, REGRESSED, ALIKE = (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)
 shares = st.tuples(*[st.sampled_from([0.0, 1.0, 0.5, 1 / 3])] * 2)
@@ -18,16 +18,16 @@ shares = st.tuples(*[st.sampled_from([0.0, 1.0, 0.5, 1 / 3])] * 2)
 
 @given(st.lists(shares, min_size=1, max_size=40), st.integers(1, 30))
 def test_verdict_p_and_interval_of_pairs_agree(pairs: list[tuple[float, float]], comparisons: int) -> None:
-    alone = paired_difference(pairs)
+    alone = compute_paired_difference(pairs)
     assert alone is not None
-    found = alone.among(comparisons)
-    assert found.shown == (not found.low <= 0 <= found.high) == (found.p <= ALPHA)
+    found = alone.with_comparisons(comparisons)
+    assert found.is_significant == (not found.low <= 0 <= found.high) == (found.p <= ALPHA)
     assert found.low <= alone.low <= found.value <= alone.high <= found.high
 
 
 @pytest.mark.parametrize(("fixed", "regressed"), [(8, 1), (5, 5), (0, 6), (12, 3)])
 def test_one_trial_a_side_is_mcnemars_exact_test(fixed: int, regressed: int) -> None:
-    found = paired_difference([FIXED] * fixed + [REGRESSED] * regressed + [ALIKE] * 20)
+    found = compute_paired_difference([FIXED] * fixed + [REGRESSED] * regressed + [ALIKE] * 20)
     assert found is not None
     assert found.p == pytest.approx(mcnemar([[10, regressed], [fixed, 10]], exact=True).pvalue)
     assert found.value == pytest.approx((fixed - regressed) / (fixed + regressed + 20))
@@ -49,33 +49,36 @@ def test_interval_of_pairs_leaves_out_the_difference_as_stated(comparisons: int)
 
 
 def _ends(better: int, worse: int, n: int, comparisons: int) -> tuple[float, float]:
-    found = paired_difference([FIXED] * better + [REGRESSED] * worse + [ALIKE] * (n - better - worse))
+    found = compute_paired_difference([FIXED] * better + [REGRESSED] * worse + [ALIKE] * (n - better - worse))
     assert found is not None
-    among = found.among(comparisons)
+    among = found.with_comparisons(comparisons)
     return among.low, among.high
 
 
 def test_several_trials_of_an_instance_count_as_one_pair() -> None:
-    found = paired_difference([(0.5, 1.0)] * 12)
+    found = compute_paired_difference([(0.5, 1.0)] * 12)
     assert found is not None
     assert found.value == pytest.approx(0.5)
-    assert found.p == pytest.approx(sign_p(6, 0))
+    assert found.p == pytest.approx(compute_sign_p(6, 0))
 
 
 def test_pairs_that_agree_make_the_interval_narrower_than_two_samples_would() -> None:
-    pairs, samples = paired_difference([FIXED] * 4 + [ALIKE] * 36), difference([Stratum(18, 40, 22, 40)])
+    pairs, samples = (
+        compute_paired_difference([FIXED] * 4 + [ALIKE] * 36),
+        compute_difference([Stratum(18, 40, 22, 40)]),
+    )
     assert pairs is not None
     assert samples is not None
     assert pairs.high - pairs.low < samples.high - samples.low
 
 
 def test_pairs_that_never_differ_leave_room_for_some_that_would() -> None:
-    found = paired_difference([ALIKE] * 20)
+    found = compute_paired_difference([ALIKE] * 20)
     assert found is not None
     assert found.low < 0 < found.high
     assert found.p == 1
 
 
 def test_no_pair_says_nothing() -> None:
-    assert paired_difference([]) is None
-    assert sign_p(0, 0) == 1
+    assert compute_paired_difference([]) is None
+    assert compute_sign_p(0, 0) == 1

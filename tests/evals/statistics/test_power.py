@@ -6,44 +6,48 @@ import numpy as np
 import pytest
 from scipy import stats as reference
 
-from toolbench.evals.statistics.differences import ALPHA, Stratum, exact_p
-from toolbench.evals.statistics.power import least_found, noise, trials_to_find
+from toolbench.evals.statistics.differences import ALPHA, Stratum, compute_exact_p
+from toolbench.evals.statistics.power import compute_aa_noise, count_trials_to_detect, find_detectable_difference
 
 
 @pytest.mark.parametrize(("share", "points"), [(0.95, 0.25), (0.5, 0.4)])
 def test_so_many_trials_find_it_in_four_of_five_comparisons(share: float, points: float) -> None:
-    n = trials_to_find(points, share=share)
+    n = count_trials_to_detect(points, share=share)
     first, second = (reference.binom.pmf(np.arange(n + 1), n, rate) for rate in (share, share - points))
     likely = [(i, j, first[i] * second[j]) for i in range(n + 1) for j in range(n + 1) if first[i] * second[j] > 1e-5]
-    power = sum(chance for i, j, chance in likely if exact_p([Stratum(i, n, j, n)]) <= ALPHA)
+    power = sum(chance for i, j, chance in likely if compute_exact_p([Stratum(i, n, j, n)]) <= ALPHA)
     assert 0.79 <= power <= 0.88
 
 
 def test_smaller_differences_take_more_trials() -> None:
-    assert trials_to_find(0.05, share=0.9) > trials_to_find(0.1, share=0.9) > trials_to_find(0.2, share=0.9)
+    assert (
+        count_trials_to_detect(0.05, share=0.9)
+        > count_trials_to_detect(0.1, share=0.9)
+        > count_trials_to_detect(0.2, share=0.9)
+    )
 
 
 def test_a_share_too_low_to_be_lowered_is_raised() -> None:
-    assert trials_to_find(0.1, share=0.0) == trials_to_find(0.1, share=0.1)
+    assert count_trials_to_detect(0.1, share=0.0) == count_trials_to_detect(0.1, share=0.1)
 
 
 def test_the_least_difference_that_so_many_trials_find() -> None:
-    n = trials_to_find(0.2, share=0.9)
-    assert least_found(n, share=0.9) == pytest.approx(0.2)
-    assert least_found(2, share=0.9) is None
+    n = count_trials_to_detect(0.2, share=0.9)
+    assert find_detectable_difference(n, share=0.9) == pytest.approx(0.2)
+    assert find_detectable_difference(2, share=0.9) is None
 
 
 @pytest.mark.parametrize("points", [0, 1, 7])
 def test_a_difference_is_a_fraction(points: float) -> None:
     with pytest.raises(ValueError, match="fraction"):
-        trials_to_find(points, share=0.9)
+        count_trials_to_detect(points, share=0.9)
 
 
 def test_equal_sides_come_to_lie_apart_by_chance() -> None:
-    assert noise(0.9, 40, 40) == pytest.approx(0.1417, abs=1e-3)
-    assert noise(0.9, 4000, 4000) == pytest.approx(0.01315, abs=1e-4)
-    assert noise(1.0, 30, 30) > 0.08
-    assert noise(0.9, 0, 40) == 1
+    assert compute_aa_noise(0.9, 40, 40) == pytest.approx(0.1417, abs=1e-3)
+    assert compute_aa_noise(0.9, 4000, 4000) == pytest.approx(0.01315, abs=1e-4)
+    assert compute_aa_noise(1.0, 30, 30) > 0.08
+    assert compute_aa_noise(0.9, 0, 40) == 1
 
 
 def casagrande_pike_smith(first: float, second: float) -> int:
@@ -60,23 +64,23 @@ def casagrande_pike_smith(first: float, second: float) -> int:
     [(0.9, 0.1, 0.8), (0.95, 0.25, 0.7), (0.5, 0.4, 0.1), (0.2, 0.3, 0.5), (0.5, 0.6, 1.0), (0.03, 0.99, 1.0)],
 )
 def test_trials_to_find_are_those_of_casagrande_pike_and_smith(share: float, points: float, other: float) -> None:
-    assert trials_to_find(points, share=share) == casagrande_pike_smith(share, other)
+    assert count_trials_to_detect(points, share=share) == casagrande_pike_smith(share, other)
 
 
 def test_a_share_beyond_all_or_none_counts_as_all_or_none() -> None:
-    assert trials_to_find(0.1, share=1.05) == trials_to_find(0.1, share=1.0)
-    assert trials_to_find(0.1, share=-0.05) == trials_to_find(0.1, share=0.0)
+    assert count_trials_to_detect(0.1, share=1.05) == count_trials_to_detect(0.1, share=1.0)
+    assert count_trials_to_detect(0.1, share=-0.05) == count_trials_to_detect(0.1, share=0.0)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.9, 1.0])
 def test_the_least_difference_found_is_the_first_whole_point_that_is_there(share: float) -> None:
     there = [points for points in range(1, 100) if points <= round(100 * max(share, 1 - share))]
-    needed = {points: trials_to_find(points / 100, share=share) for points in there}
+    needed = {points: count_trials_to_detect(points / 100, share=share) for points in there}
     for trials in sorted({1, *needed.values(), *(n - 1 for n in needed.values())}):
         wanted = next((points / 100 for points in there if needed[points] <= trials), None)
-        assert least_found(trials, share=share) == wanted
+        assert find_detectable_difference(trials, share=share) == wanted
 
 
 def test_two_trials_say_nothing_of_a_difference_by_chance() -> None:
-    assert noise(0.5, 1, 1) == 1
-    assert noise(0.9, 40, 0) == 1
+    assert compute_aa_noise(0.5, 1, 1) == 1
+    assert compute_aa_noise(0.9, 40, 0) == 1

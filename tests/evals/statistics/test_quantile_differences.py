@@ -4,40 +4,40 @@ import numpy as np
 import pytest
 
 from toolbench.evals.statistics.differences import ALPHA
-from toolbench.evals.statistics.quantile_differences import QuantileDifference, quantile_difference
-from toolbench.evals.statistics.quantiles import quantile
+from toolbench.evals.statistics.quantile_differences import QuantileDifference, compute_quantile_difference
+from toolbench.evals.statistics.quantiles import compute_quantile
 
 
 def test_median_difference_lies_in_its_interval() -> None:
     first = [float(100 + place * 7 % 50) for place in range(40)]
     second = [time + 30 for time in first]
-    found = quantile_difference(first, second, 0.5)
+    found = compute_quantile_difference(first, second, 0.5)
     assert found is not None
     assert found.value == pytest.approx(30)
     assert found.low is not None
     assert found.high is not None
     assert found.low < 30 < found.high
-    assert (found.first, found.second) == (quantile(first, 0.5), quantile(second, 0.5))
-    assert found.shown == (found.low > 0)
+    assert (found.first, found.second) == (compute_quantile(first, 0.5), compute_quantile(second, 0.5))
+    assert found.is_significant == (found.low > 0)
 
 
 def test_quantile_difference_is_open_where_a_side_is() -> None:
     few, many = [float(time) for time in range(71)], [float(time) for time in range(200)]
-    found = quantile_difference(few, many, 0.95)
+    found = compute_quantile_difference(few, many, 0.95)
     assert found is not None
     assert (found.value, found.low) == (122.0, None)
     assert found.high is not None
-    assert not found.shown
+    assert not found.is_significant
 
 
 def test_quantile_difference_without_values_on_a_side_is_none() -> None:
-    assert quantile_difference([], [2.0, 3.0], 0.5) is None
-    assert quantile_difference([1.0], [], 0.5) is None
+    assert compute_quantile_difference([], [2.0, 3.0], 0.5) is None
+    assert compute_quantile_difference([1.0], [], 0.5) is None
 
 
 def test_more_comparisons_make_the_interval_wider() -> None:
     first, second = [float(time) for time in range(300)], [float(time + 400) for time in range(300)]
-    alone, among = (quantile_difference(first, second, 0.5, comparisons=many) for many in (1, 10))
+    alone, among = (compute_quantile_difference(first, second, 0.5, comparisons=many) for many in (1, 10))
     assert alone is not None
     assert among is not None
     assert among.low is not None
@@ -45,7 +45,7 @@ def test_more_comparisons_make_the_interval_wider() -> None:
     assert among.high is not None
     assert alone.high is not None
     assert among.low < alone.low < alone.high < among.high
-    assert among.shown
+    assert among.is_significant
 
 
 @pytest.mark.parametrize("n", [20, 120])
@@ -58,7 +58,7 @@ def test_quantile_intervals_of_a_family_hold_all_together(n: int) -> None:
         scales = drawn.choice([1.0, 2.0], size=(4, 2))
         for q, (one, two) in zip(quantiles, scales, strict=True):
             first, second = drawn.exponential(one, n).tolist(), drawn.exponential(two, n).tolist()
-            found = quantile_difference(first, second, q, comparisons=4)
+            found = compute_quantile_difference(first, second, q, comparisons=4)
             assert found is not None
             apart = (two - one) * -np.log(1 - q)
             low, high = found.low, found.high
@@ -76,5 +76,5 @@ def test_quantile_intervals_of_a_family_hold_all_together(n: int) -> None:
     ],
 )  # fmt: skip
 def test_quantile_difference_is_shown_where_0_is_left_out(low: float | None, high: float | None, shown: bool) -> None:
-    one = quantile([1.0], 0.5)
-    assert QuantileDifference(1.0, low, high, one, one).shown is shown
+    one = compute_quantile([1.0], 0.5)
+    assert QuantileDifference(1.0, low, high, one, one).is_significant is shown

@@ -2,8 +2,8 @@
 
 import pytest
 
-from toolbench.evals.statistics import quantile
-from toolbench.evals.statistics.quantile_texts import write_bounds, write_quantile, write_value
+from toolbench.evals.statistics import compute_quantile
+from toolbench.evals.statistics.quantile_texts import render_quantile, render_quantile_bounds, render_quantile_value
 from toolbench.evals.statistics.quantiles import Quantile
 
 FORTY = Quantile(3_500.0, 3_000.0, None, 40, 0.95)
@@ -20,20 +20,20 @@ FORTY = Quantile(3_500.0, 3_000.0, None, 40, 0.95)
     ],
 )
 def test_write_quantile_says(found: Quantile | None, text: str) -> None:
-    assert write_quantile(found) == text
+    assert render_quantile(found) == text
 
 
 def test_write_quantile_joins_value_and_bounds() -> None:
-    assert write_quantile(FORTY) == f"{write_value(FORTY)} {write_bounds(FORTY)}"
+    assert render_quantile(FORTY) == f"{render_quantile_value(FORTY)} {render_quantile_bounds(FORTY)}"
 
 
 @pytest.mark.parametrize(("n", "opens"), [(1, 2), (71, 1), (72, 0)])
 def test_write_quantile_names_each_open_bound(n: int, opens: int) -> None:
-    assert write_quantile(quantile([1_000.0] * n, 0.95)).count("open") == opens
+    assert render_quantile(compute_quantile([1_000.0] * n, 0.95)).count("open") == opens
 
 
 @pytest.mark.parametrize(
     ("milliseconds", "text"), [(1_000.0, "1.0 s"), (999.0, "1.00 s"), (100.0, "0.10 s"), (99.0, "0.099 s")]
 )
 def test_write_value_has_more_places_the_shorter_the_time(milliseconds: float, text: str) -> None:
-    assert write_value(Quantile(milliseconds, None, None, 1, 0.5)) == text
+    assert render_quantile_value(Quantile(milliseconds, None, None, 1, 0.5)) == text

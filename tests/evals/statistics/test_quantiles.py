@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from toolbench.evals import statistics as stats
-from toolbench.evals.statistics.quantiles import Quantile, answers_until_closed, quantile_ranks
+from toolbench.evals.statistics.quantiles import Quantile, compute_quantile_ranks, count_answers_until_closed
 
 QS = (0.5, 0.95, 0.99)
 SIZES = (1, 2, 5, 6, 40, 71, 72, 73, 367, 368, 1_000, 20_000)
@@ -23,7 +23,7 @@ times = st.lists(st.floats(0, 1e9, width=32), min_size=1, max_size=200)
 def test_quantile_ranks_cover_95_percent_exactly(n: int, q: float) -> None:
     """The number of values up to the true quantile is binomial: each bound misses it with 2.5 % at most, and the next
     order statistic inside would miss it more often."""
-    _, low, high = quantile_ranks(q, n)
+    _, low, high = compute_quantile_ranks(q, n)
     below = reference.binom(n, q).cdf
 
     assert low is None or below(low - 1) <= 0.025
@@ -35,7 +35,7 @@ def test_quantile_ranks_cover_95_percent_exactly(n: int, q: float) -> None:
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("percent", [1, 7, 50, 95, 99])
 def test_quantile_ranks_value_is_the_exact_ceiling(n: int, percent: int) -> None:
-    value, _, _ = quantile_ranks(percent / 100, n)
+    value, _, _ = compute_quantile_ranks(percent / 100, n)
 
     assert value == max(1, math.ceil(Fraction(percent * n, 100)))
 
@@ -44,7 +44,7 @@ def test_quantile_ranks_value_is_the_exact_ceiling(n: int, percent: int) -> None
 @pytest.mark.parametrize("n", [1, 2, 5, 6, 59, 60, 61, 71, 72, 500])
 def test_quantile_bounds_are_those_of_scipy(n: int, q: float) -> None:
     values = [float(1 + place * place % 97) for place in range(n)]
-    found = stats.quantile(values, q)
+    found = stats.compute_quantile(values, q)
     interval: Any = reference.quantile_test(values, q=found.value, p=q).confidence_interval(0.95)
     ends = [math.nan if end is None else end for end in (found.low, found.high)]
     assert ends == pytest.approx([interval.low, interval.high], nan_ok=True)
@@ -53,19 +53,19 @@ def test_quantile_bounds_are_those_of_scipy(n: int, q: float) -> None:
 
 @given(values=times, q=st.sampled_from(QS))
 def test_quantile_is_a_value_between_its_bounds(values: list[float], q: float) -> None:
-    found = stats.quantile(values, q)
+    found = stats.compute_quantile(values, q)
 
     assert {found.value, found.low, found.high} <= {*values, None}
     assert found.low is None or found.low <= found.value
     assert found.high is None or found.value <= found.high
     assert sum(value <= found.value for value in values) >= q * len(values) - 1e-9
-    assert found == stats.quantile(values[::-1], q)
+    assert found == stats.compute_quantile(values[::-1], q)
     assert (found.n, found.q) == (len(values), q)
 
 
 @given(values=times, q=st.sampled_from(QS), factor=st.sampled_from([0.25, 2.0, 1024.0]))
 def test_quantile_scales_with_its_values(values: list[float], q: float, factor: float) -> None:
-    found, scaled = stats.quantile(values, q), stats.quantile([factor * value for value in values], q)
+    found, scaled = stats.compute_quantile(values, q), stats.compute_quantile([factor * value for value in values], q)
 
     assert scaled.value == factor * found.value
     assert [scaled.low, scaled.high] == [end if end is None else factor * end for end in (found.low, found.high)]
@@ -75,32 +75,32 @@ def test_quantile_scales_with_its_values(values: list[float], q: float, factor: 
 def test_quantile_upper_bound_begins_at(q: float, least: int) -> None:
     few, enough = ([float(place) for place in range(n)] for n in (least - 1, least))
 
-    assert stats.quantile(few, q).high is None
-    assert stats.quantile(enough, q).high == enough[-1]
+    assert stats.compute_quantile(few, q).high is None
+    assert stats.compute_quantile(enough, q).high == enough[-1]
 
 
 def test_quantile_p50_below_6_is_open_on_both_sides() -> None:
-    assert stats.quantile([5.0], 0.5) == Quantile(5.0, None, None, 1, 0.5)
-    assert stats.quantile([3.0, 1.0, 2.0, 5.0, 4.0], 0.5) == Quantile(3.0, None, None, 5, 0.5)
-    assert stats.quantile([3.0, 1.0, 2.0, 5.0, 4.0, 6.0], 0.5) == Quantile(3.0, 1.0, 6.0, 6, 0.5)
+    assert stats.compute_quantile([5.0], 0.5) == Quantile(5.0, None, None, 1, 0.5)
+    assert stats.compute_quantile([3.0, 1.0, 2.0, 5.0, 4.0], 0.5) == Quantile(3.0, None, None, 5, 0.5)
+    assert stats.compute_quantile([3.0, 1.0, 2.0, 5.0, 4.0, 6.0], 0.5) == Quantile(3.0, 1.0, 6.0, 6, 0.5)
 
 
 def test_quantile_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one value"):
-        stats.quantile([], 0.5)
+        stats.compute_quantile([], 0.5)
 
 
 @given(q=st.sampled_from([0.05, 0.25, *QS]), n=st.integers(1, 500))
 def test_answers_until_closed_are_as_many_as_it_takes(q: float, n: int) -> None:
-    more = answers_until_closed(q, n)
+    more = count_answers_until_closed(q, n)
 
-    assert None not in quantile_ranks(q, n + more)
-    assert more == 0 or None in quantile_ranks(q, n + more - 1)
+    assert None not in compute_quantile_ranks(q, n + more)
+    assert more == 0 or None in compute_quantile_ranks(q, n + more - 1)
 
 
 @pytest.mark.parametrize(("q", "n", "more"), [(0.5, 0, 6), (0.95, 40, 32), (0.95, 72, 0), (0.99, 100, 268)])
 def test_answers_until_closed_of_known_counts(q: float, n: int, more: int) -> None:
-    assert answers_until_closed(q, n) == more
+    assert count_answers_until_closed(q, n) == more
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ def test_answers_until_closed_of_known_counts(q: float, n: int, more: int) -> No
     ],
 )  # fmt: skip
 def test_parity_percentiles_take_the_published_index(count: int, q: int, index: int) -> None:
-    assert stats.parity_percentile(list(range(count, 0, -1)), q) == index + 1
+    assert stats.compute_nearest_rank_percentile(list(range(count, 0, -1)), q) == index + 1
 
 
 def test_parity_percentile_of_nothing_is_0() -> None:
-    assert stats.parity_percentile([], 95) == 0.0
+    assert stats.compute_nearest_rank_percentile([], 95) == 0.0
 
 
 def test_quantile_0_is_the_least_value() -> None:
-    assert stats.quantile([3.0, 1.0, 2.0], 0).value == 1.0
+    assert stats.compute_quantile([3.0, 1.0, 2.0], 0).value == 1.0
 
 
 @pytest.mark.parametrize(("low", "high", "is_open"), [(1.0, 3.0, False), (None, 3.0, True), (1.0, None, True)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolbench.evals.statistics.rounding import half_up, written
+from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ from toolbench.evals.statistics.rounding import half_up, written
     ],
 )
 def test_halves_go_up_at_every_place(number: float, places: int, expected: str) -> None:
-    assert written(number, places) == expected
-    assert half_up(number, places) == float(expected)
+    assert format_rounded(number, places) == expected
+    assert round_half_up(number, places) == float(expected)
 
 
 def test_a_number_is_rounded_to_whole_ones_unless_places_are_given() -> None:
-    assert (half_up(2.5), written(2.5)) == (3.0, "3")
+    assert (round_half_up(2.5), format_rounded(2.5)) == (3.0, "3")

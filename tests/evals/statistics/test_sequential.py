@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import betabinom, binom
 
-from toolbench.evals.statistics import wilson
-from toolbench.evals.statistics.sequential import always_valid, always_valid_mean
+from toolbench.evals.statistics import compute_wilson_interval
+from toolbench.evals.statistics.sequential import compute_anytime_interval, compute_anytime_mean_interval
 
 
 @st.composite
@@ -23,7 +23,7 @@ def counted(draw: st.DrawFn) -> tuple[int, int]:
 def test_a_rate_is_left_out_where_the_mixture_is_so_many_times_as_likely(count: tuple[int, int], error: float) -> None:
     k, n = count
     mixture = betabinom.pmf(k, n, 0.5, 0.5)
-    for p in always_valid(k, n, error):
+    for p in compute_anytime_interval(k, n, error):
         if 0 < p < 1:
             assert mixture / binom.pmf(k, n, p) == pytest.approx(1 / error, rel=1e-6)
 
@@ -31,39 +31,39 @@ def test_a_rate_is_left_out_where_the_mixture_is_so_many_times_as_likely(count: 
 @given(counted())
 def test_it_holds_the_share_seen_and_is_wider_than_an_interval_for_one_look(count: tuple[int, int]) -> None:
     k, n = count
-    low, high = always_valid(k, n, 0.05)
+    low, high = compute_anytime_interval(k, n, 0.05)
     assert low <= k / n <= high
     if n >= 10:
-        once = wilson(k, n)
+        once = compute_wilson_interval(k, n)
         assert high - low > once[1] - once[0]
 
 
 @given(counted())
 def test_of_unequal_rates_a_good_mean_is_less_well_known_than_one_rate(count: tuple[int, int]) -> None:
     k, n = count
-    low, high = always_valid_mean(k, n, 0.05)
+    low, high = compute_anytime_mean_interval(k, n, 0.05)
     assert 0 <= low <= k / n <= high <= 1
     if n >= 40 and k / n >= 0.8:
-        assert low < always_valid(k, n, 0.05)[0]
+        assert low < compute_anytime_interval(k, n, 0.05)[0]
 
 
 def test_nothing_tried_says_nothing() -> None:
-    assert always_valid(0, 0, 0.05) == always_valid_mean(0, 0, 0.05) == (0.0, 1.0)
+    assert compute_anytime_interval(0, 0, 0.05) == compute_anytime_mean_interval(0, 0, 0.05) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(("k", "n", "error"), [(3, 2, 0.05), (-1, 2, 0.05), (1, 2, 0.0), (1, 2, 1.0)])
 def test_what_is_no_rate_is_refused(k: int, n: int, error: float) -> None:
     with pytest.raises(ValueError, match=r"no rate|an error is"):
-        always_valid(k, n, error)
+        compute_anytime_interval(k, n, error)
     with pytest.raises(ValueError, match=r"no rate|an error is"):
-        always_valid_mean(k, n, error)
+        compute_anytime_mean_interval(k, n, error)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.7, 0.9, 0.975])
 def test_the_chance_of_ever_leaving_out_the_rate_is_below_the_stated_error(p: float) -> None:
     """Exactly, path by path, over 100 looks; the ordinary interval watched as often errs far oftener."""
-    assert _ever_left_out(p, lambda k, n: always_valid(k, n, 0.05)) <= 0.05
-    assert _ever_left_out(p, wilson) > 0.15
+    assert _ever_left_out(p, lambda k, n: compute_anytime_interval(k, n, 0.05)) <= 0.05
+    assert _ever_left_out(p, compute_wilson_interval) > 0.15
 
 
 def _ever_left_out(p: float, interval: Callable[[int, int], tuple[float, float]]) -> float:
@@ -81,23 +81,23 @@ def _ever_left_out(p: float, interval: Callable[[int, int], tuple[float, float]]
 @given(counted(), st.sampled_from([1e-13, 0.05, 0.5]))
 def test_passes_and_failures_are_treated_alike(count: tuple[int, int], error: float) -> None:
     k, n = count
-    for interval in (always_valid, always_valid_mean):
+    for interval in (compute_anytime_interval, compute_anytime_mean_interval):
         low, high = interval(k, n, error)
         assert interval(n - k, n, error) == pytest.approx((1 - high, 1 - low), abs=1e-9)
 
 
 @pytest.mark.parametrize("n", [1, 5, 200])
 def test_all_and_none_reach_the_end(n: int) -> None:
-    assert always_valid(n, n, 0.05)[1] == always_valid_mean(n, n, 0.05)[1] == 1.0
-    assert always_valid(0, n, 0.05)[0] == always_valid_mean(0, n, 0.05)[0] == 0.0
-    assert 0 < always_valid(n, n, 0.05)[0] < 1
-    assert 0 < always_valid(0, n, 0.05)[1] < 1
+    assert compute_anytime_interval(n, n, 0.05)[1] == compute_anytime_mean_interval(n, n, 0.05)[1] == 1.0
+    assert compute_anytime_interval(0, n, 0.05)[0] == compute_anytime_mean_interval(0, n, 0.05)[0] == 0.0
+    assert 0 < compute_anytime_interval(n, n, 0.05)[0] < 1
+    assert 0 < compute_anytime_interval(0, n, 0.05)[1] < 1
 
 
 @pytest.mark.parametrize(("error", "left_out"), [(1e-13, False), (1.2e-12, False), (3.3e-12, True)])
 def test_an_end_nearer_than_one_in_a_million_million_is_the_end(error: float, left_out: bool) -> None:
     """At k = n = 1 the mixture is 1/2, so p is left out below error/2."""
-    low, high = always_valid(1, 1, error)[0], always_valid(0, 1, error)[1]
+    low, high = compute_anytime_interval(1, 1, error)[0], compute_anytime_interval(0, 1, error)[1]
     assert (low > 0, high < 1) == (left_out, left_out)
 
 
@@ -106,4 +106,4 @@ def test_the_mean_of_unequal_rates_has_robbins_boundary(k: int, n: int, error: f
     """The two-sided normal mixture of Howard et al. (2021), equation 14, with variance 1/4 a trial and rho = 2."""
     variance = n / 4 + 2
     half = math.sqrt(2 * variance * math.log(math.sqrt(variance / 2) / error)) / n
-    assert always_valid_mean(k, n, error) == pytest.approx((max(0.0, k / n - half), min(1.0, k / n + half)))
+    assert compute_anytime_mean_interval(k, n, error) == pytest.approx((max(0.0, k / n - half), min(1.0, k / n + half)))

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbench.evals.statistics.differences import ALPHA, Stratum, difference
-from toolbench.evals.statistics.intervals import Part, Stopping
-from toolbench.evals.statistics.sequential_differences import sequential_difference
+from toolbench.evals.statistics.differences import ALPHA, Stratum, compute_difference
+from toolbench.evals.statistics.intervals import ScenarioSample, StoppingDesign
+from toolbench.evals.statistics.sequential_differences import compute_sequential_difference
 
-UNTIL = Stopping(0.05)
+UNTIL = StoppingDesign(0.05)
 
 
-def pair(first: tuple[int, int], second: tuple[int, int]) -> tuple[Part, Part]:
-    return Part(*first, UNTIL), Part(*second, UNTIL)
+def pair(first: tuple[int, int], second: tuple[int, int]) -> tuple[ScenarioSample, ScenarioSample]:
+    return ScenarioSample(*first, UNTIL), ScenarioSample(*second, UNTIL)
 
 
 @pytest.mark.parametrize(("passed", "differs"), [(84, False), (95, True)])
 def test_a_difference_is_claimed_where_the_interval_leaves_out_none(passed: int, differs: bool) -> None:
-    found = sequential_difference([pair((70, 100), (passed, 100))])
-    once = difference([Stratum(70, 100, passed, 100)])
+    found = compute_sequential_difference([pair((70, 100), (passed, 100))])
+    once = compute_difference([Stratum(70, 100, passed, 100)])
     assert found is not None
     assert once is not None
     assert (found.p <= 0.05) == (found.low > 0) == differs
@@ -35,17 +35,17 @@ counts = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda both: (min
 def test_sequential_verdict_p_and_interval_agree(
     sides: list[tuple[tuple[int, int], tuple[int, int]]], comparisons: int
 ) -> None:
-    alone = sequential_difference([pair(*both) for both in sides])
+    alone = compute_sequential_difference([pair(*both) for both in sides])
     assert alone is not None
-    found = alone.among(comparisons)
-    assert found.shown == (not found.low <= 0 <= found.high) == (found.p <= ALPHA)
+    found = alone.with_comparisons(comparisons)
+    assert found.is_significant == (not found.low <= 0 <= found.high) == (found.p <= ALPHA)
     assert found.low <= alone.low <= alone.high <= found.high
 
 
 def test_strata_that_one_side_has_not_tried_take_no_part() -> None:
-    alone = sequential_difference([pair((7, 10), (9, 10))])
-    assert sequential_difference([pair((7, 10), (9, 10)), pair((0, 0), (5, 5))]) == alone
-    assert sequential_difference([pair((0, 0), (5, 5))]) is None
+    alone = compute_sequential_difference([pair((7, 10), (9, 10))])
+    assert compute_sequential_difference([pair((7, 10), (9, 10)), pair((0, 0), (5, 5))]) == alone
+    assert compute_sequential_difference([pair((0, 0), (5, 5))]) is None
 
 
 def test_equal_sides_that_are_looked_at_again_and_again_are_hardly_ever_called_different() -> None:
@@ -56,7 +56,7 @@ def test_equal_sides_that_are_looked_at_again_and_again_are_hardly_ever_called_d
         for n in range(5, 61, 5):
             first += sum(chance.random() < 0.7 for _ in range(5))
             second += sum(chance.random() < 0.7 for _ in range(5))
-            found = sequential_difference([pair((first, n), (second, n))])
+            found = compute_sequential_difference([pair((first, n), (second, n))])
             if found is not None and found.p <= 0.05:
                 return True
         return False
@@ -66,6 +66,6 @@ def test_equal_sides_that_are_looked_at_again_and_again_are_hardly_ever_called_d
 
 @pytest.mark.parametrize("counts", [(5, 10), (1, 3), (40, 40)])
 def test_equal_sides_are_not_rejected_at_all(counts: tuple[int, int]) -> None:
-    found = sequential_difference([(Part(*counts), Part(*counts))])
+    found = compute_sequential_difference([(ScenarioSample(*counts), ScenarioSample(*counts))])
     assert found is not None
-    assert found.tested == 1.0
+    assert found.test_p_value == 1.0

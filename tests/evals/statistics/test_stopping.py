@@ -5,34 +5,45 @@ from typing import Any
 
 import pytest
 
-from benchmarks.sequential import play_cell, play_race
-from toolbench.evals.statistics.sequential import always_valid
-from toolbench.evals.statistics.stopping import FIRST, STEP, Count, Until, UntilRefused, decide
+from benchmarks.sequential import simulate_cell, simulate_cells
+from toolbench.evals.statistics.sequential import compute_anytime_interval
+from toolbench.evals.statistics.stopping import (
+    ANALYSIS_STEP_TRIALS,
+    FIRST_ANALYSIS_TRIALS,
+    CellCount,
+    StoppingRule,
+    StoppingRuleError,
+    decide_cells,
+)
 
 
-def of(*counts: tuple[int, int], error: float = 0.05) -> list[Count]:
-    return [Count(k, n, error) for k, n in counts]
+def of(*counts: tuple[int, int], error: float = 0.05) -> list[CellCount]:
+    return [CellCount(k, n, error) for k, n in counts]
 
 
 def test_against_a_target_a_cell_is_decided_on_either_side_and_open_between() -> None:
-    found = decide(Until("threshold", target=90), of((60, 60), (36, 40), (5, 10), (10, 10), (0, 0)))
+    found = decide_cells(StoppingRule("threshold", target=90), of((60, 60), (36, 40), (5, 10), (10, 10), (0, 0)))
     assert found == ("above", "", "below", "", "")
 
 
 def test_a_width_is_reached_wherever_the_rate_lies() -> None:
-    assert decide(Until("width", width=20), of((40, 40), (200, 400), (100, 200))) == ("narrow", "narrow", "")
+    assert decide_cells(StoppingRule("width", width=20), of((40, 40), (200, 400), (100, 200))) == (
+        "narrow",
+        "narrow",
+        "",
+    )
 
 
 def test_whoever_lies_wholly_below_another_is_out_and_the_last_one_in_is_the_best() -> None:
-    until = Until("best")
-    assert decide(until, of((95, 100), (94, 100), (20, 40))) == ("", "", "beaten")
-    assert decide(until, of((195, 200), (120, 200), (20, 40))) == ("best", "beaten", "beaten")
-    assert decide(until, of((50, 50))) == ("",)
+    until = StoppingRule("best")
+    assert decide_cells(until, of((95, 100), (94, 100), (20, 40))) == ("", "", "beaten")
+    assert decide_cells(until, of((195, 200), (120, 200), (20, 40))) == ("best", "beaten", "beaten")
+    assert decide_cells(until, of((50, 50))) == ("",)
 
 
 def test_the_best_of_several_is_found_by_intervals_that_hold_at_once() -> None:
-    assert Until("best", error=0.05).cell_error(5) == pytest.approx(0.01)
-    assert Until("threshold", error=0.05).cell_error(5) == 0.05
+    assert StoppingRule("best", error=0.05).cell_error(5) == pytest.approx(0.01)
+    assert StoppingRule("threshold", error=0.05).cell_error(5) == 0.05
 
 
 @pytest.mark.parametrize(
@@ -49,42 +60,45 @@ def test_the_best_of_several_is_found_by_intervals_that_hold_at_once() -> None:
     ],
 )
 def test_a_rule_that_cannot_be_followed_is_refused_in_a_sentence(odd: dict[str, Any]) -> None:
-    with pytest.raises(UntilRefused, match=r"\.$"):
-        Until.read({"rule": "threshold"} | odd)
+    with pytest.raises(StoppingRuleError, match=r"\.$"):
+        StoppingRule.read({"rule": "threshold"} | odd)
 
 
 def test_a_rule_is_read_as_it_was_written() -> None:
-    until = Until("width", rate="delivered", error=0.1, width=15)
-    assert Until.read(until.to_json()) == until
+    until = StoppingRule("width", rate="delivered", error=0.1, width=15)
+    assert StoppingRule.read(until.to_json()) == until
     assert str(until) == "delivered success known within 15 points, error 10 % a cell"
 
 
 @pytest.mark.parametrize("rate", [0.85, 0.9, 0.95])
 def test_simulated_cells_err_no_oftener_than_stated(rate: float) -> None:
     """As `python -m benchmarks.sequential` does for every published rate, with fewer runs."""
-    played = play_cell(rate, Until("threshold"), most=120, runs=400, seed=11)
+    played = simulate_cell(rate, StoppingRule("threshold"), most=120, runs=400, seed=11)
     assert played.within(0.05)
     assert played.trials < 120
 
 
 def test_simulated_equals_are_seldom_told_apart_and_unequals_are() -> None:
-    equal = play_race([0.9, 0.9], Until("best"), most=100, runs=200, seed=11)
+    equal = simulate_cells([0.9, 0.9], StoppingRule("best"), most=100, runs=200, seed=11)
     assert equal.within(0.05)
-    unequal = play_race([0.5, 0.95], Until("best"), most=200, runs=100, seed=11)
+    unequal = simulate_cells([0.5, 0.95], StoppingRule("best"), most=200, runs=100, seed=11)
     assert unequal.within(0.05)
     assert unequal.decided == 1.0
     assert unequal.trials < 80
 
 
 def test_a_rule_says_what_it_decides_and_how_surely() -> None:
-    assert str(Until()) == "success given an answer against 90 %, error 5 % a cell"
-    assert str(Until("width")) == "success given an answer known within 20 points, error 5 % a cell"
-    assert str(Until("best")) == "the best success given an answer of every scenario, error 5 % a scenario"
+    assert str(StoppingRule()) == "success given an answer against 90 %, error 5 % a cell"
+    assert str(StoppingRule("width")) == "success given an answer known within 20 points, error 5 % a cell"
+    assert str(StoppingRule("best")) == "the best success given an answer of every scenario, error 5 % a scenario"
 
 
 def test_a_cell_begins_with_the_trials_the_method_page_says() -> None:
     method = (Path(__file__).parents[3] / "docs" / "method.md").read_text(encoding="utf-8")
-    assert f"Every cell begins with {FIRST} trials; only open ones get more, {STEP} at a time." in method
+    assert (
+        f"Every cell begins with {FIRST_ANALYSIS_TRIALS} trials; "
+        f"only open ones get more, {ANALYSIS_STEP_TRIALS} at a time." in method
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,45 +111,45 @@ def test_a_cell_begins_with_the_trials_the_method_page_says() -> None:
 )
 def test_a_rule_is_accepted_up_to_its_bounds(key: str, accepted: tuple[float, ...], refused: tuple[float, ...]) -> None:
     for value in accepted:
-        assert getattr(Until.read({key: value}), key) == value
+        assert getattr(StoppingRule.read({key: value}), key) == value
     for value in refused:
-        with pytest.raises(UntilRefused, match=key):
-            Until.read({key: value})
+        with pytest.raises(StoppingRuleError, match=key):
+            StoppingRule.read({key: value})
 
 
 def test_the_first_unknown_key_is_named() -> None:
-    with pytest.raises(UntilRefused, match="has no aim"):
-        Until.read({"patience": 3, "aim": 1})
+    with pytest.raises(StoppingRuleError, match="has no aim"):
+        StoppingRule.read({"patience": 3, "aim": 1})
 
 
 @pytest.mark.parametrize(("competitors", "error"), [(0, 0.05), (1, 0.05), (2, 0.025)])
 def test_a_cell_without_rivals_keeps_the_whole_error(competitors: int, error: float) -> None:
-    assert Until("best", error=0.05).cell_error(competitors) == pytest.approx(error)
+    assert StoppingRule("best", error=0.05).cell_error(competitors) == pytest.approx(error)
 
 
 def test_straight_passes_decide_a_target_of_90_from_53_on() -> None:
-    assert decide(Until("threshold", target=90), of((52, 52), (53, 53))) == ("", "above")
+    assert decide_cells(StoppingRule("threshold", target=90), of((52, 52), (53, 53))) == ("", "above")
 
 
 def test_straight_failures_decide_a_target_of_10_from_53_on() -> None:
-    assert decide(Until("threshold", target=10), of((0, 52), (0, 53))) == ("", "below")
+    assert decide_cells(StoppingRule("threshold", target=10), of((0, 52), (0, 53))) == ("", "below")
 
 
 @pytest.mark.parametrize(("width", "found"), [(12.6, ""), (12.7, "narrow")])
 def test_an_interval_is_narrow_to_a_tenth_of_a_point(width: float, found: str) -> None:
-    assert decide(Until("width", width=width), of((40, 40))) == (found,)
+    assert decide_cells(StoppingRule("width", width=width), of((40, 40))) == (found,)
 
 
 def test_an_interval_that_just_reaches_its_aim_is_decided() -> None:
-    low, high = always_valid(2, 5, 0.05)
+    low, high = compute_anytime_interval(2, 5, 0.05)
     assert (100 * (high - low)) / 100 == high - low
-    assert decide(Until("width", width=100 * (high - low)), of((2, 5))) == ("narrow",)
-    low = always_valid(3, 20, 0.05)[0]
+    assert decide_cells(StoppingRule("width", width=100 * (high - low)), of((2, 5))) == ("narrow",)
+    low = compute_anytime_interval(3, 20, 0.05)[0]
     assert (100 * low) / 100 == low
-    assert decide(Until("threshold", target=100 * low), of((3, 20))) == ("above",)
+    assert decide_cells(StoppingRule("threshold", target=100 * low), of((3, 20))) == ("above",)
 
 
 def test_an_interval_that_just_reaches_down_to_its_target_is_not_below_it() -> None:
-    high = always_valid(1, 10, 0.05)[1]
+    high = compute_anytime_interval(1, 10, 0.05)[1]
     assert (100 * high) / 100 == high
-    assert decide(Until("threshold", target=100 * high), of((1, 10))) == ("",)
+    assert decide_cells(StoppingRule("threshold", target=100 * high), of((1, 10))) == ("",)

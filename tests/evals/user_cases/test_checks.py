@@ -2,10 +2,12 @@ from typing import Any
 
 import pytest
 
-from tests.evals.records import calling, ended, result, saying
-from toolbench.evals.user_cases.checks import check_faults, run_check
+from tests.evals.records import build_calling_turn, build_ended, build_result, build_text_turn
+from toolbench.evals.user_cases.checks import find_check_problems, run_check
 
-DONE = ended(calling(0, result("look", {}), result("move", {})), saying(1, "Moved to 17."))
+DONE = build_ended(
+    build_calling_turn(0, build_result("look", {}), build_result("move", {})), build_text_turn(1, "Moved to 17.")
+)
 
 
 @pytest.mark.parametrize(
@@ -32,4 +34,4 @@ def test_a_check_is_one_row_of_a_closed_set(row: dict[str, Any], holds: bool) ->
      {"calls_at_most": True}, {"before": ["look"]}, {"answer_is": "x", "times": 1}],
 )  # fmt: skip
 def test_any_other_row_is_refused_in_words(row: Any) -> None:
-    assert list(check_faults(row, ("look", "move")))
+    assert list(find_check_problems(row, ("look", "move")))

@@ -1,10 +1,10 @@
 import pytest
 
-from toolbench.evals.user_cases.documents import NotReadable, line_of, read_document
+from toolbench.evals.user_cases.documents import DocumentError, find_line, read_document
 
 
-def refused(text: str) -> NotReadable:
-    with pytest.raises(NotReadable) as caught:
+def refused(text: str) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
         read_document(text)
     return caught.value
 
@@ -46,9 +46,9 @@ def test_what_no_json_can_hold_is_refused(text: str) -> None:
 
 def test_a_place_is_found_again_in_the_text_also_with_tabs() -> None:
     text = '[\n\t{"name": "f",\n\t "arguments": {\n\t\t"n": 1}}]'
-    assert line_of(text, (0, "arguments", "n")) == 4
-    assert line_of(text, (0, "arguments", "missing")) == 3
-    assert line_of("{", ()) is None
+    assert find_line(text, (0, "arguments", "n")) == 4
+    assert find_line(text, (0, "arguments", "missing")) == 3
+    assert find_line("{", ()) is None
 
 
 def test_half_a_character_is_read_where_libyaml_would_refuse_it() -> None:
@@ -58,7 +58,7 @@ def test_half_a_character_is_read_where_libyaml_would_refuse_it() -> None:
 
 def test_long_yaml_is_refused_before_it_is_parsed() -> None:
     assert "write this as JSON" in refused("- 1\n" * 100_000).says
-    assert line_of("[1]" + " " * 300_000, (0,)) is None
+    assert find_line("[1]" + " " * 300_000, (0,)) is None
 
 
 def test_repeated_key_is_placed_in_long_json_with_any_spelling() -> None:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from toolbench.evals.user_cases.definition import Expected, ExpectedCall, OwnCase
-from toolbench.evals.user_cases.expectations import misfits
+from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
+from toolbench.evals.user_cases.expectations import list_schema_violations
 
 PARAMETERS = {
     "type": "object",
@@ -12,21 +12,23 @@ PARAMETERS = {
 }
 
 
-def case(arguments: dict[str, Any], *, more: bool = False, **parameters: Any) -> OwnCase:
+def case(arguments: dict[str, Any], *, more: bool = False, **parameters: Any) -> UserCase:
     tool = {"type": "function", "function": {"name": "send", "parameters": PARAMETERS | parameters}}
-    return OwnCase(({"role": "user", "content": "Go"},), (tool,), Expected((ExpectedCall("send", arguments, more),)))
+    return UserCase(
+        ({"role": "user", "content": "Go"},), (tool,), CaseExpectation((ExpectedCall("send", arguments, more),))
+    )
 
 
 def test_an_expected_call_that_breaks_its_own_tool_is_told_by_path() -> None:
-    assert misfits(case({"order": "17", "weight": "x", "wieght": 2})) == (
+    assert list_schema_violations(case({"order": "17", "weight": "x", "wieght": 2})) == (
         'send $.weight: the value is not of type "number"',
         "send $.wieght: is not among the tool's arguments",
     )
-    assert misfits(case({"order": "17"})) == ("send $.weight: is required",)
+    assert list_schema_violations(case({"order": "17"})) == ("send $.weight: is required",)
 
 
 def test_what_matchers_leave_open_is_not_told() -> None:
     anything = {"order": {"$any_of": ["17", "018"]}, "weight": {"$type": "number"}, "to": {"zip": {"$type": "string"}}}
-    assert misfits(case(anything)) == ()
-    assert misfits(case({"order": "17"}, more=True)) == ()
-    assert misfits(case({"order": "17", "weight": 1, "note": "?"}, additionalProperties=True)) == ()
+    assert list_schema_violations(case(anything)) == ()
+    assert list_schema_violations(case({"order": "17"}, more=True)) == ()
+    assert list_schema_violations(case({"order": "17", "weight": 1, "note": "?"}, additionalProperties=True)) == ()

@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from toolbench.evals.user_cases.matchers import matcher_faults, mismatches, same
+from toolbench.evals.user_cases.matchers import find_matcher_problems, is_same_json, iter_mismatches
 
 
 def says(wanted: Any, given: Any) -> list[tuple[str, str]]:
-    return [(one.path, one.says) for one in mismatches(wanted, given)]
+    return [(one.path, one.says) for one in iter_mismatches(wanted, given)]
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ def says(wanted: Any, given: Any) -> list[tuple[str, str]]:
     [(1, 1.0, True), (True, 1, False), (0, False, False), ("1", 1, False), ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True)],
 )
 def test_equality_is_jsons(one: Any, other: Any, equal: bool) -> None:
-    assert same(one, other) is equal
+    assert is_same_json(one, other) is equal
     assert (says(one, other) == []) is equal
 
 
@@ -49,4 +49,4 @@ def test_what_is_optional_may_be_missing_and_may_not_be_wrong() -> None:
     [{"$any_of": []}, {"$any_of": "C"}, {"$type": "text"}, {"$subset": 1}, {"$type": "null", "x": 1}, {"$optional": 1}],
 )
 def test_a_matcher_that_is_written_wrongly_is_said(wanted: Any) -> None:
-    assert list(matcher_faults({"a": [wanted]}))
+    assert list(find_matcher_problems({"a": [wanted]}))

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from toolbench.evals.user_cases.definition import case_json
-from toolbench.evals.user_cases.parse import Fault, Faults, case_of
+from toolbench.evals.user_cases.definition import case_to_json
+from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, parse_case
 
 WEATHER = {
     "type": "function",
@@ -20,21 +20,21 @@ def told(**changes: Any) -> dict[str, Any]:
     return {"tools": [WEATHER], "messages": "How is the weather in Berlin?", "expect": call} | changes
 
 
-def faults(**changes: Any) -> list[Fault]:
-    with pytest.raises(Faults) as caught:
-        case_of(told(**changes))
-    return list(caught.value.faults)
+def faults(**changes: Any) -> list[CaseProblem]:
+    with pytest.raises(InvalidCaseError) as caught:
+        parse_case(told(**changes))
+    return list(caught.value.problems)
 
 
 def test_a_bare_text_a_lone_call_and_a_lone_function_are_enough() -> None:
-    case = case_of(told(tools=WEATHER["function"]))
+    case = parse_case(told(tools=WEATHER["function"]))
     assert case.messages == ({"role": "user", "content": "How is the weather in Berlin?"},)
     assert case.tools == (WEATHER,)
     assert case.expect.calls[0].arguments == {"city": "Berlin"}
 
 
 def test_what_is_written_out_is_read_back_the_same() -> None:
-    case = case_of(
+    case = parse_case(
         told(
             expect={"calls": [{"name": "get_weather", "more": True}], "ordered": True, "state": {"/a": 1}},
             results={"get_weather": {"fixed": {"sky": "clear"}, "set": {"/a": "$city"}}},
@@ -43,7 +43,7 @@ def test_what_is_written_out_is_read_back_the_same() -> None:
             parallel=True,
         )
     )
-    assert case_of(case_json(case)) == case
+    assert parse_case(case_to_json(case)) == case
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_several_faults_are_said_at_once() -> None:
 
 @pytest.mark.parametrize("value", [None, 1, "text", [], [[]], {"tools": {"x": 1}}, {"messages": [1], "expect": [1]}])
 def test_whatever_is_sent_is_refused_in_words(value: Any) -> None:
-    with pytest.raises(Faults):
-        case_of(value)
+    with pytest.raises(InvalidCaseError):
+        parse_case(value)

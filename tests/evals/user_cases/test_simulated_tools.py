@@ -1,6 +1,6 @@
 import pytest
 
-from toolbench.evals.user_cases.simulated_tools import SimulatedTools, value_in
+from toolbench.evals.user_cases.simulated_tools import SimulatedTools, find_value
 
 RESULTS = {
     "look": {"fixed": {"sky": "clear"}},
@@ -24,10 +24,10 @@ def test_effects_change_this_executions_state_and_no_other() -> None:
     initial = {"orders": {"17": {"state": "open"}}}
     tools = SimulatedTools(RESULTS, initial)
     tools.call("cancel", {"id": 17, "why": "late"}, "c")
-    assert value_in(tools.snapshot(), "/orders/17/state") == "late"
+    assert find_value(tools.snapshot(), "/orders/17/state") == "late"
     assert initial == {"orders": {"17": {"state": "open"}}}
 
 
 @pytest.mark.parametrize("pointer", ["/none", "no pointer", "/orders/x/y"])
 def test_where_nothing_stands_there_is_nothing(pointer: str) -> None:
-    assert value_in({"orders": {}}, pointer) is None
+    assert find_value({"orders": {}}, pointer) is None

@@ -5,17 +5,17 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.lab.benches import scripted_model, work
-from toolbench.evals.bfcl.cases import cases
-from toolbench.evals.bfcl.golden_answers import golden_calls
-from toolbench.evals.bfcl.scenario import sendable
+from tests.lab.benches import make_scripted_model, run_worker_session
+from toolbench.evals.bfcl.cases import iter_cases
+from toolbench.evals.bfcl.golden_answers import build_golden_calls
+from toolbench.evals.bfcl.scenario import sanitise_name
 from toolbench.lab.cases.bfcl_import import import_bfcl
-from toolbench.lab.cases.edit import NoSuchCase, request_for
-from toolbench.lab.cases.pages import get_case, get_own_case
+from toolbench.lab.cases.edit import UnknownCaseError, build_run_request
+from toolbench.lab.cases.pages import get_case_page, get_editable_case_page
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.scenarios.catalogue import is_private
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, tool_call_reply
 
 
 @pytest.mark.django_db
@@ -26,7 +26,7 @@ def test_cases_come_in_public_with_source_and_licence_and_once_only() -> None:
     group = CaseSet.objects.get()
     assert (group.public, group.licence) == (True, "Apache 2.0")
     assert "bfcl-eval" in group.source
-    assert (again.added, again.changed, again.same) == (1, 0, 3)
+    assert (again.added, again.changed, again.unchanged) == (1, 0, 3)
     assert not is_private(Case.objects.all()[0].slug)
 
 
@@ -38,8 +38,8 @@ def test_a_case_that_reads_otherwise_gets_a_version_and_none_can_be_edited() -> 
 
     case = Case.objects.get()
     assert (again.changed, case.current, case.versions.count()) == (1, 2, 2)
-    with pytest.raises(NoSuchCase):
-        get_own_case(case.slug)
+    with pytest.raises(UnknownCaseError):
+        get_editable_case_page(case.slug)
 
 
 @pytest.mark.django_db
@@ -50,22 +50,22 @@ def test_a_category_that_is_not_brought_in_is_said() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_golden_calls_pass_and_a_wrong_argument_is_named() -> None:
-    case = next(iter(cases(["multiple"])))
-    ((name, arguments),) = golden_calls(case)
+    case = next(iter(iter_cases(["multiple"])))
+    ((name, arguments),) = build_golden_calls(case)
     key = next(iter(arguments))
 
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         given = arguments if len(provider.seen) % 2 else {**arguments, key: None}
-        return calls((sendable(name), given))
+        return tool_call_reply((sanitise_name(name), given))
 
     import_bfcl(["multiple"], limit=1)
-    with ScriptedProvider(play) as provider:
-        model = scripted_model(provider)
+    with ScriptedServer(play) as provider:
+        model = make_scripted_model(provider)
         (slug,) = Case.objects.values_list("slug", flat=True)
-        launch(request_for((slug,), model.pk, 2))
-        work(model)
-    page = get_case(slug)
+        launch(build_run_request((slug,), model.pk, 2))
+        run_worker_session(model)
+    page = get_case_page(slug)
     assert (page.runs[0].answered.k, page.runs[0].answered.n) == (1, 2)
     assert json.loads(page.draft.expect) == list(case.answers)
     assert page.runs[0].cell.scenario_group == "bfcl"
-    assert f"$.{key}" in [one.name.rpartition(" ")[2] for one in page.runs[0].wrong]
+    assert f"$.{key}" in [one.name.rpartition(" ")[2] for one in page.runs[0].failed_checks]

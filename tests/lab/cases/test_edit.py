@@ -7,23 +7,29 @@ from typing import Any
 
 import pytest
 
-from tests.lab.benches import scripted_model, work
-from tests.lab.simulations import persona, simulation
-from toolbench.lab.cases.drafts import MOST_TOLD, Draft, DraftRefused, draft_of, read_draft
-from toolbench.lab.cases.edit import NoSuchCase, add_case, delete_case, edit_case, find_case, request_for
-from toolbench.lab.cases.example import EXAMPLE
-from toolbench.lab.cases.from_trial import draft_from_trial
-from toolbench.lab.cases.pages import get_case
+from tests.lab.benches import make_scripted_model, run_worker_session
+from tests.lab.simulations import get_simulated_model, serve_simulated_models
+from toolbench.lab.cases.drafts import MAX_FAULTS_SHOWN, CaseDraft, DraftError, build_draft, parse_draft
+from toolbench.lab.cases.edit import UnknownCaseError, add_case, build_run_request, delete_case, edit_case, get_case
+from toolbench.lab.cases.example import EXAMPLE_DRAFT
+from toolbench.lab.cases.from_trial import build_draft_from_trial
+from toolbench.lab.cases.pages import get_case_page
 from toolbench.lab.models import Case, Model, Run, Trial
-from toolbench.lab.planning.launch_form import all_of, get_launch_choices
-from toolbench.lab.replays.execute import differences, replay
-from toolbench.lab.replays.rejudge import rejudge
+from toolbench.lab.planning.launch_form import get_launch_choices, list_choices
+from toolbench.lab.replays.execute import list_differences, replay_trials
+from toolbench.lab.replays.rejudge import rejudge_trials
 from toolbench.lab.runs import control
 from toolbench.lab.runs.launch import launch
-from toolbench.lab.runs.repeat import resend
+from toolbench.lab.runs.repeat import resend_trial
 from toolbench.lab.scenarios.catalogue import find_scenario, find_scenarios, is_private
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
-from toolbench.providers.simulated.seeded_random import chance
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    text_reply,
+    tool_call_reply,
+)
+from toolbench.providers.simulated.seeded_random import build_random
 
 PARAMETERS = {
     "type": "object",
@@ -31,31 +37,31 @@ PARAMETERS = {
     "required": ["order"],
 }
 TOOL = {"type": "function", "function": {"name": "cancel_order", "description": "", "parameters": PARAMETERS}}
-DRAFT = Draft(
+DRAFT = CaseDraft(
     tools=json.dumps([TOOL], indent=2),
     message="Cancel order 17, it is late.",
     expect='{"name": "cancel_order", "arguments": {"order": "17", "reason": {"$any_of": ["late"]}}}',
 )
 
 
-def saved(draft: Draft = DRAFT) -> Case:
-    return add_case(*read_draft(draft))
+def saved(draft: CaseDraft = DRAFT) -> Case:
+    return add_case(*parse_draft(draft))
 
 
 def tried(case: Case, model: Model, trials: int = 4) -> Run:
-    run = launch(request_for((case.slug,), model.pk, trials), agreed=sys.maxsize)
-    work(model)
+    run = launch(build_run_request((case.slug,), model.pk, trials), agreed=sys.maxsize)
+    run_worker_session(model)
     run.refresh_from_db()
     return run
 
 
 def answering(**arguments: Any) -> Any:
-    return lambda seen: calls(("cancel_order", arguments))
+    return lambda seen: tool_call_reply(("cancel_order", arguments))
 
 
 def errors(**texts: Any) -> dict[str, list[str]]:
-    with pytest.raises(DraftRefused) as caught:
-        read_draft(replace(DRAFT, **texts))
+    with pytest.raises(DraftError) as caught:
+        parse_draft(replace(DRAFT, **texts))
     return caught.value.errors
 
 
@@ -83,11 +89,11 @@ def test_every_field_that_is_wrong_is_told_at_once() -> None:
 
 
 def test_a_case_is_shown_for_editing_as_it_was_written() -> None:
-    title, case = read_draft(replace(DRAFT, system="Be brief.", results="cancel_order: {fixed: {ok: 1}}"))
-    again = draft_of(title, case)
+    title, case = parse_draft(replace(DRAFT, system="Be brief.", results="cancel_order: {fixed: {ok: 1}}"))
+    again = build_draft(title, case)
     assert again.message == DRAFT.message
     assert json.loads(again.expect) == json.loads(DRAFT.expect)
-    assert read_draft(again) == (title, case)
+    assert parse_draft(again) == (title, case)
 
 
 @pytest.mark.django_db
@@ -100,7 +106,7 @@ def test_any_number_of_cases_may_have_one_long_name() -> None:
 def test_cases_are_private_and_found_among_the_scenarios() -> None:
     case = saved()
     assert is_private(case.slug)
-    assert case.slug in [choice.value for choice in all_of(get_launch_choices().scenarios)]
+    assert case.slug in [choice.value for choice in list_choices(get_launch_choices().scenarios)]
     assert not is_private("happy_path")
     assert list(find_scenarios(["happy_path", case.slug, "none"])) == ["happy_path", case.slug]
     assert saved().slug == f"{case.slug}-2"
@@ -109,80 +115,82 @@ def test_cases_are_private_and_found_among_the_scenarios() -> None:
 @pytest.mark.django_db
 def test_editing_makes_a_version_only_where_something_changed() -> None:
     case = saved()
-    assert edit_case(case.slug, "Another name", read_draft(DRAFT)[1]).current == 1
-    _, told = read_draft(replace(DRAFT, message="Cancel order 18."))
+    assert edit_case(case.slug, "Another name", parse_draft(DRAFT)[1]).current == 1
+    _, told = parse_draft(replace(DRAFT, message="Cancel order 18."))
     assert edit_case(case.slug, "Another name", told).current == 2
-    assert find_scenario(case.slug, 1).draw(0).user_text == DRAFT.message
-    assert find_scenario(case.slug).draw(0).user_text == "Cancel order 18."
+    assert find_scenario(case.slug, 1).draw_instance(0).user_text == DRAFT.message
+    assert find_scenario(case.slug).draw_instance(0).user_text == "Cancel order 18."
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_case_gives_k_of_n_and_the_argument_that_went_wrong_most() -> None:
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         place = len(provider.seen)
-        return calls(("cancel_order", {"order": "71" if place % 4 else "17", "reason": "late"}))
+        return tool_call_reply(("cancel_order", {"order": "71" if place % 4 else "17", "reason": "late"}))
 
-    with ScriptedProvider(play) as provider:
-        model = scripted_model(provider)
+    with ScriptedServer(play) as provider:
+        model = make_scripted_model(provider)
         case = saved()
         tried(case, model, trials=4)
-        (one,) = get_case(case.slug).runs
+        (one,) = get_case_page(case.slug).runs
     assert (one.answered.k, one.answered.n) == (1, 4)
-    assert one.worst is not None
-    assert (one.worst.name, one.worst.count) == ("cancel_order $.order", 3)
-    assert one.worst.detail == '$.order: "71" instead of "17"'
+    assert one.worst_argument is not None
+    assert (one.worst_argument.name, one.worst_argument.count) == ("cancel_order $.order", 3)
+    assert one.worst_argument.detail == '$.order: "71" instead of "17"'
     assert len(provider.seen) == 4
-    other = read_draft(
+    other = parse_draft(
         replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "71", "reason": "late"}}')
     )
     edit_case(case.slug, *other)
-    rejudge(one.run.trials.values_list("pk", flat=True))
-    (again,) = get_case(case.slug).runs
+    rejudge_trials(one.run.trials.values_list("pk", flat=True))
+    (again,) = get_case_page(case.slug).runs
     assert (one.judged_version, again.judged_version, again.answered.k) == (1, 2, 3)
-    assert not any(map(differences, replay(one.run.trials.values_list("pk", flat=True))))  # by the version of now
+    assert not any(
+        map(list_differences, replay_trials(one.run.trials.values_list("pk", flat=True)))
+    )  # by the version of now
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_persona_calls_a_tool_of_ones_own_and_errs_at_its_rate() -> None:
-    with simulation():
-        model = persona("wrong-value")
+    with serve_simulated_models():
+        model = get_simulated_model("wrong-value")
         case = saved(replace(DRAFT, expect='{"name": "cancel_order", "arguments": {"order": "17"}}'))
-        run = launch(replace(request_for((case.slug,), model.pk, 20), seed=7), agreed=sys.maxsize)
-        work(model)
+        run = launch(replace(build_run_request((case.slug,), model.pk, 20), seed=7), agreed=sys.maxsize)
+        run_worker_session(model)
         run.refresh_from_db()
-        (one,) = get_case(case.slug).runs
+        (one,) = get_case_page(case.slug).runs
     seeds = run.trials.values_list("seed", flat=True)
-    wrong = sum(chance(seed, "wrong-value", "drift").random() < 0.25 for seed in seeds)
+    wrong = sum(build_random(seed, "wrong-value", "drift").random() < 0.25 for seed in seeds)
     assert (one.answered.k, one.answered.n) == (20 - wrong, 20)
-    assert one.worst is not None
-    assert (one.worst.name, one.worst.count) == ("cancel_order $.order", wrong)
-    assert one.worst.detail == '$.order: "something else" instead of "17"'
+    assert one.worst_argument is not None
+    assert (one.worst_argument.name, one.worst_argument.count) == ("cancel_order $.order", wrong)
+    assert one.worst_argument.detail == '$.order: "something else" instead of "17"'
     assert run.simulated
 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_example_is_passed_by_a_persona_without_fault_and_copied_with_what_it_expects() -> None:
-    with simulation():
-        run = tried(saved(EXAMPLE), persona("perfect"), trials=1)
+    with serve_simulated_models():
+        run = tried(saved(EXAMPLE_DRAFT), get_simulated_model("perfect"), trials=1)
     trial = run.trials.get()
-    draft, note = draft_from_trial(trial.pk)
+    draft, note = build_draft_from_trial(trial.pk)
     assert trial.outcome == Trial.Outcome.PASS
-    assert draft.expect == EXAMPLE.expect
+    assert draft.expect == EXAMPLE_DRAFT.expect
     assert "what is expected stands as the case has it" in note
 
 
 @pytest.mark.django_db(transaction=True)
 def test_trials_are_sent_again_as_they_were_after_the_case_was_edited_and_deleted() -> None:
-    with ScriptedProvider(answering(order="17", reason="late")) as provider:
-        model = scripted_model(provider)
+    with ScriptedServer(answering(order="17", reason="late")) as provider:
+        model = make_scripted_model(provider)
         case = saved()
         run = tried(case, model, trials=1)
         trial = run.trials.get()
-        edit_case(case.slug, "Changed", read_draft(replace(DRAFT, message="Cancel order 18."))[1])
+        edit_case(case.slug, "Changed", parse_draft(replace(DRAFT, message="Cancel order 18."))[1])
         delete_case(case.slug)
-        again = resend(trial.pk)
-        repeated = control.repeat(run.pk, owner=None, agreed=1000)
-        work(model)
+        again = resend_trial(trial.pk)
+        repeated = control.start_repeat(run.pk, owner=None, agreed=1000)
+        run_worker_session(model)
     sent = [seen.body for seen in provider.seen]
     assert len(sent) == 3
     assert len(set(sent)) == 1
@@ -195,19 +203,19 @@ def test_a_deleted_case_cannot_be_launched_or_found() -> None:
     case = saved()
     delete_case(case.slug)
     assert find_scenarios([case.slug]) == {}
-    with pytest.raises(NoSuchCase):
-        find_case(case.slug)
+    with pytest.raises(UnknownCaseError):
+        get_case(case.slug)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_an_answer_in_words_is_no_call_and_a_dead_endpoint_passes_nothing() -> None:
-    with ScriptedProvider(lambda seen: says("It is cancelled.")) as provider:
-        model = scripted_model(provider)
+    with ScriptedServer(lambda seen: text_reply("It is cancelled.")) as provider:
+        model = make_scripted_model(provider)
         spoken = saved(replace(DRAFT, expect='{"no_call": true}'))
         assert tried(spoken, model, trials=1).trials.get().outcome == "pass"
         assert tried(saved(), model, trials=1).trials.get().failure_class == "no_tool_calls"
-    with ScriptedProvider(lambda seen: Answer(status=503)) as provider:
-        model = scripted_model(provider, "dead")
+    with ScriptedServer(lambda seen: ScriptedReply(status=503)) as provider:
+        model = make_scripted_model(provider, "dead")
         assert tried(spoken, model, trials=1).trials.get().outcome == "infra"
 
 
@@ -220,17 +228,17 @@ def test_the_state_that_simulated_tools_leave_behind_is_judged() -> None:
         start='{"orders": {"17": {"status": "open"}}}',
     )
 
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         answered = seen.json()["messages"][-1]["role"] == "tool"
-        return says("Done.") if answered else calls(("cancel_order", {"order": "17"}))
+        return text_reply("Done.") if answered else tool_call_reply(("cancel_order", {"order": "17"}))
 
-    with ScriptedProvider(play) as provider:
-        model = scripted_model(provider)
+    with ScriptedServer(play) as provider:
+        model = make_scripted_model(provider)
         trial = tried(saved(draft), model, trials=1).trials.get()
     assert (trial.outcome, [check["ok"] for check in trial.verdict["checks"]]) == ("pass", [True, True])
 
 
 def test_of_many_faults_the_first_are_told() -> None:
-    with pytest.raises(DraftRefused) as refused:
-        read_draft(replace(DRAFT, tools=json.dumps([{"a": 1}] * 5000)))
-    assert 0 < sum(map(len, refused.value.errors.values())) <= MOST_TOLD
+    with pytest.raises(DraftError) as refused:
+        parse_draft(replace(DRAFT, tools=json.dumps([{"a": 1}] * 5000)))
+    assert 0 < sum(map(len, refused.value.errors.values())) <= MAX_FAULTS_SHOWN

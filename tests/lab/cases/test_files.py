@@ -8,21 +8,21 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trial
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from tests.lab.cases.test_edit import DRAFT, saved
-from toolbench.lab.cases.drafts import read_draft
+from toolbench.lab.cases.drafts import parse_draft
 from toolbench.lab.cases.edit import delete_case
-from toolbench.lab.cases.files import NotBroughtIn, read_cases, write_cases
-from toolbench.lab.cases.from_trial import NotMade, draft_from_trial
+from toolbench.lab.cases.files import CaseImportError, import_cases, render_cases
+from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from_trial
 from toolbench.lab.models import Case, CaseSet
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 WORDS = "Straße \ud800 no 12:30\nline two: [x]"
 
 
 def refused(text: str) -> list[str]:
-    with pytest.raises(NotBroughtIn) as caught:
-        read_cases(text)
+    with pytest.raises(CaseImportError) as caught:
+        import_cases(text)
     assert not Case.objects.exists()
     return caught.value.sentences
 
@@ -32,10 +32,10 @@ def refused(text: str) -> list[str]:
 def test_cases_go_out_and_come_in_the_same(kind: str) -> None:
     first = saved(replace(DRAFT, system=WORDS, results="cancel_order: {fixed: [1, null, 'no']}", turns=3))
     slug, definition = first.slug, first.versions.get().definition
-    text = write_cases(kind, private=True)
+    text = render_cases(kind, private=True)
     CaseSet.objects.all().delete()
 
-    (again,) = read_cases(text, "Another set").new
+    (again,) = import_cases(text, "Another set").new
 
     assert (again.slug, again.versions.get().definition) == (slug, definition)
     assert (again.title, again.set.name, again.set.public) == (first.title, "Another set", False)
@@ -45,38 +45,38 @@ def test_cases_go_out_and_come_in_the_same(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["jsonl", "yaml"])
 def test_what_is_here_already_is_made_once_and_what_changed_gets_a_new_version(kind: str) -> None:
     same, other = saved(DRAFT), saved(replace(DRAFT, system=WORDS, title="Other"))
-    text = write_cases(kind, private=True)
-    assert read_cases(text, "Another set").standing == (same, other)
+    text = render_cases(kind, private=True)
+    assert import_cases(text, "Another set").unchanged == (same, other)
 
-    found = read_cases(text.replace("line two", "line three"))
+    found = import_cases(text.replace("line two", "line three"))
 
-    assert (found.new, found.changed, found.standing) == ((), (other,), (same,))
+    assert (found.new, found.changed, found.unchanged) == ((), (other,), (same,))
     assert sorted(Case.objects.values_list("slug", "current")) == sorted([(same.slug, 1), (other.slug, 2)])
     assert "1 case (own-other) taken over as it reads now" in found.sentence
     assert "public" not in found.sentence
     CaseSet.objects.update(public=True)
-    assert "in a public set" in read_cases(text).sentence
+    assert "in a public set" in import_cases(text).sentence
     assert CaseSet.objects.count() == 1
 
 
 @pytest.mark.django_db
 def test_a_case_without_a_slug_stands_by_name_and_content_and_a_deleted_one_comes_back() -> None:
     line = json.dumps({"title": "One", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
-    (first,) = read_cases(line).new
-    assert read_cases(line).standing == (first,)
-    text = write_cases("jsonl", private=True)
+    (first,) = import_cases(line).new
+    assert import_cases(line).unchanged == (first,)
+    text = render_cases("jsonl", private=True)
     delete_case(first.slug)
-    (back,) = read_cases(text).new
+    (back,) = import_cases(text).new
     assert back.slug == "own-one-2"
-    assert read_cases(text).standing == (back,)
+    assert import_cases(text).unchanged == (back,)
 
 
 @pytest.mark.django_db
 def test_private_cases_stay_out_unless_they_are_asked_for() -> None:
     saved()
-    assert write_cases("jsonl") == ""
+    assert render_cases("jsonl") == ""
     CaseSet.objects.update(public=True)
-    assert write_cases("jsonl")
+    assert render_cases("jsonl")
 
 
 @pytest.mark.django_db
@@ -89,7 +89,7 @@ def test_thousands_of_cases_of_one_name_come_in_by_a_handful_of_queries(
         {"title": "Cancel", "set": "Many", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}}
     )
     with django_assert_max_num_queries(20):
-        cases = read_cases(f"{line}\n" * 2000).new
+        cases = import_cases(f"{line}\n" * 2000).new
     slugs = [case.slug for case in cases]
     assert (first.slug, slugs[0], slugs[1], slugs[-1]) == (
         "own-cancel",
@@ -116,27 +116,27 @@ def test_what_is_wrong_is_said_by_line_and_nothing_is_saved() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_trial_becomes_a_case_with_its_tools_calls_and_results(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, trials=1)
-    work(model)
+def test_a_trial_becomes_a_case_with_its_tools_calls_and_results(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=1)
+    run_worker_session(model)
     trial = run.trials.get()
 
-    draft, note = draft_from_trial(trial.pk)
-    _, case = read_draft(draft)
+    draft, note = build_draft_from_trial(trial.pk)
+    _, case = parse_draft(draft)
 
     assert "which passed" in note
     assert [call.name for call in case.expect.calls] == ["state_get", "state_patch"]
     assert set(case.results) == {"state_get", "state_patch"}
-    with pytest.raises(NotMade):
-        draft_from_trial(trial.pk + 1)
+    with pytest.raises(CaseNotCreatedError):
+        build_draft_from_trial(trial.pk + 1)
 
 
 @pytest.mark.django_db
 def test_a_case_of_a_trial_asks_for_several_calls_where_its_scenario_did() -> None:
     run = make_run()
     found = {
-        slug: draft_from_trial(make_trial(make_cell(make_config(run), slug), instance_kind="drawn").pk)[0]
+        slug: build_draft_from_trial(make_trial(make_cell(make_config(run), slug), instance_kind="drawn").pk)[0]
         for slug in ("parallel_mixed", "happy_path")
     }
     assert [(one.parallel, one.turns) for one in found.values()] == [(True, 1), (False, None)]

@@ -10,13 +10,13 @@ from celery.utils.log import ColorFormatter
 from django.conf import settings
 
 from toolbench.lab.credentials.log_masking import install
-from toolbench.providers.masking.secrets import masker_for
+from toolbench.providers.masking.secrets import build_masker
 
 KEY = "sk-logged-0123456789"
 _UNCAUGHT = f"""
 import django; django.setup()
-from toolbench.providers.masking.secrets import masker_for
-masker_for({KEY!r}, ())
+from toolbench.providers.masking.secrets import build_masker
+build_masker({KEY!r}, ())
 raise RuntimeError("refused " + {KEY!r})
 """
 
@@ -24,7 +24,7 @@ raise RuntimeError("refused " + {KEY!r})
 @pytest.fixture
 def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
     """What a logger with the given formatter writes."""
-    masker_for(KEY, ())
+    build_masker(KEY, ())
     before, stream = logging.getLogRecordFactory(), io.StringIO()
     hooks = sys.excepthook, threading.excepthook
     install()

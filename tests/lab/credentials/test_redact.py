@@ -14,9 +14,17 @@ from django.core.management import CommandError, call_command
 from django.db import models
 from django.utils import timezone
 
-from benchmarks.canary_search import Search
-from tests.factories import make_cell, make_config, make_provider, make_published, make_run, make_step, make_trials
-from tests.lab.benches import counts
+from benchmarks.canary_search import CanarySearch
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_provider,
+    make_published_snapshot,
+    make_run,
+    make_step,
+    make_trials,
+)
+from tests.lab.benches import read_counters
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import (
     Case,
@@ -82,7 +90,7 @@ def _rows() -> None:
     case_set = CaseSet.objects.create(name="mine")
     case = Case.objects.create(set=case_set, slug="one", title="One")
     CaseVersion.objects.create(case=case, number=1, definition="{}")
-    make_published(("m", "p", 40, 10))
+    make_published_snapshot(("m", "p", 40, 10))
     Preset.objects.create(name="mine")
     SamplingProfile.objects.create(name="mine")
     ServiceAddress.objects.create(name="own", host="h", url="http://x", key=KEY, ready_at=timezone.now())
@@ -127,14 +135,14 @@ def _plant() -> int:
 
 
 def _found() -> list[str]:
-    search, found = Search([KEY]), []
+    search, found = CanarySearch([KEY]), []
     for model in apps.get_app_config("lab").get_models():
         for row in model._base_manager.values():
             for name, value in row.items():
                 said = (
                     bytes(value) if isinstance(value, memoryview | bytes) else json.dumps(value, default=str).encode()
                 )
-                if search.found_in(said) and NEEDED.get(model) != name:
+                if search.has_canary(said) and NEEDED.get(model) != name:
                     found.append(f"{model.__name__}.{name}")
     return found
 
@@ -166,12 +174,12 @@ def test_redact_again_finds_nothing_and_changes_no_count() -> None:
     cell = Cell.objects.get()
     mark_stale([cell.pk])
     recompute_stale()
-    before = counts(Cell.objects.get())
+    before = read_counters(Cell.objects.get())
     Trial.objects.update(sentence=f"It said {KEY}.", final_text=KEY.encode())
     assert "lab_trial: 3 of 3 overwritten" in _redact()
     mark_stale([cell.pk])
     recompute_stale()
-    assert counts(Cell.objects.get()) == before
+    assert read_counters(Cell.objects.get()) == before
     assert _redact().startswith("0 of ")
 
 

@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run
-from toolbench.lab.endpoints.capabilities import effective_of, get_measured
+from toolbench.lab.endpoints.capabilities import get_measured_calls, get_model_capabilities
 from toolbench.lab.models import Cell, Model, Probe, Run
 
 pytestmark = pytest.mark.django_db
@@ -17,14 +17,14 @@ def a_probe(model: Model, *, days: float = 0, **fields: object) -> Probe:
 
 
 def test_nothing_is_known_of_a_model_nobody_has_asked() -> None:
-    assert effective_of(make_model()).capabilities.known() == {}
+    assert get_model_capabilities(make_model()).capabilities.known() == {}
 
 
 def test_a_provider_declares_and_its_model_overrides() -> None:
     provider = make_provider("OpenAI", template="openai")
     model = make_model("gpt", provider=provider, capabilities={"max_tools": 12})
 
-    effective = effective_of(model)
+    effective = get_model_capabilities(model)
 
     assert effective.capabilities.max_tools == 12
     assert effective.capabilities.supports_strict is True
@@ -33,32 +33,32 @@ def test_a_provider_declares_and_its_model_overrides() -> None:
 
 
 def test_a_declaration_that_cannot_be_read_is_left_out() -> None:
-    assert effective_of(make_model(capabilities={"supports_flight": True})).capabilities.known() == {}
+    assert get_model_capabilities(make_model(capabilities={"supports_flight": True})).capabilities.known() == {}
 
 
 def test_what_a_probe_of_another_version_learned_is_left_out_where_it_cannot_be_read(owner_client: Client) -> None:
     model = make_model()
     probe = a_probe(model, learned={"supports_flight": True})
 
-    assert effective_of(model).capabilities.known() == {}
+    assert get_model_capabilities(model).capabilities.known() == {}
     assert owner_client.get(f"/probes/{probe.pk}/").status_code == 200
 
 
 def test_a_probe_counts_for_seven_days() -> None:
     model = make_model()
     a_probe(model, days=7.1, learned={"supports_tool_use": False})
-    assert effective_of(model).capabilities.supports_tool_use is None
+    assert get_model_capabilities(model).capabilities.supports_tool_use is None
 
     fresh = a_probe(model, days=6.9, learned={"supports_tool_use": True})
-    assert effective_of(model).capabilities.supports_tool_use is True
-    assert effective_of(model).origins["supports_tool_use"].who == f"probe {fresh.pk}"
+    assert get_model_capabilities(model).capabilities.supports_tool_use is True
+    assert get_model_capabilities(model).origins["supports_tool_use"].who == f"probe {fresh.pk}"
 
 
 def test_a_probe_that_could_not_be_told_never_counts() -> None:
     model = make_model()
     a_probe(model, ok=False, learned={"supports_tool_use": False})
 
-    assert effective_of(model).capabilities.known() == {}
+    assert get_model_capabilities(model).capabilities.known() == {}
 
 
 def test_the_latest_probe_of_each_kind_counts() -> None:
@@ -66,7 +66,7 @@ def test_the_latest_probe_of_each_kind_counts() -> None:
     a_probe(model, days=3, kind="conformance", learned={"supports_tool_use": False, "ids": "unique"})
     a_probe(model, days=2, kind="conformance", learned={"supports_tool_use": True})
 
-    assert effective_of(model).capabilities.known() == {"supports_tool_use": True}
+    assert get_model_capabilities(model).capabilities.known() == {"supports_tool_use": True}
 
 
 def test_the_stability_of_json_is_measured_on_stored_trials_and_dated() -> None:
@@ -75,9 +75,9 @@ def test_the_stability_of_json_is_measured_on_stored_trials_and_dated() -> None:
     cell = make_cell(make_config(run, model=model, method="text_json"))
     Cell.objects.filter(pk=cell.pk).update(calling_turns=40, parse_error_turns=6)
 
-    told = effective_of(model).origins["json_stability"]
+    told = get_model_capabilities(model).origins["json_stability"]
 
-    assert effective_of(model).capabilities.json_stability == "low"
+    assert get_model_capabilities(model).capabilities.json_stability == "low"
     assert (told.source, told.who, told.at) == ("measured", "6 of 40 turns could not be read", run.created_at)
 
 
@@ -86,7 +86,7 @@ def test_native_trials_say_nothing_of_json_in_text() -> None:
     cell = make_cell(make_config(make_run(), model=model, method="native"))
     Cell.objects.filter(pk=cell.pk).update(calling_turns=40, parse_error_turns=40)
 
-    assert effective_of(model).capabilities.json_stability is None
+    assert get_model_capabilities(model).capabilities.json_stability is None
 
 
 def native_cell(model: Model, *, stream: bool = False, **counts: int) -> Cell:
@@ -100,7 +100,7 @@ def test_structured_calls_of_trials_outweigh_what_a_probe_inferred() -> None:
     a_probe(model, learned={"supports_tool_use": False, "tools_field": "dropped"})
     cell = native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
 
-    effective = effective_of(model)
+    effective = get_model_capabilities(model)
 
     told = effective.origins["supports_tool_use"]
     assert (effective.capabilities.supports_tool_use, effective.capabilities.tools_field) == (True, "accepted")
@@ -118,7 +118,7 @@ def test_several_and_streamed_calls_of_trials_fill_their_fields() -> None:
     model = make_model()
     native_cell(model, stream=True, structured_answers=10, calling_answers=10, calls=12, called_rightly=10)
 
-    known = effective_of(model).capabilities
+    known = get_model_capabilities(model).capabilities
 
     assert (known.supports_parallel_tools, known.supports_stream_tools) == (True, True)
 
@@ -130,7 +130,7 @@ def test_refusal_after_the_calls_of_trials_outweighs_them(days: float, supported
     Run.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(days=1))
     a_probe(model, days=days, learned={"supports_tool_use": False, "tools_field": "refused"})
 
-    assert effective_of(model).capabilities.supports_tool_use is supported
+    assert get_model_capabilities(model).capabilities.supports_tool_use is supported
 
 
 def launched_days_ago(cell: Cell, days: float, *, ended: float | None = None) -> None:
@@ -146,7 +146,7 @@ def test_native_run_without_calls_after_a_refusal_changes_nothing() -> None:
     a_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
     launched_days_ago(native_cell(model, failed=50), 1, ended=0.9)
 
-    assert effective_of(model).capabilities.supports_tool_use is False
+    assert get_model_capabilities(model).capabilities.supports_tool_use is False
 
 
 def test_run_that_ended_with_calls_after_a_refusal_outweighs_it() -> None:
@@ -155,7 +155,7 @@ def test_run_that_ended_with_calls_after_a_refusal_outweighs_it() -> None:
     launched_days_ago(calls, 3, ended=1)
     a_probe(model, days=2, learned={"supports_tool_use": False, "tools_field": "refused"})
 
-    effective = effective_of(model)
+    effective = get_model_capabilities(model)
 
     calls.run.refresh_from_db()
     assert effective.capabilities.supports_tool_use is True
@@ -166,7 +166,7 @@ def test_several_calls_in_a_text_are_not_parallel_calls() -> None:
     model = make_model()
     native_cell(model, structured_answers=5, calling_answers=10, calls=15, called_rightly=10)
 
-    assert effective_of(model).capabilities.supports_parallel_tools is None
+    assert get_model_capabilities(model).capabilities.supports_parallel_tools is None
 
 
 @pytest.mark.parametrize(("trials", "silent"), [(19, 0), (20, 20)])
@@ -174,8 +174,8 @@ def test_trials_without_a_call_count_where_they_are_enough(trials: int, silent: 
     model = make_model()
     native_cell(model, call_missed=trials, answered_turns=trials)
 
-    assert get_measured([model])[model.pk].silent == silent
-    assert effective_of(model).capabilities.supports_tool_use is None
+    assert get_measured_calls([model])[model.pk].trials_without_calls == silent
+    assert get_model_capabilities(model).capabilities.supports_tool_use is None
 
 
 def test_model_page_and_compatibility_show_calls_of_trials_with_source_and_date(owner_client: Client) -> None:

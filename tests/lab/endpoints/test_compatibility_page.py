@@ -5,11 +5,11 @@ import pytest
 from tests.factories import make_model, make_provider
 from tests.lab.endpoints.test_capabilities import a_probe
 from toolbench.engine.capabilities.record import DOCS
-from toolbench.lab.endpoints.compatibility_page import COLUMNS, get_compatibility
+from toolbench.lab.endpoints.compatibility_page import CAPABILITY_COLUMNS, get_provider_tables
 
 
 def test_every_capability_has_a_column() -> None:
-    assert {name for name, _ in COLUMNS} == set(DOCS)
+    assert {name for name, _ in CAPABILITY_COLUMNS} == set(DOCS)
 
 
 @pytest.mark.django_db
@@ -18,7 +18,7 @@ def test_what_a_probe_found_of_tools_stands_there_with_its_date_above_what_is_de
     at = datetime.now(UTC)
     a_probe(model, finished_at=at, learned={"max_tools": 100, "schema_dialect": ["oneOf"], "prompt_endpoint": "llama"})
 
-    (table,) = get_compatibility()
+    (table,) = get_provider_tables()
     cells = dict(zip(table.titles, table.rows[0].cells, strict=True))
 
     shown = [

@@ -5,23 +5,23 @@ import pytest
 from django.conf import settings
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import launched
+from tests.lab.benches import launch_run
 from toolbench.engine.policy.policy import resolve
 from toolbench.lab.builtin_data import load
 from toolbench.lab.credentials.keys import endpoint_headers, endpoint_key
 from toolbench.lab.endpoints import connect
-from toolbench.lab.endpoints.connect import Connection, ConnectRefused, NoAnswer
+from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError, ModelListError
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.worker.local_services import register
 from toolbench.lab.worker.trial_plan import reach
-from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, json_answer
+from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer, json_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-WISH = Connection("Mine", "https://api.example.test", key="sk-1")
+WISH = ConnectionSettings("Mine", "https://api.example.test", key="sk-1")
 
 
 def test_a_connected_providers_key_is_stored_encrypted() -> None:
-    provider = connect.connect(WISH)
+    provider = connect.connect_provider(WISH)
     provider.refresh_from_db()
     assert provider.key_source == Provider.KeySource.STORED
     assert b"sk-1" not in bytes(provider.key_encrypted or b"")
@@ -29,38 +29,43 @@ def test_a_connected_providers_key_is_stored_encrypted() -> None:
 
 
 def test_a_blank_key_leaves_the_stored_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    provider = connect.connect(WISH)
-    edited = connect.edit(provider.pk, Connection("Renamed", WISH.base_url, concurrency=3))
+    provider = connect.connect_provider(WISH)
+    edited = connect.edit_provider(provider.pk, ConnectionSettings("Renamed", WISH.base_url, concurrency=3))
     assert (edited.name, edited.concurrency, endpoint_key(edited)) == ("Renamed", 3, "sk-1")
     monkeypatch.setenv("ITS_KEY", "sk-env")
-    edited = connect.edit(provider.pk, Connection("Renamed", WISH.base_url, key_env="ITS_KEY"))
+    edited = connect.edit_provider(provider.pk, ConnectionSettings("Renamed", WISH.base_url, key_env="ITS_KEY"))
     assert (edited.key_encrypted, endpoint_key(edited)) == (None, "sk-env")
 
 
 @pytest.mark.parametrize("elsewhere", ["https://evil.test", "http://api.example.test", "https://api.example.test:8443"])
 def test_another_host_is_never_sent_the_key_of_the_old_one(elsewhere: str) -> None:
-    provider = connect.connect(WISH)
-    with pytest.raises(ConnectRefused, match="enter the key for it") as refused:
-        connect.edit(provider.pk, Connection("Mine", elsewhere))
+    provider = connect.connect_provider(WISH)
+    with pytest.raises(ConnectionSettingsError, match="enter the key for it") as refused:
+        connect.edit_provider(provider.pk, ConnectionSettings("Mine", elsewhere))
     assert list(refused.value.errors) == ["key"]
     provider.refresh_from_db()
     assert (provider.base_url, endpoint_key(provider)) == (WISH.base_url, "sk-1")
-    assert endpoint_key(connect.edit(provider.pk, Connection("Mine", elsewhere, key="sk-2"))) == "sk-2"
+    assert endpoint_key(connect.edit_provider(provider.pk, ConnectionSettings("Mine", elsewhere, key="sk-2"))) == "sk-2"
 
 
 def test_another_path_of_the_same_host_keeps_the_key() -> None:
-    provider = connect.connect(WISH)
-    assert endpoint_key(connect.edit(provider.pk, Connection("Mine", "https://API.example.test:443/api"))) == "sk-1"
+    provider = connect.connect_provider(WISH)
+    assert (
+        endpoint_key(connect.edit_provider(provider.pk, ConnectionSettings("Mine", "https://API.example.test:443/api")))
+        == "sk-1"
+    )
 
 
 def test_a_stored_key_is_removed_when_that_is_chosen() -> None:
-    provider = connect.connect(WISH)
-    edited = connect.edit(provider.pk, Connection("Mine", "https://other.test", remove_key=True))
+    provider = connect.connect_provider(WISH)
+    edited = connect.edit_provider(provider.pk, ConnectionSettings("Mine", "https://other.test", remove_key=True))
     assert (edited.key_source, edited.key_encrypted, endpoint_key(edited)) == (Provider.KeySource.NONE, None, "")
 
 
 def test_values_of_extra_headers_are_stored_encrypted_and_names_can_be_read() -> None:
-    provider = connect.connect(Connection("S", "https://x.test", headers={"X-Auth": "planted", "X-Title": "Mine"}))
+    provider = connect.connect_provider(
+        ConnectionSettings("S", "https://x.test", headers={"X-Auth": "planted", "X-Title": "Mine"})
+    )
     provider.refresh_from_db()
     assert provider.header_names == ["X-Auth", "X-Title"]
     assert b"planted" not in bytes(provider.headers_encrypted or b"")
@@ -68,127 +73,135 @@ def test_values_of_extra_headers_are_stored_encrypted_and_names_can_be_read() ->
 
 
 def test_headers_are_kept_replaced_and_removed_by_name() -> None:
-    provider = connect.connect(Connection("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"}))
-    kept = connect.edit(provider.pk, Connection("S", "https://x.test"))
+    provider = connect.connect_provider(
+        ConnectionSettings("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"})
+    )
+    kept = connect.edit_provider(provider.pk, ConnectionSettings("S", "https://x.test"))
     assert endpoint_headers(kept) == {"X-Auth": "a", "X-Title": "Mine"}
-    edited = connect.edit(
-        provider.pk, Connection("S", "https://x.test", headers={"x-auth": "b"}, remove_headers=("X-Title",))
+    edited = connect.edit_provider(
+        provider.pk, ConnectionSettings("S", "https://x.test", headers={"x-auth": "b"}, remove_headers=("X-Title",))
     )
     assert (edited.header_names, endpoint_headers(edited)) == (["x-auth"], {"x-auth": "b"})
-    emptied = connect.edit(provider.pk, Connection("S", "https://x.test", remove_headers=("x-auth",)))
+    emptied = connect.edit_provider(provider.pk, ConnectionSettings("S", "https://x.test", remove_headers=("x-auth",)))
     assert (emptied.header_names, emptied.headers_encrypted) == ([], None)
 
 
 def test_another_host_is_never_sent_the_headers_of_the_old_one() -> None:
-    provider = connect.connect(Connection("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"}))
-    with pytest.raises(ConnectRefused, match="enter X-Auth for it") as refused:
-        connect.edit(provider.pk, Connection("S", "https://evil.test"))
+    provider = connect.connect_provider(
+        ConnectionSettings("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"})
+    )
+    with pytest.raises(ConnectionSettingsError, match="enter X-Auth for it") as refused:
+        connect.edit_provider(provider.pk, ConnectionSettings("S", "https://evil.test"))
     assert list(refused.value.errors) == ["headers"]
-    moved = connect.edit(provider.pk, Connection("S", "https://other.test", headers={"X-Auth": "b"}))
+    moved = connect.edit_provider(provider.pk, ConnectionSettings("S", "https://other.test", headers={"X-Auth": "b"}))
     assert endpoint_headers(moved) == {"X-Auth": "b", "X-Title": "Mine"}
 
 
 def test_headers_that_cannot_be_read_any_more_are_entered_or_removed_together(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    provider = connect.connect(Connection("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"}))
+    provider = connect.connect_provider(
+        ConnectionSettings("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"})
+    )
     monkeypatch.setattr(settings, "KEY_FILE", tmp_path / "another.key")
-    with pytest.raises(ConnectRefused, match="enter the extra headers of S again"):
-        connect.edit(provider.pk, Connection("S", "https://x.test", headers={"X-Title": "New"}))
-    mended = connect.edit(
-        provider.pk, Connection("S", "https://x.test", headers={"X-Title": "New"}, remove_headers=("X-Auth",))
+    with pytest.raises(ConnectionSettingsError, match="enter the extra headers of S again"):
+        connect.edit_provider(provider.pk, ConnectionSettings("S", "https://x.test", headers={"X-Title": "New"}))
+    mended = connect.edit_provider(
+        provider.pk, ConnectionSettings("S", "https://x.test", headers={"X-Title": "New"}, remove_headers=("X-Auth",))
     )
     assert endpoint_headers(mended) == {"X-Title": "New"}
 
 
 def test_mending_a_provider_lifts_its_pause() -> None:
     provider = make_provider(paused_reason="no key")
-    assert connect.edit(provider.pk, Connection("Example", "http://x", key="k")).paused_reason == ""
+    assert connect.edit_provider(provider.pk, ConnectionSettings("Example", "http://x", key="k")).paused_reason == ""
 
 
 @pytest.mark.parametrize(
     ("wish", "name"),
     [
-        (Connection("", "http://x"), "name"),
-        (Connection("Taken", "http://x"), "name"),
-        (Connection("A", "ftp://x"), "base_url"),
-        (Connection("A", "nonsense"), "base_url"),
-        (Connection("A", "http://[::bad"), "base_url"),
-        (Connection("A", "https://user:planted@x/v1"), "base_url"),
-        (Connection("A", "https://x/v1?api-key=planted"), "base_url"),
-        (Connection("A", "https://x/v1#planted"), "base_url"),
-        (Connection("A", "https://x/sk-planted-key/v1"), "base_url"),
-        (Connection("A", "https://x/s%6B-planted-key/v1"), "base_url"),
-        (Connection("A", "https://x/v1/0planted0", key="0planted0"), "base_url"),
-        (Connection("A", "https://x/v1/0planted0", key_env="AN_UNUSUAL_NAME"), "base_url"),
-        (Connection("A", "https://x/v1/0planted0", headers={"X-Auth": "Bearer 0planted0"}), "base_url"),
-        (Connection("A", "https://0planted0.x/v1", key="0Planted0"), "base_url"),
-        (Connection("A", "https://x", api_prefix="/0planted0/v1", key="0planted0"), "api_prefix"),
-        (Connection("A", "https://x/v1/****************"), "base_url"),
-        (Connection("A", "https://x:port"), "base_url"),
-        (Connection("A", "http://x", api_prefix="/v1?api-key=planted"), "api_prefix"),
-        (Connection("A", "http://x", template="none-such"), "template"),
-        (Connection("A", "http://x", option_defaults={"tools": []}), "option_defaults"),
-        (Connection("A", "http://x", headers={"a": 1}), "headers"),
-        (Connection("A", "http://x", max_attempts=0), "max_attempts"),
-        (Connection("A", "http://x", concurrency=0), "concurrency"),
+        (ConnectionSettings("", "http://x"), "name"),
+        (ConnectionSettings("Taken", "http://x"), "name"),
+        (ConnectionSettings("A", "ftp://x"), "base_url"),
+        (ConnectionSettings("A", "nonsense"), "base_url"),
+        (ConnectionSettings("A", "http://[::bad"), "base_url"),
+        (ConnectionSettings("A", "https://user:planted@x/v1"), "base_url"),
+        (ConnectionSettings("A", "https://x/v1?api-key=planted"), "base_url"),
+        (ConnectionSettings("A", "https://x/v1#planted"), "base_url"),
+        (ConnectionSettings("A", "https://x/sk-planted-key/v1"), "base_url"),
+        (ConnectionSettings("A", "https://x/s%6B-planted-key/v1"), "base_url"),
+        (ConnectionSettings("A", "https://x/v1/0planted0", key="0planted0"), "base_url"),
+        (ConnectionSettings("A", "https://x/v1/0planted0", key_env="AN_UNUSUAL_NAME"), "base_url"),
+        (ConnectionSettings("A", "https://x/v1/0planted0", headers={"X-Auth": "Bearer 0planted0"}), "base_url"),
+        (ConnectionSettings("A", "https://0planted0.x/v1", key="0Planted0"), "base_url"),
+        (ConnectionSettings("A", "https://x", api_prefix="/0planted0/v1", key="0planted0"), "api_prefix"),
+        (ConnectionSettings("A", "https://x/v1/****************"), "base_url"),
+        (ConnectionSettings("A", "https://x:port"), "base_url"),
+        (ConnectionSettings("A", "http://x", api_prefix="/v1?api-key=planted"), "api_prefix"),
+        (ConnectionSettings("A", "http://x", template="none-such"), "template"),
+        (ConnectionSettings("A", "http://x", option_defaults={"tools": []}), "option_defaults"),
+        (ConnectionSettings("A", "http://x", headers={"a": 1}), "headers"),
+        (ConnectionSettings("A", "http://x", max_attempts=0), "max_attempts"),
+        (ConnectionSettings("A", "http://x", concurrency=0), "concurrency"),
     ],
 )
 def test_what_cannot_be_connected_is_said_by_field(
-    wish: Connection, name: str, monkeypatch: pytest.MonkeyPatch
+    wish: ConnectionSettings, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AN_UNUSUAL_NAME", "0planted0")
     make_provider("Taken")
-    with pytest.raises(ConnectRefused) as refused:
-        connect.connect(wish)
+    with pytest.raises(ConnectionSettingsError) as refused:
+        connect.connect_provider(wish)
     assert list(refused.value.errors) == [name]
     assert "planted" not in str(refused.value)
 
 
 def test_the_provider_that_came_with_toolbench_is_filled_in() -> None:
     load()
-    provider = connect.connect(
-        Connection("OpenRouter", "https://openrouter.ai/api", template="openrouter", key="sk-or")
+    provider = connect.connect_provider(
+        ConnectionSettings("OpenRouter", "https://openrouter.ai/api", template="openrouter", key="sk-or")
     )
     assert provider.models.count() == 17
     assert endpoint_key(provider) == "sk-or"
-    with pytest.raises(ConnectRefused):
-        connect.connect(Connection("OpenRouter", "https://openrouter.ai/api", template="openrouter", key="other"))
+    with pytest.raises(ConnectionSettingsError):
+        connect.connect_provider(
+            ConnectionSettings("OpenRouter", "https://openrouter.ai/api", template="openrouter", key="other")
+        )
 
 
 def test_keys_found_in_the_environment_are_named_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    for template in connect.templates():
+    for template in connect.list_templates():
         monkeypatch.delenv(template.key_env or "NO_SUCH_VARIABLE", raising=False)
     monkeypatch.setenv("GROQ_API_KEY", "gsk-secret")
-    (found,) = connect.detected_keys()
+    (found,) = connect.list_detected_keys()
     assert (found.variable, found.provider_id) == ("GROQ_API_KEY", None)
     assert "gsk-secret" not in repr(found)
     provider = make_provider("Groq", key_env="GROQ_API_KEY")
-    assert connect.detected_keys()[0].provider_id == provider.pk
+    assert connect.list_detected_keys()[0].provider_id == provider.pk
 
 
 def test_models_are_listed_by_the_provider_itself() -> None:
-    with ScriptedProvider([json_answer({"data": [{"id": "b"}, {"id": "a"}]})]) as scripted:
-        provider = connect.connect(Connection("S", scripted.base_url, key="sk-1"))
-        assert connect.list_models(provider.pk) == ("b", "a")
+    with ScriptedServer([json_reply({"data": [{"id": "b"}, {"id": "a"}]})]) as scripted:
+        provider = connect.connect_provider(ConnectionSettings("S", scripted.base_url, key="sk-1"))
+        assert connect.list_provider_models(provider.pk) == ("b", "a")
         assert scripted.seen[0].headers["authorization"] == "Bearer sk-1"
 
 
 def test_a_provider_that_does_not_answer_is_said_in_words() -> None:
-    provider = connect.connect(Connection("S", "http://127.0.0.1:9"))
-    with pytest.raises(NoAnswer):
-        connect.list_models(provider.pk)
+    provider = connect.connect_provider(ConnectionSettings("S", "http://127.0.0.1:9"))
+    with pytest.raises(ModelListError):
+        connect.list_provider_models(provider.pk)
     missing = make_provider("Env", key_source="environment", key_env="NOT_SET_ANYWHERE")
-    with pytest.raises(NoAnswer, match="NOT_SET_ANYWHERE"):
-        connect.list_models(missing.pk)
+    with pytest.raises(ModelListError, match="NOT_SET_ANYWHERE"):
+        connect.list_provider_models(missing.pk)
 
 
 def test_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "LIST_SECONDS", 0.2)
-    with ScriptedProvider([Answer(body=[b"["], declared=9, ending=Ending.HANG)]) as scripted:
-        provider = connect.connect(Connection("S", scripted.base_url))
-        with pytest.raises(NoAnswer, match="no list of models within"):
-            connect.list_models(provider.pk)
+    monkeypatch.setattr(connect, "LIST_TIMEOUT_SECONDS", 0.2)
+    with ScriptedServer([ScriptedReply(body=[b"["], declared=9, ending=ConnectionEnd.HANG)]) as scripted:
+        provider = connect.connect_provider(ConnectionSettings("S", scripted.base_url))
+        with pytest.raises(ModelListError, match="no list of models within"):
+            connect.list_provider_models(provider.pk)
 
 
 def test_models_are_added_once_with_what_is_known_of_their_names() -> None:
@@ -202,8 +215,8 @@ def test_models_are_added_once_with_what_is_known_of_their_names() -> None:
 
 def test_deleting_a_provider_ends_what_waits_and_keeps_the_run() -> None:
     model = make_model()
-    run = launched(model)
-    connect.delete(model.provider_id)
+    run = launch_run(model)
+    connect.delete_provider(model.provider_id)
     run.refresh_from_db()
     assert run.state == "finished"
     assert run.trials.filter(outcome="infra", provider=None).count() == run.trial_count
@@ -224,7 +237,7 @@ def test_deleting_a_provider_ends_what_waits_and_keeps_the_run() -> None:
 def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, constraint: str) -> None:
     provider = make_provider(template, template=template)
     connect.add_models(provider.pk, ["m"])
-    config = launched(provider.models.get(), methods=("constrained",), trials=1).configs.get()
+    config = launch_run(provider.models.get(), methods=("constrained",), trials=1).configs.get()
 
     policy = resolve((name, patch) for name, patch in config.layers).policy
     assert policy.constraint == constraint
@@ -233,7 +246,7 @@ def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, con
 def test_a_second_simulated_provider_has_personas_with_their_true_rates_and_stays_simulated() -> None:
     load()
     register("simulated", {"url": "http://127.0.0.1:5555", "key": "k"})
-    host = connect.connect(Connection("Cheap host", "", template="simulated"))
+    host = connect.connect_provider(ConnectionSettings("Cheap host", "", template="simulated"))
     assert (host.kind, host.service, host.base_url) == (Provider.Kind.SIMULATED, "simulated", "")
     assert connect.add_models(host.pk, ["tagged-calls", "gpt-5", "messages/perfect"]) == 1
     persona, first = host.models.get(), Model.objects.get(name="tagged-calls", provider__name="Simulated")
@@ -243,15 +256,15 @@ def test_a_second_simulated_provider_has_personas_with_their_true_rates_and_stay
     load()
     assert Model.objects.count() == before
     for wish in (WISH, replace(WISH, name="Cheap host")):
-        with pytest.raises(ConnectRefused, match="What is simulated stays so"):
-            connect.edit(host.pk, wish)
-    with pytest.raises(ConnectRefused, match="named for the API that they speak"):
-        connect.edit(host.pk, Connection("Cheap host", "", template="simulated", wire="anthropic"))
+        with pytest.raises(ConnectionSettingsError, match="What is simulated stays so"):
+            connect.edit_provider(host.pk, wish)
+    with pytest.raises(ConnectionSettingsError, match="named for the API that they speak"):
+        connect.edit_provider(host.pk, ConnectionSettings("Cheap host", "", template="simulated", wire="anthropic"))
     for name in ("127.0.0.1", "localhost", "[::1]"):
-        with pytest.raises(ConnectRefused, match="choose the template Simulated"):
-            connect.connect(Connection("Real?", f"http://{name}:5555/v1"))
-    with pytest.raises(ConnectRefused, match="There is a provider named Simulated already"):
-        connect.connect(Connection("Simulated", "", template="simulated"))
+        with pytest.raises(ConnectionSettingsError, match="choose the template Simulated"):
+            connect.connect_provider(ConnectionSettings("Real?", f"http://{name}:5555/v1"))
+    with pytest.raises(ConnectionSettingsError, match="There is a provider named Simulated already"):
+        connect.connect_provider(ConnectionSettings("Simulated", "", template="simulated"))
 
 
 @pytest.mark.parametrize(
@@ -259,14 +272,14 @@ def test_a_second_simulated_provider_has_personas_with_their_true_rates_and_stay
 )
 def test_every_place_of_a_key_in_an_address_gets_the_same_advice(held: str) -> None:
     with pytest.raises(
-        ConnectRefused, match="put the key into the key field, its variable or an extra header"
+        ConnectionSettingsError, match="put the key into the key field, its variable or an extra header"
     ) as refused:
-        connect.connect(Connection("A", f"https://{held}"))
+        connect.connect_provider(ConnectionSettings("A", f"https://{held}"))
     assert "0planted0" not in str(refused.value)
     assert not Provider.objects.exists()
 
 
 def test_key_that_is_stored_already_is_refused_in_a_later_address() -> None:
-    provider = connect.connect(replace(WISH, key="0planted0"))
-    with pytest.raises(ConnectRefused, match="looks like a key in its path"):
-        connect.edit(provider.pk, replace(WISH, key="", base_url=f"{WISH.base_url}/0planted0"))
+    provider = connect.connect_provider(replace(WISH, key="0planted0"))
+    with pytest.raises(ConnectionSettingsError, match="looks like a key in its path"):
+        connect.edit_provider(provider.pk, replace(WISH, key="", base_url=f"{WISH.base_url}/0planted0"))

@@ -8,10 +8,10 @@ from django.core.cache import cache
 
 from tests.factories import make_provider
 from toolbench.lab.endpoints import local_servers
-from toolbench.lab.endpoints.local_servers import get_local_servers, look_for_local_servers
-from toolbench.providers.provider_templates import find_template
-from toolbench.providers.scripted_server import ScriptedProvider, fails
-from toolbench.providers.scripted_server import json_answer as answers
+from toolbench.lab.endpoints.local_servers import get_detected_servers, scan_local_servers
+from toolbench.providers.provider_templates import lookup_template
+from toolbench.providers.scripted_server import ScriptedServer, error_reply
+from toolbench.providers.scripted_server import json_reply as answers
 
 pytestmark = pytest.mark.django_db
 
@@ -24,41 +24,41 @@ def fresh_cache() -> Iterator[None]:
 
 
 @pytest.fixture
-def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedProvider]:
+def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
     """A server that stands where Ollama usually listens; nothing else is looked for."""
-    with ScriptedProvider() as server:
-        template = replace(find_template("ollama"), base_url=server.base_url)
-        monkeypatch.setattr(local_servers, "all_templates", lambda: {"ollama": template})
+    with ScriptedServer() as server:
+        template = replace(lookup_template("ollama"), base_url=server.base_url)
+        monkeypatch.setattr(local_servers, "load_templates", lambda: {"ollama": template})
         yield server
 
 
 def models_found() -> list[int | None]:
-    look_for_local_servers()
-    return [found.models for found in get_local_servers()]
+    scan_local_servers()
+    return [found.models for found in get_detected_servers()]
 
 
-def test_a_server_that_lists_models_is_offered_with_their_number(ollama: ScriptedProvider) -> None:
-    ollama.plays(answers({"data": [{"id": "a"}, {"id": "b"}]}))
+def test_a_server_that_lists_models_is_offered_with_their_number(ollama: ScriptedServer) -> None:
+    ollama.set_script(answers({"data": [{"id": "a"}, {"id": "b"}]}))
     assert models_found() == [2]
-    assert [found.template.title for found in get_local_servers()] == ["Ollama"]
+    assert [found.template.title for found in get_detected_servers()] == ["Ollama"]
 
 
-def test_a_server_that_answers_something_else_is_not_offered(ollama: ScriptedProvider) -> None:
-    ollama.plays(fails(404, "no such page"))
+def test_a_server_that_answers_something_else_is_not_offered(ollama: ScriptedServer) -> None:
+    ollama.set_script(error_reply(404, "no such page"))
     assert models_found() == [None]
 
 
-def test_local_servers_are_asked_only_when_looked_for(ollama: ScriptedProvider) -> None:
-    ollama.plays(answers({"data": []}), answers({"data": [{"id": "a"}]}))
-    assert get_local_servers() == ()
+def test_local_servers_are_asked_only_when_looked_for(ollama: ScriptedServer) -> None:
+    ollama.set_script(answers({"data": []}), answers({"data": [{"id": "a"}]}))
+    assert get_detected_servers() == ()
     assert ollama.seen == []
     assert models_found() == [0]
-    assert [found.models for found in get_local_servers()] == [0]
+    assert [found.models for found in get_detected_servers()] == [0]
     assert models_found() == [1]
 
 
-def test_one_that_is_connected_already_is_named(ollama: ScriptedProvider) -> None:
-    ollama.plays(answers({"data": []}))
+def test_one_that_is_connected_already_is_named(ollama: ScriptedServer) -> None:
+    ollama.set_script(answers({"data": []}))
     provider = make_provider("Ollama", template="ollama")
-    look_for_local_servers()
-    assert [found.provider_id for found in get_local_servers()] == [provider.pk]
+    scan_local_servers()
+    assert [found.provider_id for found in get_detected_servers()] == [provider.pk]

@@ -4,48 +4,48 @@ import pytest
 
 from tests.factories import make_model, make_provider
 from toolbench.lab.endpoints import connect
-from toolbench.lab.endpoints.connect import Connection
-from toolbench.lab.endpoints.offered_models import ask_for_models, get_offer
-from toolbench.providers.scripted_server import ScriptedProvider, json_answer
+from toolbench.lab.endpoints.connect import ConnectionSettings
+from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
+from toolbench.providers.scripted_server import ScriptedServer, json_reply
 
 pytestmark = pytest.mark.django_db
-LISTED = json_answer({"data": [{"id": "m/one"}, {"id": "m/two"}]})
+LISTED = json_reply({"data": [{"id": "m/one"}, {"id": "m/two"}]})
 
 
 def test_provider_that_does_not_answer_leaves_a_sentence() -> None:
     provider = make_provider(base_url="http://127.0.0.1:9")
-    ask_for_models(provider.pk)
-    offer = get_offer(provider.pk)
+    request_models(provider.pk)
+    offer = get_offered_models(provider.pk)
     assert offer.trouble
     assert (offer.models, offer.total) == ((), 0)
 
 
 def test_offer_reads_the_last_list_and_sends_nothing() -> None:
-    with ScriptedProvider([LISTED, json_answer({"data": [{"id": "m/new"}]})]) as server:
+    with ScriptedServer([LISTED, json_reply({"data": [{"id": "m/new"}]})]) as server:
         provider = make_provider(base_url=server.base_url)
         make_model("m/two", provider=provider)
-        assert get_offer(provider.pk).listed_at is None
+        assert get_offered_models(provider.pk).listed_at is None
         assert server.seen == []
 
-        ask_for_models(provider.pk)
+        request_models(provider.pk)
 
-        assert [(model.name, model.there) for model in get_offer(provider.pk).models] == [
+        assert [(model.name, model.there) for model in get_offered_models(provider.pk).models] == [
             ("m/one", False),
             ("m/two", True),
         ]
-        found = get_offer(provider.pk, "TWO")
+        found = get_offered_models(provider.pk, "TWO")
         assert ([model.name for model in found.models], found.total) == (["m/two"], 2)
         assert len(server.seen) == 1
-        ask_for_models(provider.pk)
-        assert [model.name for model in get_offer(provider.pk).models] == ["m/new"]
+        request_models(provider.pk)
+        assert [model.name for model in get_offered_models(provider.pk).models] == ["m/new"]
 
 
 def test_list_of_another_address_is_forgotten() -> None:
-    with ScriptedProvider([LISTED]) as server:
-        provider = connect.connect(Connection("Mine", server.base_url))
-        ask_for_models(provider.pk)
-        assert get_offer(provider.pk).total == 2
+    with ScriptedServer([LISTED]) as server:
+        provider = connect.connect_provider(ConnectionSettings("Mine", server.base_url))
+        request_models(provider.pk)
+        assert get_offered_models(provider.pk).total == 2
 
-        connect.edit(provider.pk, Connection("Mine", "http://127.0.0.1:9"))
+        connect.edit_provider(provider.pk, ConnectionSettings("Mine", "http://127.0.0.1:9"))
 
-        assert get_offer(provider.pk).listed_at is None
+        assert get_offered_models(provider.pk).listed_at is None

@@ -7,37 +7,48 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from tests.lab.benches import launched, scripted_model
-from tests.lab.conftest import Elsewhere
+from tests.lab.benches import launch_run, make_scripted_model
+from tests.lab.conftest import RunInThread
 from toolbench.lab.endpoints import probe_job
-from toolbench.lab.endpoints.probe_job import ask_probe, work_probe
-from toolbench.lab.endpoints.probe_storage import ProbeLost, claim, queue_lost, store
+from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
+from toolbench.lab.endpoints.probe_storage import ProbeLeaseLostError, claim_probe, requeue_lost_probes, store_exchanges
 from toolbench.lab.models import Model, Probe, ProbeExchange, Trial
-from toolbench.lab.planning.auto_method import settle
+from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.worker import claims
 from toolbench.providers.probing.check_result import ProbeCheck
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, fails, says
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    error_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def echoes(seen: Seen) -> Answer:
+def echoes(seen: ReceivedRequest) -> ScriptedReply:
     """Calls probe_echo as asked, and speaks about its result."""
     messages = seen.json()["messages"]
-    return says("It gave it back.") if messages[-1]["role"] == "tool" else calls(("probe_echo", {"value": "x"}))
+    return (
+        text_reply("It gave it back.")
+        if messages[-1]["role"] == "tool"
+        else tool_call_reply(("probe_echo", {"value": "x"}))
+    )
 
 
 @pytest.fixture
-def model(scripted: ScriptedProvider) -> Model:
-    return scripted_model(scripted)
+def model(scripted: ScriptedServer) -> Model:
+    return make_scripted_model(scripted)
 
 
 def probed(model: Model, player: Any, kind: str = "first_use") -> Probe:
-    with ScriptedProvider(player) as provider:
+    with ScriptedServer(player) as provider:
         model.provider.base_url = provider.base_url
         model.provider.save()
-        probe = ask_probe(model, kind, why="a test")
-        assert work_probe(probe.pk, on_finished=settle)
+        probe = queue_probe(model, kind, why="a test")
+        assert run_probe(probe.pk, on_finished=decide_waiting_methods)
     probe.refresh_from_db()
     return probe
 
@@ -59,7 +70,7 @@ def test_a_probe_keeps_its_verdict_what_it_learned_and_every_byte(model: Model) 
 
 
 def test_a_probe_that_could_not_be_told_says_why_and_teaches_nothing(model: Model) -> None:
-    probe = probed(model, lambda seen: fails(401, "invalid key"), kind="conformance")
+    probe = probed(model, lambda seen: error_reply(401, "invalid key"), kind="conformance")
 
     assert (probe.ok, probe.error, probe.learned) == (False, "authentication", {})
     assert "invalid key" in probe.sentence
@@ -74,7 +85,7 @@ def test_a_key_never_shows_in_what_is_kept(model: Model) -> None:
     model.provider.save()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROBE_TEST_KEY", secret)
-        probe = probed(model, lambda seen: fails(400, f"no tools for {secret}"))
+        probe = probed(model, lambda seen: error_reply(400, f"no tools for {secret}"))
 
     kept = b"".join(bytes(one.request) + bytes(one.response) for one in probe.exchanges.all())
     assert secret.encode() not in kept
@@ -82,52 +93,52 @@ def test_a_key_never_shows_in_what_is_kept(model: Model) -> None:
 
 
 def test_asking_again_while_a_probe_is_open_gives_the_same_one(model: Model) -> None:
-    first = ask_probe(model, "conformance")
+    first = queue_probe(model, "conformance")
 
-    assert ask_probe(model, "conformance").pk == first.pk
-    assert ask_probe(model, "first_use").pk != first.pk
+    assert queue_probe(model, "conformance").pk == first.pk
+    assert queue_probe(model, "first_use").pk != first.pk
 
 
 def test_one_probe_at_a_time_at_one_provider(model: Model) -> None:
-    first, second = ask_probe(model, "conformance"), ask_probe(model, "first_use")
+    first, second = queue_probe(model, "conformance"), queue_probe(model, "first_use")
 
-    assert claim(first.pk) is not None
-    assert claim(second.pk) is None
-    assert claim(first.pk) is None
+    assert claim_probe(first.pk) is not None
+    assert claim_probe(second.pk) is None
+    assert claim_probe(first.pk) is None
 
 
 def test_a_probe_whose_worker_is_gone_is_queued_again_and_its_late_writes_are_refused(model: Model) -> None:
-    probe = ask_probe(model, "first_use")
-    held = claim(probe.pk)
+    probe = queue_probe(model, "first_use")
+    held = claim_probe(probe.pk)
     assert held is not None
     Probe.objects.filter(pk=probe.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
-    assert queue_lost() == (probe.pk,)
-    with pytest.raises(ProbeLost):
-        store(held, [], [ProbeCheck("tools", "passed", "Too late.")])
+    assert requeue_lost_probes() == (probe.pk,)
+    with pytest.raises(ProbeLeaseLostError):
+        store_exchanges(held, [], [ProbeCheck("tools", "passed", "Too late.")])
     probe.refresh_from_db()
     assert (probe.state, probe.checks) == ("queued", [])
 
 
 def test_what_a_lost_worker_sent_stays_visible_beside_what_the_next_one_sends(model: Model) -> None:
-    probe = ask_probe(model, "first_use")
-    held = claim(probe.pk)
+    probe = queue_probe(model, "first_use")
+    held = claim_probe(probe.pk)
     assert held is not None
     ProbeExchange.objects.create(probe=probe, execution=held.execution, ordinal=1, check_slug="tools", duration_ms=5)
     Probe.objects.filter(pk=probe.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-    queue_lost()
-    with ScriptedProvider(echoes) as provider:
+    requeue_lost_probes()
+    with ScriptedServer(echoes) as provider:
         model.provider.base_url = provider.base_url
         model.provider.save()
-        assert work_probe(probe.pk, on_finished=settle)
+        assert run_probe(probe.pk, on_finished=decide_waiting_methods)
 
     assert list(probe.exchanges.values_list("execution", "ordinal")) == [(1, 1), (2, 1), (2, 2)]
 
 
 def test_a_worker_that_is_asked_to_stop_queues_its_probe_again(model: Model) -> None:
-    probe = ask_probe(model, "first_use")
+    probe = queue_probe(model, "first_use")
 
-    assert work_probe(probe.pk, lambda: True, on_finished=settle)
+    assert run_probe(probe.pk, lambda: True, on_finished=decide_waiting_methods)
     probe.refresh_from_db()
     assert (probe.state, probe.execution) == ("queued", 1)
 
@@ -136,15 +147,15 @@ def test_probe_whose_database_goes_away_is_queued_again(model: Model, monkeypatc
     def go_away(*_: object) -> None:
         raise OperationalError("the database restarts")
 
-    probe = ask_probe(model, "first_use")
+    probe = queue_probe(model, "first_use")
     with monkeypatch.context() as patch:
-        patch.setattr(probe_job, "store", go_away)
+        patch.setattr(probe_job, "store_exchanges", go_away)
         with pytest.raises(OperationalError):
-            work_probe(probe.pk, on_finished=settle)
+            run_probe(probe.pk, on_finished=decide_waiting_methods)
     Probe.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
 
-    assert queue_lost() == (probe.pk,)
-    assert work_probe(probe.pk, on_finished=settle)
+    assert requeue_lost_probes() == (probe.pk,)
+    assert run_probe(probe.pk, on_finished=decide_waiting_methods)
     probe.refresh_from_db()
     assert (probe.state, probe.execution, probe.sentence.startswith("Toolbench itself")) == ("done", 2, False)
 
@@ -152,18 +163,18 @@ def test_probe_whose_database_goes_away_is_queued_again(model: Model, monkeypatc
 def test_a_local_server_that_is_not_there_is_no_verdict(model: Model) -> None:
     model.provider.base_url, model.provider.kind, model.provider.service = "", "local", "local-nowhere"
     model.provider.save()
-    probe = ask_probe(model, "first_use")
-    work_probe(probe.pk, on_finished=settle)
+    probe = queue_probe(model, "first_use")
+    run_probe(probe.pk, on_finished=decide_waiting_methods)
     probe.refresh_from_db()
 
     assert (probe.state, probe.ok, probe.learned) == ("done", False, {})
     assert "not ready yet" in probe.sentence
 
 
-def test_two_workers_that_are_woken_for_one_probe_ask_the_endpoint_once(model: Model, elsewhere: Elsewhere) -> None:
-    probe = ask_probe(model, "first_use")
-    work = partial(work_probe, on_finished=settle)
-    with ScriptedProvider(echoes) as provider:
+def test_two_workers_that_are_woken_for_one_probe_ask_the_endpoint_once(model: Model, elsewhere: RunInThread) -> None:
+    probe = queue_probe(model, "first_use")
+    work = partial(run_probe, on_finished=decide_waiting_methods)
+    with ScriptedServer(echoes) as provider:
         model.provider.base_url = provider.base_url
         model.provider.save()
         assert sorted(one.result() for one in [elsewhere(work, probe.pk) for _ in range(2)]) == [False, True]
@@ -173,9 +184,9 @@ def test_two_workers_that_are_woken_for_one_probe_ask_the_endpoint_once(model: M
 def test_a_probe_counts_among_what_is_in_flight_at_its_provider(model: Model) -> None:
     model.provider.concurrency = 2
     model.provider.save()
-    launched(model, trials=3)
-    probe = ask_probe(model, "first_use")
-    assert claim(probe.pk) is not None
+    launch_run(model, trials=3)
+    probe = queue_probe(model, "first_use")
+    assert claim_probe(probe.pk) is not None
 
     (trial,) = claims.claim(model.provider_id, want=8, worker="w")
     assert claims.claim(model.provider_id, want=8, worker="w") == ()
@@ -185,16 +196,16 @@ def test_a_probe_counts_among_what_is_in_flight_at_its_provider(model: Model) ->
 
 
 def test_a_probe_sends_nothing_before_the_trials_in_flight_leave_it_a_slot(model: Model) -> None:
-    with ScriptedProvider(echoes) as provider:
+    with ScriptedServer(echoes) as provider:
         model.provider.base_url, model.provider.concurrency = provider.base_url, 1
         model.provider.save()
-        launched(model, trials=1)
+        launch_run(model, trials=1)
         assert len(claims.claim(model.provider_id, want=1, worker="w")) == 1
-        probe = ask_probe(model, "first_use")
+        probe = queue_probe(model, "first_use")
         looks = iter([False, False, True])
-        assert work_probe(probe.pk, lambda: next(looks, True), on_finished=settle)
+        assert run_probe(probe.pk, lambda: next(looks, True), on_finished=decide_waiting_methods)
         assert not provider.seen
 
         Trial.objects.update(state="done", lease=None)
-        assert work_probe(probe.pk, on_finished=settle)
+        assert run_probe(probe.pk, on_finished=decide_waiting_methods)
         assert len(provider.seen) == 2

@@ -4,26 +4,26 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_model
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from tests.lab.worker.test_refused_parameters import SAID, Refuses
-from toolbench.lab.endpoints.refused_parameters import get_offers
+from toolbench.lab.endpoints.refused_parameters import get_suggested_omissions
 from toolbench.lab.models import Model, Preset, Run
 from toolbench.lab.runs import control
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def ran(model: Model, strategy: str = "production") -> Run:
-    run = launched(model, scenarios=("happy_path",), strategies=(strategy,), trials=1)
-    work(model)
+    run = launch_run(model, scenarios=("happy_path",), strategies=(strategy,), trials=1)
+    run_worker_session(model)
     return run
 
 
 def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -> None:
     refuses = Refuses("tool_choice")
-    with ScriptedProvider(refuses) as scripted:
-        model = scripted_model(scripted)
+    with ScriptedServer(refuses) as scripted:
+        model = make_scripted_model(scripted)
         run = ran(model)
         trial = run.trials.get()
 
@@ -54,14 +54,14 @@ def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -
 
 def test_parameters_learnt_later_join_those_taken_up(owner_client: Client) -> None:
     refuses = Refuses("tool_choice")
-    with ScriptedProvider(refuses) as scripted:
-        model = scripted_model(scripted)
+    with ScriptedServer(refuses) as scripted:
+        model = make_scripted_model(scripted)
         ran(model)
         owner_client.post(f"/models/{model.pk}/left-out/")
         refuses.names = ("tool_choice", "parallel_tool_calls")
         ran(model)
         model.refresh_from_db()
-        assert [offer.name for offer in get_offers(model)] == ["parallel_tool_calls"]
+        assert [offer.name for offer in get_suggested_omissions(model)] == ["parallel_tool_calls"]
         owner_client.post(f"/models/{model.pk}/left-out/")
 
     model.refresh_from_db()
@@ -79,19 +79,21 @@ def test_nothing_is_offered_without_a_refusal(owner_client: Client) -> None:
 
 
 def test_deleted_run_offers_nothing() -> None:
-    with ScriptedProvider(Refuses("tool_choice")) as scripted:
-        model = scripted_model(scripted)
+    with ScriptedServer(Refuses("tool_choice")) as scripted:
+        model = make_scripted_model(scripted)
         run = ran(model)
-    assert [(offer.name, offer.why) for offer in get_offers(model)] == [("tool_choice", SAID.format("tool_choice"))]
+    assert [(offer.name, offer.why) for offer in get_suggested_omissions(model)] == [
+        ("tool_choice", SAID.format("tool_choice"))
+    ]
 
-    control.delete(run.pk)
+    control.delete_run(run.pk)
 
-    assert get_offers(model) == ()
+    assert get_suggested_omissions(model) == ()
 
 
 def test_exports_say_what_was_left_out(owner_client: Client) -> None:
-    with ScriptedProvider(Refuses("tool_choice")) as scripted:
-        run = ran(scripted_model(scripted))
+    with ScriptedServer(Refuses("tool_choice")) as scripted:
+        run = ran(make_scripted_model(scripted))
 
     assert '"tool_choice"' in owner_client.get(f"/runs/{run.pk}/trials.json").content.decode()
     assert "tool_choice" in owner_client.get(f"/runs/{run.pk}/trials.csv").content.decode()

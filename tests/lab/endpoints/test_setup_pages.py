@@ -8,7 +8,7 @@ from pytest_django.fixtures import Settings
 
 from tests.factories import make_config, make_model, make_provider, make_run
 from toolbench.lab import builtin_data
-from toolbench.lab.endpoints.connect import Connection, connect
+from toolbench.lab.endpoints.connect import ConnectionSettings, connect_provider
 from toolbench.lab.endpoints.setup_pages import get_models, get_presets, get_profiles, get_provider, get_providers
 
 pytestmark = pytest.mark.django_db
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 def test_a_lost_key_file_is_said_beside_the_provider(settings: Settings, tmp_path: Path) -> None:
     settings.KEY_FILE = tmp_path / "keys"
-    provider = connect(Connection(name="Mine", base_url="https://example.test", key="secret"))
+    provider = connect_provider(ConnectionSettings(name="Mine", base_url="https://example.test", key="secret"))
     assert get_provider(provider.pk).key == "stored, encrypted"
     settings.KEY_FILE.unlink()
     line = get_provider(provider.pk)

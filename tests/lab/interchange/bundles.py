@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from toolbench.lab.interchange.bundle.write import write_bundle
-from toolbench.lab.interchange.manifest import Manifest, evidence_hash, member_of
+from toolbench.lab.interchange.manifest import Manifest, build_member, hash_evidence
 from toolbench.lab.models import Run
 
 
-def bundle_of(run: Run, *, private: bool = False) -> tuple[bytes, Manifest]:
+def write_bundle_bytes(run: Run, *, private: bool = False) -> tuple[bytes, Manifest]:
     file = io.BytesIO()
     manifest = write_bundle(run.pk, file, private=private)
     return file.getvalue(), manifest
 
 
-def members_of(bundle: bytes) -> dict[str, bytes]:
+def read_members(bundle: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def zipped(members: Mapping[str, bytes]) -> bytes:
+def zip_members(members: Mapping[str, bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -30,11 +30,11 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
     return file.getvalue()
 
 
-def resealed(members: Mapping[str, bytes]) -> bytes:
+def reseal_members(members: Mapping[str, bytes]) -> bytes:
     """The members with a manifest that fits them, as somebody could write who knows the format."""
     manifest = json.loads(members["manifest.json"])
     content = {name: raw for name, raw in members.items() if name != "manifest.json"}
-    hashes = {name: member_of(raw) for name, raw in content.items()}
+    hashes = {name: build_member(raw) for name, raw in content.items()}
     manifest["members"] = {name: asdict(member) for name, member in hashes.items()}
-    manifest["evidence"] = evidence_hash(hashes)
-    return zipped(content | {"manifest.json": json.dumps(manifest).encode()})
+    manifest["evidence"] = hash_evidence(hashes)
+    return zip_members(content | {"manifest.json": json.dumps(manifest).encode()})

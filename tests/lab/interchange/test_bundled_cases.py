@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.lab.benches import scripted_model
+from tests.lab.benches import make_scripted_model
 from tests.lab.cases.test_edit import DRAFT, answering, saved, tried
-from tests.lab.interchange.bundles import bundle_of, members_of, resealed
+from tests.lab.interchange.bundles import read_members, reseal_members, write_bundle_bytes
 from toolbench.lab.interchange.bundle.read import import_bundle
-from toolbench.lab.interchange.bundle.selection import BundleRefused
-from toolbench.lab.interchange.bundled_cases import read_cases
-from toolbench.lab.interchange.row_json import BadRow
+from toolbench.lab.interchange.bundle.selection import BundleError
+from toolbench.lab.interchange.bundled_cases import parse_cases
+from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.models import Case, CaseSet, Model, Provider, Run
-from toolbench.lab.replays.check import check_run
+from toolbench.lab.replays.check import check_replay
 from toolbench.lab.runs import control
 from toolbench.lab.scenarios.catalogue import find_scenario
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,49 +32,49 @@ def elsewhere() -> None:
 
 
 def test_a_private_case_travels_only_when_that_is_said_and_is_judged_and_replayed_elsewhere() -> None:
-    with ScriptedProvider(answering(order=17)) as scripted:
-        run = tried(saved(replace(DRAFT, title="Late order")), scripted_model(scripted), trials=2)
-    with pytest.raises(BundleRefused, match="private, so no bundle was written"):
-        bundle_of(run)
-    bundle, manifest = bundle_of(run, private=True)
+    with ScriptedServer(answering(order=17)) as scripted:
+        run = tried(saved(replace(DRAFT, title="Late order")), make_scripted_model(scripted), trials=2)
+    with pytest.raises(BundleError, match="private, so no bundle was written"):
+        write_bundle_bytes(run)
+    bundle, manifest = write_bundle_bytes(run, private=True)
     elsewhere()
     copy = imported(bundle)
     case = Case.objects.get()
     assert (case.slug, case.set.public, case.set.source) == ("own-late-order", False, "brought in with a bundle")
-    assert check_run(copy.pk).sentence.startswith("2 of 2 replayed trials have the same verdict and end")
-    assert bundle_of(copy, private=True)[1].evidence == manifest.evidence
-    with pytest.raises(BundleRefused, match="private"):
-        bundle_of(copy)
-    with pytest.raises(control.Refused, match="was tried elsewhere"):
-        control.repeat(copy.pk, owner=None)
+    assert check_replay(copy.pk).sentence.startswith("2 of 2 replayed trials have the same verdict and end")
+    assert write_bundle_bytes(copy, private=True)[1].evidence == manifest.evidence
+    with pytest.raises(BundleError, match="private"):
+        write_bundle_bytes(copy)
+    with pytest.raises(control.RunActionError, match="was tried elsewhere"):
+        control.start_repeat(copy.pk, owner=None)
 
 
 def test_a_case_of_the_same_name_that_says_something_else_is_not_mixed_up_with_it() -> None:
-    with ScriptedProvider(answering(order=17)) as scripted:
-        run = tried(saved(replace(DRAFT, title="Late order")), scripted_model(scripted), trials=2)
-    bundle, manifest = bundle_of(run, private=True)
+    with ScriptedServer(answering(order=17)) as scripted:
+        run = tried(saved(replace(DRAFT, title="Late order")), make_scripted_model(scripted), trials=2)
+    bundle, manifest = write_bundle_bytes(run, private=True)
     elsewhere()
     mine = saved(replace(DRAFT, title="Late order", message="Cancel order 18."))
     copy = imported(bundle)
     assert {cell.scenario for cell in copy.cells.all()} == {trial.scenario for trial in copy.trials.all()}
     assert (mine.slug, copy.cells.get().scenario) == ("own-late-order", "own-late-ord-2")
-    assert find_scenario(mine.slug).draw(0).user_text == "Cancel order 18."
-    assert check_run(copy.pk).holds
-    again, manifest_again = bundle_of(copy, private=True)
+    assert find_scenario(mine.slug).draw_instance(0).user_text == "Cancel order 18."
+    assert check_replay(copy.pk).holds
+    again, manifest_again = write_bundle_bytes(copy, private=True)
     kept = manifest.members.keys() - {"index.html"}
     assert {name: manifest_again.members[name] for name in kept} == {name: manifest.members[name] for name in kept}
-    assert b"Cancel order 18." not in b"".join(members_of(again).values())
+    assert b"Cancel order 18." not in b"".join(read_members(again).values())
 
 
 def test_a_case_without_its_definition_never_stands_for_one_of_ones_own() -> None:
-    with ScriptedProvider(answering(order=17)) as scripted:
-        run = tried(saved(), scripted_model(scripted), trials=1)
-    members = members_of(bundle_of(run, private=True)[0])
+    with ScriptedServer(answering(order=17)) as scripted:
+        run = tried(saved(), make_scripted_model(scripted), trials=1)
+    members = read_members(write_bundle_bytes(run, private=True)[0])
     del members["evidence/cases.json"]
-    copy = imported(resealed(members))
+    copy = imported(reseal_members(members))
     assert copy.cells.get().scenario != run.cells.get().scenario
-    assert check_run(copy.pk).unknown
-    assert b"it is late" not in members_of(bundle_of(copy, private=True)[0])["plans.json"]
+    assert check_replay(copy.pk).unknown
+    assert b"it is late" not in read_members(write_bundle_bytes(copy, private=True)[0])["plans.json"]
 
 
 def test_a_case_that_cannot_be_read_is_refused_with_its_reason() -> None:
@@ -88,5 +88,5 @@ def test_a_case_that_cannot_be_read_is_refused_with_its_reason() -> None:
         ("title", None, "has no slug, title, kind or definition"),
     )
     for field, value, reason in bad:
-        with pytest.raises(BadRow, match=reason):
-            read_cases({"cases": [whole | {field: value}]})
+        with pytest.raises(InvalidRowError, match=reason):
+            parse_cases({"cases": [whole | {field: value}]})

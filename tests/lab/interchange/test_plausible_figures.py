@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from django.db import models
 
-from tests.extremes import EXTREMES, number_leaves, with_literal
+from tests.extremes import EXTREME_NUMBERS, iter_number_paths, render_with_literal
 from tests.lab.interchange.bundle.test_read import small_run
-from tests.lab.interchange.bundles import bundle_of, members_of, resealed
+from tests.lab.interchange.bundles import read_members, reseal_members, write_bundle_bytes
 from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
 from toolbench.engine.bounds import MAX_COST, MAX_DURATION_MS, MAX_TOKENS
 from toolbench.lab.interchange.import_run import import_run
-from toolbench.lab.interchange.plausible_figures import FigureCheck
-from toolbench.lab.interchange.row_json import BadRow, row_columns
-from toolbench.lab.interchange.safe_zip import ImportRefused
+from toolbench.lab.interchange.plausible_figures import FigureReader
+from toolbench.lab.interchange.row_json import InvalidRowError, parse_row
+from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
 
 TABLES: tuple[type[models.Model], ...] = (Run, RunConfig, Cell, Trial, Step, Judgement)
@@ -36,32 +36,32 @@ def is_plausible(name: str, value: Any) -> bool:
 def figures_of(run: Run) -> dict[str, list[Any]]:
     """What the tables hold of the run's figures."""
     rows = [*run.trials.all(), *Step.objects.filter(trial__run=run)]
-    pairs = [(name, getattr(row, name)) for row in rows for name in numeric(type(row)) if FigureCheck.is_figure(name)]
+    pairs = [(name, getattr(row, name)) for row in rows for name in numeric(type(row)) if FigureReader.is_figure(name)]
     return {name: [value for key, value in pairs if key == name] for name, _ in pairs}
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_column_given_an_extreme_is_bounded_or_refused(table: type[models.Model]) -> None:
     for name in numeric(table):
-        for literal in (one for one in EXTREMES if len(one) < 4000):  # longer ones are no JSON for Python
+        for literal in (one for one in EXTREME_NUMBERS if len(one) < 4000):  # longer ones are no JSON for Python
             try:
-                columns = row_columns(table, {name: json.loads(literal)}, FigureCheck())
-            except BadRow:
+                columns = parse_row(table, {name: json.loads(literal)}, FigureReader())
+            except InvalidRowError:
                 continue
             value = columns.get(name)
-            assert not FigureCheck.is_figure(name) or is_plausible(name, value), (name, literal)
+            assert not FigureReader.is_figure(name) or is_plausible(name, value), (name, literal)
             assert value is None or abs(value) < 2**63 or isinstance(value, float), (name, literal)
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("literal", ["-1", "1e9", "1000000001", "1" + "0" * 30, "1.7e308", "NaN", "true", '"7"', "[]"])
 def test_bundle_with_implausible_figures_is_imported(literal: str) -> None:
-    members = members_of(bundle_of(small_run())[0])
+    members = read_members(write_bundle_bytes(small_run())[0])
     trial = json.loads(members[TRIAL])
     for part, table in ((trial["trial"], Trial), (trial["steps"][0]["step"], Step)):
-        part |= {name: "@" for name in numeric(table) if FigureCheck.is_figure(name)}
+        part |= {name: "@" for name in numeric(table) if FigureReader.is_figure(name)}
     raw = json.dumps(trial).replace('"@"', literal).encode()
-    run = import_run(io.BytesIO(resealed(members | {TRIAL: raw})), "bundle.zip", owner=None)
+    run = import_run(io.BytesIO(reseal_members(members | {TRIAL: raw})), "bundle.zip", owner=None)
     found = figures_of(run)
     assert {"cost", "input_tokens", "duration_ms"} <= set(found)
     assert all(is_plausible(name, value) for name, values in found.items() for value in values)
@@ -72,7 +72,7 @@ def test_bundle_with_implausible_figures_is_imported(literal: str) -> None:
 
 @pytest.mark.django_db
 def test_bundle_with_plausible_figures_has_no_note() -> None:
-    run = import_run(io.BytesIO(bundle_of(small_run())[0]), "bundle.zip", owner=None)
+    run = import_run(io.BytesIO(write_bundle_bytes(small_run())[0]), "bundle.zip", owner=None)
     assert run.origin["note"] == ""
     assert run.trials.filter(input_tokens=400, duration_ms__gt=1000).count() == 2
 
@@ -82,12 +82,12 @@ def test_bundle_with_plausible_figures_has_no_note() -> None:
     "text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "1066-10-14T09:00:00+00:00"]
 )
 def test_bundle_with_an_implausible_date_has_none(text: str) -> None:
-    members = members_of(bundle_of(small_run())[0])
+    members = read_members(write_bundle_bytes(small_run())[0])
     trial, whole = json.loads(members[TRIAL]), json.loads(members["evidence/run.json"])
     trial["trial"] |= {"started_at": text, "finished_at": text}
     whole["run"] |= {"created_at": text, "finished_at": text}
     changed = {TRIAL: json.dumps(trial).encode(), "evidence/run.json": json.dumps(whole).encode()}
-    run = import_run(io.BytesIO(resealed(members | changed)), "bundle.zip", owner=None)
+    run = import_run(io.BytesIO(reseal_members(members | changed)), "bundle.zip", owner=None)
     first = run.trials.order_by("position")[0]
     assert (first.started_at, first.finished_at, run.finished_at) == (None, None, None)
     assert isinstance(run.created_at, datetime)
@@ -95,15 +95,17 @@ def test_bundle_with_an_implausible_date_has_none(text: str) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("literal", EXTREMES)
+@pytest.mark.parametrize("literal", EXTREME_NUMBERS)
 def test_log_with_extreme_numbers_stays_within_bounds(literal: str) -> None:
     whole = sample(1, total_time=2.5, limit={"type": "time", "limit": 4.0, "reason": "Time limit exceeded"})
     usage = {"input_tokens_cache_read": 4, "reasoning_tokens": 1, "total_cost": 0.1}
     whole |= {"model_usage": {"vendor/model-a": usage}}
-    for path in number_leaves(whole):
-        log = json.dumps(HEADER | {"samples": ["@", sample(2)]}).replace('"@"', with_literal(whole, path, literal))
+    for path in iter_number_paths(whole):
+        log = json.dumps(HEADER | {"samples": ["@", sample(2)]}).replace(
+            '"@"', render_with_literal(whole, path, literal)
+        )
         if len(literal) > 4000:  # no JSON for Python
-            with pytest.raises(ImportRefused):
+            with pytest.raises(RunImportError):
                 import_run(io.BytesIO(log.encode()), "log.json", owner=None)
             continue
         run = import_run(io.BytesIO(log.encode()), "log.json", owner=None)
@@ -117,7 +119,7 @@ def test_log_with_extreme_numbers_stays_within_bounds(literal: str) -> None:
 @pytest.mark.django_db
 def test_log_with_implausible_tokens_has_a_finding_at_its_step() -> None:
     whole = sample(1)
-    text = with_literal(whole, ("events", 0, "output", "usage", "input_tokens"), "1e30")
+    text = render_with_literal(whole, ("events", 0, "output", "usage", "input_tokens"), "1e30")
     log = json.dumps(HEADER | {"samples": ["@"]}).replace('"@"', text)
     run = import_run(io.BytesIO(log.encode()), "log.json", owner=None)
     step = Step.objects.filter(trial__run=run, kind="exchange").select_related("body").order_by("ordinal")[0]

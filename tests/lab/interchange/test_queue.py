@@ -14,21 +14,21 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
-from tests.lab.conftest import Elsewhere, wait_for_a_lock
+from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
 from tests.lab.interchange.bundle.test_read import bundle_with_bad_case
-from tests.lab.interchange.bundles import zipped
+from tests.lab.interchange.bundles import zip_members
 from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
 from toolbench.lab.interchange import queue
 from toolbench.lab.interchange.queue import (
-    WORK,
+    REPLAY_KINDS,
     get_import,
-    open_imports,
+    get_open_imports,
+    process_import,
     queue_import,
     remove_orphaned_files,
-    work_import,
 )
 from toolbench.lab.models import Replay, Run, Trial
-from toolbench.lab.replays.queue import waiting_replays, work_replay
+from toolbench.lab.replays.queue import list_waiting_replays, run_replay
 from toolbench.lab.schedule import standing_schedule
 from toolbench.lab.worker.job_failures import recent_failures
 
@@ -53,20 +53,20 @@ def test_queued_import_becomes_a_run_and_its_file_is_removed() -> None:
     assert get_import(row.pk).waiting
     assert [path.stat().st_mode & 0o777 for path in kept_files()] == [0o600]
 
-    work_replay(row.pk, WORK)
+    run_replay(row.pk, REPLAY_KINDS)
 
     run = Run.objects.get(imported=True)
     found = get_import(row.pk)
     assert (found.name, found.done, found.total, found.run_id, found.refused) == ("log.json", 3, 3, run.pk, "")
     assert run.origin["file"] == "log.json"
     assert kept_files() == []
-    work_replay(row.pk, WORK)
+    run_replay(row.pk, REPLAY_KINDS)
     assert Run.objects.count() == 1
 
 
 def test_queued_import_that_is_refused_says_why() -> None:
     row = queue_import(io.BytesIO(b"no log"), "log.json", owner=None)
-    work_replay(row.pk, WORK)
+    run_replay(row.pk, REPLAY_KINDS)
     found = get_import(row.pk)
     assert "Nothing was imported" in found.refused
     assert not found.waiting
@@ -76,25 +76,25 @@ def test_queued_import_that_is_refused_says_why() -> None:
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
 def test_refusal_that_quotes_unstorable_text_is_stored(name: str) -> None:
     row = queue_import(io.BytesIO(bundle_with_bad_case(name)), "bundle.zip", owner=None)
-    work_replay(row.pk, WORK)
+    run_replay(row.pk, REPLAY_KINDS)
     assert "There is no tool a" in get_import(row.pk).refused
     assert kept_files() == []
 
 
 def test_file_with_a_long_name_is_read_by_its_ending() -> None:
     row = queue_import(log(), f"{'x' * 240}.json", owner=None)
-    work_replay(row.pk, WORK)
+    run_replay(row.pk, REPLAY_KINDS)
     assert get_import(row.pk).run_id == Run.objects.get().pk
 
 
-def test_same_file_sent_twice_is_imported_once(elsewhere: Elsewhere) -> None:
+def test_same_file_sent_twice_is_imported_once(elsewhere: RunInThread) -> None:
     """Both imports are under way at once: the second waits for the first."""
     rows = [queue_import(log(), "log.json", owner=None) for _ in range(2)]
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("LOCK TABLE lab_step IN SHARE MODE")
-        ends = [elsewhere(work_replay, row.pk, WORK) for row in rows]
-        wait_for_a_lock(2)
+        ends = [elsewhere(run_replay, row.pk, REPLAY_KINDS) for row in rows]
+        wait_for_blocked_sessions(2)
     for end in ends:
         end.result()
     assert Run.objects.count() == 1
@@ -111,16 +111,16 @@ def test_import_of_a_stopped_worker_keeps_its_file(monkeypatch: pytest.MonkeyPat
     with monkeypatch.context() as patched:
         patched.setattr(queue, "import_run", stopped)
         with pytest.raises(SystemExit):
-            work_replay(row.pk, WORK)
+            run_replay(row.pk, REPLAY_KINDS)
     Replay.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
-    work_replay(row.pk, WORK)
+    run_replay(row.pk, REPLAY_KINDS)
     assert get_import(row.pk).run_id == Run.objects.get().pk
 
 
 def test_import_whose_file_is_gone_says_so() -> None:
     row = queue_import(log(), "log.json", owner=None)
     kept_files()[0].unlink()
-    work_replay(row.pk, WORK)
+    run_replay(row.pk, REPLAY_KINDS)
     assert "The file is gone" in get_import(row.pk).refused
 
 
@@ -128,28 +128,28 @@ def test_import_of_a_lost_worker_is_found_and_done_once() -> None:
     row = queue_import(log(), "log.json", owner=None)
     past = timezone.now() - timedelta(seconds=1)
     Replay.objects.filter(pk=row.pk).update(state=Replay.State.RUNNING, lease=uuid4(), lease_until=past)
-    assert waiting_replays() == (row.pk,)
-    work_replay(row.pk, WORK)
+    assert list_waiting_replays() == (row.pk,)
+    run_replay(row.pk, REPLAY_KINDS)
     assert get_import(row.pk).run_id == Run.objects.get().pk
 
 
 def test_import_that_another_worker_took_over_leaves_nothing() -> None:
     row = queue_import(log(), "log.json", owner=None)
-    work_import(row, Replay.objects.filter(pk=row.pk, lease=uuid4()))
+    process_import(row, Replay.objects.filter(pk=row.pk, lease=uuid4()))
     assert not Run.objects.exists()
     assert not Trial.objects.exists()
     assert len(kept_files()) == 1
-    work_replay(row.pk, WORK)
+    run_replay(row.pk, REPLAY_KINDS)
     assert kept_files() == []
 
 
 def test_progress_is_seen_while_the_import_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "_TELL_SECONDS", 0.01)
+    monkeypatch.setattr(queue, "_PROGRESS_SECONDS", 0.01)
     row = queue_import(log(), "log.json", owner=None)
     Replay.objects.filter(pk=row.pk).update(state=Replay.State.RUNNING, lease=uuid4())
     held = Replay.objects.filter(pk=row.pk)
-    with queue._told(held) as progress:
-        progress.tell(2, 3)
+    with queue._report_progress(held) as progress:
+        progress.update(2, 3)
         while get_import(row.pk).done != 2:
             connection.close()  # each look is a new one
         assert get_import(row.pk).waiting
@@ -162,7 +162,7 @@ def test_internal_error_of_an_import_is_said_and_nothing_stays(monkeypatch: pyte
 
     monkeypatch.setattr(queue, "import_run", broken)
     row = queue_import(log(), "log.json", owner=None)
-    work_replay(row.pk, WORK)
+    run_replay(row.pk, REPLAY_KINDS)
     assert "Toolbench itself failed" in get_import(row.pk).refused
     assert kept_files() == []
     assert [(failure.job, failure.error) for failure in recent_failures()] == [("an import", "RuntimeError")]
@@ -186,19 +186,21 @@ def test_import_that_stops_every_worker_ends(error: BaseException, monkeypatch: 
     monkeypatch.setattr(queue, "import_run", stops)
     row = queue_import(log(), "log.json", owner=None)
     for _ in range(5):
-        assert waiting_replays() == (row.pk,)
+        assert list_waiting_replays() == (row.pk,)
         with suppress(SystemExit):
-            work_replay(row.pk, WORK)
+            run_replay(row.pk, REPLAY_KINDS)
         lease_ends(row)
     assert len(tried) == 4
-    assert waiting_replays() == ()
+    assert list_waiting_replays() == ()
     assert get_import(row.pk).refused == STOPPED
     assert kept_files() == []
 
 
 def test_archive_with_a_large_member_is_refused_with_the_limit() -> None:
-    row = queue_import(io.BytesIO(zipped({"a": bytes(1000), "b": b" " * ((32 << 20) + 1)})), "bundle.zip", owner=None)
-    work_replay(row.pk, WORK)
+    row = queue_import(
+        io.BytesIO(zip_members({"a": bytes(1000), "b": b" " * ((32 << 20) + 1)})), "bundle.zip", owner=None
+    )
+    run_replay(row.pk, REPLAY_KINDS)
     said = get_import(row.pk).refused
     assert "The member 'b' has 33,554,433 bytes; 33,554,432 are taken here. Nothing was imported" in said
     assert "use `manage.py import_bundle FILE`" in said
@@ -213,8 +215,8 @@ def test_open_imports_are_those_that_wait_run_or_were_refused() -> None:
     for row in (refused, forgotten):
         Replay.objects.filter(pk=row.pk).update(state="done", refused="No.", finished_at=timezone.now())
     Replay.objects.filter(pk=forgotten.pk).update(finished_at=timezone.now() - timedelta(hours=25))
-    work_replay(imported.pk, WORK)
-    assert [page.row_id for page in open_imports()] == [refused.pk, running.pk, waiting.pk]
+    run_replay(imported.pk, REPLAY_KINDS)
+    assert [page.row_id for page in get_open_imports()] == [refused.pk, running.pk, waiting.pk]
 
 
 def test_orphaned_files_are_removed_after_a_day() -> None:

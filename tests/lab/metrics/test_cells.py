@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
-from tests.lab.conftest import Elsewhere, wait_for_a_lock
+from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
 from toolbench.lab.metrics import cells
 from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Trial
@@ -113,7 +113,7 @@ def test_a_cell_without_trials_is_all_zero() -> None:
     assert (cell.passed, cell.p50_ms, cell.cost, cell.upstreams, cell.stale) == (0, None, None, [], False)
 
 
-def test_a_change_that_commits_during_a_recompute_is_not_lost(elsewhere: Elsewhere) -> None:
+def test_a_change_that_commits_during_a_recompute_is_not_lost(elsewhere: RunInThread) -> None:
     cell = a_cell()
     trial = make_trial(cell, "queued")
     changed, go_on = threading.Event(), threading.Event()
@@ -135,7 +135,7 @@ def test_a_change_that_commits_during_a_recompute_is_not_lost(elsewhere: Elsewhe
     assert (cell.passed, cell.queued) == (1, 0)
 
 
-def test_a_cell_somebody_is_changing_is_left_for_the_next_time_or_waited_for(elsewhere: Elsewhere) -> None:
+def test_a_cell_somebody_is_changing_is_left_for_the_next_time_or_waited_for(elsewhere: RunInThread) -> None:
     cell = a_cell()
     marked, go_on = threading.Event(), threading.Event()
 
@@ -149,14 +149,14 @@ def test_a_cell_somebody_is_changing_is_left_for_the_next_time_or_waited_for(els
     marked.wait(30)
     assert recompute_stale() == 0
     waiting = elsewhere(bring_up_to_date, cell.run_id)
-    wait_for_a_lock()
+    wait_for_blocked_sessions()
     go_on.set()
     writing.result(timeout=30)
     waiting.result(timeout=30)
     assert not Cell.objects.filter(stale=True).exists(), "who wants it up to date has waited"
 
 
-def test_batches_that_finish_the_same_cells_at_once_never_deadlock(elsewhere: Elsewhere) -> None:
+def test_batches_that_finish_the_same_cells_at_once_never_deadlock(elsewhere: RunInThread) -> None:
     config = make_config(make_run())
     cells = [make_cell(config, f"s{number}") for number in range(12)]
     trials = {cell.pk: [make_trial(cell, "running").pk for _ in range(8)] for cell in cells}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
-from toolbench.evals.statistics.quantile_texts import write_quantile
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
+from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.metrics.definitions import METRICS, Counted, cost_per_success, tokens_per_trial
 from toolbench.lab.metrics.tally import Tally, pooled
 from toolbench.lab.results.matrix.query import MatrixQuery
@@ -60,8 +60,8 @@ def test_the_example_of_times_in_the_docs_holds(name: str) -> None:
     for time in given.removeprefix("times=").split(","):
         fields: dict[str, Any] = {column: float(time)}
         make_trial(cell, **fields)
-    recompute_all()
-    assert write_quantile(get_matrix(MatrixQuery(scope="real", metric=name)).rows[0].value.quantile) == gives
+    recompute_stale_cells()
+    assert render_quantile(get_matrix(MatrixQuery(scope="real", metric=name)).rows[0].value.quantile) == gives
 
 
 def test_repeats_that_are_not_independent_give_no_estimate() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
-from tests.lab.benches import launched, plays_well, scripted_model, work
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
+from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.interchange.report.trials_table import export_trials
-from toolbench.lab.interchange.report.write import report_files
-from toolbench.lab.management.eval.output import run_lines
+from toolbench.lab.interchange.report.write import iter_report_files
+from toolbench.lab.management.eval.output import render_run_lines
 from toolbench.lab.metrics.definitions import METRICS, Counted, rate_for, value_of
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.retries import HAD, count_retries
@@ -25,8 +25,8 @@ from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.records import export_record, save_record
 from toolbench.lab.results.matrix.export import export_matrix
 from toolbench.lab.results.matrix.query import MatrixQuery
-from toolbench.lab.results.trial.filter import TrialFilter, matching
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, fails
+from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WAIT = 0.25  # seconds of Retry-After
@@ -40,24 +40,24 @@ class Limited:
         self._random = random.Random(11)
         self._lock = threading.Lock()
 
-    def __call__(self, seen: Seen) -> Answer:
+    def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
         with self._lock:
             drawn = self._random.random()
             status = 429 if drawn < 0.15 else 503 if drawn < 0.18 else 200
             self.sent[status] += 1
         if status == 200:
-            return plays_well(seen)
-        return Answer(status, {"retry-after": str(WAIT)}, fails(status).body)
+            return answer_correctly(seen)
+        return ScriptedReply(status, {"retry-after": str(WAIT)}, error_reply(status).body)
 
 
 @pytest.fixture
 def limited() -> tuple[Run, Counter[int]]:
     """A run of 20 trials each of two scenarios, and what the server sent."""
     limits = Limited()
-    with ScriptedProvider(limits) as provider:
-        model = scripted_model(provider, max_attempts=6)
-        run = launched(model, scenarios=("happy_path", "chat_only"), trials=20)
-        assert work(model) == 40
+    with ScriptedServer(limits) as provider:
+        model = make_scripted_model(provider, max_attempts=6)
+        run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=20)
+        assert run_worker_session(model) == 40
     return run, limits.sent
 
 
@@ -77,7 +77,7 @@ def test_recount_rate_limited_run_equals_server(limited: tuple[Run, Counter[int]
 def test_trial_filter_had_opens_counted_trials(limited: tuple[Run, Counter[int]]) -> None:
     run, _ = limited
     for cell in run.cells.all():
-        shown = {had: matching(TrialFilter(cell=cell.pk, had=had)).count() for had in HAD}
+        shown = {had: filter_trials(TrialFilter(cell=cell.pk, had=had)).count() for had in HAD}
         assert shown == {"429": cell.trials_429, "5xx": cell.trials_5xx, "retry": cell.trials_retried}
 
 
@@ -111,7 +111,7 @@ def test_exports_of_rate_limited_run_equal_server(limited: tuple[Run, Counter[in
 
 def test_report_of_rate_limited_run_equals_server(limited: tuple[Run, Counter[int]]) -> None:
     run, sent = limited
-    files = {name: content for name, content in report_files(run.pk)}
+    files = {name: content for name, content in iter_report_files(run.pk)}
     trials = [json.loads(content)["toolbench"] for name, content in files.items() if "__trial_" in name]
     assert sum(trial["answers_429"] for trial in trials) == sent[429]
     (model,) = json.loads(files["summary.json"])["models"]
@@ -127,7 +127,7 @@ def test_compare_export_of_rate_limited_run_equals_server(limited: tuple[Run, Co
     config = make_config(make_run(), model_name="other")
     for scenario in ("happy_path", "type_error_recovery"):
         make_step(make_trial(make_cell(config, scenario)), status=200)
-    recompute_all()
+    recompute_stale_cells()
     query = CompareQuery(a={"run": str(run.pk)}, b={"config": str(config.pk)})
     whole = next(row for row in table_rows(export_comparison(query)) if row["what"] == "whole")
     tools = tally(run.cells.filter(control=False))
@@ -147,7 +147,7 @@ def test_decide_record_keeps_retries(limited: tuple[Run, Counter[int]]) -> None:
 def test_run_lines_of_eval_name_answers_of_429(limited: tuple[Run, Counter[int]]) -> None:
     run, _ = limited
     tools = tally(run.cells.filter(control=False))
-    said = " ".join(run_lines(run, each_cell=False))
+    said = " ".join(render_run_lines(run, each_cell=False))
     assert f"{tools.answers_429} answers of 429, {tools.answers_5xx} of 5xx, {tools.retries} sent again" in said
 
 
@@ -156,7 +156,7 @@ def a_cell() -> Cell:
 
 
 def counted(cell: Cell) -> tuple[int, int, int, float]:
-    recompute_all()
+    recompute_stale_cells()
     cell.refresh_from_db()
     return cell.answers_429, cell.trials_429, cell.answers_5xx, cell.backoff_ms
 

@@ -8,18 +8,18 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
-from toolbench.evals.causes.table import taxonomy_version
-from toolbench.evals.decisions.requirements import Rule, stand
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
+from toolbench.evals.causes.table import read_taxonomy_version
+from toolbench.evals.decisions.requirements import DecisionRule, assess_config
 from toolbench.lab.metrics.scenario_versions import find_others_by_model, is_tokens, split_newest, without_q
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.results.compare.comparison import get_comparison
 from toolbench.lab.results.compare.query import CompareQuery
-from toolbench.lab.results.decide.candidates import get_pool
+from toolbench.lab.results.decide.candidates import get_candidate_pool
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
-from toolbench.lab.results.matrix.details import get_panel
+from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.trial.filter import TrialFilter
@@ -36,7 +36,7 @@ def tried(version: int, *, model: str = "a", **counts: int) -> Run:
     config = make_config(run, make_model(model))
     make_trials(make_cell(config, scenario_version=version), **(counts or {"pass": PASSED[version]}))
     make_trials(make_cell(config, "type_error_recovery"), **{"pass": 2})
-    recompute_all()
+    recompute_stale_cells()
     return run
 
 
@@ -55,9 +55,9 @@ def test_matrix_counts_the_newest_version_and_names_the_other(runs: tuple[Run, R
     (row,) = matrix.rows
     assert (row.tally.passed, behind(row.trials_query)) == (9, 9)  # 5 of version 2, 2 + 2 of the other scenario
     assert any("happy_path version 1. Versions are different tasks" in sentence for sentence in matrix.warnings)
-    panel = get_panel(get_matrix(MatrixQuery(scope="real", cell=row.key)))
+    panel = get_row_details(get_matrix(MatrixQuery(scope="real", cell=row.key)))
     assert panel is not None
-    splits = {one.scenario: (one.tally.passed, behind(one.trials_query)) for one in panel.splits}
+    splits = {one.scenario: (one.tally.passed, behind(one.trials_query)) for one in panel.scenario_details}
     assert splits == {"happy_path": (5, 5), "type_error_recovery": (4, 4)}
 
 
@@ -74,7 +74,7 @@ def test_matrix_names_the_version_where_rows_differ_in_it() -> None:
 
 def test_matrix_export_leaves_the_earlier_version_out(runs: tuple[Run, Run], admin_client: Client) -> None:
     Cell.objects.get(run=runs[0], scenario="happy_path").trials.update(duration_ms=10**7)
-    recompute_all()
+    recompute_stale_cells()
     text = admin_client.get("/matrix/export.csv?scope=real").content.decode()
     (row,) = csv.DictReader(line for line in io.StringIO(text) if not line.startswith("#"))
     assert row["tool_ok"] == "9/9"
@@ -82,10 +82,10 @@ def test_matrix_export_leaves_the_earlier_version_out(runs: tuple[Run, Run], adm
 
 
 def test_decide_counts_the_newest_version_and_names_the_other(runs: tuple[Run, Run]) -> None:
-    pool = get_pool(DecideQuery())
+    pool = get_candidate_pool(DecideQuery())
     assert [one.measured.passed for one in pool.candidates] == [9]
     assert "happy_path version 1" in pool.cautions[0]
-    old = get_pool(DecideQuery(scope="runs", runs=(runs[0].pk,)))
+    old = get_candidate_pool(DecideQuery(scope="runs", runs=(runs[0].pk,)))
     assert [one.measured.passed for one in old.candidates] == [5]
     assert not any("version 1" in sentence for sentence in old.cautions)
 
@@ -101,9 +101,9 @@ def test_failure_groups_keep_versions_apart() -> None:
     where = "no_call · happy_path · $ · turn 1"
     for version in (1, 2, 2):
         cell = make_cell(make_config(make_run(), make_model("a")), scenario_version=version)
-        make_trial(cell, "fail", cause="no_call", cause_signature=where, taxonomy=taxonomy_version())
-    recompute_all()
-    clusters = get_failures(FailuresQuery()).clusters
+        make_trial(cell, "fail", cause="no_call", cause_signature=where, taxonomy=read_taxonomy_version())
+    recompute_stale_cells()
+    clusters = get_failures(FailuresQuery()).failure_groups
     assert [(one.version, one.count, behind(one.query)) for one in clusters] == [(2, 2, 2), (1, 1, 1)]
 
 
@@ -111,8 +111,8 @@ def test_failures_heat_map_counts_only_the_newest_version() -> None:
     for version, outcome in ((1, "fail"), (1, "pass"), (2, "fail"), (2, "pass"), (2, "pass")):
         cell = make_cell(make_config(make_run(), make_model("a")), scenario_version=version)
         cause = "no_call" if outcome == "fail" else ""
-        make_trial(cell, outcome, cause=cause, taxonomy=taxonomy_version())
-    recompute_all()
+        make_trial(cell, outcome, cause=cause, taxonomy=read_taxonomy_version())
+    recompute_stale_cells()
     page = get_failures(FailuresQuery())
     (row,), (column,) = page.rows, page.columns
     (heat,) = row.cells
@@ -127,8 +127,8 @@ def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Cli
     failures = (("a", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 1), ("b", 1), ("c", 3))
     for model, version in failures:
         cell = make_cell(make_config(make_run(), make_model(model)), scenario_version=version)
-        make_trial(cell, "fail", cause="no_call", taxonomy=taxonomy_version())
-    recompute_all()
+        make_trial(cell, "fail", cause="no_call", taxonomy=read_taxonomy_version())
+    recompute_stale_cells()
     page = get_failures(FailuresQuery())
     (row,) = page.rows
     cells = {column.model: cell for column, cell in zip(page.columns, row.cells, strict=True) if cell}
@@ -143,7 +143,7 @@ def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Cli
 
 def test_find_others_by_model_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
     published = make_trial(make_cell(make_config(make_run(instance_kind="parity"))), "pass").cell
-    recompute_all()
+    recompute_stale_cells()
     others, _ = find_others_by_model(Cell.objects.all())
     assert [(one.token, one.kind) for one in others] == [("happy_path@1:drawn", "drawn")]
     kept = Cell.objects.filter(without_q(others[0].token))
@@ -180,22 +180,24 @@ def test_pages_untried_version_hides_no_tried_one(counts: dict[str, int]) -> Non
 
     (row,) = get_matrix(REAL).rows
     assert (row.tally.passed, behind(row.trials_query)) == (7, 7)
-    assert [one.measured.passed for one in get_pool(DecideQuery()).candidates] == [7]
+    assert [one.measured.passed for one in get_candidate_pool(DecideQuery()).candidates] == [7]
 
 
 def test_decide_newer_version_of_another_model_removes_nothing() -> None:
     tried(1), tried(2, model="b", infra=1)
-    pool = get_pool(DecideQuery())
+    pool = get_candidate_pool(DecideQuery())
     found = {one.model: (one.measured.passed, one.measured.missing) for one in pool.candidates}
     assert found == {"a": (5, ("happy_path version 2",)), "b": (2, ())}
-    (reason, *_) = stand(next(one.measured for one in pool.candidates if one.model == "a"), Rule()).reasons
+    (reason, *_) = assess_config(
+        next(one.measured for one in pool.candidates if one.model == "a"), DecisionRule()
+    ).reasons
     assert (reason.kind, "happy_path version 2, which others met" in reason.sentence) == ("refused", True)
 
 
 def test_decide_untried_version_of_another_model_refuses_nothing() -> None:
     tried(1)
     tried(2, model="b", queued=3)
-    assert [one.measured.missing for one in get_pool(DecideQuery()).candidates if one.model == "a"] == [()]
+    assert [one.measured.missing for one in get_candidate_pool(DecideQuery()).candidates if one.model == "a"] == [()]
 
 
 @pytest.mark.parametrize(("text", "holds"), [("a@1", True), ("a@1,b-c@12:drawn", True), ("a", False), ("@1", False)])

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
-from tests.lab.benches import counts
+from tests.lab.benches import read_counters
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import (
     OUT_OF_RANGE,
@@ -74,7 +74,7 @@ def test_cell_is_computed_again_when_its_trials_are_healed() -> None:
     recompute_stale()
     names = ("run", "config")
     assert refreshed(bad).compute_error == ""
-    bad_counts, plain_counts = counts(refreshed(bad)), counts(refreshed(plain))
+    bad_counts, plain_counts = read_counters(refreshed(bad)), read_counters(refreshed(plain))
     differing = {name for name in bad_counts if name not in names and bad_counts[name] != plain_counts[name]}
     assert differing == set()
 
@@ -107,7 +107,7 @@ def test_undecided_run_with_a_cell_set_aside_is_decided() -> None:
     assert Run.objects.get().state == Run.State.FINISHED
 
 
-@pytest.mark.parametrize("verb", [bring_up_to_date, control.delete, control.cancel])
+@pytest.mark.parametrize("verb", [bring_up_to_date, control.delete_run, control.cancel_run])
 def test_what_a_person_does_with_a_poisoned_run_succeeds(verb: object) -> None:
     bad = poisoned("calls", state=Run.State.RUNNING)
     make_trial(bad, "queued")

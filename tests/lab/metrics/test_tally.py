@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
-from toolbench.lab.management.eval.output import run_lines
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
+from toolbench.lab.management.eval.output import render_run_lines
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import pooled, sums, tally, tally_of
 from toolbench.lab.models import Cell
-from toolbench.lab.results.matrix.details import get_panel
+from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.index import get_runs
@@ -23,7 +23,7 @@ def repeating() -> Cell:
     cell = make_cell(make_config(make_run()), deterministic=True)
     for _ in range(4):
         make_trial(cell, answer_hash="the same")
-    recompute_all()
+    recompute_stale_cells()
     return Cell.objects.get()
 
 
@@ -35,14 +35,14 @@ def test_the_interval_is_withheld_of_both_rates(repeating: Cell) -> None:
 
 
 def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> None:
-    panel = get_panel(get_matrix(MatrixQuery(scope="real", cell=str(repeating.config_id))))
+    panel = get_row_details(get_matrix(MatrixQuery(scope="real", cell=str(repeating.config_id))))
     assert panel is not None
     page, trace = get_run_page(repeating.run_id), get_trace(repeating.trials.all()[0].pk, TrialFilter())
     line = page.lines[0]
     shown: list[Rate | None] = [
         panel.answered,
         panel.delivered,
-        panel.splits[0].answered,
+        panel.scenario_details[0].answered,
         line.answered,
         line.delivered,
     ]
@@ -51,7 +51,7 @@ def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> No
     assert all(rate is not None and rate.withheld for rate in shown)
     assert panel.more is None
     said = "tools: success given an answer 4/4, 1 distinct, delivered 4/4, 1 distinct"
-    assert next(iter(run_lines(repeating.run, each_cell=False))) == said
+    assert next(iter(render_run_lines(repeating.run, each_cell=False))) == said
 
 
 def test_packs_have_a_line_each_and_are_never_added_up() -> None:
@@ -62,7 +62,7 @@ def test_packs_have_a_line_each_and_are_never_added_up() -> None:
         ("chat_only", "control", 2),
     ):
         make_trials(make_cell(config, scenario, scenario_group=group), **{"pass": passed})
-    lines = list(run_lines(config.run, each_cell=False))
+    lines = list(render_run_lines(config.run, each_cell=False))
     assert [line.partition(" (")[0] for line in lines] == [
         "tools: success given an answer 3/3", "agents: success given an answer 1/1",
         "control: success given an answer 2/2",

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
-from toolbench.evals.statistics import quantile
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
+from toolbench.evals.statistics import compute_quantile
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.metrics.times import Times, cell_times, merged, quantile_range, times_json, value_range
 from toolbench.lab.models import Cell, CellTimes, Trial
@@ -30,14 +30,14 @@ def test_merged_times_give_the_quantiles_of_all_trials() -> None:
         for _ in range(count):
             time = drawn.lognormvariate(7, 1)
             make_trial(cell, duration_ms=time, first_token_ms=time / 3)
-    recompute_all()
+    recompute_stale_cells()
     times = [trial.duration_ms or 0.0 for trial in Trial.objects.all()]
     tokens = [trial.first_token_ms or 0.0 for trial in Trial.objects.all()]
 
     found = merged(cell_times(cells).values())
 
-    assert (found.p50, found.p95, found.p99) == tuple(quantile(times, q) for q in (0.5, 0.95, 0.99))
-    assert found.first_token == quantile(tokens, 0.5)
+    assert (found.p50, found.p95, found.p99) == tuple(compute_quantile(times, q) for q in (0.5, 0.95, 0.99))
+    assert found.first_token == compute_quantile(tokens, 0.5)
 
 
 @pytest.mark.django_db
@@ -47,7 +47,7 @@ def test_cell_values_are_those_of_its_stored_times() -> None:
         make_trial(cell, duration_ms=1000.0 * index, first_token_ms=10.0 * index)
     make_trial(cell, "infra", duration_ms=9e9)
     make_trial(cell, "fail", end="DEADLINE_EXCEEDED", duration_ms=600_000.0)
-    recompute_all()
+    recompute_stale_cells()
     cell.refresh_from_db()
 
     found = cell_times([cell])[cell.pk]
@@ -61,10 +61,10 @@ def test_cell_values_are_those_of_its_stored_times() -> None:
 def test_cell_times_follow_the_trials() -> None:
     cell, empty = a_cell(), a_cell()
     trial = make_trial(cell, duration_ms=5.0)
-    recompute_all()
+    recompute_stale_cells()
     Trial.objects.filter(pk=trial.pk).update(outcome="infra")
     mark_stale([cell.pk])
-    recompute_all()
+    recompute_stale_cells()
 
     assert cell_times([cell, empty]) == {cell.pk: Times(), empty.pk: Times()}
     assert Times().p50 is None
@@ -76,7 +76,7 @@ def test_recompute_sets_a_cell_with_impossible_times_aside() -> None:
     for _ in range(100):
         make_trial(cell)
     Trial.objects.filter(pk=make_trial(cell).pk).update(duration_ms=float("nan"))
-    recompute_all()
+    recompute_stale_cells()
     cell.refresh_from_db()
 
     assert cell.compute_error == "cost or time out of range"
@@ -92,7 +92,7 @@ def test_value_range_leaves_out_parts_with_few_answers() -> None:
 
 
 def test_quantile_range_names_fastest_and_slowest() -> None:
-    slow, fast, middle = (quantile([time], 0.5) for time in (900.0, 100.0, 500.0))
+    slow, fast, middle = (compute_quantile([time], 0.5) for time in (900.0, 100.0, 500.0))
 
     found = quantile_range([slow, None, fast, middle])
 

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_all
-from tests.web.visits import failures_of
+from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_stale_cells
+from tests.web.visits import list_failed_urls
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Probe, ProbeExchange, Run, Step, Trial
 
@@ -67,10 +67,10 @@ def test_cells_of_a_healed_run_and_of_others_are_recomputed() -> None:
     poisoned = poisoned_run()
     innocent = make_run()
     make_trial(make_cell(make_config(innocent)))
-    recompute_all()
+    recompute_stale_cells()
     assert "out of range" in poisoned.cells.get().compute_error
     migrate()
-    recompute_all()
+    recompute_stale_cells()
     assert not Cell.objects.filter(stale=True).exists()
     assert (poisoned.cells.get().passed, poisoned.cells.get().compute_error) == (2, "")
     assert innocent.cells.get().input_tokens == 400
@@ -83,16 +83,16 @@ def test_healed_run_is_shown_on_every_page_beside_an_innocent_one(owner_client: 
     make_trial(make_cell(make_config(innocent)))
     make_step(innocent.trials.get())
     migrate()
-    recompute_all()
-    assert failures_of(owner_client, poisoned, innocent) == []
-    assert failures_of(owner_client, innocent, poisoned) == []
+    recompute_stale_cells()
+    assert list_failed_urls(owner_client, poisoned, innocent) == []
+    assert list_failed_urls(owner_client, innocent, poisoned) == []
 
 
 def test_plausible_rows_stay_as_they_are() -> None:
     run = make_run(tokens_used=123)
     trial = make_trial(make_cell(make_config(run)), input_tokens=10**9, cost=10.0**6, first_byte_ms=0.0)
     make_step(trial, input_tokens=10**9, cost=0.0, duration_ms=7 * 24 * 3600 * 1000)
-    recompute_all()
+    recompute_stale_cells()
     before = figures(run)
     migrate()
     run.refresh_from_db()

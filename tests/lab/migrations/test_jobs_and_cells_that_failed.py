@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.models import Cell
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,6 +38,6 @@ def test_upgrade_of_a_poisoned_database_computes_its_cells(request: pytest.Fixtu
 
     cell.refresh_from_db()
     assert (cell.cost, cell.p50_ms, cell.p95_ms, cell.stale) == (None, None, None, True)
-    recompute_all()
+    recompute_stale_cells()
     cell.refresh_from_db()
     assert (cell.passed, cell.input_tokens, cell.cost, cell.compute_error) == (2, 0, None, "")

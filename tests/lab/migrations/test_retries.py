@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Cell
 
@@ -26,7 +26,7 @@ def limited_cell() -> Cell:
     trial = make_trial(cell, retries=1, requests=2)
     make_step(trial, status=429, ok=False, error_code="rate_limited")
     make_step(trial, status=200, attempt=2, backoff_ms=750.0)
-    recompute_all()
+    recompute_stale_cells()
     return cell
 
 
@@ -38,7 +38,7 @@ def test_upgrade_counts_stored_retries_and_says_unknown_before(request: pytest.F
 
     cell.refresh_from_db()
     assert (cell.stale, tally([cell]).retries_known) == (True, False)
-    recompute_all()
+    recompute_stale_cells()
     cell.refresh_from_db()
     assert (cell.answers_429, cell.trials_429, cell.retries, cell.backoff_ms) == (1, 1, 1, 750.0)
     assert tally([cell]).retries_known
@@ -47,7 +47,7 @@ def test_upgrade_counts_stored_retries_and_says_unknown_before(request: pytest.F
 def test_upgrade_knows_zeros_of_cells_without_such_steps(request: pytest.FixtureRequest) -> None:
     limited, plain = limited_cell(), make_cell(make_config(make_run()), "chat_only")
     make_step(make_trial(plain), status=200)
-    recompute_all()
+    recompute_stale_cells()
     request.getfixturevalue("older")
 
     call_command("migrate", "lab", verbosity=0)

@@ -4,14 +4,14 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
 from toolbench.lab.models import Model
-from toolbench.lab.planning.earlier_cells import NEWEST, Asked, find_history
+from toolbench.lab.planning.earlier_cells import MAX_CELLS_PER_KIND, PlannedTrials, find_similar_cells
 
 pytestmark = pytest.mark.django_db
 
 
-def asked(model: Model, scenario: str = "happy_path", *, method: str = "native", strategy: str = "") -> Asked:
+def asked(model: Model, scenario: str = "happy_path", *, method: str = "native", strategy: str = "") -> PlannedTrials:
     kind, strategy = model.provider.kind, strategy or "production"
-    return Asked(model.pk, model.name, model.provider_id, kind, "", 8, method, strategy, scenario, 10, 10)
+    return PlannedTrials(model.pk, model.name, model.provider_id, kind, "", 8, method, strategy, scenario, 10, 10)
 
 
 def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
@@ -26,8 +26,8 @@ def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
         asked(stranger),
         asked(stranger, "weather"),
     ]
-    found = find_history(wanted)
-    assert [one and one.words for one in found] == [
+    found = find_similar_cells(wanted)
+    assert [one and one.description for one in found] == [
         "the same model, scenario, method and strategy",
         "the same model, scenario and method under other strategies, beside other models",
         "the same model and method, other scenarios",
@@ -37,7 +37,7 @@ def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
     ]
     other = make_cell(make_config(make_run(), make_model("other")))
     make_trials(other, **{"pass": 2})
-    first, second, *_, fifth, _ = (one and (one.cells, one.others) for one in find_history(wanted))
+    first, second, *_, fifth, _ = (one and (one.cells, one.others) for one in find_similar_cells(wanted))
     assert first == ((cell.pk,), ())
     assert second == ((cell.pk,), (cell.pk, other.pk))
     assert fifth == ((), (cell.pk, other.pk))
@@ -46,12 +46,12 @@ def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
 def test_the_newest_cells_count_and_none_of_a_deleted_run_or_without_a_request() -> None:
     model = make_model()
     cells = []
-    for _ in range(NEWEST + 2):
+    for _ in range(MAX_CELLS_PER_KIND + 2):
         cells.append(make_cell(make_config(make_run(), model)))
         make_trials(cells[-1], **{"pass": 1})
     make_cell(make_config(make_run(), model))
     cells[-1].run.deleted_at = cells[-1].run.created_at
     cells[-1].run.save()
-    (found,) = find_history([asked(model)])
+    (found,) = find_similar_cells([asked(model)])
     assert found is not None
     assert found.cells == tuple(cell.pk for cell in reversed(cells[1:-1]))

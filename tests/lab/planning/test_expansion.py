@@ -4,46 +4,46 @@ import pytest
 from django.conf import settings
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import request_for
+from tests.lab.benches import build_request
 from toolbench.engine.policy.policy import resolve
 from toolbench.evals import catalogue as case_study
 from toolbench.evals import name_filter, scenarios
-from toolbench.evals.published import snapshots
+from toolbench.evals.published import load_snapshots
 from toolbench.lab.builtin_data import load
 from toolbench.lab.models import Model, Preset, SamplingProfile
-from toolbench.lab.planning.expansion import expand
-from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
 
 pytestmark = pytest.mark.django_db
 
 
 def refusal(request: RunRequest) -> dict[str, list[str]]:
-    with pytest.raises(LaunchRefused) as refused:
-        expand(request)
+    with pytest.raises(LaunchError) as refused:
+        build_plan(request)
     return refused.value.errors
 
 
 def test_the_case_studys_filter_gives_the_29_published_pairs_and_1450_trials() -> None:
     load()
     words = "default,recommended,conversation,creative,tool_calling"
-    profiles = name_filter.choose(case_study.profiles(), words, names=lambda profile: profile.names)
-    plan = expand(
+    profiles = name_filter.filter_by_names(case_study.load_profiles(), words, names=lambda profile: profile.names)
+    plan = build_plan(
         RunRequest(
             models=tuple(Model.objects.filter(provider__template="openrouter").values_list("pk", flat=True)),
             profiles=tuple(profile.name for profile in profiles),
-            scenarios=tuple(scenario.slug for scenario in scenarios.select("typical")),
+            scenarios=tuple(scenario.slug for scenario in scenarios.select_scenarios("typical")),
             trials=10,
         )
     )
     assert (len(plan.configs), len(plan.cells), plan.trials) == (29, 145, 1450)
     pairs = {(config.model_name, config.profile) for config in plan.configs}
-    assert pairs == {(cell.model, cell.profile) for cell in snapshots()[0].cells}
+    assert pairs == {(cell.model, cell.profile) for cell in load_snapshots()[0].cells}
 
 
 @pytest.mark.parametrize("name", ["vendor/a", "Qwen/a"])
 def test_a_model_whose_profiles_do_not_apply_gets_the_default_one(name: str) -> None:
     SamplingProfile.objects.create(name="for-qwen", applies_to="qwen/*", options={"temperature": 0.7})
-    plan = expand(request_for(make_model(name), profiles=("for-qwen",)))
+    plan = build_plan(build_request(make_model(name), profiles=("for-qwen",)))
     assert [config.profile for config in plan.configs] == ["default"]
     assert [(item.what, item.why) for item in plan.skipped] == [
         (f"{name} · for-qwen", "The profile applies to qwen/* only.")
@@ -52,20 +52,20 @@ def test_a_model_whose_profiles_do_not_apply_gets_the_default_one(name: str) -> 
 
 def test_applicability_can_be_switched_off() -> None:
     SamplingProfile.objects.create(name="for-qwen", applies_to="qwen/*", options={"temperature": 0.7})
-    plan = expand(request_for(make_model("vendor/a"), profiles=("for-qwen",), enforce_applicability=False))
+    plan = build_plan(build_request(make_model("vendor/a"), profiles=("for-qwen",), enforce_applicability=False))
     assert [config.profile for config in plan.configs] == ["for-qwen"]
     assert plan.configs[0].options == {"temperature": 0.7}
 
 
 def test_an_endpoint_that_cannot_constrain_is_skipped_with_the_reason() -> None:
-    plan = expand(request_for(make_model(), methods=("native", "constrained")))
+    plan = build_plan(build_request(make_model(), methods=("native", "constrained")))
     assert [config.method for config in plan.configs] == ["native"]
     assert plan.skipped[0].why == "The endpoint is not known to constrain answers."
 
 
 def test_examples_a_scenario_does_not_have_are_skipped() -> None:
-    request = request_for(make_model(), examples=("", "weather-1"), scenarios=("happy_path", "weather"))
-    plan = expand(request)
+    request = build_request(make_model(), examples=("", "weather-1"), scenarios=("happy_path", "weather"))
+    plan = build_plan(request)
     assert [(plan.configs[cell.config].examples, cell.scenario) for cell in plan.cells] == [
         ("", "happy_path"),
         ("", "weather"),
@@ -76,18 +76,18 @@ def test_examples_a_scenario_does_not_have_are_skipped() -> None:
 
 def test_a_workaround_that_switches_tools_off_makes_tool_scenarios_not_applicable() -> None:
     model = make_model("minimax/minimax-m2-her", workarounds=["tool_use_disabled"])
-    plan = expand(request_for(model, scenarios=("happy_path", "chat_only")))
+    plan = build_plan(build_request(model, scenarios=("happy_path", "chat_only")))
     assert [(cell.scenario, cell.applicable) for cell in plan.cells] == [("happy_path", False), ("chat_only", True)]
 
 
 def test_baseline_leaves_workarounds_out_so_that_the_tool_scenario_runs() -> None:
     model = make_model("minimax/minimax-m2-her", workarounds=["tool_use_disabled"])
-    plan = expand(request_for(model, strategies=("baseline",)))
+    plan = build_plan(build_request(model, strategies=("baseline",)))
     assert [cell.applicable for cell in plan.cells] == [True]
 
 
 def test_raw_has_nothing_of_ours_below_what_was_asked() -> None:
-    plan = expand(request_for(make_model(workarounds=["gemini_openrouter_compat"]), strategies=("raw",)))
+    plan = build_plan(build_request(make_model(workarounds=["gemini_openrouter_compat"]), strategies=("raw",)))
     assert [name for name, _ in plan.configs[0].layers] == ["launch"]
 
 
@@ -96,8 +96,8 @@ def test_layers_stand_in_their_order() -> None:
     provider = make_provider(option_defaults={"user": "toolbench"})
     model = make_model(workarounds=["gemini_openrouter_compat", "mine"], provider=provider)
     Preset.objects.create(name="mine", patch={"max_turns": 3})
-    request = request_for(model, profiles=("warm",), overrides={"max_turns": 5})
-    assert [name for name, _ in expand(request).configs[0].layers] == [
+    request = build_request(model, profiles=("warm",), overrides={"max_turns": 5})
+    assert [name for name, _ in build_plan(request).configs[0].layers] == [
         "launch",
         "provider options",
         "infrastructure",
@@ -110,12 +110,12 @@ def test_layers_stand_in_their_order() -> None:
 
 def test_a_preset_of_ones_own_can_be_a_strategy() -> None:
     Preset.objects.create(name="short", patch={"max_turns": 2})
-    plan = expand(request_for(make_model(), strategies=("short",)))
+    plan = build_plan(build_request(make_model(), strategies=("short",)))
     assert ("preset short", {"max_turns": 2}) in plan.configs[0].layers
 
 
 def test_a_preset_leaves_the_mode_that_was_asked_for() -> None:
-    plan = expand(request_for(make_model(), strategies=("default_tool_calling",), tool_use_mode="enforced"))
+    plan = build_plan(build_request(make_model(), strategies=("default_tool_calling",), tool_use_mode="enforced"))
     assert resolve(plan.configs[0].layers).policy.tool_use_mode == "enforced"
 
 
@@ -139,32 +139,32 @@ def test_nothing_chosen_is_said_in_plain_words() -> None:
 
 
 def test_bad_overrides_are_named_by_key() -> None:
-    errors = refusal(request_for(make_model(), overrides={"max_turns": 0, "nonsense": 1}))
+    errors = refusal(build_request(make_model(), overrides={"max_turns": 0, "nonsense": 1}))
     assert [sentence.partition(":")[0] for sentence in errors["overrides"]] == ["max_turns", "nonsense"]
 
 
 def test_a_bad_mode_is_refused() -> None:
-    assert "tool_use_mode" in str(refusal(request_for(make_model(), tool_use_mode="sometimes")))
+    assert "tool_use_mode" in str(refusal(build_request(make_model(), tool_use_mode="sometimes")))
 
 
 def test_too_many_trials_are_refused_with_their_number() -> None:
-    errors = refusal(request_for(make_model(), scenarios=("happy_path", "chat_only"), trials=60_000))
+    errors = refusal(build_request(make_model(), scenarios=("happy_path", "chat_only"), trials=60_000))
     assert errors == {"trials": ["This would be 120000 trials; a run has at most 100000."]}
 
 
 def test_requests_are_counted_from_least_to_most() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
-    plan = expand(request_for(model, trials=2, overrides={"max_turns": 4}))
+    plan = build_plan(build_request(model, trials=2, overrides={"max_turns": 4}))
     assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (4, 24, {"Example": 24})
 
 
 def test_most_counts_what_relaxed_asks_again_without_tools_and_cut_streams_again() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
     again = {"max_turns": 3, "fallback_retry_count": 1}
-    assert expand(request_for(model, trials=1, overrides=again)).most_requests == 10
-    assert expand(request_for(model, trials=1, overrides=again, tool_use_mode="relaxed")).most_requests == 16
+    assert build_plan(build_request(model, trials=1, overrides=again)).most_requests == 10
+    assert build_plan(build_request(model, trials=1, overrides=again, tool_use_mode="relaxed")).most_requests == 16
     cut = {"max_turns": 3, "cut_stream_retries": 4}
-    assert expand(request_for(model, trials=1, overrides=cut)).most_requests == 25
+    assert build_plan(build_request(model, trials=1, overrides=cut)).most_requests == 25
 
 
 @pytest.mark.parametrize(
@@ -181,28 +181,30 @@ def test_most_counts_what_relaxed_asks_again_without_tools_and_cut_streams_again
 def test_most_counts_each_optional_parameter_as_refused_once(fields: dict[str, Any], most: int) -> None:
     model = make_model(provider=make_provider(max_attempts=1))
     overrides = {"max_turns": 4, "cut_stream_retries": 0, **fields.get("overrides", {})}
-    plan = expand(request_for(model, **(fields | {"trials": 1, "overrides": overrides})))
+    plan = build_plan(build_request(model, **(fields | {"trials": 1, "overrides": overrides})))
     assert plan.most_requests == most
 
 
 def test_a_paid_run_above_the_limit_needs_a_confirmation() -> None:
     model = make_model(provider=make_provider(max_attempts=1))
     limit, one_turn = settings.CONFIRM_ABOVE_REQUESTS, {"max_turns": 1, "drop_refused_parameters": False}
-    assert not expand(request_for(model, trials=limit, overrides=one_turn)).needs_confirmation
-    assert expand(request_for(model, trials=limit + 1, overrides=one_turn)).needs_confirmation
-    assert not expand(request_for(model, trials=limit + 1, overrides=one_turn, request_cap=100)).needs_confirmation
+    assert not build_plan(build_request(model, trials=limit, overrides=one_turn)).needs_confirmation
+    assert build_plan(build_request(model, trials=limit + 1, overrides=one_turn)).needs_confirmation
+    assert not build_plan(
+        build_request(model, trials=limit + 1, overrides=one_turn, request_cap=100)
+    ).needs_confirmation
 
 
 @pytest.mark.parametrize("kind", ["local", "simulated"])
 def test_local_and_simulated_requests_need_none(kind: str) -> None:
-    plan = expand(request_for(make_model(provider=make_provider(kind=kind)), trials=1000))
+    plan = build_plan(build_request(make_model(provider=make_provider(kind=kind)), trials=1000))
     assert (plan.needs_confirmation, plan.paid_requests) == (False, {})
 
 
 def test_configurations_can_be_spelled_out() -> None:
     model = make_model(constraint="grammar")
     configs = (ConfigChoice(model.pk, method="constrained"), ConfigChoice(model.pk, examples="weather-1"))
-    plan = expand(RunRequest(configs=configs, scenarios=("weather",), trials=1))
+    plan = build_plan(RunRequest(configs=configs, scenarios=("weather",), trials=1))
     assert [(config.method, config.examples) for config in plan.configs] == [
         ("constrained", ""),
         ("native", "weather-1"),
@@ -221,22 +223,22 @@ def test_configurations_can_be_spelled_out() -> None:
 )
 def test_a_cell_is_deterministic_by_the_temperature_that_is_sent(asked: dict[str, Any], deterministic: bool) -> None:
     SamplingProfile.objects.create(name="greedy", options={"temperature": 0})
-    plan = expand(RunRequest(models=(make_model().pk,), scenarios=("happy_path",), **asked))
+    plan = build_plan(RunRequest(models=(make_model().pk,), scenarios=("happy_path",), **asked))
     assert [cell.deterministic for cell in plan.cells] == [deterministic]
 
 
 def test_a_providers_default_temperature_counts_too() -> None:
     model = make_model(provider=make_provider(option_defaults={"temperature": 0}))
-    plan = expand(RunRequest(models=(model.pk,), scenarios=("happy_path",)))
+    plan = build_plan(RunRequest(models=(model.pk,), scenarios=("happy_path",)))
     assert plan.cells[0].deterministic
 
 
 def test_a_prompt_is_written_in_the_format_that_the_model_declares() -> None:
     model = make_model(capabilities={"text_format": "llama3_json"})
-    (config,) = expand(request_for(model, methods=("template",))).configs
+    (config,) = build_plan(build_request(model, methods=("template",))).configs
     assert dict(config.layers[0][1])["text_format"] == "llama3_json"
 
 
 def test_a_format_whose_turns_nobody_knows_is_refused_at_launch() -> None:
-    request = request_for(make_model(), methods=("template",), overrides={"text_format": "react"})
+    request = build_request(make_model(), methods=("template",), overrides={"text_format": "react"})
     assert "turn tokens of the format 'react' are not known" in refusal(request)["methods"][0]

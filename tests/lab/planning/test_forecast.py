@@ -6,17 +6,25 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, recompute_all
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_run,
+    make_trial,
+    recompute_stale_cells,
+)
 from toolbench.lab.models import Model, Provider, Trial
-from toolbench.lab.planning.earlier_cells import Asked
-from toolbench.lab.planning.forecast import Limits, Sample, forecast, spread
+from toolbench.lab.planning.earlier_cells import PlannedTrials
+from toolbench.lab.planning.forecast import CellSample, RemainingLimits, estimate_range, estimate_trials
 
 pytestmark = pytest.mark.django_db
 
 
-def asked(model: Model, trials: int = 100, **fields: Any) -> Asked:
+def asked(model: Model, trials: int = 100, **fields: Any) -> PlannedTrials:
     provider = model.provider
-    whole = Asked(
+    whole = PlannedTrials(
         model.pk,
         model.name,
         provider.pk,
@@ -35,17 +43,17 @@ def asked(model: Model, trials: int = 100, **fields: Any) -> Asked:
 def history(model: Model, count: int = 10, **fields: Any) -> list[Trial]:
     cell = make_cell(make_config(make_run(), model))
     trials = [make_trial(cell, duration_ms=2000, **fields) for _ in range(count)]
-    recompute_all()
+    recompute_stale_cells()
     return trials
 
 
 def test_the_range_narrows_with_what_was_seen_and_widens_where_cells_differ() -> None:
-    few, many = spread([Sample(5, 100, 400)], 50, 50), spread([Sample(500, 100, 400)], 50, 50)
+    few, many = estimate_range([CellSample(5, 100, 400)], 50, 50), estimate_range([CellSample(500, 100, 400)], 50, 50)
     assert few[0] < many[0] < 5000 < many[1] < few[1]
-    apart = spread([Sample(250, 60, 400), Sample(250, 140, 400)], 50, 50)
+    apart = estimate_range([CellSample(250, 60, 400), CellSample(250, 140, 400)], 50, 50)
     assert apart[0] < many[0]
     assert many[1] < apart[1]
-    assert spread([Sample(10, 3, 0)], 10, 60) == (30, 180)
+    assert estimate_range([CellSample(10, 3, 0)], 10, 60) == (30, 180)
 
 
 def test_requests_tokens_money_and_time_come_from_what_such_trials_took(
@@ -54,7 +62,7 @@ def test_requests_tokens_money_and_time_come_from_what_such_trials_took(
     model = make_model()
     history(model, cost=0.01)
     with django_assert_num_queries(3):
-        found = forecast([asked(model)], Limits())
+        found = estimate_trials([asked(model)], RemainingLimits())
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (200, 200)
@@ -70,7 +78,7 @@ def test_requests_tokens_money_and_time_come_from_what_such_trials_took(
 def test_a_price_list_stands_in_where_the_provider_names_no_cost() -> None:
     model = make_model("gpt-4o-mini", provider=make_provider("OpenAI", template="openai"))
     history(model)
-    found = forecast([asked(model)], Limits())
+    found = estimate_trials([asked(model)], RemainingLimits())
     assert found is not None
     assert found.cost is not None
     assert found.cost.high == pytest.approx((0.15 * 40_000 + 0.6 * 6_000) / 1e6)
@@ -80,14 +88,14 @@ def test_a_price_list_stands_in_where_the_provider_names_no_cost() -> None:
 def test_an_unknown_price_is_named_and_never_nothing() -> None:
     model = make_model("nobody-knows")
     history(model)
-    found = forecast([asked(model)], Limits())
+    found = estimate_trials([asked(model)], RemainingLimits())
     assert found is not None
     assert (found.cost, found.unpriced) == (None, ("nobody-knows",))
 
 
 def test_what_another_model_cost_says_nothing_of_this_one() -> None:
     history(make_model("dear"), cost=5.0)
-    found = forecast([asked(make_model("cheap"))], Limits())
+    found = estimate_trials([asked(make_model("cheap"))], RemainingLimits())
     assert found is not None
     assert found.sources == ("1 cell from other models, the same scenario and method",)
     assert (found.cost, found.unpriced) == (None, ("cheap",))
@@ -96,7 +104,7 @@ def test_what_another_model_cost_says_nothing_of_this_one() -> None:
 def test_a_local_model_costs_nothing_and_that_is_known() -> None:
     model = make_model("tiny", provider=make_provider("This machine", kind=Provider.Kind.LOCAL))
     history(model)
-    found = forecast([asked(model)], Limits())
+    found = estimate_trials([asked(model)], RemainingLimits())
     assert found is not None
     assert found.cost is not None
     assert (found.cost.high, found.unpriced) == (0, ())
@@ -105,7 +113,7 @@ def test_a_local_model_costs_nothing_and_that_is_known() -> None:
 def test_a_cap_cuts_all_of_it_and_is_said() -> None:
     model = make_model()
     history(model, cost=0.01)
-    found = forecast([asked(model)], Limits(requests=50))
+    found = estimate_trials([asked(model)], RemainingLimits(requests=50))
     assert found is not None
     assert found.capped
     assert found.requests is not None
@@ -117,7 +125,7 @@ def test_a_cap_cuts_all_of_it_and_is_said() -> None:
 def test_until_decided_the_range_reaches_from_the_fewest_trials_to_the_most() -> None:
     model = make_model()
     history(model)
-    found = forecast([asked(model, least=10, most=60)], Limits())
+    found = estimate_trials([asked(model, least=10, most=60)], RemainingLimits())
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (20, 120)
@@ -128,7 +136,9 @@ def test_another_strategy_may_go_on_where_this_one_ended_as_other_models_did() -
     model = make_model("tagged")
     history(model, requests=1, cost=0.5)
     history(make_model("other"), requests=3, cost=9.0)
-    same, other = (forecast([asked(model, strategy=name)], Limits()) for name in ("production", "a_preset"))
+    same, other = (
+        estimate_trials([asked(model, strategy=name)], RemainingLimits()) for name in ("production", "a_preset")
+    )
     assert same is not None
     assert other is not None
     assert other.requests is not None
@@ -137,19 +147,19 @@ def test_another_strategy_may_go_on_where_this_one_ended_as_other_models_did() -
 
 
 def test_nothing_is_foretold_of_what_was_never_tried() -> None:
-    assert forecast([asked(make_model())], Limits()) is None
-    assert forecast([], Limits()) is None
+    assert estimate_trials([asked(make_model())], RemainingLimits()) is None
+    assert estimate_trials([], RemainingLimits()) is None
 
 
 def test_cells_like_nothing_that_was_tried_count_with_the_least_and_the_most_they_can_send() -> None:
     model = make_model()
     history(model)
     new = make_model("vendor/new", provider=make_provider("Elsewhere", kind="local"))
-    found = forecast([asked(model), asked(new, 10, scenario="other", requests=(2, 24))], Limits())
+    found = estimate_trials([asked(model), asked(new, 10, scenario="other", requests=(2, 24))], RemainingLimits())
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (200 + 20, 200 + 240)
     assert (found.cells, found.unseen) == (2, 1)
     assert found.tokens is not None
     assert found.tokens.high == 46_000
-    assert forecast([asked(new, scenario="other", requests=(2, 24))], Limits()) is None
+    assert estimate_trials([asked(new, scenario="other", requests=(2, 24))], RemainingLimits()) is None

@@ -3,20 +3,20 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
-from tests.lab.benches import request_for
+from tests.lab.benches import build_request
 from toolbench.lab.models import Run
-from toolbench.lab.planning.expansion import expand
-from toolbench.lab.planning.forecast_page import forecast_plan, forecast_rest
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_plan_is_foretold_from_the_models_own_trials() -> None:
     model = make_model()
-    request = request_for(model, trials=60, until={"rule": "width"})
-    assert forecast_plan(expand(request), request) is None
+    request = build_request(model, trials=60, until={"rule": "width"})
+    assert estimate_plan(build_plan(request), request) is None
     make_trials(make_cell(make_config(make_run(), model)), **{"pass": 10})
-    found = forecast_plan(expand(request), request)
+    found = estimate_plan(build_plan(request), request)
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high) == (20, 120)
@@ -27,16 +27,16 @@ def test_the_rest_of_a_run_is_what_waits_and_what_open_cells_may_still_get() -> 
     config = make_config(run)
     make_trials(make_cell(config, error=0.05), **{"pass": 10, "queued": 5})
     make_trials(make_cell(config, "long_arguments_guard", error=0.05, decided="narrow"), **{"pass": 10})
-    found = forecast_rest(run.pk)
+    found = estimate_remaining(run.pk)
     assert found is not None
     assert found.requests is not None
     assert (found.requests.low, found.requests.high, found.capped) == (10, 60, False)
     Run.objects.filter(pk=run.pk).update(requests_reserved=30)
-    capped = forecast_rest(run.pk)
+    capped = estimate_remaining(run.pk)
     assert capped is not None
     assert capped.requests is not None
     assert (capped.requests.high, capped.capped) == (30, True)
 
 
 def test_nothing_is_to_come_of_a_run_that_has_ended() -> None:
-    assert forecast_rest(make_run().pk) is None
+    assert estimate_remaining(make_run().pk) is None

@@ -5,7 +5,7 @@ import pytest
 from toolbench.evals import scenarios
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Preset, SamplingProfile, ServiceAddress
-from toolbench.lab.planning.launch_form import ProviderChoices, all_of, get_launch_choices
+from toolbench.lab.planning.launch_form import ProviderChoices, get_launch_choices, list_choices
 
 pytestmark = pytest.mark.django_db
 
@@ -27,16 +27,16 @@ def test_personas_stand_in_groups_and_none_is_left_out() -> None:
 def test_a_filter_leaves_what_has_all_its_words_and_what_is_chosen() -> None:
     offered = personas()
     chosen = next(one for one in offered.models if one.label == "slow")
-    left = offered.narrowed("STREAM cut", {chosen.value})
+    left = offered.filter_models("STREAM cut", {chosen.value})
     assert {one.label for one in left.models} >= {"slow", "stream-cut"}
     assert "perfect" not in {one.label for one in left.models}
-    assert offered.narrowed("", ()) == offered
+    assert offered.filter_models("", ()) == offered
 
 
 def test_the_cast_is_folded_until_one_is_looked_for() -> None:
     offered = personas()
     assert not offered.open
-    assert offered.narrowed("slow", ()).open
+    assert offered.filter_models("slow", ()).open
 
 
 def test_a_provider_that_cannot_be_asked_now_says_why() -> None:
@@ -53,17 +53,17 @@ def test_long_lists_are_folded_and_offer_all_the_same() -> None:
     ]  # fmt: skip
     assert [one.fold for one in choices.strategies] == ["", f"{Preset.objects.count()} presets"]
     assert [one.value for one in choices.profiles[0].choices] == ["default"]
-    assert len(all_of(choices.profiles)) == SamplingProfile.objects.count()
-    assert {one.value for one in all_of(choices.scenarios)} == {one.slug for one in scenarios.all()}
+    assert len(list_choices(choices.profiles)) == SamplingProfile.objects.count()
+    assert {one.value for one in list_choices(choices.scenarios)} == {one.slug for one in scenarios.list_scenarios()}
 
 
 def test_sets_of_scenarios_are_those_of_the_words() -> None:
     sets = dict(get_launch_choices().sets)
     assert list(sets) == ["simple", "typical", "extreme", "all", *scenarios.PACKS]
-    assert all({one.slug for one in scenarios.select(name)} == set(slugs) for name, slugs in sets.items())
+    assert all({one.slug for one in scenarios.select_scenarios(name)} == set(slugs) for name, slugs in sets.items())
 
 
 def test_scenarios_stand_below_the_name_of_their_group() -> None:
-    headed = [choice for choice in all_of(get_launch_choices().scenarios) if choice.heading]
-    assert [choice.heading for choice in headed] == list(scenarios.groups())
-    assert [choice.value for choice in headed] == [found[0].slug for found in scenarios.groups().values()]
+    headed = [choice for choice in list_choices(get_launch_choices().scenarios) if choice.heading]
+    assert [choice.heading for choice in headed] == list(scenarios.group_scenarios())
+    assert [choice.value for choice in headed] == [found[0].slug for found in scenarios.group_scenarios().values()]

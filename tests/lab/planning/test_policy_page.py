@@ -4,10 +4,10 @@ import pytest
 
 from tests.factories import make_config, make_run
 from toolbench.lab import builtin_data
-from toolbench.lab.cases.drafts import Draft, read_draft
+from toolbench.lab.cases.drafts import CaseDraft, parse_draft
 from toolbench.lab.cases.edit import add_case
 from toolbench.lab.models import Model
-from toolbench.lab.planning.policy_page import PolicyChoice, PolicyPage, get_policy_page
+from toolbench.lab.planning.policy_page import PolicyPage, PolicyQuery, get_policy_page
 
 pytestmark = pytest.mark.django_db
 TOOLS = '{"name": "cancel", "description": "", "parameters": {"type": "object", "properties": {}}}'
@@ -25,7 +25,7 @@ def origins(page: PolicyPage) -> dict[str, set[str]]:
 
 def test_each_key_says_which_layer_decided_it(deepseek: Model) -> None:
     page = get_policy_page(
-        PolicyChoice(model=deepseek.pk, profile="deepseek_v3_2_local_recommended", scenario="long_arguments_guard")
+        PolicyQuery(model=deepseek.pk, profile="deepseek_v3_2_local_recommended", scenario="long_arguments_guard")
     )
     found = origins(page)
     assert found["max_tool_args_bytes"] == {"scenario"}
@@ -36,25 +36,25 @@ def test_each_key_says_which_layer_decided_it(deepseek: Model) -> None:
 
 
 def test_what_some_layer_decided_comes_before_the_engines_defaults(deepseek: Model) -> None:
-    usual = [key.usual for key in get_policy_page(PolicyChoice(model=deepseek.pk)).keys]
+    usual = [key.usual for key in get_policy_page(PolicyQuery(model=deepseek.pk)).keys]
     assert usual == sorted(usual)
 
 
 def test_strategy_raw_leaves_the_workarounds_out(deepseek: Model) -> None:
-    found = origins(get_policy_page(PolicyChoice(model=deepseek.pk, strategy="raw")))
+    found = origins(get_policy_page(PolicyQuery(model=deepseek.pk, strategy="raw")))
     assert found["message_transforms"] == {"engine"}
 
 
 def test_a_frozen_configuration_is_shown_as_it_was_frozen() -> None:
     config = make_config(make_run(), layers=[["infrastructure", {"max_turns": 5}]])
-    page = get_policy_page(PolicyChoice(config=config.pk))
+    page = get_policy_page(PolicyQuery(config=config.pk))
     assert origins(page)["max_turns"] == {"infrastructure"}
     assert f"run {config.run_id}" in page.title
 
 
 def test_a_case_of_ones_own_has_its_layer_on_top(deepseek: Model) -> None:
-    case = add_case(*read_draft(Draft(tools=TOOLS, message="Cancel it.", expect='{"name": "cancel"}')))
-    page = get_policy_page(PolicyChoice(model=deepseek.pk, scenario=case.slug))
+    case = add_case(*parse_draft(CaseDraft(tools=TOOLS, message="Cancel it.", expect='{"name": "cancel"}')))
+    page = get_policy_page(PolicyQuery(model=deepseek.pk, scenario=case.slug))
     assert page.errors == ()
     assert origins(page)["max_turns"] == {"scenario"}
     assert case.slug in page.scenarios
@@ -73,11 +73,11 @@ def test_a_case_of_ones_own_has_its_layer_on_top(deepseek: Model) -> None:
     ],
 )
 def test_what_cannot_be_resolved_is_said_and_the_choices_stay(deepseek: Model, query: dict[str, str]) -> None:
-    page = get_policy_page(PolicyChoice.from_query(query))
+    page = get_policy_page(PolicyQuery.from_query(query))
     assert page.errors
     assert page.models
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "-1", "x", "٣"])
 def test_what_is_no_id_is_passed_over(value: str) -> None:
-    assert PolicyChoice.from_query({"config": value, "model": value}) == PolicyChoice()
+    assert PolicyQuery.from_query({"config": value, "model": value}) == PolicyQuery()

@@ -3,7 +3,7 @@ import pytest
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import preset
-from toolbench.lab.planning.rules import with_rules
+from toolbench.lab.planning.rules import add_rules_layer
 
 RELAXED = ("preset default_tool_calling", preset("default_tool_calling"))
 OFF = ("workaround tool_use_disabled", preset("tool_use_disabled"))
@@ -28,11 +28,11 @@ def launched(mode: str) -> Layer:
 def test_what_the_launch_asked_for_stands_above_presets_and_below_overrides(
     layers: tuple[Layer, ...], mode: str
 ) -> None:
-    ruled = with_rules(layers)
+    ruled = add_rules_layer(layers)
     assert resolve(ruled).policy.tool_use_mode == mode
-    assert with_rules(ruled) == ruled
+    assert add_rules_layer(ruled) == ruled
 
 
 def test_layers_that_say_nothing_else_stay_as_they_are() -> None:
     layers = (launched("relaxed"), RELAXED)
-    assert with_rules(layers) == layers
+    assert add_rules_layer(layers) == layers

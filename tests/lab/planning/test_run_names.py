@@ -3,10 +3,10 @@
 import pytest
 
 from tests.factories import make_model
-from tests.lab.benches import request_for
+from tests.lab.benches import build_request
 from toolbench.lab.models import SamplingProfile
-from toolbench.lab.planning.expansion import expand
-from toolbench.lab.planning.run_names import derived_name
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_names import build_run_title
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
 
@@ -19,21 +19,21 @@ def test_models_profiles_and_the_set_of_scenarios_are_named() -> None:
     for name in ("cold", "warm"):
         SamplingProfile.objects.create(name=name)
     models = tuple(make_model(f"vendor/{name}").pk for name in ("one", "two", "three"))
-    plan = expand(RunRequest(models=models, profiles=("cold", "warm"), scenarios=TYPICAL))
-    assert derived_name(plan) == "one, two and 1 more × cold, warm · typical"
+    plan = build_plan(RunRequest(models=models, profiles=("cold", "warm"), scenarios=TYPICAL))
+    assert build_run_title(plan) == "one, two and 1 more × cold, warm · typical"
 
 
 def test_scenarios_of_no_set_are_named_and_so_is_an_unusual_method() -> None:
     model = make_model("one")
-    plan = expand(request_for(model, scenarios=("weather", "happy_path"), methods=("native", "text_json")))
-    assert derived_name(plan) == "one × default · happy_path, weather · native, text_json"
+    plan = build_plan(build_request(model, scenarios=("weather", "happy_path"), methods=("native", "text_json")))
+    assert build_run_title(plan) == "one × default · happy_path, weather · native, text_json"
 
 
 def test_a_title_wins() -> None:
     model = make_model("one")
-    assert str(launch(request_for(model, title=" Mine "))) == "Mine"
-    assert str(launch(request_for(model, scenarios=("weather",)))) == "one × default · weather"
+    assert str(launch(build_request(model, title=" Mine "))) == "Mine"
+    assert str(launch(build_request(model, scenarios=("weather",)))) == "one × default · weather"
 
 
 def test_a_name_fits_its_column() -> None:
-    assert len(derived_name(expand(request_for(make_model("m" * 199))))) <= 200
+    assert len(build_run_title(build_plan(build_request(make_model("m" * 199))))) <= 200

@@ -1,6 +1,6 @@
 import pytest
 
-from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
+from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
 
 
 def test_a_request_comes_back_equal_from_json() -> None:
@@ -9,14 +9,14 @@ def test_a_request_comes_back_equal_from_json() -> None:
 
 
 def test_unknown_fields_are_refused() -> None:
-    with pytest.raises(LaunchRefused) as refused:
+    with pytest.raises(LaunchError) as refused:
         RunRequest.from_json({"modles": [1]})
     assert refused.value.errors == {"modles": ["There is no field named modles."]}
 
 
 @pytest.mark.parametrize("configs", [[{"profile": "x"}], [{"model": 1, "colour": "red"}], ["x"]])
 def test_a_configuration_of_another_shape_is_refused(configs: list[object]) -> None:
-    with pytest.raises(LaunchRefused):
+    with pytest.raises(LaunchError):
         RunRequest.from_json({"configs": configs})
 
 
@@ -24,6 +24,6 @@ def test_a_configuration_of_another_shape_is_refused(configs: list[object]) -> N
     "value", [{"trials": "3"}, {"trials": True}, {"scenarios": "x"}, {"seed": "1"}, {"overrides": []}, {"title": None}]
 )
 def test_values_of_another_kind_are_refused_by_field(value: dict[str, object]) -> None:
-    with pytest.raises(LaunchRefused) as refused:
+    with pytest.raises(LaunchError) as refused:
         RunRequest.from_json(value)
     assert list(refused.value.errors) == list(value)

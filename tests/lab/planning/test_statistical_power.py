@@ -4,9 +4,9 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_model
-from toolbench.evals.statistics.power import trials_to_find
+from toolbench.evals.statistics.power import count_trials_to_detect
 from toolbench.lab.models import SamplingProfile
-from toolbench.lab.planning.expansion import expand
+from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.planning.statistical_power import get_power_hint
 
@@ -15,16 +15,16 @@ pytestmark = pytest.mark.django_db
 
 def test_controls_find_nothing_and_scenarios_add_up() -> None:
     asked = RunRequest(models=(make_model().pk,), scenarios=("happy_path", "long_arguments_guard", "chat_only"))
-    hint = get_power_hint(expand(asked), None)
+    hint = get_power_hint(build_plan(asked), None)
     assert hint is not None
     assert (hint.trials, hint.points) == (20, 10)
-    assert hint.needed == -(-trials_to_find(0.1, share=0.9) // 2)
+    assert hint.needed == -(-count_trials_to_detect(0.1, share=0.9) // 2)
     assert hint.least is not None
-    assert trials_to_find(hint.least / 100, share=0.9) <= 20
+    assert count_trials_to_detect(hint.least / 100, share=0.9) <= 20
 
 
 def test_a_plan_of_controls_only_gets_no_hint() -> None:
-    assert get_power_hint(expand(RunRequest(models=(make_model().pk,), scenarios=("chat_only",))), 5) is None
+    assert get_power_hint(build_plan(RunRequest(models=(make_model().pk,), scenarios=("chat_only",))), 5) is None
 
 
 def test_the_form_shows_it_for_the_points_asked_for(owner_client: Client) -> None:
@@ -37,5 +37,5 @@ def test_the_form_shows_it_for_the_points_asked_for(owner_client: Client) -> Non
     }
     asked |= {"methods": "native", "trials": 10, "instance_kind": "parity", "tool_use_mode": "enforced"}
     response = owner_client.get("/runs/new/", asked | {"tool_failure_policy": "fatal", "points": 20})
-    needed = trials_to_find(0.2, share=0.9)
+    needed = count_trials_to_detect(0.2, share=0.9)
     assert f"{needed} trials a scenario would find 20 points" in response.content.decode()

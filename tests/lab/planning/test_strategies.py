@@ -6,22 +6,22 @@ from tests.factories import make_model
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import case_study_presets
 from toolbench.lab.builtin_data import load
-from toolbench.lab.planning.expansion import expand
-from toolbench.lab.planning.run_request import LaunchRefused, RunRequest
-from toolbench.lab.planning.strategies import StrategyWords, read_strategy
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import LaunchError, RunRequest
+from toolbench.lab.planning.strategies import StrategyExpression, parse_strategy
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("production", StrategyWords("production")),
-        ("my-preset", StrategyWords("my-preset")),
-        ("production+one!two", StrategyWords("production", ("one",), ("two",))),
-        ("raw!one+two+three", StrategyWords("raw", ("two", "three"), ("one",))),
+        ("production", StrategyExpression("production")),
+        ("my-preset", StrategyExpression("my-preset")),
+        ("production+one!two", StrategyExpression("production", ("one",), ("two",))),
+        ("raw!one+two+three", StrategyExpression("raw", ("two", "three"), ("one",))),
     ],
 )
-def test_a_strategy_is_read_as_base_more_and_less(text: str, words: StrategyWords) -> None:
-    assert read_strategy(text) == words
+def test_a_strategy_is_read_as_base_more_and_less(text: str, words: StrategyExpression) -> None:
+    assert parse_strategy(text) == words
 
 
 @pytest.mark.django_db
@@ -29,7 +29,7 @@ def test_a_workaround_is_left_out_and_a_preset_is_put_on_top() -> None:
     load()
     model = make_model("qwen/a", workarounds=["content_tag_tool_call_fallback", "deepseek_openrouter_compat"])
     names = ("production!content_tag_tool_call_fallback", "production+content_tag_tool_call_fallback")
-    plan = expand(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
+    plan = build_plan(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
     off, on = ([name for name, _ in config.layers] for config in plan.configs)
     assert "workaround content_tag_tool_call_fallback" not in off
     assert "workaround content_tag_tool_call_fallback" in on
@@ -40,8 +40,8 @@ def test_a_workaround_is_left_out_and_a_preset_is_put_on_top() -> None:
 @pytest.mark.django_db
 def test_words_that_name_nothing_are_refused() -> None:
     model = make_model()
-    with pytest.raises(LaunchRefused, match=r"no strategy or preset nowhere\."):
-        expand(RunRequest(models=(model.pk,), strategies=("production+nowhere",), scenarios=("happy_path",)))
+    with pytest.raises(LaunchError, match=r"no strategy or preset nowhere\."):
+        build_plan(RunRequest(models=(model.pk,), strategies=("production+nowhere",), scenarios=("happy_path",)))
 
 
 @pytest.mark.django_db
@@ -49,6 +49,6 @@ def test_only_published_presets_ask_without_dropping_parameters() -> None:
     load()
     model = make_model()
     names = (*case_study_presets(), "production", "baseline", "argument_repair", "production+default_tool_calling")
-    plan = expand(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
+    plan = build_plan(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
     dropping = {one.strategy for one in plan.configs if resolve(one.layers).policy.drop_refused_parameters}
     assert {one.strategy for one in plan.configs} - dropping == {*case_study_presets()}

@@ -1,27 +1,27 @@
 import pytest
 
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from tests.lab.planning.test_auto_method import answered_by, plays_probes_too, settled
 from toolbench.lab.models import Model, Probe, Trial
-from toolbench.lab.planning.tool_support import support_sentence
+from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
-from toolbench.providers.scripted_server import ScriptedProvider, fails
+from toolbench.providers.scripted_server import ScriptedServer, error_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def model(scripted: ScriptedProvider) -> Model:
-    return scripted_model(scripted)
+def model(scripted: ScriptedServer) -> Model:
+    return make_scripted_model(scripted)
 
 
 def test_the_probe_that_decided_is_kept_with_every_trial_and_shown(model: Model) -> None:
-    with ScriptedProvider(plays_probes_too) as provider:
+    with ScriptedServer(plays_probes_too) as provider:
         answered_by(model, provider)
-        run = launched(model, methods=("auto",))
+        run = launch_run(model, methods=("auto",))
         config = settled(model, run)
-        work(model)
+        run_worker_session(model)
 
     probe = Probe.objects.get()
     assert config.probe == probe
@@ -34,19 +34,19 @@ def test_the_probe_that_decided_is_kept_with_every_trial_and_shown(model: Model)
 
 
 def test_a_probe_that_could_not_tell_is_kept_with_its_error(model: Model) -> None:
-    with ScriptedProvider(lambda seen: fails(401, "no")) as provider:
+    with ScriptedServer(lambda seen: error_reply(401, "no")) as provider:
         answered_by(model, provider)
-        config = settled(model, launched(model, methods=("auto",)))
+        config = settled(model, launch_run(model, methods=("auto",)))
 
     assert config.probe == Probe.objects.get()
     assert (config.support["value"], config.support["ok"], config.support["error"]) == (None, False, "authentication")
-    assert "Could not be told (authentication): probed, probe" in support_sentence(config.support)
+    assert "Could not be told (authentication): probed, probe" in describe_support(config.support)
 
 
 def test_a_method_that_was_named_keeps_what_was_declared_or_that_nobody_was_asked(model: Model) -> None:
-    assert support_sentence(launched(model).configs.get().support).startswith("Nobody had said so")
+    assert describe_support(launch_run(model).configs.get().support).startswith("Nobody had said so")
 
     model.capabilities = {"tools_field": "dropped"}
     model.save()
-    config = launched(model, methods=("text_json",)).configs.get()
+    config = launch_run(model, methods=("text_json",)).configs.get()
     assert (config.probe, config.support["field"], config.support["source"]) == (None, "tools_field", "declared")

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from tests.lab.benches import work
-from tests.lab.simulations import persona, simulation, worked
+from tests.lab.benches import run_worker_session
+from tests.lab.simulations import get_simulated_model, run_to_end, serve_simulated_models
 from toolbench.evals.judging import verdict
 from toolbench.lab.models import Judgement, Run, Step, Trial
-from toolbench.lab.replays.check import check_run
-from toolbench.lab.replays.execute import FIRST_JUDGING, replay
-from toolbench.lab.replays.rejudge import get_judging_state, of_run, rejudge
-from toolbench.lab.runs.control import repeat
+from toolbench.lab.replays.check import check_replay
+from toolbench.lab.replays.execute import FIRST_JUDGING_VERSION, replay_trials
+from toolbench.lab.replays.rejudge import get_judging_state, list_run_trials, rejudge_trials
+from toolbench.lab.runs.control import start_repeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BEFORE = Path(__file__).parent / "data" / "before_scenario_versions.json.xz"
@@ -28,7 +28,7 @@ def before(transactional_db: None) -> list[Run]:
 
 
 def test_replay_of_old_trials_gives_same_verdict_or_named_rule(before: list[Run]) -> None:
-    replayed = list(replay(Trial.objects.order_by("pk").values_list("pk", flat=True)))
+    replayed = list(replay_trials(Trial.objects.order_by("pk").values_list("pk", flat=True)))
 
     assert len(replayed) == 144
     assert [one for one in replayed if one.never_sent or one.unknown_from is not None] == []
@@ -39,7 +39,7 @@ def test_replay_of_old_trials_gives_same_verdict_or_named_rule(before: list[Run]
 
 def test_check_of_old_runs_holds_and_names_newer_rules(before: list[Run]) -> None:
     for run in before:
-        check = check_run(run.pk)
+        check = check_replay(run.pk)
         assert check.holds, check.sentence
         assert all("→ empty_final, by version 2 of the rules." in line for line in check.by_newer_rules)
 
@@ -47,7 +47,7 @@ def test_check_of_old_runs_holds_and_names_newer_rules(before: list[Run]) -> Non
 def test_rejudging_of_old_trials_keeps_scenario_version(before: list[Run]) -> None:
     for run in before:
         stored = {trial.pk: trial for trial in run.trials.all()}
-        done = rejudge(of_run(run.pk).values_list("pk", flat=True))
+        done = rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
 
         assert (done.unknown, done.unversioned) == (0, 0), done.sentence
         assert done.judged + done.current == len(stored)
@@ -66,8 +66,8 @@ def test_run_queued_before_upgrade_finishes_with_version_1(before: list[Run]) ->
     queued.update(state=Trial.State.QUEUED, outcome="", verdict={}, execution=0, finished_at=None)
     Run.objects.filter(pk=drawn.pk).update(state=Run.State.RUNNING, finished_at=None)
 
-    with simulation():
-        work(persona("reliable-70"))
+    with serve_simulated_models():
+        run_worker_session(get_simulated_model("reliable-70"))
 
     drawn.refresh_from_db()
     assert drawn.state == Run.State.FINISHED
@@ -75,19 +75,21 @@ def test_run_queued_before_upgrade_finishes_with_version_1(before: list[Run]) ->
     assert dict(done.values_list("pk", "outcome")) == first
     for step in Step.objects.filter(trial__in=done, kind=Step.Kind.EXCHANGE, ordinal=0).select_related("body"):
         assert b"The whole exchange, message by message" in bytes(step.body.request)
-    assert check_run(drawn.pk).holds
+    assert check_replay(drawn.pk).holds
 
 
 def test_launched_run_takes_the_newest_version_of_its_wording(db: None) -> None:
-    with simulation():
+    with serve_simulated_models():
         for kind, version in (("parity", 1), ("drawn", 2)):
-            run = worked(persona("perfect"), scenarios=("happy_path", "chat_only"), instance_kind=kind, trials=2)
+            run = run_to_end(
+                get_simulated_model("perfect"), scenarios=("happy_path", "chat_only"), instance_kind=kind, trials=2
+            )
             cells = dict(run.cells.values_list("scenario", "scenario_version"))
             assert cells == {"happy_path": version, "chat_only": 1}
             assert set(run.trials.values_list("outcome", "scenario_version")) == {("pass", version), ("pass", 1)}
-            assert check_run(run.pk).holds
+            assert check_replay(run.pk).holds
             assert get_judging_state(run.pk).outdated == 0
-    again = repeat(before_upgrade(run).pk, owner=None)
+    again = start_repeat(before_upgrade(run).pk, owner=None)
     assert set(again.trials.filter(scenario="happy_path").values_list("scenario_version", flat=True)) == {1}
 
 
@@ -106,6 +108,6 @@ def _verdict(columns: object) -> tuple[object, ...]:
 def _is_named(before: Trial, after: object) -> bool:
     """Whether a newer judging version names the rule that changed the verdict."""
     assert isinstance(after, dict)
-    newer = range(FIRST_JUDGING + 1, verdict.VERSION + 1)
-    classes = frozenset[str]().union(*(verdict.NEW_CLASSES.get(version, frozenset()) for version in newer))
+    newer = range(FIRST_JUDGING_VERSION + 1, verdict.VERSION + 1)
+    classes = frozenset[str]().union(*(verdict.NEW_CLASSES_BY_VERSION.get(version, frozenset()) for version in newer))
     return before.failure_class != after["failure_class"] and after["failure_class"] in classes

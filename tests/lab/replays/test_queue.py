@@ -5,39 +5,39 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Cell, Judgement, Preset, Replay, StepBody
 from toolbench.lab.replays import what_if_page
-from toolbench.lab.replays.queue import work_replay
-from toolbench.lab.replays.what_if import Scope
-from toolbench.lab.replays.what_if_page import WhatIfPage, get_what_if
-from toolbench.lab.replays.what_if_settings import WhatIf
+from toolbench.lab.replays.queue import run_replay
+from toolbench.lab.replays.what_if import ReplayScope
+from toolbench.lab.replays.what_if_page import WhatIfPage, get_what_if_page
+from toolbench.lab.replays.what_if_settings import WhatIfSettings
 from toolbench.lab.worker.job_failures import recent_failures
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SHORT = WhatIf(limits=(("max_turns", 2),))
+SHORT = WhatIfSettings(limits=(("max_turns", 2),))
 
 
 @pytest.fixture
-def cell(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> Cell:
+def cell(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Cell:
     """A cell that is too large for one page view, with two trials allowed in one."""
-    monkeypatch.setattr(what_if_page, "MOST_AT_ONCE", 2)
-    model = scripted_model(scripted)
-    run = launched(model, trials=3)
-    work(model)
+    monkeypatch.setattr(what_if_page, "MAX_TRIALS_AT_ONCE", 2)
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=3)
+    run_worker_session(model)
     return run.cells.get()
 
 
-def look(cell: Cell, asked: WhatIf = SHORT) -> WhatIfPage:
-    return get_what_if(Scope("cell", cell.pk), asked)
+def look(cell: Cell, asked: WhatIfSettings = SHORT) -> WhatIfPage:
+    return get_what_if_page(ReplayScope("cell", cell.pk), asked)
 
 
 def test_of_many_trials_no_transform_is_left_out_and_that_is_said(cell: Cell) -> None:
-    asked = get_what_if(Scope("cell", cell.pk), SHORT, with_ablation=True)
+    asked = get_what_if_page(ReplayScope("cell", cell.pk), SHORT, with_ablation=True)
     assert asked.waiting is not None
-    work_replay(asked.waiting.pk)
-    told = get_what_if(Scope("cell", cell.pk), SHORT, with_ablation=True)
+    run_replay(asked.waiting.pk)
+    told = get_what_if_page(ReplayScope("cell", cell.pk), SHORT, with_ablation=True)
     assert (told.ablations, "too many trials to leave out each transform" in told.hint) == ((), True)
     assert "transform" not in look(cell).hint
 
@@ -45,7 +45,7 @@ def test_of_many_trials_no_transform_is_left_out_and_that_is_said(cell: Cell) ->
 def test_what_was_found_before_trials_were_judged_again_is_found_anew(cell: Cell) -> None:
     asked = look(cell)
     assert asked.waiting is not None
-    work_replay(asked.waiting.pk)
+    run_replay(asked.waiting.pk)
     assert look(cell).waiting is None
     trial = cell.trials.all()[0]
     versions = {"scenario_version": trial.scenario_version, "judging_version": 9}
@@ -58,7 +58,7 @@ def test_many_trials_are_replayed_by_a_worker_and_the_address_shows_how_far(cell
     assert before.waiting is not None
     assert (before.waiting.done, before.waiting.total) == (0, 3)
 
-    work_replay(before.waiting.pk)
+    run_replay(before.waiting.pk)
     after = look(cell)
 
     assert after.waiting is None
@@ -73,11 +73,11 @@ def test_a_row_is_worked_through_by_one_worker_and_taken_up_when_it_is_lost(cell
     row = look(cell).waiting
     assert row is not None
     Replay.objects.update(state="running", lease=uuid4(), lease_until=timezone.now() + timedelta(seconds=60))
-    work_replay(row.pk)
+    run_replay(row.pk)
     assert Replay.objects.get().state == "running"
 
     Replay.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    work_replay(row.pk)
+    run_replay(row.pk)
 
     assert Replay.objects.get().state == "done"
 
@@ -85,7 +85,7 @@ def test_a_row_is_worked_through_by_one_worker_and_taken_up_when_it_is_lost(cell
 def test_a_replay_of_fewer_trials_than_there_are_now_is_done_again(cell: Cell) -> None:
     row = look(cell).waiting
     assert row is not None
-    work_replay(row.pk)
+    run_replay(row.pk)
     Replay.objects.update(total=2)
 
     assert look(cell).waiting is not None
@@ -93,12 +93,12 @@ def test_a_replay_of_fewer_trials_than_there_are_now_is_done_again(cell: Cell) -
 
 def test_settings_that_do_not_go_together_end_the_row_in_words(cell: Cell) -> None:
     Preset.objects.create(name="bad", patch={"no_such_key": 1})
-    row = look(cell, WhatIf(presets=("bad",))).waiting
+    row = look(cell, WhatIfSettings(presets=("bad",))).waiting
     assert row is not None
 
-    work_replay(row.pk)
+    run_replay(row.pk)
 
-    assert "no_such_key" in look(cell, WhatIf(presets=("bad",))).refused
+    assert "no_such_key" in look(cell, WhatIfSettings(presets=("bad",))).refused
 
 
 def test_one_that_failed_within_toolbench_says_how_far_it_came_and_can_be_tried_again(
@@ -108,7 +108,7 @@ def test_one_that_failed_within_toolbench_says_how_far_it_came_and_can_be_tried_
     assert row is not None
     whole = {body.pk: bytes(body.facts) for body in StepBody.objects.all()}
     StepBody.objects.update(facts=b"no JSON")
-    work_replay(row.pk)
+    run_replay(row.pk)
     shown = owner_client.get(f"/what-if/?{address}").content.decode()
     assert "Toolbench itself failed (JSONDecodeError)" in shown
     assert "after 0 of 3 trials" in shown
@@ -117,13 +117,13 @@ def test_one_that_failed_within_toolbench_says_how_far_it_came_and_can_be_tried_
         StepBody.objects.filter(pk=pk).update(facts=facts)
     waiting = owner_client.post(f"/what-if/again/?{address}", follow=True).context["page"].waiting
     assert owner_client.post(f"/what-if/again/?{address}").status_code == 302
-    work_replay(waiting.pk)
+    run_replay(waiting.pk)
     assert look(cell).totals is not None
     assert owner_client.post("/what-if/again/").status_code == 404
 
 
 def test_nothing_is_queued_before_other_settings_are_chosen(cell: Cell) -> None:
-    found = look(cell, WhatIf())
+    found = look(cell, WhatIfSettings())
 
     assert "Choose other settings" in found.hint
     assert not Replay.objects.exists()
@@ -133,12 +133,12 @@ def test_what_if_that_stops_every_worker_ends_with_a_sentence(cell: Cell, owner_
     row = look(cell).waiting
     assert row is not None
     Replay.objects.update(state="running", attempts=4, lease_until=timezone.now() - timedelta(seconds=1))
-    work_replay(row.pk)
+    run_replay(row.pk)
     shown = owner_client.get(f"/what-if/?cell={cell.pk}&max_turns=2").content.decode()
     assert "The worker stopped four times at this what-if. There is no result." in shown
 
     waiting = owner_client.post(f"/what-if/again/?cell={cell.pk}&max_turns=2", follow=True).context["page"].waiting
-    work_replay(waiting.pk)
+    run_replay(waiting.pk)
     assert look(cell).totals is not None
 
 
@@ -147,7 +147,7 @@ def test_failed_replay_is_counted_by_its_kind(cell: Cell, kind: str, job: str) -
     scope_id = cell.pk if kind == "cell" else cell.run_id
     row = Replay.objects.create(kind=kind, scope_id=scope_id, query=SHORT.query() if kind == "cell" else "")
     StepBody.objects.update(facts=b"no JSON")
-    work_replay(row.pk)
+    run_replay(row.pk)
     row.refresh_from_db()
     assert (row.state, "Toolbench itself failed" in row.refused) == ("done", True)
     assert [(failure.job, failure.error) for failure in recent_failures()] == [(job, "JSONDecodeError")]

@@ -5,35 +5,41 @@ import json
 import pytest
 from django.core.management import call_command
 
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
-from tests.lab.benches import PATCH, launched, scripted_model, work
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
+from tests.lab.benches import PATCH_ARGUMENTS, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Cell, Trial
 from toolbench.lab.replays.reclassify import reclassify
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.traces.cause_columns import COLUMNS
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    text_reply,
+    tool_call_reply,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def plays_badly(seen: Seen) -> Answer:
+def plays_badly(seen: ReceivedRequest) -> ScriptedReply:
     """A call without its required ops, then with a wrong type in them, then words; on weather, the right call."""
     body = seen.json()
     answered = sum(message["role"] == "tool" for message in body["messages"])
     tools = [tool["function"]["name"] for tool in body.get("tools") or ()]
     if "get_weather" in tools:
-        return calls(("get_weather", {"city": "Nowhere"}))
+        return tool_call_reply(("get_weather", {"city": "Nowhere"}))
     if not tools or answered > 1:
-        return says("Done.")
-    return calls(("state_patch", {"request_id": "r1"} if not answered else {**PATCH, "ops": "all"}))
+        return text_reply("Done.")
+    return tool_call_reply(("state_patch", {"request_id": "r1"} if not answered else {**PATCH_ARGUMENTS, "ops": "all"}))
 
 
-def calls_too_long_then_talks(seen: Seen) -> Answer:
+def calls_too_long_then_talks(seen: ReceivedRequest) -> ScriptedReply:
     """Arguments over the limit, as the task asks for, then words instead of the shorter call."""
     if any(message["role"] == "tool" for message in seen.json()["messages"]):
-        return says("I would change it now.")
-    return calls(("state_patch", {**PATCH, "request_id": "x" * 4000}))
+        return text_reply("I would change it now.")
+    return tool_call_reply(("state_patch", {**PATCH_ARGUMENTS, "request_id": "x" * 4000}))
 
 
 def told(trial: Trial) -> dict[str, object]:
@@ -41,10 +47,10 @@ def told(trial: Trial) -> dict[str, object]:
 
 
 def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
-    with ScriptedProvider(plays_badly) as provider:
-        model = scripted_model(provider)
-        run = launched(model, scenarios=("happy_path", "chat_only", "weather"), trials=1)
-        work(model)
+    with ScriptedServer(plays_badly) as provider:
+        model = make_scripted_model(provider)
+        run = launch_run(model, scenarios=("happy_path", "chat_only", "weather"), trials=1)
+        run_worker_session(model)
         sent = len(provider.seen)
         before = {trial.pk: told(trial) for trial in run.trials.all()}
         run.trials.update(taxonomy=0, cause="", causes=[], cause_signature="", missing_calls=0, good_turns=0)
@@ -61,10 +67,10 @@ def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
 
 
 def test_reclassify_trial_of_an_older_table_gets_its_new_cause() -> None:
-    with ScriptedProvider(calls_too_long_then_talks) as provider:
-        model = scripted_model(provider)
-        run = launched(model, scenarios=("long_arguments_guard",), trials=1)
-        work(model)
+    with ScriptedServer(calls_too_long_then_talks) as provider:
+        model = make_scripted_model(provider)
+        run = launch_run(model, scenarios=("long_arguments_guard",), trials=1)
+        run_worker_session(model)
     trial = run.trials.get()
     before = told(trial)
     old = {"cause": "arguments_too_large", "cause_signature": "arguments_too_large · long_arguments_guard · $ · turn 1"}
@@ -84,7 +90,7 @@ def test_a_cell_counts_errors_recoveries_and_calls_that_were_due() -> None:
     make_trial(cell, "fail", failed_calls=2, call_expected=True, calling_answers=0, prompt_version="2")
     make_trial(cell, "pass", call_expected=False, calling_answers=0, first_token_ms=40.0)
     make_trial(cell, "fail", call_expected=False, empty_finals=1, final_answers=2)
-    recompute_all()
+    recompute_stale_cells()
     found = Cell.objects.get()
     assert (found.error_trials, found.recovered_trials, found.failed_calls) == (2, 1, 3)
     assert (found.called_rightly, found.call_missed, found.called_needlessly, found.rightly_silent) == (1, 1, 1, 1)

@@ -8,21 +8,34 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from tests.lab.benches import launched, plays_well, scripted_model, work
+from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.evals import scenarios
 from toolbench.evals.judging import verdict
 from toolbench.evals.scenarios import registry
 from toolbench.evals.scenarios.state import StateScenario
-from toolbench.lab.cases.drafts import Draft, read_draft
-from toolbench.lab.cases.edit import add_case, edit_case, request_for
+from toolbench.lab.cases.drafts import CaseDraft, parse_draft
+from toolbench.lab.cases.edit import add_case, build_run_request, edit_case
 from toolbench.lab.models import Judgement, Replay, Run, Trial
 from toolbench.lab.replays import queue
-from toolbench.lab.replays.check import check_run
-from toolbench.lab.replays.queue import ask_rejudging, rejudging_of, waiting_replays, work_replay
-from toolbench.lab.replays.rejudge import get_changes, get_judgements, get_judging_state, of_run, of_scenario, rejudge
-from toolbench.lab.runs.control import retry_errored
+from toolbench.lab.replays.check import check_replay
+from toolbench.lab.replays.queue import find_rejudging, list_waiting_replays, request_rejudging, run_replay
+from toolbench.lab.replays.rejudge import (
+    get_changes,
+    get_judgements,
+    get_judging_state,
+    list_run_trials,
+    list_scenario_trials,
+    rejudge_trials,
+)
+from toolbench.lab.runs.control import retry_errored_trials
 from toolbench.lab.runs.launch import launch
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, calls, says
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    text_reply,
+    tool_call_reply,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CANCEL = """[{"type": "function", "function": {"name": "cancel_order", "description": "", "parameters":
@@ -31,10 +44,10 @@ STRICT = "happy_path_parallel"  # wants two calls at once; the scripted provider
 
 
 @pytest.fixture
-def run(scripted: ScriptedProvider) -> Run:
-    model = scripted_model(scripted)
-    run = launched(model, scenarios=("happy_path", STRICT), trials=2)
-    work(model)
+def run(scripted: ScriptedServer) -> Run:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, scenarios=("happy_path", STRICT), trials=2)
+    run_worker_session(model)
     run.refresh_from_db()
     return run
 
@@ -42,19 +55,19 @@ def run(scripted: ScriptedProvider) -> Run:
 @pytest.fixture
 def corrected(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Version 1 of the scenario is gone, and version 2, which took its place, does not ask for two calls at once."""
-    newest = scenarios.find(STRICT)
-    known = {one.slug: scenarios.versions(one.slug) for one in scenarios.all()}
+    newest = scenarios.lookup_scenario(STRICT)
+    known = {one.slug: scenarios.list_versions(one.slug) for one in scenarios.list_scenarios()}
     monkeypatch.setattr(newest, "behaviour", "")
     monkeypatch.setattr(registry, "_versions", lambda: {**known, STRICT: (newest,)})
     return run
 
 
 def test_a_corrected_scenario_judges_stored_trials_again_and_both_verdicts_are_kept(
-    corrected: Run, scripted: ScriptedProvider
+    corrected: Run, scripted: ScriptedServer
 ) -> None:
     asked = len(scripted.seen)
 
-    done = rejudge(of_run(corrected.pk).values_list("pk", flat=True))
+    done = rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
 
     assert done.sentence.startswith("2 trials judged again, 2 fail → pass, 2 already judged by these versions")
     trial = Trial.objects.filter(scenario=STRICT)[0]
@@ -70,7 +83,7 @@ def test_causes_and_due_calls_follow_the_current_verdict(corrected: Run) -> None
     trials = Trial.objects.filter(scenario=STRICT)
     assert set(trials.values_list("cause", flat=True)) == {"calls_apart"}
 
-    rejudge(of_run(corrected.pk).values_list("pk", flat=True))
+    rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
 
     assert set(trials.values_list("cause", "cause_signature")) == {("", "")}
 
@@ -78,71 +91,71 @@ def test_causes_and_due_calls_follow_the_current_verdict(corrected: Run) -> None
 def test_a_re_judgement_that_fails_ends_and_says_so_and_may_be_asked_for_again(
     corrected: Run, monkeypatch: pytest.MonkeyPatch, admin_client: Client
 ) -> None:
-    monkeypatch.setattr(queue, "MOST_REJUDGED", 1)
+    monkeypatch.setattr(queue, "MAX_REJUDGED_AT_ONCE", 1)
     corrected.trials.update(verdict={"judging": "no number"})
-    assert ask_rejudging(corrected) is None
-    for row in waiting_replays():
-        work_replay(row)
-    failed = rejudging_of(corrected)
+    assert request_rejudging(corrected) is None
+    for row in list_waiting_replays():
+        run_replay(row)
+    failed = find_rejudging(corrected)
     assert failed is not None
-    assert (failed.state, waiting_replays()) == ("done", ())
+    assert (failed.state, list_waiting_replays()) == ("done", ())
     assert (
         "Toolbench itself failed (ValueError)" in admin_client.get(f"/runs/{corrected.pk}/judgements/").content.decode()
     )
-    ask_rejudging(corrected)
-    assert len(waiting_replays()) == 1
+    request_rejudging(corrected)
+    assert len(list_waiting_replays()) == 1
 
 
 def test_a_large_run_is_left_to_a_worker_and_taken_up_again_when_that_one_is_lost(
     corrected: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "MOST_REJUDGED", 1)
-    assert ask_rejudging(corrected) is None
-    row = rejudging_of(corrected)
+    monkeypatch.setattr(queue, "MAX_REJUDGED_AT_ONCE", 1)
+    assert request_rejudging(corrected) is None
+    row = find_rejudging(corrected)
     assert row is not None
     assert (row.done, row.total) == (0, 4)
     Replay.objects.update(state="running", lease=uuid4(), lease_until=timezone.now() + timedelta(seconds=60))
-    work_replay(row.pk)
-    assert waiting_replays() == ()
+    run_replay(row.pk)
+    assert list_waiting_replays() == ()
     assert not Judgement.objects.exists()
 
     Replay.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    for lost in waiting_replays():
-        work_replay(lost)
+    for lost in list_waiting_replays():
+        run_replay(lost)
 
-    assert rejudging_of(corrected) is None
+    assert find_rejudging(corrected) is None
     assert Judgement.objects.filter(current=True).count() == 2
-    assert ask_rejudging(corrected) is None
+    assert request_rejudging(corrected) is None
     assert Replay.objects.count() == 1
 
 
 def test_rejudging_that_stops_every_worker_ends_with_a_sentence(
     corrected: Run, monkeypatch: pytest.MonkeyPatch, admin_client: Client
 ) -> None:
-    monkeypatch.setattr(queue, "MOST_REJUDGED", 1)
-    ask_rejudging(corrected)
+    monkeypatch.setattr(queue, "MAX_REJUDGED_AT_ONCE", 1)
+    request_rejudging(corrected)
     Replay.objects.update(state="running", attempts=4, lease_until=timezone.now() - timedelta(seconds=1))
-    for row in waiting_replays():
-        work_replay(row)
-    assert waiting_replays() == ()
+    for row in list_waiting_replays():
+        run_replay(row)
+    assert list_waiting_replays() == ()
     shown = admin_client.get(f"/runs/{corrected.pk}/judgements/").content.decode()
     assert "The worker stopped four times while it judged this run again." in shown
-    ask_rejudging(corrected)
+    request_rejudging(corrected)
     assert Replay.objects.get().attempts == 0
 
 
 def test_cells_follow_the_current_verdicts(corrected: Run) -> None:
-    rejudge(of_run(corrected.pk).values_list("pk", flat=True))
+    rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
 
     cell = corrected.cells.get(scenario=STRICT)
     assert (cell.passed, cell.failed, cell.stale) == (2, 0, False)
 
 
 def test_judging_twice_by_the_same_versions_changes_nothing(corrected: Run) -> None:
-    ids = list(of_run(corrected.pk).values_list("pk", flat=True))
-    rejudge(ids)
+    ids = list(list_run_trials(corrected.pk).values_list("pk", flat=True))
+    rejudge_trials(ids)
 
-    again = rejudge(ids)
+    again = rejudge_trials(ids)
 
     assert (again.judged, again.current) == (0, 4)
     assert Judgement.objects.count() == 4
@@ -150,7 +163,7 @@ def test_judging_twice_by_the_same_versions_changes_nothing(corrected: Run) -> N
 
 def test_a_run_says_how_many_trials_older_versions_judged_and_what_changed(corrected: Run) -> None:
     before = get_judging_state(corrected.pk)
-    rejudge(of_scenario(STRICT).values_list("pk", flat=True))
+    rejudge_trials(list_scenario_trials(STRICT).values_list("pk", flat=True))
     after = get_judging_state(corrected.pk)
 
     assert (before.outdated, before.again) == (2, 0)
@@ -162,18 +175,18 @@ def test_a_new_version_of_the_rules_judges_every_trial_again(run: Run, monkeypat
     monkeypatch.setattr(verdict, "VERSION", verdict.VERSION + 1)
 
     assert get_judging_state(run.pk).outdated == 4
-    done = rejudge(of_run(run.pk).values_list("pk", flat=True))
+    done = rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
 
     assert (done.judged, done.unchanged) == (4, 4)
     assert get_judging_state(run.pk).outdated == 0
 
 
 def test_a_task_that_changed_cannot_be_judged_from_old_answers(corrected: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario = scenarios.find(STRICT)
+    scenario = scenarios.lookup_scenario(STRICT)
     assert isinstance(scenario, StateScenario)
     monkeypatch.setattr(scenario, "rules", scenario.rules[:1])
 
-    done = rejudge(of_scenario(STRICT).values_list("pk", flat=True))
+    done = rejudge_trials(list_scenario_trials(STRICT).values_list("pk", flat=True))
 
     assert (done.judged, done.unknown) == (0, 2)
     assert set(Trial.objects.filter(scenario=STRICT).values_list("outcome", flat=True)) == {"fail"}
@@ -182,9 +195,9 @@ def test_a_task_that_changed_cannot_be_judged_from_old_answers(corrected: Run, m
 def test_a_rule_that_changed_without_a_version_is_said_and_not_written(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scenarios.find(STRICT, 1), "behaviour", "")
+    monkeypatch.setattr(scenarios.lookup_scenario(STRICT, 1), "behaviour", "")
 
-    done = rejudge(of_run(run.pk).values_list("pk", flat=True))
+    done = rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
 
     assert (done.judged, done.unversioned) == (0, 2)
     assert "without a new version" in done.sentence
@@ -193,56 +206,56 @@ def test_a_rule_that_changed_without_a_version_is_said_and_not_written(
 
 def test_verdicts_of_an_execution_before_a_retry_are_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "VERSION", verdict.VERSION + 1)
-    rejudge(of_run(run.pk).values_list("pk", flat=True))
+    rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
     trial = Trial.objects.filter(scenario=STRICT)[0]
     Trial.objects.filter(pk=trial.pk).update(outcome="infra", failure_class="upstream_failed")
-    retry_errored(run.pk, agreed=99)
+    retry_errored_trials(run.pk, agreed=99)
     assert trial.config.model is not None
-    work(trial.config.model)
+    run_worker_session(trial.config.model)
     trial.refresh_from_db()
 
     assert get_judgements(trial) == ()
 
 
 def test_a_corrected_case_of_ones_own_judges_its_stored_trials_again() -> None:
-    def draft(*reasons: str) -> Draft:
+    def draft(*reasons: str) -> CaseDraft:
         expected = {"name": "cancel_order", "arguments": {"reason": {"$any_of": reasons}}}
-        return Draft(tools=CANCEL, message="Cancel order 17, it is late.", expect=json.dumps(expected))
+        return CaseDraft(tools=CANCEL, message="Cancel order 17, it is late.", expect=json.dumps(expected))
 
-    case = add_case(*read_draft(draft("late")))
-    with ScriptedProvider(lambda seen: calls(("cancel_order", {"reason": "too late"}))) as provider:
-        model = scripted_model(provider)
-        run = launch(request_for((case.slug,), model.pk, 2))
-        work(model)
-    assert check_run(run.pk).same == 2
-    edit_case(case.slug, *read_draft(draft("late", "too late")))
+    case = add_case(*parse_draft(draft("late")))
+    with ScriptedServer(lambda seen: tool_call_reply(("cancel_order", {"reason": "too late"}))) as provider:
+        model = make_scripted_model(provider)
+        run = launch(build_run_request((case.slug,), model.pk, 2))
+        run_worker_session(model)
+    assert check_replay(run.pk).same == 2
+    edit_case(case.slug, *parse_draft(draft("late", "too late")))
 
     assert get_judging_state(run.pk).outdated == 2
-    done = rejudge(of_run(run.pk).values_list("pk", flat=True))
+    done = rejudge_trials(list_run_trials(run.pk).values_list("pk", flat=True))
 
     assert dict(done.flips) == {("fail", "pass"): 2}
     assert {row.scenario_version for row in Judgement.objects.filter(current=True)} == {2}
 
 
 def test_trial_with_blank_end_judged_before_the_rule_fails_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stays_blank(seen: Seen) -> Answer:
-        return says("") if len(seen.json()["messages"]) > 5 else plays_well(seen)
+    def stays_blank(seen: ReceivedRequest) -> ScriptedReply:
+        return text_reply("") if len(seen.json()["messages"]) > 5 else answer_correctly(seen)
 
-    with monkeypatch.context() as before, ScriptedProvider(stays_blank) as provider:
+    with monkeypatch.context() as before, ScriptedServer(stays_blank) as provider:
         before.setattr(verdict, "VERSION", 1)
-        for version in scenarios.versions("happy_path"):
+        for version in scenarios.list_versions("happy_path"):
             before.setattr(version, "needs_final_text", False)
-        model = scripted_model(provider)
-        run = launched(model, scenarios=("happy_path",), trials=1)
-        work(model)
+        model = make_scripted_model(provider)
+        run = launch_run(model, scenarios=("happy_path",), trials=1)
+        run_worker_session(model)
     trial = Trial.objects.get()
     assert (trial.outcome, trial.parity_pass) == ("pass", False)
 
     assert get_judging_state(run.pk).outdated == 1
-    check = check_run(run.pk)
+    check = check_replay(run.pk)
     assert check.holds
     assert check.by_newer_rules == (f"trial {trial.pk} (happy_path): pass → empty_final, by version 2 of the rules.",)
-    rejudge([trial.pk])
+    rejudge_trials([trial.pk])
 
     trial.refresh_from_db()
     assert (trial.outcome, trial.task_pass, trial.failure_class) == ("fail", False, "empty_final")

@@ -4,16 +4,16 @@ from typing import Any
 import pytest
 
 from tests.factories import make_config, make_model, make_run
-from tests.lab.benches import launched, scripted_model, work
-from tests.lab.simulations import persona, simulation, worked
+from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
+from tests.lab.simulations import get_simulated_model, run_to_end, serve_simulated_models
 from toolbench.engine.policy.policy import resolve
 from toolbench.evals import scenarios
 from toolbench.lab.models import Cell, Preset, RunConfig
-from toolbench.lab.replays.what_if import NothingToReplay, Scope
-from toolbench.lab.replays.what_if_page import get_what_if
-from toolbench.lab.replays.what_if_settings import WhatIf
+from toolbench.lab.replays.what_if import NothingToReplayError, ReplayScope
+from toolbench.lab.replays.what_if_page import get_what_if_page
+from toolbench.lab.replays.what_if_settings import WhatIfSettings
 from toolbench.lab.worker.trial_plan import frozen_configs
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, says
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, text_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ONE_CALL = ("weather", "classify_intent")
@@ -23,20 +23,20 @@ TAGGED = '<tool_call>{"name": "get_weather", "arguments": {"location": "%s"}}</t
 
 @pytest.fixture
 def personas() -> Iterator[None]:
-    with simulation():
+    with serve_simulated_models():
         yield
 
 
 def test_a_what_if_flips_exactly_what_the_personas_publish(personas: None) -> None:
-    models = [persona(slug) for slug in ODD]
-    run = worked(*models, scenarios=(*ONE_CALL, "happy_path"), strategies=("raw", "production"), trials=3)
+    models = [get_simulated_model(slug) for slug in ODD]
+    run = run_to_end(*models, scenarios=(*ONE_CALL, "happy_path"), strategies=("raw", "production"), trials=3)
 
     for cell in run.cells.select_related("config"):
         ran = cell.config.strategy
         other = {"raw": "production", "production": "raw"}[ran]
-        found = get_what_if(Scope("cell", cell.pk), WhatIf(strategy=other)).totals
-        rates = persona(cell.config.model_name).true_rates
-        rates = rates.get(cell.scenario, rates[scenarios.find(cell.scenario).group])
+        found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(strategy=other)).totals
+        rates = get_simulated_model(cell.config.model_name).true_rates
+        rates = rates.get(cell.scenario, rates[scenarios.lookup_scenario(cell.scenario).group])
         name = (cell.config.model_name, cell.scenario, ran)
         assert found is not None
         if rates["raw"] == rates["production"]:
@@ -50,9 +50,11 @@ def test_a_what_if_flips_exactly_what_the_personas_publish(personas: None) -> No
 
 
 def test_what_cannot_be_known_is_counted_as_all_fail_and_as_all_pass(personas: None) -> None:
-    cell = worked(persona("legacy-function-call"), strategies=("raw",), scenarios=("happy_path",)).cells.get()
+    cell = run_to_end(
+        get_simulated_model("legacy-function-call"), strategies=("raw",), scenarios=("happy_path",)
+    ).cells.get()
 
-    found = get_what_if(Scope("cell", cell.pk), WhatIf(strategy="production"))
+    found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(strategy="production"))
 
     assert found.totals is not None
     assert found.totals.sentence == "3 unknown"
@@ -61,27 +63,27 @@ def test_what_cannot_be_known_is_counted_as_all_fail_and_as_all_pass(personas: N
 
 
 def test_every_transform_is_left_out_one_at_a_time(personas: None) -> None:
-    cell = worked(persona("legacy-function-call"), scenarios=("happy_path",), trials=2).cells.get()
+    cell = run_to_end(get_simulated_model("legacy-function-call"), scenarios=("happy_path",), trials=2).cells.get()
 
-    found = get_what_if(Scope("cell", cell.pk), WhatIf(), with_ablation=True)
+    found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(), with_ablation=True)
 
     hanging = {row.name: len(row.changed) for row in found.ablations if row.changed}
     assert hanging == {"assistant_function_call_to_tool_calls": 2, "all": 2}
     assert {"assistant_tool_calls_object_to_array"} <= {row.name for row in found.ablations}
 
 
-def test_where_no_transform_is_applied_that_is_said(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, trials=1)
-    work(model)
-    raw = get_what_if(Scope("run", run.pk), WhatIf(strategy="raw"), with_ablation=True)
+def test_where_no_transform_is_applied_that_is_said(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=1)
+    run_worker_session(model)
+    raw = get_what_if_page(ReplayScope("run", run.pk), WhatIfSettings(strategy="raw"), with_ablation=True)
     assert (raw.ablations, "none to leave out" in raw.hint) == ((), True)
 
 
 def test_requests_that_differ_where_no_model_looks_are_named(personas: None) -> None:
-    cell = worked(persona("perfect"), strategies=("raw",), scenarios=("weather",)).cells.get()
+    cell = run_to_end(get_simulated_model("perfect"), strategies=("raw",), scenarios=("weather",)).cells.get()
 
-    found = get_what_if(Scope("cell", cell.pk), WhatIf(strategy="production"))
+    found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(strategy="production"))
 
     assert found.assumed == ("parallel_tool_calls",)
     assert found.totals is not None
@@ -89,19 +91,21 @@ def test_requests_that_differ_where_no_model_looks_are_named(personas: None) -> 
 
 
 def test_several_calls_at_once_are_unknown_where_parallel_calls_would_be_refused(personas: None) -> None:
-    cell = worked(persona("several-at-once"), strategies=("raw",), scenarios=("happy_path",)).cells.get()
+    cell = run_to_end(
+        get_simulated_model("several-at-once"), strategies=("raw",), scenarios=("happy_path",)
+    ).cells.get()
 
-    found = get_what_if(Scope("cell", cell.pk), WhatIf(strategy="baseline"))
+    found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(strategy="baseline"))
 
     assert {one.unknown_from for one, _ in found.changes} == {1}
 
 
-def test_limits_and_own_presets_are_followed(scripted: ScriptedProvider) -> None:
+def test_limits_and_own_presets_are_followed(scripted: ScriptedServer) -> None:
     cell = _cell(scripted)
     Preset.objects.create(name="own", patch={"max_tool_args_bytes": 3})
 
-    short = get_what_if(Scope("run", cell.run_id), WhatIf(limits=(("max_turns", 2),)))
-    tiny = get_what_if(Scope("trial", cell.trials.all()[0].pk), WhatIf(presets=("own",)))
+    short = get_what_if_page(ReplayScope("run", cell.run_id), WhatIfSettings(limits=(("max_turns", 2),)))
+    tiny = get_what_if_page(ReplayScope("trial", cell.trials.all()[0].pk), WhatIfSettings(presets=("own",)))
 
     assert short.totals is not None
     assert short.totals.sentence == "3 pass → fail"
@@ -109,23 +113,27 @@ def test_limits_and_own_presets_are_followed(scripted: ScriptedProvider) -> None
 
 
 def test_what_flips_stands_first_and_two_configurations_are_told_apart(personas: None) -> None:
-    run = worked(persona("perfect"), persona("legacy-function-call"), scenarios=("happy_path",), trials=2)
+    run = run_to_end(
+        get_simulated_model("perfect"), get_simulated_model("legacy-function-call"), scenarios=("happy_path",), trials=2
+    )
 
-    found = get_what_if(Scope("run", run.pk), WhatIf(without=("assistant_function_call_to_tool_calls",)))
+    found = get_what_if_page(
+        ReplayScope("run", run.pk), WhatIfSettings(without=("assistant_function_call_to_tool_calls",))
+    )
 
     assert [one.flips for one, _ in found.changes] == [True, True, False, False]
     assert ["legacy-function-call" in config for _, config in found.changes] == [True, True, False, False]
 
 
 def test_a_text_format_reads_calls_in_text() -> None:
-    def play(seen: Seen) -> Answer:
-        return says(TAGGED % "Paris")
+    def play(seen: ReceivedRequest) -> ScriptedReply:
+        return text_reply(TAGGED % "Paris")
 
-    with ScriptedProvider(play) as provider:
+    with ScriptedServer(play) as provider:
         cell = _cell(provider, scenarios=("weather",), strategies=("raw",))
 
-    asked = WhatIf(presets=("content_tag_tool_call_fallback",))
-    found = get_what_if(Scope("cell", cell.pk), asked)
+    asked = WhatIfSettings(presets=("content_tag_tool_call_fallback",))
+    found = get_what_if_page(ReplayScope("cell", cell.pk), asked)
 
     assert found.totals is not None
     assert found.totals.before.k == 0
@@ -133,9 +141,9 @@ def test_a_text_format_reads_calls_in_text() -> None:
     assert not any("calls no tool" in one.why for one, _ in found.changes)
 
 
-def test_another_strategy_leaves_the_mode_that_the_run_asked_for(scripted: ScriptedProvider) -> None:
-    (config,) = frozen_configs(launched(scripted_model(scripted)).configs.values_list("pk", flat=True)).values()
-    asked = WhatIf(strategy="default_tool_calling").apply(config)
+def test_another_strategy_leaves_the_mode_that_the_run_asked_for(scripted: ScriptedServer) -> None:
+    (config,) = frozen_configs(launch_run(make_scripted_model(scripted)).configs.values_list("pk", flat=True)).values()
+    asked = WhatIfSettings(strategy="default_tool_calling").apply(config)
     assert resolve(asked.layers).policy.tool_use_mode == "enforced"
 
 
@@ -149,22 +157,22 @@ def test_a_strategy_of_a_model_from_elsewhere_is_that_of_its_run_or_of_its_names
         make_config(run, model, strategy="production", layers=frozen)
     RunConfig.objects.update(model=None)
     (raw,) = frozen_configs([config.pk]).values()
-    names = [name for name, _ in WhatIf(strategy="production").apply(raw).layers]
+    names = [name for name, _ in WhatIfSettings(strategy="production").apply(raw).layers]
     assert f"workaround {tags}" in names
 
 
 def test_an_unknown_scope_has_nothing_to_replay() -> None:
-    with pytest.raises(NothingToReplay, match="no finished trial"):
-        get_what_if(Scope("cell", 12345), WhatIf())
-    with pytest.raises(NothingToReplay, match="Choose"):
-        Scope.from_query({"cell": "x"})
+    with pytest.raises(NothingToReplayError, match="no finished trial"):
+        get_what_if_page(ReplayScope("cell", 12345), WhatIfSettings())
+    with pytest.raises(NothingToReplayError, match="Choose"):
+        ReplayScope.from_query({"cell": "x"})
 
 
-def test_settings_that_do_not_go_together_are_refused_in_words(scripted: ScriptedProvider) -> None:
+def test_settings_that_do_not_go_together_are_refused_in_words(scripted: ScriptedServer) -> None:
     cell = _cell(scripted)
     Preset.objects.create(name="bad", patch={"no_such_key": 1})
 
-    found = get_what_if(Scope("cell", cell.pk), WhatIf(presets=("bad",)))
+    found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(presets=("bad",)))
 
     assert "no_such_key" in found.refused
     assert found.changes == ()
@@ -172,7 +180,7 @@ def test_settings_that_do_not_go_together_are_refused_in_words(scripted: Scripte
 
 def test_an_address_says_the_whole_what_if() -> None:
     Preset.objects.create(name="own", patch={})
-    asked = WhatIf.from_query(
+    asked = WhatIfSettings.from_query(
         {
             "strategy": ["raw"],
             "preset": ["own", "nobody"],
@@ -183,14 +191,14 @@ def test_an_address_says_the_whole_what_if() -> None:
         }
     )
 
-    assert asked == WhatIf("raw", ("own",), ("cut_value",), "hermes", (("max_turns", 3),))
+    assert asked == WhatIfSettings("raw", ("own",), ("cut_value",), "hermes", (("max_turns", 3),))
     assert asked.query() == "strategy=raw&preset=own&without=cut_value&format=hermes&max_turns=3"
     assert asked.ignored == ("preset nobody", "without <b>", "without no_such_step", "max_tool_args_bytes -1")
     assert asked.words == "strategy raw, with own, without cut_value, text format hermes, max turns 3"
 
 
-def _cell(provider: ScriptedProvider, **fields: Any) -> Cell:
-    model = scripted_model(provider)
-    run = launched(model, **fields)
-    work(model)
+def _cell(provider: ScriptedServer, **fields: Any) -> Cell:
+    model = make_scripted_model(provider)
+    run = launch_run(model, **fields)
+    run_worker_session(model)
     return run.cells.get()

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_trial
 from toolbench.lab.models import Process
-from toolbench.lab.results.home import get_first_page
+from toolbench.lab.results.home import get_home_page
 
 pytestmark = pytest.mark.django_db
 
@@ -23,28 +23,28 @@ def test_three_failures_of_different_classes_the_newest_of_each() -> None:
     fail("wrong_state")
     newest = [fail("wrong_state"), fail("no_tool_calls"), fail("tool_error")]
     fail("other", simulated=True)
-    assert [one.trial_id for one in get_first_page().failures] == newest[::-1]
+    assert [one.trial_id for one in get_home_page().failures] == newest[::-1]
 
 
 def test_a_control_is_not_worth_opening_and_nothing_is_made_up() -> None:
     fail("wrong_reply", scenario="chat_only")
-    assert get_first_page().failures == ()
+    assert get_home_page().failures == ()
 
 
 def test_my_runs_hold_neither_simulated_ones_nor_the_local_one() -> None:
     mine = make_run()
     make_run(simulated=True)
     make_run(purpose="first_page")
-    assert [run.pk for run in get_first_page().recent] == [mine.pk]
+    assert [run.pk for run in get_home_page().recent] == [mine.pk]
 
 
 def test_a_worker_that_has_not_beaten_for_a_minute_is_not_working() -> None:
-    assert not get_first_page().working
+    assert not get_home_page().working
     beat = Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=timezone.now())
-    assert get_first_page().working
+    assert get_home_page().working
     beat.seen_at = timezone.now() - timedelta(minutes=2)
     beat.save()
-    assert not get_first_page().working
+    assert not get_home_page().working
 
 
 def test_the_number_of_queries_does_not_grow() -> None:
@@ -53,6 +53,6 @@ def test_the_number_of_queries_does_not_grow() -> None:
         for kind in ("a", "b", "c", "d"):
             fail(kind)
         with CaptureQueriesContext(connection) as seen:
-            get_first_page()
+            get_home_page()
         counts.append(len(seen))
     assert counts[0] == counts[1]

@@ -8,20 +8,20 @@ from pytest_django import DjangoAssertNumQueries
 
 from toolbench.lab import builtin_data
 from toolbench.lab.models import PublishedSnapshot
-from toolbench.lab.results.published import Published, get_published
+from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def published() -> Published:
+def published() -> PublishedMatrix:
     builtin_data.load()
-    found = get_published(90)
+    found = get_published_matrix(90)
     assert found is not None
     return found
 
 
-def test_the_totals_are_those_of_the_case_study(published: Published) -> None:
+def test_the_totals_are_those_of_the_case_study(published: PublishedMatrix) -> None:
     assert (published.overall.k, published.overall.n) == (1198, 1450)
     assert (published.tool.k, published.tool.n) == (1002, 1160)
     assert (published.control.k, published.control.n) == (196, 290)
@@ -34,7 +34,7 @@ def test_the_totals_are_those_of_the_case_study(published: Published) -> None:
     }
 
 
-def test_published_page_shows_every_published_category(published: Published, admin_client: Client) -> None:
+def test_published_page_shows_every_published_category(published: PublishedMatrix, admin_client: Client) -> None:
     page = admin_client.get("/matrix/?scope=published").content.decode()
     rows = dict(re.findall(r'id="row-(p\d+)"(.*?)</tr>', page, re.DOTALL))
     assert len(rows) == 29
@@ -43,25 +43,27 @@ def test_published_page_shows_every_published_category(published: Published, adm
     assert sum("ASSERTION_FAILED x" in html for html in rows.values()) == 12
 
 
-def test_a_model_with_tools_off_is_not_applicable_under_our_rules(published: Published) -> None:
+def test_a_model_with_tools_off_is_not_applicable_under_our_rules(published: PublishedMatrix) -> None:
     assert (published.ours.k, published.ours.n) == (1002, 1120)
     off = [row for row in published.rows if row.not_applicable]
     assert [row.name for row in off] == ["minimax-m2-her"]
     assert dict(off[0].dots) == {"na": 40}
 
 
-def test_no_cell_is_called_best_while_intervals_overlap(published: Published) -> None:
+def test_no_cell_is_called_best_while_intervals_overlap(published: PublishedMatrix) -> None:
     assert (published.clear, published.undecided, published.below, published.perfect) == (12, 10, 6, 12)
 
 
-def test_timeouts_are_left_out_of_success_given_an_answer_and_stay_in_the_published_rate(published: Published) -> None:
+def test_timeouts_are_left_out_of_success_given_an_answer_and_stay_in_the_published_rate(
+    published: PublishedMatrix,
+) -> None:
     grok = next(row for row in published.rows if row.profile == "default" and row.name == "grok-4.1-fast")
     assert (grok.tool.k, grok.tool.n) == (37, 40)
     assert (grok.answered.k, grok.answered.n) == (37, 37)
     assert dict(grok.dots) == {"pass": 37, "fail": 0, "infra": 3}
 
 
-def test_what_the_publication_does_not_say_is_unknown_and_never_zero(published: Published) -> None:
+def test_what_the_publication_does_not_say_is_unknown_and_never_zero(published: PublishedMatrix) -> None:
     deepseek = next(row for row in published.rows if "deepseek-chat" in row.model)
     assert deepseek.unlisted == 5
     split = dict(deepseek.split)
@@ -70,7 +72,7 @@ def test_what_the_publication_does_not_say_is_unknown_and_never_zero(published: 
     assert split["missing_workspace_id"].k == 6
 
 
-def test_where_all_failures_are_named_the_rest_passed(published: Published) -> None:
+def test_where_all_failures_are_named_the_rest_passed(published: PublishedMatrix) -> None:
     recommended = next(row for row in published.rows if row.profile == "deepseek_v3_2_local_recommended")
     assert {name: rate.k for name, rate in recommended.split if rate} == {
         "happy_path": 10,
@@ -80,31 +82,31 @@ def test_where_all_failures_are_named_the_rest_passed(published: Published) -> N
     }
 
 
-def test_recommendations_are_word_for_word(published: Published) -> None:
+def test_recommendations_are_word_for_word(published: PublishedMatrix) -> None:
     grok = next(row for row in published.recommendations if row.model == "x-ai/grok-4.1-fast")
     assert grok.notes == "Timeouts were the dominant failure mode here (p95 ~125s)."
 
 
-def test_it_takes_three_queries(published: Published, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_it_takes_three_queries(published: PublishedMatrix, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     with django_assert_num_queries(3):
-        get_published(80)
+        get_published_matrix(80)
 
 
 def test_without_a_snapshot_there_is_none() -> None:
     PublishedSnapshot.objects.all().delete()
-    assert get_published() is None
+    assert get_published_matrix() is None
 
 
 def test_forty_of_forty_is_not_told_from_thirty_six_and_the_page_says_so(
-    published: Published, owner_client: Client
+    published: PublishedMatrix, owner_client: Client
 ) -> None:
     assert published.best is not None
     assert (published.best.tool.k, published.best.tool.n) == (40, 40)
-    assert [row.tool.k for row in published.not_told_apart] == [39, 38, 37, 36, 35]
-    (row,) = (row for row in published.not_told_apart if row.tool.k == 36)
+    assert [row.tool.k for row in published.indistinguishable_from_best] == [39, 38, 37, 36, 35]
+    (row,) = (row for row in published.indistinguishable_from_best if row.tool.k == 36)
     text = owner_client.get("/matrix/?scope=published").content.decode()
     link = f"/compare/?a_published={row.key}&amp;b_published={published.best.key}"
-    assert f'href="/compare/?a_published={published.not_told_apart[0].key}' in text
+    assert f'href="/compare/?a_published={published.indistinguishable_from_best[0].key}' in text
     assert f'href="{link}">36/40' in text
     assert "40/40 overlaps" in text
     assert "No difference shown" in owner_client.get(link.replace("&amp;", "&")).content.decode()

@@ -14,8 +14,8 @@ from tests.factories import (
     make_trial,
     make_trials,
 )
-from tests.lab.benches import launched
-from tests.lab.conftest import Elsewhere, wait_for_a_lock
+from tests.lab.benches import launch_run
+from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
 from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.maintenance import providers_waiting, sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute
@@ -24,22 +24,22 @@ from toolbench.lab.models import Cell, Model, Provider, Run, Step, Trial
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.runs import control
-from toolbench.lab.runs.control import Refused
-from toolbench.lab.runs.repeat import resend
+from toolbench.lab.runs.control import RunActionError
+from toolbench.lab.runs.repeat import resend_trial
 from toolbench.lab.worker.claims import claim, has_work
 from toolbench.lab.worker.completion import finish_runs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GIVING_WORK: dict[str, Callable[[Cell], object]] = {
-    "retry": lambda cell: control.retry_errored(cell.run_id),
+    "retry": lambda cell: control.retry_errored_trials(cell.run_id),
     "add": lambda cell: control.add_trials(cell.run_id, cell.pk, 1),
 }
 
 
 def test_cancelling_ends_what_waits_at_once() -> None:
-    run = launched(make_model(), trials=4)
-    control.cancel(run.pk)
+    run = launch_run(make_model(), trials=4)
+    control.cancel_run(run.pk)
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
     assert set(run.trials.values_list("outcome", "task_pass")) == {("cancelled", None)}
@@ -50,45 +50,45 @@ def test_cancelling_ends_a_run_whose_last_trial_is_not_counted_yet() -> None:
     cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
     make_trial(cell, "pass")
     mark_stale([cell.pk])
-    control.cancel(cell.run_id)
+    control.cancel_run(cell.run_id)
     cell.refresh_from_db()
     assert (Run.objects.get().state, cell.passed, cell.stale) == (Run.State.CANCELLED, 1, False)
 
 
 def test_cancelling_waits_for_what_is_in_flight() -> None:
-    run = launched(make_model(), trials=4)
+    run = launch_run(make_model(), trials=4)
     run.trials.filter(position=0).update(state="running")
-    control.cancel(run.pk)
+    control.cancel_run(run.pk)
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLING
 
 
 def test_a_finished_run_cannot_be_cancelled_paused_or_resumed() -> None:
     run = make_run(title="Old")
-    for verb in (control.cancel, control.pause, control.resume):
-        with pytest.raises(Refused, match="Old is not "):
+    for verb in (control.cancel_run, control.pause_run, control.resume_run):
+        with pytest.raises(RunActionError, match="Old is not "):
             verb(run.pk)
 
 
 def test_pausing_keeps_the_reason_and_resuming_drops_it() -> None:
-    run = launched(make_model())
-    control.pause(run.pk, "lunch")
+    run = launch_run(make_model())
+    control.pause_run(run.pk, "lunch")
     run.refresh_from_db()
     assert (run.state, run.stopped_reason) == (Run.State.PAUSED, "lunch")
-    control.resume(run.pk)
+    control.resume_run(run.pk)
     run.refresh_from_db()
     assert (run.state, run.stopped_reason) == (Run.State.RUNNING, "")
 
 
 def test_a_run_at_its_cap_cannot_be_resumed_before_the_cap_is_raised() -> None:
-    run = launched(make_model(), request_cap=10)
+    run = launch_run(make_model(), request_cap=10)
     Run.objects.filter(pk=run.pk).update(requests_reserved=10, state=Run.State.PAUSED)
-    with pytest.raises(Refused, match="cap of 10 requests is reached: raise it first"):
-        control.resume(run.pk)
-    with pytest.raises(Refused, match="10 requests are used already"):
+    with pytest.raises(RunActionError, match="cap of 10 requests is reached: raise it first"):
+        control.resume_run(run.pk)
+    with pytest.raises(RunActionError, match="10 requests are used already"):
         control.raise_caps(run.pk, request_cap=10, token_cap=None)
     control.raise_caps(run.pk, request_cap=11, token_cap=None)
-    control.resume(run.pk)
+    control.resume_run(run.pk)
 
 
 def forgotten_count() -> Run:
@@ -104,9 +104,9 @@ def forgotten_count() -> Run:
 
 def test_raise_caps_of_a_count_below_the_stored_attempts_corrects_it() -> None:
     run = forgotten_count()
-    with pytest.raises(Refused, match="3 requests are used already"):
-        control.resume_above(run.pk, request_cap=3, token_cap=None)
-    control.resume_above(run.pk, request_cap=4, token_cap=None)
+    with pytest.raises(RunActionError, match="3 requests are used already"):
+        control.raise_caps_and_resume(run.pk, request_cap=3, token_cap=None)
+    control.raise_caps_and_resume(run.pk, request_cap=4, token_cap=None)
     run.refresh_from_db()
     assert (run.requests_reserved, run.request_cap, run.state) == (3, 4, "running")
 
@@ -119,11 +119,11 @@ def test_sweep_of_a_count_below_the_stored_attempts_corrects_it() -> None:
 
 
 def test_a_cap_that_no_column_takes_is_refused_and_raised_caps_of_a_run_that_goes_on_are_as_they_were() -> None:
-    run = launched(make_model(), request_cap=10)
-    with pytest.raises(Refused, match="at most 2,147,483,647 requests"):
-        control.resume_above(run.pk, request_cap=10**15, token_cap=None)
-    with pytest.raises(Refused, match="is not paused"):
-        control.resume_above(run.pk, request_cap=20, token_cap=None)
+    run = launch_run(make_model(), request_cap=10)
+    with pytest.raises(RunActionError, match="at most 2,147,483,647 requests"):
+        control.raise_caps_and_resume(run.pk, request_cap=10**15, token_cap=None)
+    with pytest.raises(RunActionError, match="is not paused"):
+        control.raise_caps_and_resume(run.pk, request_cap=20, token_cap=None)
     run.refresh_from_db()
     assert run.request_cap == 10
 
@@ -134,7 +134,7 @@ def test_retrying_queues_exactly_the_errored_trials() -> None:
     errored = set(cell.trials.filter(outcome="infra").values_list("pk", flat=True))
     paid = cell.trials.filter(outcome="infra")[0]
     make_step(paid, input_tokens=900, cost=0.5)
-    assert control.retry_errored(cell.run_id) == 3
+    assert control.retry_errored_trials(cell.run_id) == 3
     queued = cell.trials.filter(state="queued")
     assert set(queued.values_list("pk", flat=True)) == errored
     assert set(queued.values_list("outcome", "sentence", "duration_ms", "execution")) == {("", "", None, 1)}
@@ -150,7 +150,7 @@ def test_retrying_queues_exactly_the_errored_trials() -> None:
 def test_a_pass_after_a_retried_error_is_an_answer_and_was_not_delivered() -> None:
     cell = make_cell(make_config(make_run()))
     make_trials(cell, **{"pass": 8, "infra": 2})
-    control.retry_errored(cell.run_id)
+    control.retry_errored_trials(cell.run_id)
     cell.trials.filter(state="queued").update(state="done", outcome="pass")
     recompute([cell.pk])
     cell.refresh_from_db()
@@ -167,7 +167,7 @@ def test_an_error_of_the_set_up_that_was_mended_costs_no_delivery() -> None:
     make_trials(cell, **{"pass": 7})
     for answered in (0, 0, 1):  # a key that was taken before and is refused later is the endpoint's affair
         make_trial(cell, "infra", failure_class="authentication_failed", answered_turns=answered)
-    control.retry_errored(cell.run_id)
+    control.retry_errored_trials(cell.run_id)
     cell.trials.filter(state="queued").update(state="done", outcome="pass")
     recompute([cell.pk])
     cell.refresh_from_db()
@@ -186,7 +186,7 @@ def test_nothing_of_the_first_try_is_left_in_a_trial_that_is_queued_again() -> N
     fields |= {"taxonomy": 2, "arguments_asked": 4, "seed_sent": True, "plan_hash": "h", "client_lag_ms": 9.0}
     tried = make_trial(cell, "infra", label="mine", note="kept", **fields)
     fresh = make_trial(cell, "queued")
-    control.retry_errored(cell.run_id)
+    control.retry_errored_trials(cell.run_id)
     tried.refresh_from_db()
     differing = {f.name for f in Trial._meta.concrete_fields if getattr(tried, f.name) != getattr(fresh, f.name)}
     assert differing - {"id", "index", "block", "position", "instance_seed", "seed", "queued_at"} == {
@@ -198,19 +198,19 @@ def test_nothing_of_the_first_try_is_left_in_a_trial_that_is_queued_again() -> N
 def test_without_errored_trials_there_is_nothing_to_retry() -> None:
     cell = make_cell(make_config(make_run(title="Fine")))
     make_trial(cell, "pass")
-    with pytest.raises(Refused, match="Fine has no errored trial"):
-        control.retry_errored(cell.run_id)
+    with pytest.raises(RunActionError, match="Fine has no errored trial"):
+        control.retry_errored_trials(cell.run_id)
 
 
 def test_errored_trials_of_a_deleted_provider_stay() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "infra", provider=None)
-    with pytest.raises(Refused):
-        control.retry_errored(cell.run_id)
+    with pytest.raises(RunActionError):
+        control.retry_errored_trials(cell.run_id)
 
 
 def test_added_trials_are_marked() -> None:
-    run = launched(make_model(), trials=2)
+    run = launch_run(make_model(), trials=2)
     cell = run.cells.get()
     assert control.add_trials(cell.run_id, cell.pk, 3) == 3
     assert list(cell.trials.order_by("index").values_list("index", "added_by_hand")) == [
@@ -224,29 +224,29 @@ def test_added_trials_are_marked() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 1001])
 def test_only_a_sensible_number_can_be_added(count: int) -> None:
-    run = launched(make_model())
-    with pytest.raises(Refused, match="Between 1 and 1000"):
+    run = launch_run(make_model())
+    with pytest.raises(RunActionError, match="Between 1 and 1000"):
         control.add_trials(run.pk, run.cells.get().pk, count)
 
 
 def test_nothing_is_added_to_a_cell_that_is_gone_or_whose_provider_is() -> None:
-    run = launched(make_model())
-    with pytest.raises(Refused, match="no such cell"):
+    run = launch_run(make_model())
+    with pytest.raises(RunActionError, match="no such cell"):
         control.add_trials(run.pk, make_cell(make_config(make_run())).pk, 1)
     Provider.objects.all().delete()
-    with pytest.raises(Refused, match="Example was deleted"):
+    with pytest.raises(RunActionError, match="Example was deleted"):
         control.add_trials(run.pk, run.cells.get().pk, 1)
 
 
 def test_trials_added_to_a_cell_that_does_not_apply_do_not_apply() -> None:
-    run = launched(make_model(workarounds=["tool_use_disabled"]), trials=1)
+    run = launch_run(make_model(workarounds=["tool_use_disabled"]), trials=1)
     control.add_trials(run.pk, run.cells.get().pk, 2)
     assert set(run.trials.values_list("state", "outcome", "failure_class")) == {("done", "na", "tools_off")}
 
 
 def test_a_repeat_has_the_same_seeds_and_knows_its_model_run() -> None:
-    run = launched(make_model(), trials=2)
-    again = control.repeat(run.pk, owner=None)
+    run = launch_run(make_model(), trials=2)
+    again = control.start_repeat(run.pk, owner=None)
     assert (again.repeat_of_id, again.seed, again.order_seed) == (run.pk, run.seed, run.order_seed)
     planned = ("index", "block", "position", "scenario", "instance_seed", "seed", "state")
     assert list(again.trials.values_list(*planned)) == list(run.trials.values_list(*planned))
@@ -254,11 +254,11 @@ def test_a_repeat_has_the_same_seeds_and_knows_its_model_run() -> None:
 
 def test_a_repeat_is_of_what_was_frozen_whatever_the_model_is_set_to_now() -> None:
     model = make_model(workarounds=["tool_use_disabled"])
-    run = launched(model, scenarios=("happy_path", "chat_only"), trials=2)
+    run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=2)
     control.add_trials(run.pk, run.cells.get(scenario="chat_only").pk, 3)
     Model.objects.update(workarounds=[])
     Provider.objects.update(option_defaults={"temperature": 2})
-    again = control.repeat(run.pk, owner=None)
+    again = control.start_repeat(run.pk, owner=None)
     frozen = ("layers", "policy_hash", "position", "model_id")
     assert list(again.configs.values_list(*frozen)) == list(run.configs.values_list(*frozen))
     assert list(again.cells.values_list("scenario", "queued", "not_applicable")) == [
@@ -269,42 +269,42 @@ def test_a_repeat_is_of_what_was_frozen_whatever_the_model_is_set_to_now() -> No
 
 
 def test_a_repeat_of_a_trial_sent_again_is_that_one_trial() -> None:
-    run = launched(make_model(), trials=7)
-    one = resend(run.trials.order_by("pk")[3].pk)
-    again = control.repeat(one.pk, owner=None)
+    run = launch_run(make_model(), trials=7)
+    one = resend_trial(run.trials.order_by("pk")[3].pk)
+    again = control.start_repeat(one.pk, owner=None)
     assert list(again.trials.values_list("seed")) == list(one.trials.values_list("seed"))
     assert (again.trial_count, again.trials.count()) == (1, 1)
 
 
 def test_a_repeat_with_nothing_to_do_is_over_at_once() -> None:
-    run = launched(make_model(workarounds=["tool_use_disabled"]), trials=2)
-    assert control.repeat(run.pk, owner=None).state == Run.State.FINISHED
+    run = launch_run(make_model(workarounds=["tool_use_disabled"]), trials=2)
+    assert control.start_repeat(run.pk, owner=None).state == Run.State.FINISHED
 
 
 def test_what_has_no_provider_any_more_cannot_be_repeated() -> None:
-    run = launched(make_model())
+    run = launch_run(make_model())
     Provider.objects.all().delete()
-    with pytest.raises(Refused, match="It cannot be repeated: the provider Example was deleted"):
-        control.repeat(run.pk, owner=None)
+    with pytest.raises(RunActionError, match="It cannot be repeated: the provider Example was deleted"):
+        control.start_repeat(run.pk, owner=None)
 
 
 def test_a_scenario_that_has_changed_gets_no_trials_more() -> None:
-    run = launched(make_model())
+    run = launch_run(make_model())
     Cell.objects.update(scenario_version=99)
-    with pytest.raises(Refused, match="happy_path is not as it was then"):
-        control.repeat(run.pk, owner=None)
-    with pytest.raises(Refused, match="happy_path is not as it was then"):
+    with pytest.raises(RunActionError, match="happy_path is not as it was then"):
+        control.start_repeat(run.pk, owner=None)
+    with pytest.raises(RunActionError, match="happy_path is not as it was then"):
         control.add_trials(run.pk, run.cells.get().pk, 1)
 
 
 def test_what_may_cost_much_is_not_sent_unasked() -> None:
-    run = launched(make_model(provider=make_provider(max_attempts=2)), trials=300, overrides={"max_turns": 4})
+    run = launch_run(make_model(provider=make_provider(max_attempts=2)), trials=300, overrides={"max_turns": 4})
     cell = run.cells.get()
     run.trials.update(state="done", outcome="infra")
     verbs: list[tuple[Callable[..., object], int]] = [
-        (lambda agreed: control.repeat(run.pk, owner=None, agreed=agreed), 3600),
+        (lambda agreed: control.start_repeat(run.pk, owner=None, agreed=agreed), 3600),
         (lambda agreed: control.add_trials(run.pk, cell.pk, 1000, agreed=agreed), 12_000),
-        (lambda agreed: control.retry_errored(run.pk, agreed=agreed), 3600),
+        (lambda agreed: control.retry_errored_trials(run.pk, agreed=agreed), 3600),
     ]
     for verb, most in verbs:
         with pytest.raises(ConfirmationNeeded, match=f"up to {most:,} requests to Example"):
@@ -314,27 +314,27 @@ def test_what_may_cost_much_is_not_sent_unasked() -> None:
 
 
 def test_what_the_cap_leaves_is_all_that_can_be_spent() -> None:
-    run = launched(make_model(), request_cap=100)
+    run = launch_run(make_model(), request_cap=100)
     assert control.add_trials(run.pk, run.cells.get().pk, 1000) == 1000
 
 
 def test_simulated_trials_cost_nothing() -> None:
-    run = launched(make_model(provider=make_provider(kind="simulated")))
+    run = launch_run(make_model(provider=make_provider(kind="simulated")))
     assert control.add_trials(run.pk, run.cells.get().pk, 1000) == 1000
 
 
 def test_a_label_is_kept_and_a_deleted_run_is_gone_for_every_verb() -> None:
-    run = launched(make_model())
-    control.label(run.pk, "  kept  ")
-    control.delete(run.pk)
+    run = launch_run(make_model())
+    control.set_label(run.pk, "  kept  ")
+    control.delete_run(run.pk)
     run.refresh_from_db()
     assert (run.label, run.state, run.deleted_at is None) == ("kept", Run.State.CANCELLED, False)
-    with pytest.raises(Refused, match="There is no run"):
-        control.label(run.pk, "x")
+    with pytest.raises(RunActionError, match="There is no run"):
+        control.set_label(run.pk, "x")
 
 
 @pytest.mark.parametrize("verb", GIVING_WORK)
-def test_a_run_that_gets_work_while_it_is_being_finished_stays_open(elsewhere: Elsewhere, verb: str) -> None:
+def test_a_run_that_gets_work_while_it_is_being_finished_stays_open(elsewhere: RunInThread, verb: str) -> None:
     cell = make_cell(make_config(make_run(state=Run.State.RUNNING)))
     make_trial(cell, "infra")
     recompute([cell.pk])
@@ -342,7 +342,7 @@ def test_a_run_that_gets_work_while_it_is_being_finished_stays_open(elsewhere: E
     with transaction.atomic():
         GIVING_WORK[verb](cell)
         finishing = elsewhere(finish_runs)
-        wait_for_a_lock()
+        wait_for_blocked_sessions()
     assert finishing.result(timeout=30) == ()
     run = Run.objects.get()
     assert (run.state, run.finished_at) == (Run.State.RUNNING, None)
@@ -361,7 +361,7 @@ def test_a_run_that_is_being_cancelled_gets_no_work(verb: str) -> None:
     cell = make_cell(make_config(make_run(state=Run.State.CANCELLING)))
     make_trial(cell, "infra")
     make_trial(cell, "running")
-    with pytest.raises(Refused, match="is being cancelled"):
+    with pytest.raises(RunActionError, match="is being cancelled"):
         GIVING_WORK[verb](cell)
     assert not cell.trials.filter(state="queued").exists()
     assert Run.objects.get().state == Run.State.CANCELLING
@@ -369,14 +369,14 @@ def test_a_run_that_is_being_cancelled_gets_no_work(verb: str) -> None:
 
 def test_nothing_is_added_to_a_deleted_run() -> None:
     cell = make_cell(make_config(make_run()))
-    control.delete(cell.run_id)
-    with pytest.raises(Refused, match="There is no run"):
+    control.delete_run(cell.run_id)
+    with pytest.raises(RunActionError, match="There is no run"):
         control.add_trials(cell.run_id, cell.pk, 1)
 
 
 def test_a_deleted_run_is_not_claimed_from() -> None:
     model = make_model()
-    run = launched(model)
+    run = launch_run(model)
     Run.objects.filter(pk=run.pk).update(deleted_at=run.created_at)
     assert claim(model.provider_id, want=5, worker="w") == ()
     assert not has_work(model.provider_id)

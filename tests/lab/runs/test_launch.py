@@ -5,10 +5,10 @@ import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import launched, request_for
+from tests.lab.benches import build_request, launch_run
 from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.models import Model, Run, Trial
-from toolbench.lab.planning.expansion import expand
+from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import ConfigChoice
 from toolbench.lab.runs.launch import launch
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_launch_writes_run_configs_cells_and_trials() -> None:
-    run = launched(make_model("a/a"), make_model("b/b"), scenarios=("happy_path", "chat_only"), trials=3)
+    run = launch_run(make_model("a/a"), make_model("b/b"), scenarios=("happy_path", "chat_only"), trials=3)
     assert (run.configs.count(), run.cells.count(), run.trials.count(), run.trial_count) == (2, 4, 12, 12)
     assert run.state == Run.State.RUNNING
     assert set(run.cells.values_list("queued", "stale")) == {(3, False)}
@@ -24,7 +24,7 @@ def test_a_launch_writes_run_configs_cells_and_trials() -> None:
 
 def test_names_and_layers_are_frozen_copies() -> None:
     model = make_model("a/a", canonical="a", true_rates={"drift": 0.1})
-    run = launched(model)
+    run = launch_run(model)
     Model.objects.filter(pk=model.pk).update(name="renamed", true_rates={})
     config = run.configs.get()
     assert (config.model_name, config.provider_name, config.canonical) == ("a/a", "Example", "a")
@@ -34,7 +34,7 @@ def test_names_and_layers_are_frozen_copies() -> None:
 
 
 def test_every_block_has_one_trial_of_every_cell_in_an_order_of_its_own() -> None:
-    run = launched(make_model(), scenarios=("happy_path", "missing_workspace_id", "chat_only", "weather"), trials=6)
+    run = launch_run(make_model(), scenarios=("happy_path", "missing_workspace_id", "chat_only", "weather"), trials=6)
     trials = list(run.trials.order_by("position").values_list("block", "cell_id"))
     blocks = [tuple(cell for block, cell in trials if block == number) for number in range(1, 7)]
     assert all(Counter(block) == Counter(blocks[0]) for block in blocks)
@@ -43,8 +43,8 @@ def test_every_block_has_one_trial_of_every_cell_in_an_order_of_its_own() -> Non
 
 
 def test_the_order_is_drawn_from_a_stored_seed() -> None:
-    first = launched(make_model(), scenarios=("happy_path", "chat_only", "weather"), trials=4, seed=5)
-    second = launched(make_model(), scenarios=("happy_path", "chat_only", "weather"), trials=4, seed=5)
+    first = launch_run(make_model(), scenarios=("happy_path", "chat_only", "weather"), trials=4, seed=5)
+    second = launch_run(make_model(), scenarios=("happy_path", "chat_only", "weather"), trials=4, seed=5)
 
     def order(run: Run) -> list[tuple[str, int, int, int]]:
         named = run.trials.order_by("position")
@@ -57,20 +57,20 @@ def test_the_order_is_drawn_from_a_stored_seed() -> None:
 def test_the_first_pages_run_tries_constrained_first_in_every_block() -> None:
     model = make_model(constraint="grammar")
     configs = tuple(ConfigChoice(model.pk, method=method) for method in ("native", "text_json", "constrained"))
-    run = launch(request_for(configs=configs, scenarios=("weather",), trials=3, purpose="first_page"))
+    run = launch(build_request(configs=configs, scenarios=("weather",), trials=3, purpose="first_page"))
     first = run.trials.filter(position__in=[0, 3, 6]).values_list("config__method", flat=True)
     assert set(first) == {"constrained"}
 
 
 def test_configurations_meet_the_same_instances_with_seeds_of_their_own() -> None:
-    run = launched(make_model("a/a"), make_model("b/b"), trials=2)
+    run = launch_run(make_model("a/a"), make_model("b/b"), trials=2)
     assert len(set(run.trials.values_list("instance_seed", flat=True))) == 2
     assert len(set(run.trials.values_list("seed", flat=True))) == 4
     assert all(0 <= seed < 2**31 for seed in run.trials.values_list("seed", flat=True))
 
 
 def test_trials_that_are_not_applicable_are_done_before_they_begin() -> None:
-    run = launched(make_model(workarounds=["tool_use_disabled"]), scenarios=("happy_path", "chat_only"), trials=2)
+    run = launch_run(make_model(workarounds=["tool_use_disabled"]), scenarios=("happy_path", "chat_only"), trials=2)
     tools = run.cells.get(scenario="happy_path")
     assert (tools.not_applicable, tools.queued) == (2, 0)
     assert run.cells.get(scenario="chat_only").queued == 2
@@ -79,16 +79,16 @@ def test_trials_that_are_not_applicable_are_done_before_they_begin() -> None:
 
 
 def test_a_run_with_nothing_applicable_is_finished_at_once() -> None:
-    run = launched(make_model(workarounds=["tool_use_disabled"]), trials=2)
+    run = launch_run(make_model(workarounds=["tool_use_disabled"]), trials=2)
     assert run.state == Run.State.FINISHED
     assert run.finished_at is not None
 
 
 def test_much_that_has_to_be_paid_for_is_agreed_to_first_and_for_no_greater_number() -> None:
-    request = request_for(make_model(), trials=300)
+    request = build_request(make_model(), trials=300)
     with pytest.raises(ConfirmationNeeded) as needed:
         launch(request)
-    assert needed.value.requests == expand(request).most_paid
+    assert needed.value.requests == build_plan(request).most_paid
     assert str(needed.value).startswith("This may send up to ")
     assert not Run.objects.exists()
     with pytest.raises(ConfirmationNeeded):
@@ -98,12 +98,12 @@ def test_much_that_has_to_be_paid_for_is_agreed_to_first_and_for_no_greater_numb
 
 def test_a_simulated_model_marks_the_run() -> None:
     simulated = make_model("persona", provider=make_provider("Sim", kind="simulated", base_url="", service="simulated"))
-    run = launched(simulated)
+    run = launch_run(simulated)
     assert (run.simulated, run.configs.get().service) == (True, "simulated")
 
 
 def test_what_was_skipped_is_kept_with_the_run() -> None:
-    run = launched(make_model(), methods=("native", "constrained"))
+    run = launch_run(make_model(), methods=("native", "constrained"))
     assert run.skipped[0]["why"] == "The endpoint is not known to constrain answers."
 
 
@@ -111,12 +111,12 @@ def test_workers_are_woken_only_when_the_launch_is_committed(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     with django_capture_on_commit_callbacks() as callbacks:
-        launched(make_model())
+        launch_run(make_model())
     assert len(callbacks) == 1
 
 
 def test_two_runs_can_be_launched_on_one_provider() -> None:
     model = make_model()
-    launched(model)
-    launched(model)
+    launch_run(model)
+    launch_run(model)
     assert Trial.objects.filter(provider=model.provider).count() == 6

@@ -7,10 +7,10 @@ from django.conf import settings
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Trial
-from toolbench.lab.runs.local_demo import OWN, TOOLS, ensure_local_run, get_local_box
+from toolbench.lab.runs.local_demo import OWN_SERVICE, TOOLS_SERVICE, get_local_demo, launch_next_demo_run
 
 pytestmark = pytest.mark.django_db
 
@@ -22,18 +22,18 @@ def ready(*names: str) -> None:
 
 def test_nothing_is_launched_before_both_servers_are_ready() -> None:
     builtin_data.load()
-    ready(OWN)
-    assert ensure_local_run() is None
-    assert get_local_box().state == "loading"
+    ready(OWN_SERVICE)
+    assert launch_next_demo_run() is None
+    assert get_local_demo().state == "loading"
 
 
 def test_six_cells_of_ten_trials_are_launched_once() -> None:
     builtin_data.load()
-    ready(OWN, TOOLS)
-    assert get_local_box().state == "starting"
-    run = ensure_local_run()
+    ready(OWN_SERVICE, TOOLS_SERVICE)
+    assert get_local_demo().state == "starting"
+    run = launch_next_demo_run()
     assert run is not None
-    assert ensure_local_run() is None
+    assert launch_next_demo_run() is None
     asked = {(config.provider_name, config.method, config.examples) for config in run.configs.all()}
     assert asked == {
         ("Local, own template", "native", ""),
@@ -48,19 +48,19 @@ def test_six_cells_of_ten_trials_are_launched_once() -> None:
 
 def test_the_intent_run_follows_when_the_six_ways_are_over() -> None:
     builtin_data.load()
-    ready(OWN, TOOLS)
-    ensure_local_run()
+    ready(OWN_SERVICE, TOOLS_SERVICE)
+    launch_next_demo_run()
     Run.objects.update(state=Run.State.FINISHED, finished_at=timezone.now())
-    intent = ensure_local_run()
+    intent = launch_next_demo_run()
     assert intent is not None
     assert {cell.scenario for cell in intent.cells.all()} == {"classify_intent"}
-    assert ensure_local_run() is None
+    assert launch_next_demo_run() is None
 
 
 def test_constrained_is_asked_first_in_every_block() -> None:
     builtin_data.load()
-    ready(OWN, TOOLS)
-    run = ensure_local_run()
+    ready(OWN_SERVICE, TOOLS_SERVICE)
+    run = launch_next_demo_run()
     assert run is not None
     for block in range(1, 11):
         trials = Trial.objects.filter(run=run, block=block).select_related("config").order_by("position")
@@ -69,89 +69,89 @@ def test_constrained_is_asked_first_in_every_block() -> None:
 
 def test_a_deleted_local_run_is_not_launched_again() -> None:
     builtin_data.load()
-    ready(OWN, TOOLS)
-    ensure_local_run()
+    ready(OWN_SERVICE, TOOLS_SERVICE)
+    launch_next_demo_run()
     Run.objects.update(deleted_at=timezone.now())
     Run.objects.update(finished_at=timezone.now())
-    ensure_local_run()
+    launch_next_demo_run()
     Run.objects.update(deleted_at=timezone.now())
-    assert ensure_local_run() is None
+    assert launch_next_demo_run() is None
 
 
 def test_without_a_local_provider_the_box_says_it_is_off() -> None:
-    assert get_local_box().state == "off"
+    assert get_local_demo().state == "off"
 
 
 def test_where_the_local_model_is_left_out_the_box_says_so_and_looks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     builtin_data.load()
     monkeypatch.setattr(settings, "LOCAL_MODEL", False)
-    assert get_local_box().state == "off"
-    assert not get_local_box().polls
+    assert get_local_demo().state == "off"
+    assert not get_local_demo().is_polling
 
 
 def half_done() -> Run:
     builtin_data.load()
     run = make_run(purpose="first_page", state="running")
-    model = Model.objects.get(provider__service=OWN)
+    model = Model.objects.get(provider__service=OWN_SERVICE)
     cell = make_cell(make_config(run, model), "weather", scenario_group="weather")
     for _ in range(3):
         make_trial(cell, "fail", calls=0, valid_calls=0, tools_dropped=True, sentence="The answer holds no call.")
     make_trial(cell, "pass", calls=1, valid_calls=1)
     make_trial(cell, "queued")
-    recompute_all()
+    recompute_stale_cells()
     return run
 
 
 def test_valid_and_correct_are_counted_apart_and_dropped_tools_are_named() -> None:
     half_done()
-    box = get_local_box()
-    way = box.ways[0]
+    box = get_local_demo()
+    way = box.methods[0]
     assert (box.state, box.done, box.total) == ("live", 4, 5)
     assert (way.label, way.valid.k, way.correct.k) == ("native tools, the model's own template", 1, 1)
-    assert way.happened == "The answer holds no call. (3)"
+    assert way.main_failure == "The answer holds no call. (3)"
     assert way.dropped_trial == Trial.objects.order_by("pk")[0].pk
 
 
 def test_a_way_keeps_its_name_when_its_provider_is_gone() -> None:
     half_done()
-    Model.objects.filter(provider__service=OWN).delete()
-    Provider.objects.filter(service=OWN).delete()
-    assert get_local_box().ways[0].label == "native tools, the model's own template"
+    Model.objects.filter(provider__service=OWN_SERVICE).delete()
+    Provider.objects.filter(service=OWN_SERVICE).delete()
+    assert get_local_demo().methods[0].label == "native tools, the model's own template"
 
 
 def test_our_own_deadline_is_no_answer_here_either() -> None:
     run = half_done()
     Trial.objects.filter(run=run, outcome="fail").update(end="DEADLINE_EXCEEDED")
-    assert get_local_box().ways[0].valid.n == 1
+    assert get_local_demo().methods[0].valid.n == 1
 
 
 def test_time_left_is_a_range_and_ends_with_the_run() -> None:
     run = half_done()
-    box = get_local_box()
+    box = get_local_demo()
     assert box.left_low is not None
     assert box.left_high is not None
     assert box.left_low < box.left_high
     Trial.objects.filter(run=run, state="queued").update(state="done", outcome="pass")
     run.cells.update(stale=True)
-    recompute_all()
+    recompute_stale_cells()
     Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))
-    finished = get_local_box()
-    assert (finished.state, finished.polls, finished.left_high) == ("finished", False, None)
+    finished = get_local_demo()
+    assert (finished.state, finished.is_polling, finished.left_high) == ("finished", False, None)
 
 
 def test_the_box_takes_five_queries(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     half_done()
     with django_assert_num_queries(5):
-        get_local_box()
+        get_local_demo()
 
 
 def test_the_box_keeps_looking_until_the_intent_run_has_begun() -> None:
     run = half_done()
     Trial.objects.filter(run=run, state="queued").update(state="done", outcome="pass")
     run.cells.update(stale=True)
-    recompute_all()
-    assert get_local_box().polls, "it is counted and not ended yet"
+    recompute_stale_cells()
+    assert get_local_demo().is_polling, "it is counted and not ended yet"
     Run.objects.update(finished_at=timezone.now())
-    assert get_local_box().polls
+    assert get_local_demo().is_polling
     Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))
-    assert not get_local_box().polls
+    assert not get_local_demo().is_polling

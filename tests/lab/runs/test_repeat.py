@@ -3,27 +3,27 @@ from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.models import Model, Probe, Provider, Run
-from toolbench.lab.planning.auto_method import settle_all
-from toolbench.lab.planning.run_request import LaunchRefused
+from toolbench.lab.planning.auto_method import decide_all_waiting_methods
+from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs import control
-from toolbench.lab.runs.repeat import resend
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.lab.runs.repeat import resend_trial
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_stored_plan_is_sent_again_byte_for_byte(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    trial = launched(model, trials=2, instance_kind="drawn").trials.order_by("pk").last()
+def test_a_stored_plan_is_sent_again_byte_for_byte(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    trial = launch_run(model, trials=2, instance_kind="drawn").trials.order_by("pk").last()
     assert trial is not None
-    work(model)
+    run_worker_session(model)
     trial.refresh_from_db()
     first = trial.steps.filter(kind="exchange").first()
-    run = resend(trial.pk)
-    work(model)
+    run = resend_trial(trial.pk)
+    run_worker_session(model)
     again = run.trials.get()
     sent = again.steps.filter(kind="exchange").first()
     assert first is not None
@@ -33,20 +33,20 @@ def test_a_stored_plan_is_sent_again_byte_for_byte(scripted: ScriptedProvider) -
     assert (run.repeat_of_id, run.trial_count, run.purpose) == (trial.run_id, 1, "resend")
 
 
-def test_the_command_says_where_to_look(scripted: ScriptedProvider, capsys: pytest.CaptureFixture[str]) -> None:
-    trial = launched(scripted_model(scripted)).trials.first()
+def test_the_command_says_where_to_look(scripted: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    trial = launch_run(make_scripted_model(scripted)).trials.first()
     assert trial is not None
     call_command("resend", str(trial.pk))
     run = Run.objects.get(purpose="resend")
     assert capsys.readouterr().out == f"Run {run.pk}: /runs/{run.pk}/\n"
 
 
-def test_a_trial_that_is_gone_or_without_a_provider_cannot_be_sent(scripted: ScriptedProvider) -> None:
-    trial = launched(scripted_model(scripted)).trials.first()
+def test_a_trial_that_is_gone_or_without_a_provider_cannot_be_sent(scripted: ScriptedServer) -> None:
+    trial = launch_run(make_scripted_model(scripted)).trials.first()
     assert trial is not None
     Provider.objects.all().delete()
-    with pytest.raises(LaunchRefused, match="scripted was deleted"):
-        resend(trial.pk)
+    with pytest.raises(LaunchError, match="scripted was deleted"):
+        resend_trial(trial.pk)
     with pytest.raises(CommandError, match="no trial 987654"):
         call_command("resend", "987654")
 
@@ -54,28 +54,28 @@ def test_a_trial_that_is_gone_or_without_a_provider_cannot_be_sent(scripted: Scr
 def test_repeat_of_a_run_never_probed_asks_the_probe_and_counts_it(settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 10
     model = make_model(provider=make_provider(max_attempts=1))
-    run = launched(model, trials=10, probe_unknown=True, overrides={"max_turns": 1})
-    control.cancel(run.pk)
+    run = launch_run(model, trials=10, probe_unknown=True, overrides={"max_turns": 1})
+    control.cancel_run(run.pk)
     Probe.objects.all().delete()
 
     with pytest.raises(ConfirmationNeeded, match="up to 35 requests to Example"):
-        control.repeat(run.pk, owner=None, agreed=34)
-    again = control.repeat(run.pk, owner=None, agreed=35)
+        control.start_repeat(run.pk, owner=None, agreed=34)
+    again = control.start_repeat(run.pk, owner=None, agreed=35)
 
     assert Probe.objects.get().why == f"Run {again.pk} uses it for the first time."
-    assert settle_all() == 0
+    assert decide_all_waiting_methods() == 0
     assert again.configs.get().awaits_probe
 
 
 def test_repeat_of_a_run_whose_model_is_known_by_now_asks_nothing() -> None:
     model = make_model()
-    run = launched(model, probe_unknown=True)
-    control.cancel(run.pk)
+    run = launch_run(model, probe_unknown=True)
+    control.cancel_run(run.pk)
     Probe.objects.all().delete()
     Model.objects.filter(pk=model.pk).update(capabilities={"supports_tool_use": True})
 
-    again = control.repeat(run.pk, owner=None)
+    again = control.start_repeat(run.pk, owner=None)
 
     assert not Probe.objects.exists()
-    assert settle_all() == 1
+    assert decide_all_waiting_methods() == 1
     assert not again.configs.get().awaits_probe

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
-from tests.lab.benches import launched, plays_well, request_for, scripted_model, work
-from toolbench.evals.causes.table import taxonomy_version
-from toolbench.evals.statistics.stopping import FIRST, STEP, Until
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
+from tests.lab.benches import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
+from toolbench.evals.causes.table import read_taxonomy_version
+from toolbench.evals.statistics.stopping import ANALYSIS_STEP_TRIALS, FIRST_ANALYSIS_TRIALS, StoppingRule
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.tally import pooled, sums, tally, tally_of
 from toolbench.lab.models import Cell, JobFailure, Model, Run
-from toolbench.lab.planning.expansion import expand
-from toolbench.lab.planning.run_request import LaunchRefused
-from toolbench.lab.replays.what_if import Scope, counted, totals
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.replays.what_if import ReplayScope, compute_totals, count_changes
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.matrix.export import export_matrix
@@ -21,8 +21,8 @@ from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
-from toolbench.lab.runs.sequential_stopping import look_at_undecided
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, says
+from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, text_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AGAINST_70 = {"rule": "threshold", "target": 70}
@@ -32,44 +32,50 @@ def work_to_the_end(run: Run, *models: Model) -> None:
     """Shift after shift, as the wake-ups of a running stack would bring them."""
     for _ in range(20):
         for model in models:
-            work(model)
+            run_worker_session(model)
         run.refresh_from_db()
         if run.state != Run.State.RUNNING:
             return
     raise AssertionError(f"the run is still {run.state}")
 
 
-def fails_control(seen: Seen) -> Answer:
+def fails_control(seen: ReceivedRequest) -> ScriptedReply:
     """Plays tool scenarios well and never says the control's word."""
-    return plays_well(seen) if seen.json().get("tools") else says("Certainly not.")
+    return answer_correctly(seen) if seen.json().get("tools") else text_reply("Certainly not.")
 
 
 def sequential_cell(*, until: dict[str, object] | None = None, most: int = 100, **fields: Any) -> Cell:
     until = until or AGAINST_70
     run = make_run(state=Run.State.RUNNING, until=until, trials_per_cell=most)
-    return make_cell(make_config(run), error=Until.read(until).cell_error(1), **fields)
+    return make_cell(make_config(run), error=StoppingRule.read(until).cell_error(1), **fields)
 
 
 def test_open_cells_get_more_trials_and_decided_ones_none() -> None:
-    with ScriptedProvider(fails_control) as scripted:
-        model = scripted_model(scripted)
-        run = launched(model, scenarios=("happy_path", "chat_only"), trials=60, until=AGAINST_70)
-        assert run.trial_count == run.trials.count() == 2 * FIRST
+    with ScriptedServer(fails_control) as scripted:
+        model = make_scripted_model(scripted)
+        run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=60, until=AGAINST_70)
+        assert run.trial_count == run.trials.count() == 2 * FIRST_ANALYSIS_TRIALS
         work_to_the_end(run, model)
     good, bad = Cell.objects.get(run=run, scenario="happy_path"), Cell.objects.get(run=run, scenario="chat_only")
-    assert (bad.decided, bad.failed, bad.passed) == ("below", FIRST, 0)
-    assert (good.decided, good.passed, good.trials.count()) == ("above", FIRST + STEP, FIRST + STEP)
-    assert (run.state, run.trial_count) == (Run.State.FINISHED, 2 * FIRST + STEP)
+    assert (bad.decided, bad.failed, bad.passed) == ("below", FIRST_ANALYSIS_TRIALS, 0)
+    assert (good.decided, good.passed, good.trials.count()) == (
+        "above",
+        FIRST_ANALYSIS_TRIALS + ANALYSIS_STEP_TRIALS,
+        FIRST_ANALYSIS_TRIALS + ANALYSIS_STEP_TRIALS,
+    )
+    assert (run.state, run.trial_count) == (Run.State.FINISHED, 2 * FIRST_ANALYSIS_TRIALS + ANALYSIS_STEP_TRIALS)
     numbered = list(good.trials.order_by("position").values_list("index", "block"))
-    assert sorted(numbered) == [(number, number) for number in range(1, FIRST + STEP + 1)]
+    assert sorted(numbered) == [
+        (number, number) for number in range(1, FIRST_ANALYSIS_TRIALS + ANALYSIS_STEP_TRIALS + 1)
+    ]
 
 
 def test_a_cell_that_stays_open_ends_with_its_trials_and_says_so() -> None:
     cell = sequential_cell(most=12)
     make_trials(cell, **{"pass": 8, "fail": 2})
-    assert look_at_undecided() == 2
+    assert analyse_undecided_runs() == 2
     cell.trials.filter(state="queued").update(state="done", outcome="pass", execution=1)
-    assert look_at_undecided() == 0
+    assert analyse_undecided_runs() == 0
     cell.refresh_from_db()
     assert (cell.decided, cell.passed) == ("limit", 10)
 
@@ -77,7 +83,7 @@ def test_a_cell_that_stays_open_ends_with_its_trials_and_says_so() -> None:
 def test_nothing_is_decided_while_a_trial_of_the_round_is_under_way() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"fail": 9, "running": 1})
-    assert look_at_undecided() == 0
+    assert analyse_undecided_runs() == 0
     cell.refresh_from_db()
     assert cell.decided == ""
 
@@ -88,26 +94,26 @@ def test_a_run_with_an_open_cell_does_not_end_between_two_rounds() -> None:
     sweep()
     cell.run.refresh_from_db()
     assert cell.run.state == Run.State.RUNNING
-    assert cell.trials.filter(state="queued").count() == STEP
+    assert cell.trials.filter(state="queued").count() == ANALYSIS_STEP_TRIALS
 
 
 def test_a_paused_run_gets_no_further_round_and_a_cancelled_one_ends() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"pass": 8, "fail": 2})
-    control.pause(cell.run_id)
+    control.pause_run(cell.run_id)
     sweep()
     assert cell.trials.count() == 10
-    control.cancel(cell.run_id)
+    control.cancel_run(cell.run_id)
     cell.run.refresh_from_db()
     assert cell.run.state == Run.State.CANCELLED
 
 
-def test_the_cap_on_requests_holds_over_all_rounds(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, trials=60, until={"rule": "threshold", "target": 95}, request_cap=40)
-    work(model)
+def test_the_cap_on_requests_holds_over_all_rounds(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=60, until={"rule": "threshold", "target": 95}, request_cap=40)
+    run_worker_session(model)
     for _ in range(3):
-        work(model)
+        run_worker_session(model)
         sweep()
     run.refresh_from_db()
     assert (run.state, run.requests_reserved, len(scripted.seen)) == (Run.State.PAUSED, 40, 40)
@@ -117,8 +123,8 @@ def test_answers_that_repeat_end_a_cell_of_a_deterministic_endpoint() -> None:
     cell = sequential_cell(deterministic=True)
     for _ in range(10):
         make_trial(cell, "pass", answer_hash="same")
-    recompute_all()
-    look_at_undecided()
+    recompute_stale_cells()
+    analyse_undecided_runs()
     cell.refresh_from_db()
     assert cell.decided == "repeats"
 
@@ -128,22 +134,26 @@ def test_the_best_of_a_scenario_is_decided_among_all_its_cells() -> None:
     cells = [make_cell(make_config(run, make_model(name)), error=0.05 / 3) for name in ("good", "fair", "bad")]
     for cell, passed in zip(cells, (20, 18, 2), strict=True):
         make_trials(cell, **{"pass": passed, "fail": 20 - passed})
-    assert look_at_undecided() == 2 * STEP
+    assert analyse_undecided_runs() == 2 * ANALYSIS_STEP_TRIALS
     words = list(run.cells.order_by("pk").values_list("decided", flat=True))
     assert words == ["", "", "beaten"]
 
 
-def test_the_best_of_one_is_refused_and_so_is_a_rule_nobody_knows(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    with pytest.raises(LaunchRefused, match="second configuration"):
-        expand(request_for(model, until={"rule": "best"}))
-    with pytest.raises(LaunchRefused, match="There is no rule luck"):
-        expand(request_for(model, until={"rule": "luck"}))
+def test_the_best_of_one_is_refused_and_so_is_a_rule_nobody_knows(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    with pytest.raises(LaunchError, match="second configuration"):
+        build_plan(build_request(model, until={"rule": "best"}))
+    with pytest.raises(LaunchError, match="There is no rule luck"):
+        build_plan(build_request(model, until={"rule": "luck"}))
 
 
-def test_a_plan_names_the_fewest_and_the_most_trials_and_asks_for_the_most(scripted: ScriptedProvider) -> None:
-    plan = expand(request_for(scripted_model(scripted), trials=60, until=AGAINST_70))
-    assert (plan.least_trials, plan.trials, plan.least_requests) == (FIRST, 60, 2 * FIRST)
+def test_a_plan_names_the_fewest_and_the_most_trials_and_asks_for_the_most(scripted: ScriptedServer) -> None:
+    plan = build_plan(build_request(make_scripted_model(scripted), trials=60, until=AGAINST_70))
+    assert (plan.least_trials, plan.trials, plan.least_requests) == (
+        FIRST_ANALYSIS_TRIALS,
+        60,
+        2 * FIRST_ANALYSIS_TRIALS,
+    )
     assert list(plan.paid_requests.values()) == [plan.most_requests]
 
 
@@ -169,7 +179,7 @@ def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:
     make_trials(cell, **{"fail": 10})
     open_one = make_cell(cell.config, "long_arguments_guard", error=0.05)
     make_trials(open_one, **{"pass": 9, "fail": 1})
-    look_at_undecided()
+    analyse_undecided_runs()
     page = get_run_page(cell.run_id)
     assert page.until == "success given an answer against 70 %, error 5 % a cell"
     assert [line.decided for line in page.lines[0].scenarios] == ["decided: below the target", "open"]
@@ -190,12 +200,12 @@ def test_the_matrix_and_its_export_say_which_intervals_hold_at_every_look() -> N
 def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
     cell = sequential_cell()
     make_trials(cell, **{"pass": 8})
-    make_trial(cell, "fail", cause="no_call", cause_signature="no_call · happy_path", taxonomy=taxonomy_version())
-    recompute_all()
+    make_trial(cell, "fail", cause="no_call", cause_signature="no_call · happy_path", taxonomy=read_taxonomy_version())
+    recompute_stale_cells()
     row = get_failures(FailuresQuery(run=cell.run_id)).rows[0].cells[0]
     assert row is not None
     assert row.rate.interval == "always valid, 95 %"
-    told = totals(counted([]), Scope("run", cell.run_id).stopping())
+    told = compute_totals(count_changes([]), ReplayScope("run", cell.run_id).stopping())
     assert (told.before.interval, told.after.most.interval) == ("always valid, 95 %", "always valid, 95 %")
 
 
@@ -204,6 +214,6 @@ def test_run_that_cannot_be_looked_at_leaves_the_others() -> None:
     for cell in (bad, good):
         make_trials(cell, **{"pass": 8, "fail": 2})
     Run.objects.filter(pk=bad.run_id).update(until={"rule": "no such rule", "target": "x"})
-    assert look_at_undecided() == 2
+    assert analyse_undecided_runs() == 2
     assert good.trials.filter(state="queued").count() == 2
     assert JobFailure.objects.get().job == "continuing undecided runs"

@@ -7,7 +7,7 @@ from toolbench.evals import scenarios
 from toolbench.lab.scenarios.page import get_scenario
 
 
-@pytest.mark.parametrize("slug", [scenario.slug for scenario in scenarios.all()])
+@pytest.mark.parametrize("slug", [scenario.slug for scenario in scenarios.list_scenarios()])
 def test_every_scenario_is_readable_in_both_kinds(slug: str) -> None:
     parity, drawn = get_scenario(slug), get_scenario(slug, "7")
     assert (parity.kind, drawn.kind, drawn.seed, drawn.next_seed) == ("parity", "drawn", 7, 8)
@@ -26,17 +26,17 @@ def test_what_is_no_seed_shows_the_case_studys_own_wording(seed: str) -> None:
 
 
 def test_published_wording_is_claimed_only_of_published_scenarios() -> None:
-    claimed = [scenario.slug for scenario in scenarios.all() if get_scenario(scenario.slug).published]
-    assert claimed == [one.slug for one in scenarios.select("all")]
+    claimed = [scenario.slug for scenario in scenarios.list_scenarios() if get_scenario(scenario.slug).published]
+    assert claimed == [one.slug for one in scenarios.select_scenarios("all")]
     assert len(claimed) == 8
 
 
 def test_scenario_page_says_own_wording_only_where_it_is(admin_client: Client) -> None:
     shown = {
         one.slug: "The case study’s own wording" in admin_client.get(f"/scenarios/{one.slug}/").content.decode()
-        for one in scenarios.all()
+        for one in scenarios.list_scenarios()
     }
-    assert {slug for slug, said in shown.items() if said} == {one.slug for one in scenarios.select("all")}
+    assert {slug for slug, said in shown.items() if said} == {one.slug for one in scenarios.select_scenarios("all")}
 
 
 def test_get_scenario_shows_an_earlier_version() -> None:

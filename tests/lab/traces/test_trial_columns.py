@@ -1,25 +1,34 @@
 import pytest
 
-from tests.lab.benches import PATCH, facts, launched, scripted_model, work
+from tests.lab.benches import PATCH_ARGUMENTS, launch_run, make_scripted_model, read_step_facts, run_worker_session
 from toolbench.engine.events import Request, TurnRecord
 from toolbench.engine.messages import Turn
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.traces.trial_columns import answer_hash, signature
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, calls, completion, fails, says
+from toolbench.providers.scripted_server import (
+    ScriptedReply,
+    ScriptedServer,
+    chat_reply,
+    error_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 
-def tried(*script: Answer, max_attempts: int = 1, scenario: str = "happy_path") -> Trial:
-    with ScriptedProvider(script) as provider:
-        model = scripted_model(provider, max_attempts=max_attempts)
-        run = launched(model, scenarios=(scenario,), trials=1)
-        work(model)
+def tried(*script: ScriptedReply, max_attempts: int = 1, scenario: str = "happy_path") -> Trial:
+    with ScriptedServer(script) as provider:
+        model = make_scripted_model(provider, max_attempts=max_attempts)
+        run = launch_run(model, scenarios=(scenario,), trials=1)
+        run_worker_session(model)
     return run.trials.get()
 
 
 @pytest.mark.django_db(transaction=True)
 class TestColumnsOfATrial:
     def test_a_straight_trial(self) -> None:
-        trial = tried(calls(("state_get", {})), calls(("state_patch", PATCH)), says("Done."))
+        trial = tried(
+            tool_call_reply(("state_get", {})), tool_call_reply(("state_patch", PATCH_ARGUMENTS)), text_reply("Done.")
+        )
         assert (trial.turns, trial.requests, trial.retries, trial.calls, trial.valid_calls) == (3, 3, 0, 2, 2)
         assert (trial.input_tokens, trial.output_tokens, trial.paths, trial.model_echoed) == (
             30,
@@ -33,13 +42,13 @@ class TestColumnsOfATrial:
         assert (trial.seed_sent, len(trial.plan_hash), len(trial.engine_version)) == (False, 64, 12)
 
     def test_a_retry_before_any_answer_is_counted_and_free(self) -> None:
-        trial = tried(fails(503), says("Done."), max_attempts=2, scenario="chat_only")
+        trial = tried(error_reply(503), text_reply("Done."), max_attempts=2, scenario="chat_only")
         assert (trial.requests, trial.retries, trial.output_retries, trial.outcome) == (2, 1, 0, "pass")
         assert trial.backoff_ms > 0
 
     def test_the_first_bad_step_is_named(self) -> None:
         wrong = {"request_id": "r", "ops": [{"op": "set", "path": "/draft/foo", "value": "other"}]}
-        trial = tried(calls(("state_get", {})), calls(("state_patch", wrong)), says("Done."))
+        trial = tried(tool_call_reply(("state_get", {})), tool_call_reply(("state_patch", wrong)), text_reply("Done."))
         assert (trial.outcome, trial.failure_class) == ("fail", "wrong_state")
         bad = Step.objects.get(trial=trial, ordinal=trial.first_bad_ordinal or 0)
         assert (bad.kind, bad.tool_name) == ("tool", "state_patch")
@@ -48,15 +57,15 @@ class TestColumnsOfATrial:
 
     def test_a_call_in_the_text_is_marked_as_not_executed(self) -> None:
         text = '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'
-        trial = tried(completion({"content": text}))
+        trial = tried(chat_reply({"content": text}))
         assert (trial.not_executed, trial.outcome, trial.calls) == (True, "fail", 0)
 
     def test_an_answer_that_is_no_answer_keeps_its_bytes_and_its_error(self) -> None:
-        trial = tried(Answer(body=b"<html>sorry</html>"))
+        trial = tried(ScriptedReply(body=b"<html>sorry</html>"))
         step = trial.steps.select_related("body").get()
         assert trial.outcome == "infra"
         assert (step.ok, bytes(step.body.response)) == (False, b"<html>sorry</html>")
-        assert facts(step)["error"]["infrastructure"] is True
+        assert read_step_facts(step)["error"]["infrastructure"] is True
 
 
 def test_equal_answers_have_equal_hashes_whatever_their_ids() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.db import connection
 
-_REFUSING = """
+_REFUSE_TRIGGER_SQL = """
 CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{state}'; END $$;
 CREATE OR REPLACE TRIGGER refuse BEFORE UPDATE ON lab_trial FOR EACH ROW
@@ -19,7 +19,7 @@ def refuse() -> Iterator[Callable[[str], None]]:
 
     def install(state: str) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(_REFUSING.format(state=state))
+            cursor.execute(_REFUSE_TRIGGER_SQL.format(state=state))
 
     yield install
     with connection.cursor() as cursor:

@@ -5,8 +5,8 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import launched
-from tests.lab.conftest import Elsewhere
+from tests.lab.benches import launch_run
+from tests.lab.conftest import RunInThread
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.runs import control
 from toolbench.lab.worker.claims import ALONE_AFTER, claim, give_back, has_work, leave_slot, renew, take_slot
@@ -20,17 +20,17 @@ def model_with(concurrency: int) -> Model:
     return make_model(provider=make_provider(concurrency=concurrency))
 
 
-def test_two_workers_claim_different_trials(elsewhere: Elsewhere) -> None:
+def test_two_workers_claim_different_trials(elsewhere: RunInThread) -> None:
     model = model_with(concurrency=100)
-    launched(model, trials=40)
+    launch_run(model, trials=40)
     futures = [elsewhere(claim, model.provider_id, want=10, worker=f"w{number}") for number in range(4)]
     claimed = [trial.id for future in futures for trial in future.result()]
     assert len(claimed) == len(set(claimed)) == 40
 
 
-def test_the_providers_limit_holds_over_all_workers(elsewhere: Elsewhere) -> None:
+def test_the_providers_limit_holds_over_all_workers(elsewhere: RunInThread) -> None:
     model = model_with(concurrency=7)
-    launched(model, trials=40)
+    launch_run(model, trials=40)
     futures = [elsewhere(claim, model.provider_id, want=5, worker=f"w{number}") for number in range(6)]
     assert sum(len(future.result()) for future in futures) == 7
     assert Trial.objects.filter(state="running").count() == 7
@@ -38,7 +38,7 @@ def test_the_providers_limit_holds_over_all_workers(elsewhere: Elsewhere) -> Non
 
 def test_a_claim_writes_execution_lease_worker_and_how_many_were_in_flight() -> None:
     model = model_with(concurrency=5)
-    launched(model, trials=3)
+    launch_run(model, trials=3)
     claimed = claim(model.provider_id, want=2, worker="me")
     rows = Trial.objects.filter(pk__in=[trial.id for trial in claimed])
     assert set(rows.values_list("execution", "worker", "concurrency", "state")) == {(1, "me", 2, "running")}
@@ -48,16 +48,16 @@ def test_a_claim_writes_execution_lease_worker_and_how_many_were_in_flight() -> 
 
 def test_trials_are_claimed_in_the_runs_order() -> None:
     model = model_with(concurrency=5)
-    run = launched(model, scenarios=("happy_path", "chat_only"), trials=4)
+    run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=4)
     claimed = {trial.id for trial in claim(model.provider_id, want=3, worker="w")}
     assert claimed == set(run.trials.order_by("position").values_list("pk", flat=True)[:3])
 
 
 def test_a_run_that_has_more_in_flight_waits_for_the_other() -> None:
     model = model_with(concurrency=20)
-    first = launched(model, trials=10)
+    first = launch_run(model, trials=10)
     claim(model.provider_id, want=4, worker="w")
-    second = launched(model, trials=10)
+    second = launch_run(model, trials=10)
     claimed = claim(model.provider_id, want=6, worker="w")
     by_run = [trial.run_id for trial in claimed]
     assert (by_run.count(first.pk), by_run.count(second.pk)) == (1, 5)
@@ -65,7 +65,7 @@ def test_a_run_that_has_more_in_flight_waits_for_the_other() -> None:
 
 def test_trials_that_back_off_hold_no_slot() -> None:
     model = model_with(concurrency=1)
-    launched(model, trials=3)
+    launch_run(model, trials=3)
     (waiting,) = claim(model.provider_id, want=1, worker="w")
     assert claim(model.provider_id, want=1, worker="w") == ()
     leave_slot(waiting.id, waiting.lease)
@@ -78,7 +78,7 @@ def test_trials_that_back_off_hold_no_slot() -> None:
 
 def test_a_trial_that_has_sent_its_last_request_holds_no_slot() -> None:
     model = model_with(concurrency=1)
-    launched(model, trials=3)
+    launch_run(model, trials=3)
     (ended,) = claim(model.provider_id, want=1, worker="w")
     assert not claim(model.provider_id, want=1, worker="w", free=Free(over=(uuid4(),)))
     (second,) = claim(model.provider_id, want=1, worker="w", free=Free(over=(ended.lease,)))
@@ -89,14 +89,14 @@ def test_a_trial_that_has_sent_its_last_request_holds_no_slot() -> None:
 
 def test_slots_are_kept_for_trials_that_come_back() -> None:
     model = model_with(concurrency=3)
-    launched(model, trials=3)
+    launch_run(model, trials=3)
     assert len(claim(model.provider_id, want=3, worker="w", free=Free(kept=2))) == 1
 
 
 def test_first_requests_are_counted_with_the_claim_where_that_leaves_enough_below_the_cap() -> None:
     model, enough = model_with(concurrency=50), 12 * SPARE + 3 * AHEAD
     caps: tuple[dict[str, int], ...] = ({}, {"request_cap": enough}, {"request_cap": enough - 1}, {"token_cap": 99})
-    runs = [launched(model, **cap).pk for cap in caps]
+    runs = [launch_run(model, **cap).pk for cap in caps]
     ahead = {(trial.run_id, trial.ahead) for trial in claim(model.provider_id, want=12, worker="w")}
     assert ahead == set(zip(runs, (AHEAD, AHEAD, 0, 0), strict=True))
     reserved = dict(Run.objects.values_list("pk", "requests_reserved"))
@@ -106,7 +106,7 @@ def test_first_requests_are_counted_with_the_claim_where_that_leaves_enough_belo
 @pytest.mark.parametrize("state", [Run.State.PAUSED, Run.State.CANCELLING, Run.State.CANCELLED])
 def test_only_running_runs_are_claimed_from(state: str) -> None:
     model = model_with(concurrency=5)
-    run = launched(model)
+    run = launch_run(model)
     Run.objects.filter(pk=run.pk).update(state=state)
     assert claim(model.provider_id, want=5, worker="w") == ()
     assert not has_work(model.provider_id)
@@ -114,7 +114,7 @@ def test_only_running_runs_are_claimed_from(state: str) -> None:
 
 def test_another_workers_trouble_with_the_key_stops_nobody_else() -> None:
     model = model_with(concurrency=5)
-    launched(model)
+    launch_run(model)
     Provider.objects.update(paused_reason="no key")
     assert has_work(model.provider_id)
     assert len(claim(model.provider_id, want=5, worker="w")) == 3
@@ -122,23 +122,23 @@ def test_another_workers_trouble_with_the_key_stops_nobody_else() -> None:
 
 def test_a_runs_own_limit_holds_within_the_providers() -> None:
     model = model_with(concurrency=5)
-    launched(model, trials=9, jobs=2)
+    launch_run(model, trials=9, jobs=2)
     assert len(claim(model.provider_id, want=9, worker="w")) == 2
     assert claim(model.provider_id, want=9, worker="w") == ()
-    launched(model, trials=9, jobs=7)
+    launch_run(model, trials=9, jobs=7)
     assert len(claim(model.provider_id, want=9, worker="w")) == 3
 
 
 def test_a_run_whose_cap_is_reached_is_not_claimed_from() -> None:
     model = model_with(concurrency=5)
-    run = launched(model, request_cap=4)
+    run = launch_run(model, request_cap=4)
     Run.objects.filter(pk=run.pk).update(requests_reserved=4)
     assert claim(model.provider_id, want=5, worker="w") == ()
 
 
 def test_renewing_tells_which_leases_are_still_ours() -> None:
     model = model_with(concurrency=5)
-    launched(model)
+    launch_run(model)
     first, second = claim(model.provider_id, want=2, worker="w")
     Trial.objects.filter(pk=first.id).update(lease_until=timezone.now() - timedelta(seconds=9))
     Trial.objects.filter(pk=second.id).update(lease=None, state="queued")
@@ -150,7 +150,7 @@ def test_renewing_tells_which_leases_are_still_ours() -> None:
 
 def test_what_is_given_back_is_queued_again_unless_the_lease_is_lost() -> None:
     model = model_with(concurrency=5)
-    launched(model)
+    launch_run(model)
     first, second = claim(model.provider_id, want=2, worker="w")
     Trial.objects.filter(pk=second.id).update(state="done", lease=None)
     assert give_back([(first.id, first.lease), (second.id, second.lease)]) == {first.id: first.run_id}
@@ -158,11 +158,11 @@ def test_what_is_given_back_is_queued_again_unless_the_lease_is_lost() -> None:
     assert Trial.objects.get(pk=second.id).state == "done"
 
 
-def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: Elsewhere) -> None:
+def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: RunInThread) -> None:
     model = model_with(concurrency=100)
-    run = launched(model, trials=50)
+    run = launch_run(model, trials=50)
     futures = [elsewhere(claim, model.provider_id, want=9, worker="w") for _ in range(3)]
-    cancelled = elsewhere(control.cancel, run.pk)
+    cancelled = elsewhere(control.cancel_run, run.pk)
     claimed = [trial for future in futures for trial in future.result()]
     cancelled.result()
     give_back([(trial.id, trial.lease) for trial in claimed])
@@ -171,7 +171,7 @@ def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: Elsewhere)
 
 def test_a_cap_lets_no_more_trials_begin_than_it_is_likely_to_carry_to_their_end() -> None:
     model = model_with(concurrency=50)
-    launched(model, trials=40, request_cap=12)
+    launch_run(model, trials=40, request_cap=12)
     first = claim(model.provider_id, want=50, worker="w")
     assert len(first) == 4  # 3 requests each are expected before any trial is done
     assert not claim(model.provider_id, want=50, worker="w")
@@ -179,14 +179,14 @@ def test_a_cap_lets_no_more_trials_begin_than_it_is_likely_to_carry_to_their_end
 
 def test_the_last_requests_of_a_cap_are_still_tried() -> None:
     model = model_with(concurrency=50)
-    run = launched(model, trials=40, request_cap=12)
+    run = launch_run(model, trials=40, request_cap=12)
     Run.objects.filter(pk=run.pk).update(requests_reserved=11)
     assert len(claim(model.provider_id, want=50, worker="w")) == 1
 
 
 def test_claim_takes_a_trial_that_lost_its_server_often_alone() -> None:
     model = model_with(concurrency=5)
-    run = launched(model, scenarios=("chat_only",), trials=4)
+    run = launch_run(model, scenarios=("chat_only",), trials=4)
     first, second = run.trials.order_by("position")[:2]
     run.trials.filter(pk__in=[first.pk, second.pk]).update(server_losses=ALONE_AFTER)
     others = claim(model.provider_id, want=9, worker="w")
@@ -203,7 +203,7 @@ def test_claim_takes_a_trial_that_lost_its_server_often_alone() -> None:
 
 def test_give_back_counts_only_lost_servers() -> None:
     model = model_with(concurrency=5)
-    run = launched(model)
+    run = launch_run(model)
     lost, paused = claim(model.provider_id, want=2, worker="w")
     for _ in range(2):
         give_back([(trial.id, trial.lease) for trial in (lost, paused)], lost=[lost.id])

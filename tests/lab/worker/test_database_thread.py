@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from tests.lab.conftest import Elsewhere
+from tests.lab.conftest import RunInThread
 from toolbench.lab.worker import database_thread
 from toolbench.lab.worker.database_thread import AWAY, DatabaseThread, StatementRefusedError
 
@@ -27,7 +27,7 @@ def ask() -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_locks_of_a_worker_that_freezes_in_a_transaction_are_free_after_a_lease(elsewhere: Elsewhere) -> None:
+def test_locks_of_a_worker_that_freezes_in_a_transaction_are_free_after_a_lease(elsewhere: RunInThread) -> None:
     async def freeze() -> int:
         database = DatabaseThread()
         await database.run(begin_and_leave_it_lying)

@@ -14,22 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.benches import launched, plays_well, scripted_model, work
-from tests.lab.conftest import Elsewhere
-from tests.lab.simulations import persona, simulation
-from tests.workers import shared_environment
+from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.conftest import RunInThread
+from tests.lab.simulations import get_simulated_model, serve_simulated_models
+from tests.workers import build_environment
 from toolbench.lab import builtin_data
-from toolbench.lab.endpoints.probe_job import ask_probe, work_probe
+from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Step, Trial
-from toolbench.lab.planning.auto_method import settle
+from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.worker import local_server_checks
 from toolbench.lab.worker.local_server_checks import MOST_LOSSES
 from toolbench.lab.worker.local_services import register
-from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, Seen
-from toolbench.running.child_process import Child, Spec
-from toolbench.running.database_user import confined
+from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, ScriptedReply, ScriptedServer
+from toolbench.running.child_process import ChildProcess, ChildSpec
+from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT, Lock
-from toolbench.running.ready_lines import Register
+from toolbench.running.ready_lines import ServiceRegistrar
 from toolbench.running.supervisor import Supervisor
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,17 +53,17 @@ def dead_url() -> Iterator[str]:
 
 
 def test_refused_trial_waits_until_server_is_registered(
-    local_model: Model, dead_url: str, scripted: ScriptedProvider
+    local_model: Model, dead_url: str, scripted: ScriptedServer
 ) -> None:
-    run = launched(local_model, scenarios=("chat_only",), trials=4)
+    run = launch_run(local_model, scenarios=("chat_only",), trials=4)
     register("here", {"url": dead_url, "key": "k", "model": "served"})
 
-    assert work(local_model, seconds=1.5) == 0
+    assert run_worker_session(local_model, seconds=1.5) == 0
     assert set(run.trials.values_list("state", "outcome", "execution")) == {("queued", "", 1)}
     assert not ServiceAddress.objects.exists()
 
     register("here", {"url": scripted.base_url, "key": "k", "model": "served"})
-    assert work(local_model) == 4
+    assert run_worker_session(local_model) == 4
     assert set(run.trials.values_list("outcome", "execution")) == {("pass", 2)}
     run.refresh_from_db()
     sent = Step.objects.filter(trial__run=run, kind="exchange").count()
@@ -71,11 +71,11 @@ def test_refused_trial_waits_until_server_is_registered(
 
 
 def test_trial_that_always_loses_its_server_ends(local_model: Model, dead_url: str) -> None:
-    run = launched(local_model, scenarios=("chat_only",), trials=1)
+    run = launch_run(local_model, scenarios=("chat_only",), trials=1)
     run.trials.update(server_losses=MOST_LOSSES)
     register("here", {"url": dead_url})
 
-    assert work(local_model) == 1
+    assert run_worker_session(local_model) == 1
 
     trial = run.trials.get()
     assert (trial.outcome, trial.failure_class) == ("infra", "connection_failed")
@@ -97,35 +97,35 @@ class Mortal:
                 self._server = self._start()
         self._server.stop()
 
-    def _start(self) -> ScriptedProvider:
+    def _start(self) -> ScriptedServer:
         self._poisoned.clear()
-        server = ScriptedProvider(lambda seen: self._answer(server, seen)).start()
+        server = ScriptedServer(lambda seen: self._answer(server, seen)).start()
         register("here", {"url": server.base_url})
         return server
 
-    def _answer(self, server: ScriptedProvider, seen: Seen) -> Answer:
+    def _answer(self, server: ScriptedServer, seen: ReceivedRequest) -> ScriptedReply:
         if seen.method == "POST" and seen.json().get("stream"):
             self._poisoned.set()
-            return Answer(raw=b"", ending=Ending.HANG)
-        said = plays_well(seen)
+            return ScriptedReply(raw=b"", ending=ConnectionEnd.HANG)
+        said = answer_correctly(seen)
         assert isinstance(said.body, bytes)
         return replace(said, body=_until_death(server, said.body), declared=len(said.body))
 
 
-def _until_death(server: ScriptedProvider, body: bytes) -> Iterator[bytes]:
+def _until_death(server: ScriptedServer, body: bytes) -> Iterator[bytes]:
     """The whole body, unless the server dies meanwhile."""
     if server.stopping.wait(0.5):
         raise ConnectionResetError
     yield body
 
 
-def test_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere: Elsewhere) -> None:
+def test_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere: RunInThread) -> None:
     Provider.objects.update(concurrency=9)
-    poisoned = launched(local_model, scenarios=("chat_only",), trials=1, streams=(True,))
-    innocent = launched(local_model, scenarios=("chat_only",), trials=8, streams=(False,))
+    poisoned = launch_run(local_model, scenarios=("chat_only",), trials=1, streams=(True,))
+    innocent = launch_run(local_model, scenarios=("chat_only",), trials=8, streams=(False,))
     mortal = Mortal()
 
-    shift = elsewhere(work, local_model, seconds=PATIENCE_SECONDS)
+    shift = elsewhere(run_worker_session, local_model, seconds=PATIENCE_SECONDS)
     mortal.live_until(shift.done)
 
     assert set(innocent.trials.values_list("outcome", flat=True)) == {"pass"}
@@ -136,57 +136,57 @@ def test_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere
 
 def test_trial_at_frozen_server_is_queued_again(local_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_server_checks, "HEALTH_SECONDS", 0.2)
-    run = launched(local_model, scenarios=("chat_only",), trials=1, deadline_seconds=1.0)
-    with ScriptedProvider(lambda seen: Answer(raw=b"", ending=Ending.HANG)) as frozen:
+    run = launch_run(local_model, scenarios=("chat_only",), trials=1, deadline_seconds=1.0)
+    with ScriptedServer(lambda seen: ScriptedReply(raw=b"", ending=ConnectionEnd.HANG)) as frozen:
         register("here", {"url": frozen.base_url})
-        assert work(local_model, seconds=0.2) == 0
+        assert run_worker_session(local_model, seconds=0.2) == 0
     assert run.trials.get().state == "queued"
     assert ServiceAddress.objects.exists()  # it may wake up
 
 
-@pytest.mark.parametrize("ending", [Ending.RESET, Ending.CLOSE, Ending.HANG])
-def test_living_local_server_keeps_its_outcomes(local_model: Model, ending: Ending) -> None:
-    def answers_health_only(seen: object) -> Answer:
-        return Answer(404) if getattr(seen, "method", "") == "GET" else Answer(raw=b"", ending=ending)
+@pytest.mark.parametrize("ending", [ConnectionEnd.RESET, ConnectionEnd.CLOSE, ConnectionEnd.HANG])
+def test_living_local_server_keeps_its_outcomes(local_model: Model, ending: ConnectionEnd) -> None:
+    def answers_health_only(seen: object) -> ScriptedReply:
+        return ScriptedReply(404) if getattr(seen, "method", "") == "GET" else ScriptedReply(raw=b"", ending=ending)
 
-    run = launched(local_model, scenarios=("chat_only",), trials=1, read_seconds=1.0)
+    run = launch_run(local_model, scenarios=("chat_only",), trials=1, read_seconds=1.0)
     Provider.objects.update(max_attempts=1)
-    with ScriptedProvider(answers_health_only) as living:
+    with ScriptedServer(answers_health_only) as living:
         register("here", {"url": living.base_url})
-        assert work(local_model) == 1
+        assert run_worker_session(local_model) == 1
     assert run.trials.get().outcome == "infra"
 
 
 def test_persona_that_drops_connections_still_fails() -> None:
-    with simulation():
-        model = persona("drops-connection")
+    with serve_simulated_models():
+        model = get_simulated_model("drops-connection")
         Provider.objects.filter(pk=model.provider_id).update(max_attempts=1)
-        run = launched(model, profiles=(), trials=40)
-        work(model)
+        run = launch_run(model, profiles=(), trials=40)
+        run_worker_session(model)
     assert {"pass", "infra"} == set(run.trials.values_list("outcome", flat=True))
     assert set(run.trials.values_list("execution", flat=True)) == {1}
 
 
-def test_remote_refused_trial_is_no_local_one(dead_url: str, scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted, base_url=dead_url)
-    run = launched(model, scenarios=("chat_only",), trials=1)
-    assert work(model) == 1
+def test_remote_refused_trial_is_no_local_one(dead_url: str, scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, base_url=dead_url)
+    run = launch_run(model, scenarios=("chat_only",), trials=1)
+    assert run_worker_session(model) == 1
     assert run.trials.get().outcome == "infra"
 
 
 def test_probe_whose_server_died_waits_for_the_next(
-    local_model: Model, dead_url: str, scripted: ScriptedProvider
+    local_model: Model, dead_url: str, scripted: ScriptedServer
 ) -> None:
-    probe = ask_probe(local_model, "first_use")
+    probe = queue_probe(local_model, "first_use")
     register("here", {"url": dead_url})
     states = []
     for _ in range(2):
-        assert work_probe(probe.pk, on_finished=settle)
+        assert run_probe(probe.pk, on_finished=decide_waiting_methods)
         probe.refresh_from_db()
         states.append((probe.state, probe.execution))
 
     register("here", {"url": scripted.base_url})
-    assert work_probe(probe.pk, on_finished=settle)
+    assert run_probe(probe.pk, on_finished=decide_waiting_methods)
     probe.refresh_from_db()
 
     assert states == [("queued", 1), ("queued", 2)]
@@ -198,16 +198,18 @@ class Watch:
 
     def __init__(self, folder: Path) -> None:
         self.said: list[str] = []
-        environment = {**os.environ, **shared_environment()}
+        environment = {**os.environ, **build_environment()}
         self.supervisor = Supervisor(folder, Lock(folder / "lock").handle, say=self.said.append, silent_limit=60)
-        self.register = self.supervisor.register = Register(environment, self.said.append)
+        self.registrar = self.supervisor.registrar = ServiceRegistrar(environment, self.said.append)
         command = [sys.executable, "-m", "toolbench.providers.simulated", "--latency", "0.1"]
-        command = confined(command, death_signal=signal.SIGKILL)  # else a pytest that is killed leaves it behind
-        self.supervisor.add(Spec("simulated", command, environment, ROOT, announces=True))
+        command = build_confined_command(
+            command, death_signal=signal.SIGKILL
+        )  # else a pytest that is killed leaves it behind
+        self.supervisor.add(ChildSpec("simulated", command, environment, ROOT, announces=True))
 
     @property
-    def child(self) -> Child | None:
-        return self.supervisor._kept[0].child
+    def child(self) -> ChildProcess | None:
+        return self.supervisor._supervised[0].child
 
     def tick_until(self, done: Callable[[], bool]) -> None:
         until = time.monotonic() + PATIENCE_SECONDS
@@ -223,7 +225,7 @@ class Watch:
         self.child.process.send_signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        self.register.close()
+        self.registrar.close()
         self.supervisor.stop({"simulated"}, hurry=lambda: True)
 
 
@@ -244,7 +246,14 @@ def kill_often(watch: Watch, run: Run, shift: Future[int]) -> None:
     watch.tick_until(partial(is_done, 0.1))
     assert watch.child is not None
     watch.child.process.send_signal(signal.SIGSTOP)
-    watch.tick_until(lambda: run.trials.filter(state="running").count() == limit)
+    waiting: list[set[int]] = []
+
+    def is_stuck() -> bool:
+        """Whether the same trials have been in flight for a second: none of them was answered before the stop."""
+        waiting.append(set(run.trials.filter(state="running").values_list("pk", flat=True)))
+        return len(waiting[-1]) == limit and len(waiting) > 20 and all(one == waiting[-1] for one in waiting[-20:])
+
+    watch.tick_until(is_stuck)
     watch.child.process.send_signal(signal.SIGKILL)
     for share in (0.4, 0.7):
         watch.tick_until(partial(is_done, share))
@@ -253,14 +262,14 @@ def kill_often(watch: Watch, run: Run, shift: Future[int]) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_killed_server_ends_no_trial(watch: Watch, elsewhere: Elsewhere, streamed: bool) -> None:
+def test_killed_server_ends_no_trial(watch: Watch, elsewhere: RunInThread, streamed: bool) -> None:
     builtin_data.load()
-    model = persona("perfect")
+    model = get_simulated_model("perfect")
     Provider.objects.filter(pk=model.provider_id).update(concurrency=8)
-    run = launched(model, profiles=(), trials=TRIALS, streams=(streamed,))
+    run = launch_run(model, profiles=(), trials=TRIALS, streams=(streamed,))
     watch.tick_until(ServiceAddress.objects.exists)
 
-    shift = elsewhere(work, model, seconds=PATIENCE_SECONDS)
+    shift = elsewhere(run_worker_session, model, seconds=PATIENCE_SECONDS)
     kill_often(watch, run, shift)
 
     run.refresh_from_db()

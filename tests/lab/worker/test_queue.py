@@ -1,7 +1,7 @@
 import pytest
 
 from tests.factories import make_model
-from tests.lab.benches import launched
+from tests.lab.benches import launch_run
 from toolbench.lab.models import Trial
 from toolbench.lab.worker.queue import queue_trials
 
@@ -11,7 +11,7 @@ COLUMNS = [field.attname for field in Trial._meta.concrete_fields if field.attna
 
 
 def test_queued_trials_are_the_rows_that_django_would_have_written() -> None:
-    run = launched(make_model(), scenarios=("happy_path", "chat_only"), trials=2)
+    run = launch_run(make_model(), scenarios=("happy_path", "chat_only"), trials=2)
     trials = list(run.trials.all())
     for trial in trials:
         trial.position += 100

@@ -5,14 +5,20 @@ from typing import Any
 
 import pytest
 
-from tests.lab.benches import launched, plays_well, scripted_model, terms, work
+from tests.lab.benches import (
+    answer_correctly,
+    build_session_options,
+    launch_run,
+    make_scripted_model,
+    run_worker_session,
+)
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import RefusedParameter, Run, Step, Trial
-from toolbench.lab.replays.check import check_run
-from toolbench.lab.replays.execute import replay
-from toolbench.lab.replays.what_if_settings import WhatIf
+from toolbench.lab.replays.check import check_replay
+from toolbench.lab.replays.execute import replay_trials
+from toolbench.lab.replays.what_if_settings import WhatIfSettings
 from toolbench.lab.worker.session import serve
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, fails
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SAID = "Unsupported parameter: '{}' is not supported with this model."
@@ -25,23 +31,23 @@ class Refuses:
         self.names, self.status = names, status
         self.refused: list[str] = []
 
-    def __call__(self, seen: Seen) -> Answer:
+    def __call__(self, seen: ReceivedRequest) -> ScriptedReply:
         body = seen.json()
         for name in self.names:
             if name in body:
                 self.refused.append(name)
-                return fails(self.status, SAID.format(name), param=name, code="unsupported_parameter")
-        return plays_well(seen)
+                return error_reply(self.status, SAID.format(name), param=name, code="unsupported_parameter")
+        return answer_correctly(seen)
 
 
 def ran(answers: Any, *, concurrency: int = 1, **fields: Any) -> Run:
-    with ScriptedProvider(answers) as scripted:
-        model = scripted_model(scripted)
+    with ScriptedServer(answers) as scripted:
+        model = make_scripted_model(scripted)
         model.provider.concurrency = concurrency
         model.provider.save()
         given: JsonObject = {"scenarios": ("happy_path",), "strategies": ("baseline",), "trials": 5}
-        run = launched(model, **(given | fields))
-        work(model)
+        run = launch_run(model, **(given | fields))
+        run_worker_session(model)
     run.refresh_from_db()
     return run
 
@@ -85,14 +91,14 @@ def test_trials_in_flight_ask_again_each_once() -> None:
 
 def test_next_worker_session_knows_what_was_learnt() -> None:
     refuses = Refuses("tool_choice")
-    with ScriptedProvider(refuses) as scripted:
-        model = scripted_model(scripted)
+    with ScriptedServer(refuses) as scripted:
+        model = make_scripted_model(scripted)
         model.provider.concurrency = 1
         model.provider.save()
-        run = launched(model, scenarios=("happy_path",), strategies=("baseline",), trials=4)
+        run = launch_run(model, scenarios=("happy_path",), strategies=("baseline",), trials=4)
         sessions = 0
         while Trial.objects.filter(run=run, state=Trial.State.QUEUED).exists():
-            serve(model.provider_id, terms(0.01))
+            serve(model.provider_id, build_session_options(0.01))
             sessions += 1
 
     assert sessions > 1
@@ -101,11 +107,11 @@ def test_next_worker_session_knows_what_was_learnt() -> None:
 
 def test_later_run_begins_anew() -> None:
     refuses = Refuses("tool_choice")
-    with ScriptedProvider(refuses) as scripted:
-        model = scripted_model(scripted)
+    with ScriptedServer(refuses) as scripted:
+        model = make_scripted_model(scripted)
         for _ in range(2):
-            launched(model, scenarios=("happy_path",), strategies=("baseline",), trials=1)
-            work(model)
+            launch_run(model, scenarios=("happy_path",), strategies=("baseline",), trials=1)
+            run_worker_session(model)
 
     assert len(refuses.refused) == 2
     assert RefusedParameter.objects.count() == 2
@@ -130,7 +136,7 @@ def test_extra_request_is_counted_under_the_cap() -> None:
 
 
 def test_parameter_that_did_not_help_is_not_learnt() -> None:
-    run = ran(lambda seen: fails(400, SAID.format("tool_choice"), param="tool_choice"), trials=2)
+    run = ran(lambda seen: error_reply(400, SAID.format("tool_choice"), param="tool_choice"), trials=2)
 
     assert {trial.end for trial in run.trials.all()} == {"PROVIDER_ERROR"}
     assert [trial.requests for trial in run.trials.all()] == [2, 2]
@@ -140,7 +146,7 @@ def test_parameter_that_did_not_help_is_not_learnt() -> None:
 def test_trials_with_parameters_left_out_replay_to_the_same_verdicts() -> None:
     run = ran(Refuses("parallel_tool_calls", "tool_choice"), trials=3)
 
-    check = check_run(run.pk)
+    check = check_replay(run.pk)
 
     assert (check.same, check.differing, check.unknown) == (3, (), ())
 
@@ -149,8 +155,8 @@ def test_what_if_sends_no_refused_parameter_to_a_known_end() -> None:
     run = ran(Refuses("parallel_tool_calls"), trials=2)
     trials = run.trials.order_by("started_at").values_list("pk", flat=True)
 
-    first, second = replay(trials, WhatIf("raw").apply)
-    _, sending = replay(trials, WhatIf("raw", ("sequential_tool_calls",)).apply)
+    first, second = replay_trials(trials, WhatIfSettings("raw").apply)
+    _, sending = replay_trials(trials, WhatIfSettings("raw", ("sequential_tool_calls",)).apply)
 
     assert (first.unknown_from, first.why) == (1, "the endpoint refused a request that differs from this one")
     assert second.columns["outcome"] == "pass", "raw never sends it"

@@ -2,11 +2,19 @@ from dataclasses import replace
 
 import pytest
 
-from tests.lab.benches import launched, plays_well, scripted_model, work
+from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Model, Provider, Trial
 from toolbench.lab.worker.local_services import register
 from toolbench.lab.worker.rendered_prompt import LOOK_SECONDS
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, completes, fails, json_answer, says
+from toolbench.providers.scripted_server import (
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    completion_reply,
+    error_reply,
+    json_reply,
+    text_reply,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -15,19 +23,19 @@ def tried_locally(prompt: str, prompt_without_tools: str, *, delay: float = 0.0,
     """A trial of a local model whose template makes these prompts, `delay` seconds after it was asked; "" for a server
     that cannot show them."""
 
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         if not seen.path.endswith("/apply-template"):
-            return says(words) if words else plays_well(seen)
+            return text_reply(words) if words else answer_correctly(seen)
         shown = prompt if "tools" in seen.json() else prompt_without_tools
-        answer = json_answer({"prompt": shown}) if shown else fails(404)
+        answer = json_reply({"prompt": shown}) if shown else error_reply(404)
         return replace(answer, delay=delay)
 
-    with ScriptedProvider(play) as llama:
+    with ScriptedServer(play) as llama:
         register("here", {"url": llama.base_url})
         provider = Provider.objects.create(name="Here", kind="local", service="here")
         model = Model.objects.create(provider=provider, name="tiny")
-        run = launched(model, trials=1)
-        assert work(model) == 1
+        run = launch_run(model, trials=1)
+        assert run_worker_session(model) == 1
     return run.trials.get()
 
 
@@ -63,10 +71,10 @@ def test_a_trial_that_fails_without_its_tools_says_so_as_its_cause() -> None:
 
 
 def test_a_prompt_that_was_sent_is_the_trials_own_whoever_served_it() -> None:
-    with ScriptedProvider(lambda seen: completes("Done.")) as provider:
-        model = scripted_model(provider)
-        run = launched(model, trials=1, methods=("template",))
-        assert work(model) == 1
+    with ScriptedServer(lambda seen: completion_reply("Done.")) as provider:
+        model = make_scripted_model(provider)
+        run = launch_run(model, trials=1, methods=("template",))
+        assert run_worker_session(model) == 1
     trial = run.trials.get()
     sent = provider.seen[0].json()["prompt"]
     assert provider.seen[0].path == "/v1/completions"

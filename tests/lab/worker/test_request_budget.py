@@ -1,7 +1,7 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
-from tests.lab.conftest import Elsewhere
+from tests.lab.conftest import RunInThread
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.worker.request_budget import Granted, correct_requests, pause_spent, reserve
@@ -29,7 +29,7 @@ def test_no_more_is_granted_than_the_cap_leaves() -> None:
     assert run.requests_reserved == 7
 
 
-def test_the_cap_holds_when_many_reserve_at_once(elsewhere: Elsewhere) -> None:
+def test_the_cap_holds_when_many_reserve_at_once(elsewhere: RunInThread) -> None:
     run = running(request_cap=50)
     futures = [elsewhere(reserve, run.pk, 3) for _ in range(40)]
     assert sum(future.result().requests for future in futures) == 50

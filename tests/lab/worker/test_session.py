@@ -6,35 +6,50 @@ import pytest
 from django.conf import settings
 from django.db.models import F
 
-from tests.lab.benches import answers_when, counts, launched, plays_well, scripted_model, slowly, terms, work
-from tests.lab.conftest import Elsewhere
+from tests.lab.benches import (
+    answer_correctly,
+    answer_on_release,
+    build_session_options,
+    delay_answers,
+    launch_run,
+    make_scripted_model,
+    read_counters,
+    run_worker_session,
+)
+from tests.lab.conftest import RunInThread
 from toolbench.evals import scenarios
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.endpoints import connect
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
-from toolbench.lab.models import Cell, JobFailure, Model, Provider, Run, ServiceAddress, Step, Trial
+from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Step, Trial
 from toolbench.lab.runs import control
-from toolbench.lab.worker import trial_job
 from toolbench.lab.worker.local_services import register
 from toolbench.lab.worker.session import serve
-from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, Seen, completion, fails
+from toolbench.providers.scripted_server import (
+    ConnectionEnd,
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    chat_reply,
+    error_reply,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE = 30  # seconds; what hangs for longer is broken
 
 
 def assert_cells_equal_their_trials(run: Run) -> None:
-    before = [counts(cell) for cell in run.cells.order_by("pk")]
+    before = [read_counters(cell) for cell in run.cells.order_by("pk")]
     mark_stale(run.cells.values_list("pk", flat=True))
     recompute_stale()
-    assert before == [counts(cell) for cell in run.cells.order_by("pk")]
+    assert before == [read_counters(cell) for cell in run.cells.order_by("pk")]
 
 
-def test_a_run_goes_from_launch_to_verdicts_with_every_step_stored(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, scenarios=("happy_path", "chat_only"), trials=2)
-    assert work(model) == 4
+def test_a_run_goes_from_launch_to_verdicts_with_every_step_stored(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=2)
+    assert run_worker_session(model) == 4
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED
     assert {trial.outcome for trial in run.trials.all()} == {"pass"}
@@ -47,20 +62,20 @@ def test_a_run_goes_from_launch_to_verdicts_with_every_step_stored(scripted: Scr
     assert_cells_equal_their_trials(run)
 
 
-def test_every_byte_of_an_exchange_is_stored(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, scenarios=("chat_only",), trials=1)
-    work(model)
+def test_every_byte_of_an_exchange_is_stored(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, scenarios=("chat_only",), trials=1)
+    run_worker_session(model)
     step = Step.objects.select_related("body").get(trial__run=run)
     assert bytes(step.body.request) == scripted.seen[0].body
     assert b'"content": "Done."' in bytes(step.body.response)
     assert (step.status, step.ok, step.input_tokens, step.response_bytes) == (200, True, 10, len(step.body.response))
 
 
-def test_the_cap_on_requests_holds_and_nothing_counts_as_a_failure(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted, concurrency=8)
-    run = launched(model, trials=12, request_cap=20)
-    work(model)
+def test_the_cap_on_requests_holds_and_nothing_counts_as_a_failure(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, concurrency=8)
+    run = launch_run(model, trials=12, request_cap=20)
+    run_worker_session(model)
     run.refresh_from_db()
     assert run.state == Run.State.PAUSED
     assert run.stopped_reason == "The cap of 20 requests is reached. Raise the cap and resume."
@@ -69,23 +84,23 @@ def test_the_cap_on_requests_holds_and_nothing_counts_as_a_failure(scripted: Scr
     assert run.trials.filter(state="queued").exists()
 
 
-def test_the_requests_counted_at_the_end_are_those_that_were_sent(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted, concurrency=3)
-    run = launched(model, scenarios=("happy_path", "chat_only"), trials=4)
-    work(model)
+def test_the_requests_counted_at_the_end_are_those_that_were_sent(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, concurrency=3)
+    run = launch_run(model, scenarios=("happy_path", "chat_only"), trials=4)
+    run_worker_session(model)
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED
     assert len(scripted.seen) == run.requests_reserved == 4 * (3 + 1)
 
 
-def test_a_run_goes_on_after_its_cap_was_raised(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, trials=12, request_cap=20)
-    work(model)
+def test_a_run_goes_on_after_its_cap_was_raised(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=12, request_cap=20)
+    run_worker_session(model)
     kept = set(run.trials.filter(outcome="pass").values_list("pk", "finished_at"))
     control.raise_caps(run.pk, request_cap=200, token_cap=None)
-    control.resume(run.pk)
-    work(model)
+    control.resume_run(run.pk)
+    run_worker_session(model)
     run.refresh_from_db()
     assert run.state == Run.State.FINISHED
     assert run.trials.filter(outcome="pass").count() == 12
@@ -93,23 +108,23 @@ def test_a_run_goes_on_after_its_cap_was_raised(scripted: ScriptedProvider) -> N
     assert_cells_equal_their_trials(run)
 
 
-def test_the_cap_on_tokens_pauses_the_run(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted, concurrency=1)
-    run = launched(model, trials=10, token_cap=60)
-    work(model)
+def test_the_cap_on_tokens_pauses_the_run(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, concurrency=1)
+    run = launch_run(model, trials=10, token_cap=60)
+    run_worker_session(model)
     run.refresh_from_db()
     assert run.state == Run.State.PAUSED
     assert run.stopped_reason.startswith("The cap of 60 tokens")
     assert run.trials.filter(outcome="").exists()
 
 
-def test_a_cancel_reaches_a_request_that_never_ends(elsewhere: Elsewhere) -> None:
-    with ScriptedProvider(lambda seen: Answer(body=b"{", declared=100, ending=Ending.HANG)) as hanging:
-        model = scripted_model(hanging, concurrency=2)
-        run = launched(model, trials=5)
-        shift = elsewhere(work, model)
+def test_a_cancel_reaches_a_request_that_never_ends(elsewhere: RunInThread) -> None:
+    with ScriptedServer(lambda seen: ScriptedReply(body=b"{", declared=100, ending=ConnectionEnd.HANG)) as hanging:
+        model = make_scripted_model(hanging, concurrency=2)
+        run = launch_run(model, trials=5)
+        shift = elsewhere(run_worker_session, model)
         assert hanging.arrived.acquire(timeout=PATIENCE)
-        control.cancel(run.pk)
+        control.cancel_run(run.pk)
         shift.result(timeout=PATIENCE)
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
@@ -120,12 +135,12 @@ def test_a_cancel_reaches_a_request_that_never_ends(elsewhere: Elsewhere) -> Non
     assert_cells_equal_their_trials(run)
 
 
-def test_a_late_writer_finds_its_writes_refused(elsewhere: Elsewhere) -> None:
+def test_a_late_writer_finds_its_writes_refused(elsewhere: RunInThread) -> None:
     released = threading.Event()
-    with ScriptedProvider(lambda seen: answers_when(released, seen)) as blocking:
-        model = scripted_model(blocking)
-        run = launched(model, scenarios=("chat_only",), trials=1)
-        shift = elsewhere(work, model, seconds=0.1)
+    with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
+        model = make_scripted_model(blocking)
+        run = launch_run(model, scenarios=("chat_only",), trials=1)
+        shift = elsewhere(run_worker_session, model, seconds=0.1)
         assert blocking.arrived.acquire(timeout=PATIENCE)
         run.trials.update(lease=uuid4(), execution=F("execution") + 1)  # another worker has it now
         released.set()
@@ -134,15 +149,15 @@ def test_a_late_writer_finds_its_writes_refused(elsewhere: Elsewhere) -> None:
     assert (trial.state, trial.outcome, trial.steps.count()) == ("running", "", 0)
 
 
-def test_a_trial_is_counted_once_when_its_lease_is_lost(elsewhere: Elsewhere) -> None:
+def test_a_trial_is_counted_once_when_its_lease_is_lost(elsewhere: RunInThread) -> None:
     released = threading.Event()
-    with ScriptedProvider(lambda seen: answers_when(released, seen)) as blocking:
-        model = scripted_model(blocking)
-        run = launched(model, scenarios=("chat_only",), trials=1)
-        first = elsewhere(work, model, seconds=0.1)
+    with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
+        model = make_scripted_model(blocking)
+        run = launch_run(model, scenarios=("chat_only",), trials=1)
+        first = elsewhere(run_worker_session, model, seconds=0.1)
         assert blocking.arrived.acquire(timeout=PATIENCE)
         run.trials.update(lease=None, state="queued")  # as a sweep does once a lease has run out
-        second = elsewhere(work, model)
+        second = elsewhere(run_worker_session, model)
         assert blocking.arrived.acquire(timeout=PATIENCE)
         released.set()
         ended = first.result(timeout=PATIENCE) + second.result(timeout=PATIENCE)
@@ -154,13 +169,13 @@ def test_a_trial_is_counted_once_when_its_lease_is_lost(elsewhere: Elsewhere) ->
 
 
 def test_a_trial_that_a_worker_loses_and_claims_again_is_its_own_to_the_end(
-    elsewhere: Elsewhere, caplog: pytest.LogCaptureFixture
+    elsewhere: RunInThread, caplog: pytest.LogCaptureFixture
 ) -> None:
     released = [threading.Event(), threading.Event()]
-    with ScriptedProvider(lambda seen: answers_when(released[len(blocking.seen) - 1], seen)) as blocking:
-        model = scripted_model(blocking)
-        run = launched(model, scenarios=("chat_only",), trials=1)
-        shift = elsewhere(work, model)
+    with ScriptedServer(lambda seen: answer_on_release(released[len(blocking.seen) - 1], seen)) as blocking:
+        model = make_scripted_model(blocking)
+        run = launch_run(model, scenarios=("chat_only",), trials=1)
+        shift = elsewhere(run_worker_session, model)
         assert blocking.arrived.acquire(timeout=PATIENCE)
         run.trials.update(lease=None, state="queued")  # as a sweep does of a machine that slept
         assert blocking.arrived.acquire(timeout=PATIENCE)
@@ -174,13 +189,13 @@ def test_a_trial_that_a_worker_loses_and_claims_again_is_its_own_to_the_end(
 
 
 def test_the_slot_of_a_trial_that_backs_off_is_free() -> None:
-    def play(seen: Seen) -> Answer:
-        return plays_well(seen) if len(busy.seen) > 1 else Answer(429, {"retry-after": "1"}, b"{}")
+    def play(seen: ReceivedRequest) -> ScriptedReply:
+        return answer_correctly(seen) if len(busy.seen) > 1 else ScriptedReply(429, {"retry-after": "1"}, b"{}")
 
-    with ScriptedProvider(play) as busy:
-        model = scripted_model(busy, concurrency=1, max_attempts=2)
-        run = launched(model, trials=2)
-        work(model)
+    with ScriptedServer(play) as busy:
+        model = make_scripted_model(busy, concurrency=1, max_attempts=2)
+        run = launch_run(model, trials=2)
+        run_worker_session(model)
         asked = [next(m["content"] for m in seen.json()["messages"] if m["role"] == "user") for seen in busy.seen]
     waits, goes_on = asked[0], asked[1]
     assert asked == [waits, goes_on, goes_on, goes_on, waits, waits, waits]
@@ -188,24 +203,24 @@ def test_the_slot_of_a_trial_that_backs_off_is_free() -> None:
     assert run.trials.get(retries=1).backoff_ms > 0
 
 
-def test_runs_share_a_provider_fairly(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted, concurrency=2)
-    first = launched(model, scenarios=("chat_only",), trials=6)
-    second = launched(model, scenarios=("chat_only",), trials=6)
-    work(model)
+def test_runs_share_a_provider_fairly(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, concurrency=2)
+    first = launch_run(model, scenarios=("chat_only",), trials=6)
+    second = launch_run(model, scenarios=("chat_only",), trials=6)
+    run_worker_session(model)
     order = list(Trial.objects.order_by("started_at", "pk").values_list("run_id", flat=True))
     assert set(order[:2]) == {first.pk, second.pk}
     assert set(order[2:4]) == {first.pk, second.pk}
 
 
-def test_a_deleted_provider_harms_no_run(elsewhere: Elsewhere) -> None:
+def test_a_deleted_provider_harms_no_run(elsewhere: RunInThread) -> None:
     released = threading.Event()
-    with ScriptedProvider(lambda seen: answers_when(released, seen)) as blocking:
-        model = scripted_model(blocking, concurrency=1)
-        run = launched(model, scenarios=("chat_only",), trials=3)
-        shift = elsewhere(work, model)
+    with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
+        model = make_scripted_model(blocking, concurrency=1)
+        run = launch_run(model, scenarios=("chat_only",), trials=3)
+        shift = elsewhere(run_worker_session, model)
         assert blocking.arrived.acquire(timeout=PATIENCE)
-        connect.delete(model.provider_id)
+        connect.delete_provider(model.provider_id)
         released.set()
         shift.result(timeout=PATIENCE)
     run.refresh_from_db()
@@ -219,40 +234,40 @@ def test_a_deleted_provider_harms_no_run(elsewhere: Elsewhere) -> None:
 
 
 def test_a_lost_key_file_pauses_the_provider_with_what_to_do(
-    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = scripted_model(scripted, key_source="stored", key_encrypted=encrypt("sk-secret"))
-    run = launched(model, scenarios=("chat_only",), trials=1)
+    model = make_scripted_model(scripted, key_source="stored", key_encrypted=encrypt("sk-secret"))
+    run = launch_run(model, scenarios=("chat_only",), trials=1)
     with monkeypatch.context() as patch:
         patch.setattr(settings, "KEY_FILE", settings.KEY_FILE.with_name("gone.key"))
-        assert work(model, seconds=0.5) == 0
+        assert run_worker_session(model, seconds=0.5) == 0
     provider = Provider.objects.get(pk=model.provider_id)
     assert provider.paused_reason.endswith("is lost or was changed: enter the key of scripted again.")
     assert run.trials.get().state == "queued"
-    connect.edit(provider.pk, connect.Connection("scripted", scripted.base_url, key="sk-new"))
-    assert work(model) == 1
+    connect.edit_provider(provider.pk, connect.ConnectionSettings("scripted", scripted.base_url, key="sk-new"))
+    assert run_worker_session(model) == 1
     assert scripted.seen[0].headers["authorization"] == "Bearer sk-new"
 
 
-def test_a_trial_waits_until_its_local_server_is_ready(scripted: ScriptedProvider) -> None:
+def test_a_trial_waits_until_its_local_server_is_ready(scripted: ScriptedServer) -> None:
     provider = Provider.objects.create(name="Here", kind="local", service="here")
     model = Model.objects.create(provider=provider, name="tiny")
-    run = launched(model, scenarios=("chat_only",), trials=1)
-    assert work(model, seconds=0.5) == 0
+    run = launch_run(model, scenarios=("chat_only",), trials=1)
+    assert run_worker_session(model, seconds=0.5) == 0
     assert run.trials.get().execution == 0
     register("here", {"url": scripted.base_url, "key": "k", "model": "served"})
-    assert work(model) == 1
+    assert run_worker_session(model) == 1
     assert scripted.seen[0].json()["model"] == "served"
     assert scripted.seen[0].json()["seed"] == run.trials.get().seed
 
 
-def test_a_local_model_of_another_host_is_refused_with_a_sentence(scripted: ScriptedProvider) -> None:
+def test_a_local_model_of_another_host_is_refused_with_a_sentence(scripted: ScriptedServer) -> None:
     provider = Provider.objects.create(name="There", kind="local", service="there")
     model = Model.objects.create(provider=provider, name="tiny")
-    run = launched(model, scenarios=("chat_only",), trials=1)
+    run = launch_run(model, scenarios=("chat_only",), trials=1)
     register("there", {"url": scripted.base_url})
     ServiceAddress.objects.update(host="another-host")
-    work(model)
+    run_worker_session(model)
     trial = run.trials.get()
     assert (trial.outcome, trial.failure_class) == ("infra", "local_model_elsewhere")
     assert trial.sentence.startswith("tiny is served on another-host and only for workers there")
@@ -262,92 +277,90 @@ def test_a_local_model_of_another_host_is_refused_with_a_sentence(scripted: Scri
     "content", ["a\x00b", "\ud800 alone", "<script>alert(1)</script>", "[" * 100_000, "é" * 10_000]
 )
 def test_whatever_a_model_says_is_stored(content: str) -> None:
-    with ScriptedProvider(lambda seen: completion({"content": content}, model=content[:300])) as odd:
-        model = scripted_model(odd)
-        run = launched(model, scenarios=("chat_only",), trials=1)
-        assert work(model) == 1
+    with ScriptedServer(lambda seen: chat_reply({"content": content}, model=content[:300])) as odd:
+        model = make_scripted_model(odd)
+        run = launch_run(model, scenarios=("chat_only",), trials=1)
+        assert run_worker_session(model) == 1
     trial = run.trials.get()
     assert trial.outcome == "fail"
     assert bytes(trial.final_text).decode("utf-8", "surrogatepass") == content
     assert Step.objects.get(trial=trial).ok
 
 
-def test_a_plan_this_engine_does_not_take_ends_the_trial_and_not_the_shift(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, scenarios=("chat_only", "happy_path"), trials=1)
+def test_a_plan_this_engine_does_not_take_ends_the_trial_and_not_the_shift(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, scenarios=("chat_only", "happy_path"), trials=1)
     run.configs.update(layers=[["run", {"a_key_of_tomorrow": 1}]])
-    assert work(model) == 2
+    assert run_worker_session(model) == 2
     assert set(run.trials.values_list("outcome", "failure_class")) == {("infra", "plan_refused")}
 
 
 def test_a_defect_of_ours_while_judging_is_logged_and_what_was_sent_is_counted(
-    scripted: ScriptedProvider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
         raise KeyError("a rule")
 
-    model = scripted_model(scripted)
-    run = launched(model, trials=1)
-    monkeypatch.setattr(type(scenarios.find("happy_path")), "judge", broken)
-    assert work(model) == 1
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=1)
+    monkeypatch.setattr(type(scenarios.lookup_scenario("happy_path")), "judge", broken)
+    assert run_worker_session(model) == 1
     trial, cell = run.trials.get(), run.cells.get()
     assert (trial.outcome, trial.failure_class, trial.requests) == ("infra", "our_error", 3)
     assert (cell.requests, trial.steps.filter(kind="exchange").count()) == (3, 3)
     assert "Traceback" in caplog.text
 
 
-def test_a_scenario_that_changed_after_the_launch_is_not_tried(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, trials=1)
+def test_a_scenario_that_changed_after_the_launch_is_not_tried(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=1)
     run.trials.update(scenario_version=99)
-    work(model)
+    run_worker_session(model)
     trial = run.trials.get()
     assert (trial.outcome, trial.failure_class, scripted.seen) == ("infra", "plan_refused", [])
     assert "was version 99 when the run was launched" in trial.sentence
 
 
-def test_a_key_that_was_missing_is_looked_for_again(
-    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = scripted_model(scripted, key_source="environment", key_env="A_KEY_FOR_THIS_TEST")
-    run = launched(model, scenarios=("chat_only",), trials=1)
+def test_a_key_that_was_missing_is_looked_for_again(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_scripted_model(scripted, key_source="environment", key_env="A_KEY_FOR_THIS_TEST")
+    run = launch_run(model, scenarios=("chat_only",), trials=1)
     told: list[int] = []
-    assert serve(model.provider_id, terms(30, over=lambda: told.append(1))) == 0
+    assert serve(model.provider_id, build_session_options(30, over=lambda: told.append(1))) == 0
     assert "A_KEY_FOR_THIS_TEST" in Provider.objects.get(pk=model.provider_id).paused_reason
     assert told == []  # nobody is woken for what this worker cannot do
     assert sweep().woken == (model.provider_id,)
     monkeypatch.setenv("A_KEY_FOR_THIS_TEST", "sk-set-at-last")
-    assert work(model) == 1
+    assert run_worker_session(model) == 1
     assert (run.trials.get().outcome, Provider.objects.get(pk=model.provider_id).paused_reason) == ("pass", "")
 
 
 def test_a_failing_endpoint_is_no_failure_of_the_model() -> None:
-    with ScriptedProvider(lambda seen: fails(503, "overloaded")) as failing:
-        model = scripted_model(failing, max_attempts=1)
-        run = launched(model, scenarios=("chat_only",), trials=1)
-        work(model)
+    with ScriptedServer(lambda seen: error_reply(503, "overloaded")) as failing:
+        model = make_scripted_model(failing, max_attempts=1)
+        run = launch_run(model, scenarios=("chat_only",), trials=1)
+        run_worker_session(model)
     trial, cell = run.trials.get(), run.cells.get()
     assert (trial.outcome, trial.task_pass, cell.infra, cell.failed) == ("infra", None, 1, 0)
 
 
-def test_a_worker_asked_to_stop_queues_again_what_it_cannot_end(elsewhere: Elsewhere) -> None:
+def test_a_worker_asked_to_stop_queues_again_what_it_cannot_end(elsewhere: RunInThread) -> None:
     stopping = threading.Event()
-    with ScriptedProvider(slowly(PATIENCE)) as slow:
-        model = scripted_model(slow)
-        run = launched(model, trials=2)
-        shift = elsewhere(serve, model.provider_id, terms(PATIENCE, stopping=stopping.is_set))
+    with ScriptedServer(delay_answers(PATIENCE)) as slow:
+        model = make_scripted_model(slow)
+        run = launch_run(model, trials=2)
+        shift = elsewhere(serve, model.provider_id, build_session_options(PATIENCE, stopping=stopping.is_set))
         assert slow.arrived.acquire(timeout=PATIENCE)
         stopping.set()
         assert shift.result(timeout=PATIENCE) == 0
     assert set(run.trials.values_list("state", "lease", "execution")) == {("queued", None, 1)}
 
 
-def test_a_lease_is_kept_while_an_answer_takes_longer_than_it(elsewhere: Elsewhere) -> None:
+def test_a_lease_is_kept_while_an_answer_takes_longer_than_it(elsewhere: RunInThread) -> None:
     released = threading.Event()
-    with ScriptedProvider(lambda seen: answers_when(released, seen)) as blocking:
-        model = scripted_model(blocking)
-        run = launched(model, scenarios=("chat_only",), trials=1)
-        shift = elsewhere(work, model)
+    with ScriptedServer(lambda seen: answer_on_release(released, seen)) as blocking:
+        model = make_scripted_model(blocking)
+        run = launch_run(model, scenarios=("chat_only",), trials=1)
+        shift = elsewhere(run_worker_session, model)
         assert blocking.arrived.acquire(timeout=PATIENCE)
         until = time.monotonic() + 2 * settings.LEASE_SECONDS
         while time.monotonic() < until:
@@ -356,43 +369,3 @@ def test_a_lease_is_kept_while_an_answer_takes_longer_than_it(elsewhere: Elsewhe
         released.set()
         shift.result(timeout=PATIENCE)
     assert run.trials.get().execution == 1
-
-
-def test_poisoned_cell_lets_sessions_of_other_providers_finish(scripted: ScriptedProvider) -> None:
-    poisoned, innocent = scripted_model(scripted), scripted_model(scripted, "innocent")
-    bad, other = launched(poisoned, trials=2), launched(innocent, trials=2)
-    work(poisoned)
-    bad.trials.update(input_tokens=2**63 - 1)
-    Run.objects.filter(pk=bad.pk).update(state=Run.State.RUNNING)
-    mark_stale(bad.cells.values_list("pk", flat=True))
-    assert work(innocent) == 2
-    assert set(Run.objects.values_list("state", flat=True)) == {Run.State.FINISHED}
-    assert (bad.cells.get().passed, bad.cells.get().compute_error) == (2, "bigint out of range")
-    assert (other.cells.get().passed, other.cells.get().compute_error) == (2, "")
-    assert not JobFailure.objects.exists()
-
-
-def test_configuration_that_cannot_be_read_ends_its_own_trials(scripted: ScriptedProvider) -> None:
-    broken, fine = scripted_model(scripted), Model(name="fine", canonical="fine")
-    fine.provider_id = broken.provider_id
-    fine.save()
-    bad, good = launched(broken, trials=2), launched(fine, trials=2)
-    bad.configs.update(layers=[["a layer without a patch"]])
-    assert work(broken) == 4
-    assert set(bad.trials.values_list("outcome", "failure_class")) == {("infra", "our_error")}
-    assert set(good.trials.values_list("outcome", flat=True)) == {"pass"}
-
-
-def test_trial_whose_end_cannot_be_described_ends_as_internal_error(
-    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise KeyError("a cause")
-
-    model = scripted_model(scripted)
-    run = launched(model, trials=1)
-    monkeypatch.setattr(trial_job, "cause_columns", broken)
-    assert work(model) == 1
-    trial, cell = run.trials.get(), run.cells.get()
-    assert (trial.state, trial.outcome, trial.failure_class) == ("done", "infra", "our_error")
-    assert (cell.requests, JobFailure.objects.get().job) == (3, "a trial")

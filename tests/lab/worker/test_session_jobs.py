@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from tests.lab.benches import launched, scripted_model, terms, work
+from tests.lab.benches import build_session_options, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import JobFailure, Run
 from toolbench.lab.worker import background_jobs, session
 from toolbench.lab.worker.background_jobs import Job
 from toolbench.lab.worker.database_thread import DatabaseThread
 from toolbench.lab.worker.session import CLAIMING, ENDING, Shift
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-JOBS = tuple(Shift(0, terms(0)).jobs())
+JOBS = tuple(Shift(0, build_session_options(0)).jobs())
 VERBS = {
     "hand_out": CLAIMING,
     "has_work": CLAIMING,
@@ -51,7 +51,7 @@ def assert_all_passed(run: Run, trials: int) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_session_job_that_fails_is_started_again(
-    name: str, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    name: str, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs, starts = Shift.jobs, count(1)
 
@@ -65,10 +65,10 @@ def test_session_job_that_fails_is_started_again(
 
         return {**found, name: job}
 
-    model = scripted_model(scripted)
-    run = launched(model, trials=2)
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=2)
     monkeypatch.setattr(Shift, "jobs", failing_first)
-    assert work(model) == 2
+    assert run_worker_session(model) == 2
     assert_all_passed(run, 2)
     failure = JobFailure.objects.get()
     assert (failure.job, failure.error, failure.count, failure.provider_name) == (
@@ -94,12 +94,12 @@ def spied(monkeypatch: pytest.MonkeyPatch, hear: Callable[[str], None]) -> None:
 
 
 def a_session(model: Any) -> int:
-    return asyncio.run(Shift(model.provider_id, terms(30, over=_over)).work())
+    return asyncio.run(Shift(model.provider_id, build_session_options(30, over=_over)).work())
 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_session_survives_failures_of_a_database_verb(
-    name: str, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    name: str, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = count(1)
 
@@ -107,14 +107,14 @@ def test_session_survives_failures_of_a_database_verb(
         if verb == name and next(calls) <= TIMES:
             raise RuntimeError("injected")
 
-    model = scripted_model(scripted)
-    run = launched(model, trials=1, request_cap=7)  # near a cap each request is reserved
-    other = scripted_model(scripted, "other")
-    innocent = launched(other, trials=1, scenarios=("chat_only",))
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=1, request_cap=7)  # near a cap each request is reserved
+    other = make_scripted_model(scripted, "other")
+    innocent = launch_run(other, trials=1, scenarios=("chat_only",))
     spied(monkeypatch, fail)
     a_session(model)
     assert next(calls) > 1
-    work(other)
+    run_worker_session(other)
     assert_all_passed(innocent, 1)
     if name == "reserve":
         assert run.trials.get().failure_class == "our_error"  # it asked, and the exception was its answer
@@ -124,11 +124,11 @@ def test_session_survives_failures_of_a_database_verb(
 
 
 def test_every_database_verb_of_a_session_is_in_the_list(
-    scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: set[str] = set()
-    model = scripted_model(scripted)
-    launched(model, trials=2, request_cap=7)
+    model = make_scripted_model(scripted)
+    launch_run(model, trials=2, request_cap=7)
     spied(monkeypatch, seen.add)
     a_session(model)
     assert seen - {"close_all", "<lambda>"} <= VERBS.keys()

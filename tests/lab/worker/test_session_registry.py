@@ -3,30 +3,30 @@ import threading
 import pytest
 from django.conf import settings
 
-from tests.lab.benches import launched, plays_well, scripted_model
-from tests.lab.conftest import Elsewhere
+from tests.lab.benches import answer_correctly, launch_run, make_scripted_model
+from tests.lab.conftest import RunInThread
 from toolbench.celery import app
 from toolbench.lab.maintenance import look, sweep
 from toolbench.lab.worker.session_registry import Roster
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_provider_has_one_shift_per_worker_however_often_it_is_woken(
-    scripted: ScriptedProvider, elsewhere: Elsewhere
+    scripted: ScriptedServer, elsewhere: RunInThread
 ) -> None:
-    model = scripted_model(scripted)
-    run = launched(model, trials=8)
+    model = make_scripted_model(scripted)
+    run = launch_run(model, trials=8)
     roster = Roster(check_runs=look, sweep=sweep)
     ended = [future.result() for future in [elsewhere(roster.work, model.provider_id) for _ in range(3)]]
     assert sum(ended) == 8
     assert run.trials.filter(execution=1, outcome="pass").count() == 8
 
 
-def test_a_stopping_worker_begins_no_shift(scripted: ScriptedProvider) -> None:
-    model = scripted_model(scripted)
-    launched(model)
+def test_a_stopping_worker_begins_no_shift(scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted)
+    launch_run(model)
     roster = Roster(check_runs=look, sweep=sweep)
     roster.stop()
     assert roster.work(model.provider_id) == 0
@@ -36,16 +36,16 @@ def test_a_provider_that_is_gone_is_no_error() -> None:
     assert Roster(check_runs=look, sweep=sweep).work(987654) == 0
 
 
-def test_several_providers_are_served_side_by_side(elsewhere: Elsewhere) -> None:
+def test_several_providers_are_served_side_by_side(elsewhere: RunInThread) -> None:
     together = threading.Barrier(2, timeout=30)
 
-    def meet(seen: Seen) -> Answer:
+    def meet(seen: ReceivedRequest) -> ScriptedReply:
         together.wait()
-        return plays_well(seen)
+        return answer_correctly(seen)
 
-    with ScriptedProvider(meet) as first, ScriptedProvider(meet) as second:
-        models = [scripted_model(first, "first"), scripted_model(second, "second")]
-        launched(*models, scenarios=("chat_only",), trials=1)
+    with ScriptedServer(meet) as first, ScriptedServer(meet) as second:
+        models = [make_scripted_model(first, "first"), make_scripted_model(second, "second")]
+        launch_run(*models, scenarios=("chat_only",), trials=1)
         roster = Roster(check_runs=look, sweep=sweep)
         futures = [elsewhere(roster.work, model.provider_id) for model in models]
         assert [future.result() for future in futures] == [1, 1]

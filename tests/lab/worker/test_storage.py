@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from tests.factories import make_cell, make_config, make_run, make_trial
-from tests.lab.benches import facts
+from tests.lab.benches import read_step_facts
 from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
 from toolbench.lab.models import Run, Step, Trial
@@ -90,7 +90,7 @@ def test_an_exchange_is_stored_with_its_bytes_and_facts() -> None:
     )
     assert (bytes(step.body.request), bytes(step.body.response)) == (b"{}", b'{"a": "\xff\x00"}')
     assert step.masked
-    stored = facts(step)
+    stored = read_step_facts(step)
     assert stored["request_headers"] == {"authorization": "Bearer ****"}
     assert stored["usage"]["output_tokens"] == 5
     assert stored["chunks"] == [[5.0, 10]]
@@ -102,7 +102,7 @@ def test_a_tool_execution_is_stored_with_words_no_json_column_takes() -> None:
     step = trial.steps.select_related("body").get()
     assert (step.kind, step.tool_name, step.ok, step.error_code) == ("tool", "state_get", False, "ARGUMENT_ERROR")
     assert bytes(step.body.response).decode("utf-8", "surrogatepass") == '{"ok":false}\ud800'
-    stored = facts(step)
+    stored = read_step_facts(step)
     assert stored["arguments"]["select"] == ["/a\x00\ud800"]
     assert stored["schema_errors"] == [{"path": "$.select", "kind": "type", "message": "not a list"}]
 

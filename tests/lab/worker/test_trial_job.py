@@ -2,8 +2,15 @@
 
 import pytest
 
-from tests.lab.benches import launched, work
-from tests.providers.faulty import CUT, ENDINGS, GONE, POINTS, RESET, FaultyServer
+from tests.lab.benches import launch_run, run_worker_session
+from tests.providers.faulty import (
+    ANSWER_CUT,
+    BREAK_POINTS,
+    CONNECTION_ENDS,
+    CONNECTION_RESET,
+    DISCONNECTED,
+    FaultyServer,
+)
 from tests.providers.test_broken_off import expected_code
 from toolbench.lab.models import Model, Provider, Step
 
@@ -11,11 +18,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 INFRA = ("infra", "connection_failed", "connection_failed")
 ENDS = {  # outcome, failure class and cause by the exchange's error code
-    RESET: INFRA,
-    GONE: INFRA,
+    CONNECTION_RESET: INFRA,
+    DISCONNECTED: INFRA,
     "not_http": INFRA,
     "not_an_answer": ("infra", "answer_unreadable", "not_an_answer"),
-    CUT: ("fail", "stream_broken", "stream_cut"),
+    ANSWER_CUT: ("fail", "stream_broken", "stream_cut"),
 }
 
 
@@ -24,10 +31,10 @@ def test_trial_of_broken_off_answer_ends_by_its_code(streamed: bool) -> None:
     with FaultyServer() as faulty:
         fields = {"base_url": faulty.base_url, "max_attempts": 1, "concurrency": 16}
         provider = Provider.objects.create(name="faulty", **fields)
-        names = [f"{point.name} {ending}" for point in POINTS for ending in ENDINGS]
+        names = [f"{point.name} {ending}" for point in BREAK_POINTS for ending in CONNECTION_ENDS]
         models = [Model.objects.create(provider=provider, name=name, canonical=name) for name in names]
-        run = launched(*models, scenarios=("happy_path",), trials=1, streams=(streamed,))
-        assert work(models[0]) == len(models) == faulty.requests
+        run = launch_run(*models, scenarios=("happy_path",), trials=1, streams=(streamed,))
+        assert run_worker_session(models[0]) == len(models) == faulty.requests
     ends = {
         trial.config.model_name: (trial.outcome, trial.failure_class, trial.cause)
         for trial in run.trials.select_related("config")
@@ -35,8 +42,8 @@ def test_trial_of_broken_off_answer_ends_by_its_code(streamed: bool) -> None:
     codes = dict(Step.objects.filter(trial__run=run).values_list("trial__config__model_name", "error_code"))
     expected = {
         f"{point.name} {ending}": expected_code(point, ending, streamed=streamed)
-        for point in POINTS
-        for ending in ENDINGS
+        for point in BREAK_POINTS
+        for ending in CONNECTION_ENDS
     }
     assert codes == expected
     assert {name: ends[name] for name, code in expected.items() if code} == {

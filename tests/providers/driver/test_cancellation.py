@@ -2,23 +2,23 @@ import asyncio
 
 import pytest
 
-from toolbench.providers.driver.cancellation import Cancel
+from toolbench.providers.driver.cancellation import CancellationToken
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_cancel_ends_every_trial_that_runs_and_those_that_begin_after_it(late: bool) -> None:
-    async def trial(cancel: Cancel) -> str:
+    async def trial(cancel: CancellationToken) -> str:
         limit = asyncio.timeout(600)
         try:
             async with limit:
-                with cancel.ending(limit):
+                with cancel.expire_on_cancel(limit):
                     await asyncio.Event().wait()
         except TimeoutError:
             return "ended"
         return "went on"
 
     async def several() -> list[str]:
-        cancel = Cancel()
+        cancel = CancellationToken()
         if late:
             cancel.set()
         trials = [asyncio.create_task(trial(cancel)) for _ in range(3)]

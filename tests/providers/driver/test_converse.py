@@ -12,10 +12,10 @@ from toolbench.engine.conversation import Conversation
 from toolbench.engine.events import End, Ended, Event
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.python_tools import PythonTool, PythonTools, python_tool
-from toolbench.providers.driver.converse import converse, world_of
+from toolbench.providers.driver.converse import converse, run_context
 from toolbench.providers.endpoint import Timeouts
-from toolbench.providers.http.client import Door
-from toolbench.providers.scripted_server import ScriptedProvider, calls, says
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.scripted_server import ScriptedServer, text_reply, tool_call_reply
 
 
 class Weather(BaseModel):
@@ -29,14 +29,14 @@ def get_weather(city: str) -> Weather:
 
 
 def talked(
-    provider: ScriptedProvider, tools: PythonTools, *texts: str, heard: Callable[[Event], None] | None = None
+    provider: ScriptedServer, tools: PythonTools, *texts: str, heard: Callable[[Event], None] | None = None
 ) -> tuple[Conversation, list[Ended]]:
     """A conversation in which these texts are said one after another."""
     conversation = Conversation("scripted", tools.registry)
 
     async def talk() -> list[Ended]:
-        async with Door() as door:
-            world = world_of(provider.endpoint(), door, tools, heard)
+        async with HttpClient() as door:
+            world = run_context(provider.endpoint(), door, tools, heard)
             return [await converse(conversation, text, world) for text in texts]
 
     return conversation, asyncio.run(talk())
@@ -47,8 +47,10 @@ def told(conversation: Conversation) -> list[JsonObject]:
     return [json.loads(message["content"]) for message in conversation.history if message["role"] == "tool"]
 
 
-def test_python_functions_are_called_and_their_results_fed_back(provider: ScriptedProvider) -> None:
-    provider.plays(calls(("get_weather", {"city": "Oslo"})), says("4 degrees."), says("You are welcome."))
+def test_python_functions_are_called_and_their_results_fed_back(provider: ScriptedServer) -> None:
+    provider.set_script(
+        tool_call_reply(("get_weather", {"city": "Oslo"})), text_reply("4 degrees."), text_reply("You are welcome.")
+    )
 
     conversation, (first, second) = talked(provider, PythonTools.of(get_weather), "Weather in Oslo?", "Thanks.")
 
@@ -57,21 +59,21 @@ def test_python_functions_are_called_and_their_results_fed_back(provider: Script
     assert [len(seen.json()["messages"]) for seen in provider.seen] == [1, 3, 5]
 
 
-def test_calls_of_one_answer_run_side_by_side_also_where_functions_block(provider: ScriptedProvider) -> None:
+def test_calls_of_one_answer_run_side_by_side_also_where_functions_block(provider: ScriptedServer) -> None:
     meeting = threading.Barrier(2, timeout=20)
 
     def meet(name: str) -> str:
         meeting.wait()
         return name
 
-    provider.plays(calls(("meet", {"name": "a"}), ("meet", {"name": "b"})), says("Both."))
+    provider.set_script(tool_call_reply(("meet", {"name": "a"}), ("meet", {"name": "b"})), text_reply("Both."))
 
     conversation, _ = talked(provider, PythonTools.of(meet), "Meet.")
 
     assert [one["data"]["value"] for one in told(conversation)] == ["a", "b"]
 
 
-def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedProvider) -> None:
+def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedServer) -> None:
     release = threading.Event()
 
     def stuck() -> None:
@@ -91,7 +93,7 @@ def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedProv
         *(python_tool(function) for function in (leave, iterate, opaque, get_weather)),
     ]
     wanted: list[tuple[str, JsonObject]] = [(tool.definition.name, {}) for tool in tools]
-    provider.plays(calls(*wanted), says("Well."))
+    provider.set_script(tool_call_reply(*wanted), text_reply("Well."))
 
     conversation, (ended,) = talked(provider, PythonTools.of(*tools), "Go.")
     release.set()
@@ -106,20 +108,20 @@ def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedProv
     ]
 
 
-def test_a_conversation_outlives_an_endpoint_that_fails(provider: ScriptedProvider) -> None:
+def test_a_conversation_outlives_an_endpoint_that_fails(provider: ScriptedServer) -> None:
     async def refused() -> Ended:
         conversation = Conversation("scripted")
-        async with Door() as door:
+        async with HttpClient() as door:
             endpoint = replace(provider.endpoint(), max_attempts=1, timeouts=Timeouts(deadline=20))
-            ended = await converse(conversation, "Hello?", world_of(endpoint, door, PythonTools()))
+            ended = await converse(conversation, "Hello?", run_context(endpoint, door, PythonTools()))
         assert conversation.history == ()
         return ended
 
     assert asyncio.run(refused()).end is End.PROVIDER_ERROR
 
 
-def test_who_listens_hears_the_loops_events(provider: ScriptedProvider) -> None:
-    provider.plays(calls(("get_weather", {"city": "Oslo"})), says("4 degrees."))
+def test_who_listens_hears_the_loops_events(provider: ScriptedServer) -> None:
+    provider.set_script(tool_call_reply(("get_weather", {"city": "Oslo"})), text_reply("4 degrees."))
     heard: list[Event] = []
 
     talked(provider, PythonTools.of(get_weather), "Weather?", heard=heard.append)
@@ -128,7 +130,7 @@ def test_who_listens_hears_the_loops_events(provider: ScriptedProvider) -> None:
 
 
 @pytest.mark.parametrize("parallel", [True, False])
-def test_the_policy_decides_whether_calls_run_side_by_side(provider: ScriptedProvider, parallel: bool) -> None:
+def test_the_policy_decides_whether_calls_run_side_by_side(provider: ScriptedServer, parallel: bool) -> None:
     inside, most = 0, 0
 
     async def count() -> None:
@@ -145,18 +147,18 @@ def test_the_policy_decides_whether_calls_run_side_by_side(provider: ScriptedPro
         request_overrides={"parallel_tool_calls": parallel},
         max_tool_calls_per_turn=3,
     )
-    provider.plays(calls(("count", {}), ("count", {}), ("count", {})), says("Done."))
+    provider.set_script(tool_call_reply(("count", {}), ("count", {}), ("count", {})), text_reply("Done."))
 
     async def talk() -> None:
-        async with Door() as door:
-            await converse(conversation, "Go.", world_of(provider.endpoint(), door, tools))
+        async with HttpClient() as door:
+            await converse(conversation, "Go.", run_context(provider.endpoint(), door, tools))
 
     asyncio.run(talk())
 
     assert most == (3 if parallel else 1)
 
 
-def test_what_a_function_only_begins_is_waited_for(provider: ScriptedProvider) -> None:
+def test_what_a_function_only_begins_is_waited_for(provider: ScriptedServer) -> None:
     async def slow(city: str) -> str:
         await asyncio.sleep(0)
         return city
@@ -164,7 +166,7 @@ def test_what_a_function_only_begins_is_waited_for(provider: ScriptedProvider) -
     def begun(city: str) -> Awaitable[str]:
         return slow(city)
 
-    provider.plays(calls(("begun", {"city": "Oslo"})), says("Done."))
+    provider.set_script(tool_call_reply(("begun", {"city": "Oslo"})), text_reply("Done."))
     conversation, _ = talked(provider, PythonTools.of(begun), "Go.")
 
     assert told(conversation)[0]["data"] == {"value": "Oslo"}

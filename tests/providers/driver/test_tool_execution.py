@@ -7,7 +7,7 @@ import pytest
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Execute, Outcome, PreparedCall
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.driver.tool_execution import groups, run_calls
+from toolbench.providers.driver.tool_execution import group_calls, run_calls
 
 
 def now_ms() -> float:
@@ -66,7 +66,7 @@ def test_calls_run_one_after_another_where_the_policy_forbids_more() -> None:
 def test_a_tool_that_runs_alone_parts_those_before_it_from_those_behind() -> None:
     execute = Execute(0, calls("a", "b", "x", "x", "c", "d", alone="x"), side_by_side=True)
 
-    assert [[call.name for call in group] for group in groups(execute)] == [["a", "b"], ["x"], ["x"], ["c", "d"]]
+    assert [[call.name for call in group] for group in group_calls(execute)] == [["a", "b"], ["x"], ["x"], ["c", "d"]]
 
 
 def test_each_call_has_the_time_of_its_own_tool() -> None:

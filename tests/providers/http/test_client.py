@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.http.client import Door
-from toolbench.providers.http.exchange import BODY_CAP, CHUNKS_TIMED, LARGE_BODY, Exchange
-from toolbench.providers.scripted_server import Answer, Ending, ScriptedProvider, json_answer, says
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.http.exchange import MAX_BODY_BYTES, MAX_TIMED_CHUNKS, MIN_THREAD_MASKING_BYTES, Exchange
+from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer, json_reply, text_reply
 
 PATH = "chat/completions"
 GIGABYTE = 1024**3
@@ -29,9 +29,9 @@ GIGABYTE = 1024**3
 
 def carried(endpoint: Endpoint, body: bytes | None = b"{}") -> Exchange:
     async def once() -> Exchange:
-        async with Door() as door:
+        async with HttpClient() as door:
             exchange = door.open(endpoint, PATH, body)
-            await door.carry(exchange)
+            await door.send(exchange)
             return exchange
 
     return asyncio.run(once())
@@ -56,8 +56,8 @@ def self_signed(path: Path) -> ssl.SSLContext:
     return context
 
 
-def test_the_exact_bytes_are_sent_with_key_and_extra_headers(provider: ScriptedProvider) -> None:
-    provider.plays(says("hello"))
+def test_the_exact_bytes_are_sent_with_key_and_extra_headers(provider: ScriptedServer) -> None:
+    provider.set_script(text_reply("hello"))
     endpoint = provider.endpoint(key="sk-secret-1234", headers={"X-Title": "bench"})
     exchange = carried(endpoint, b'{"a":  1}')
     (seen,) = provider.seen
@@ -69,21 +69,21 @@ def test_the_exact_bytes_are_sent_with_key_and_extra_headers(provider: ScriptedP
     assert (exchange.status, code_of(exchange)) == (200, "")
 
 
-def test_without_a_body_it_asks_by_get(provider: ScriptedProvider) -> None:
-    provider.plays(json_answer({"data": []}))
+def test_without_a_body_it_asks_by_get(provider: ScriptedServer) -> None:
+    provider.set_script(json_reply({"data": []}))
     carried(provider.endpoint(), None)
     assert provider.seen[0].method == "GET"
 
 
-def test_one_connection_serves_many_requests(provider: ScriptedProvider) -> None:
-    provider.plays(says("one"), says("two"))
+def test_one_connection_serves_many_requests(provider: ScriptedServer) -> None:
+    provider.set_script(text_reply("one"), text_reply("two"))
 
     async def twice() -> list[int | None]:
-        async with Door() as door:
+        async with HttpClient() as door:
             statuses = []
             for _ in range(2):
                 exchange = door.open(provider.endpoint(), PATH, b"{}")
-                await door.carry(exchange)
+                await door.send(exchange)
                 statuses.append(exchange.status)
             return statuses
 
@@ -103,13 +103,13 @@ def test_a_name_without_address_is_named() -> None:
     assert code_of(carried(Endpoint("http://nowhere.invalid", "m"))) == "dns"
 
 
-def test_no_tls_at_the_other_end_is_named(provider: ScriptedProvider) -> None:
+def test_no_tls_at_the_other_end_is_named(provider: ScriptedServer) -> None:
     base_url = provider.base_url.replace("http://", "https://")
     assert code_of(carried(Endpoint(base_url, "m"))) == "tls"
 
 
 def test_a_certificate_that_nobody_signed_is_named(tmp_path: Path) -> None:
-    with ScriptedProvider([says("hello")], tls=self_signed(tmp_path / "server.pem")) as provider:
+    with ScriptedServer([text_reply("hello")], tls=self_signed(tmp_path / "server.pem")) as provider:
         assert code_of(carried(provider.endpoint())) == "tls"
         assert provider.seen == []
 
@@ -120,7 +120,7 @@ def test_an_address_that_http_cannot_say_is_named(base_url: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["line\nbreak-in-the-key", "schlüssel-öffner", "nul\x00in-the-key"])
-def test_a_key_that_fits_in_no_header_is_named_and_not_shown(provider: ScriptedProvider, key: str) -> None:
+def test_a_key_that_fits_in_no_header_is_named_and_not_shown(provider: ScriptedServer, key: str) -> None:
     exchange = carried(provider.endpoint(key=key))
     error = exchange.error()
     assert error is not None
@@ -132,31 +132,42 @@ def test_a_key_that_fits_in_no_header_is_named_and_not_shown(provider: ScriptedP
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        (Answer(raw=b"", ending=Ending.CLOSE), "disconnected"),
-        (Answer(raw=b"", ending=Ending.RESET), "connection_reset"),
-        (Answer(declared=100, ending=Ending.RESET), "connection_reset"),
-        (Answer(body=b'{"choices": [', declared=100, ending=Ending.CLOSE), "answer_cut"),
-        (Answer(body=[b'{"choices": [', b" "], declared=100, pause=0.05, ending=Ending.RESET), "answer_cut"),
-        (Answer(raw=b"SSH-2.0-OpenSSH_9.2\r\n", ending=Ending.CLOSE), "not_http"),
-        (Answer(raw=b"HTTP/1.1 abc\r\n\r\n", ending=Ending.CLOSE), "not_http"),
-        (Answer(raw=b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000 + b"\r\n\r\n", ending=Ending.CLOSE), "not_http"),
-        (Answer(raw=b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", ending=Ending.CLOSE), "not_http"),
+        (ScriptedReply(raw=b"", ending=ConnectionEnd.CLOSE), "disconnected"),
+        (ScriptedReply(raw=b"", ending=ConnectionEnd.RESET), "connection_reset"),
+        (ScriptedReply(declared=100, ending=ConnectionEnd.RESET), "connection_reset"),
+        (ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.CLOSE), "answer_cut"),
+        (
+            ScriptedReply(body=[b'{"choices": [', b" "], declared=100, pause=0.05, ending=ConnectionEnd.RESET),
+            "answer_cut",
+        ),
+        (ScriptedReply(raw=b"SSH-2.0-OpenSSH_9.2\r\n", ending=ConnectionEnd.CLOSE), "not_http"),
+        (ScriptedReply(raw=b"HTTP/1.1 abc\r\n\r\n", ending=ConnectionEnd.CLOSE), "not_http"),
+        (
+            ScriptedReply(raw=b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000 + b"\r\n\r\n", ending=ConnectionEnd.CLOSE),
+            "not_http",
+        ),
+        (
+            ScriptedReply(
+                raw=b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", ending=ConnectionEnd.CLOSE
+            ),
+            "not_http",
+        ),
     ],
 )
-def test_a_broken_answer_is_named(provider: ScriptedProvider, answer: Answer, code: str) -> None:
-    provider.plays(answer)
+def test_a_broken_answer_is_named(provider: ScriptedServer, answer: ScriptedReply, code: str) -> None:
+    provider.set_script(answer)
     assert code_of(carried(provider.endpoint())) == code
 
 
-def test_silence_before_the_first_byte_is_a_read_timeout(provider: ScriptedProvider) -> None:
-    provider.plays(Answer(raw=b"", ending=Ending.HANG))
+def test_silence_before_the_first_byte_is_a_read_timeout(provider: ScriptedServer) -> None:
+    provider.set_script(ScriptedReply(raw=b"", ending=ConnectionEnd.HANG))
     exchange = carried(provider.endpoint(timeouts=Timeouts(read=0.2)))
     assert isinstance(exchange.exception, httpx.ReadTimeout)
     assert code_of(exchange) == "read_timeout"
 
 
-def test_silence_in_the_middle_of_a_body_is_a_cut_answer_and_keeps_the_half(provider: ScriptedProvider) -> None:
-    provider.plays(Answer(body=b'{"choices"', declared=100, ending=Ending.HANG))
+def test_silence_in_the_middle_of_a_body_is_a_cut_answer_and_keeps_the_half(provider: ScriptedServer) -> None:
+    provider.set_script(ScriptedReply(body=b'{"choices"', declared=100, ending=ConnectionEnd.HANG))
     exchange = carried(provider.endpoint(timeouts=Timeouts(read=0.2)))
     assert code_of(exchange) == "answer_cut"
     assert exchange.body == b'{"choices"'
@@ -178,36 +189,36 @@ def test_a_server_that_accepts_nothing_is_a_connect_timeout() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_refused_and_not_followed(provider: ScriptedProvider, status: int) -> None:
-    provider.plays(Answer(status, {"location": f"{provider.base_url}/elsewhere"}), says("stolen"))
+def test_a_redirect_is_refused_and_not_followed(provider: ScriptedServer, status: int) -> None:
+    provider.set_script(ScriptedReply(status, {"location": f"{provider.base_url}/elsewhere"}), text_reply("stolen"))
     exchange = carried(provider.endpoint(key="sk-secret-1234"))
     assert code_of(exchange) == "redirect_refused"
     assert len(provider.seen) == 1
 
 
-def test_cookies_are_not_kept(provider: ScriptedProvider) -> None:
-    provider.plays(Answer(200, {"set-cookie": "a=b"}, b"{}"), says("two"))
+def test_cookies_are_not_kept(provider: ScriptedServer) -> None:
+    provider.set_script(ScriptedReply(200, {"set-cookie": "a=b"}, b"{}"), text_reply("two"))
 
     async def twice() -> None:
-        async with Door() as door:
+        async with HttpClient() as door:
             for _ in range(2):
-                await door.carry(door.open(provider.endpoint(), PATH, b"{}"))
+                await door.send(door.open(provider.endpoint(), PATH, b"{}"))
 
     asyncio.run(twice())
     assert "cookie" not in provider.seen[1].headers
 
 
-def test_a_header_that_comes_twice_is_joined_and_any_byte_in_it_is_kept(provider: ScriptedProvider) -> None:
-    provider.plays(Answer(raw=b"HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: \xe9\r\ncontent-length: 2\r\n\r\n{}"))
+def test_a_header_that_comes_twice_is_joined_and_any_byte_in_it_is_kept(provider: ScriptedServer) -> None:
+    provider.set_script(ScriptedReply(raw=b"HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: \xe9\r\ncontent-length: 2\r\n\r\n{}"))
     assert carried(provider.endpoint()).response_headers["x-a"] == "1, \xe9"
 
 
-def test_chunks_are_timed_in_order_and_add_up_to_the_body(provider: ScriptedProvider) -> None:
-    provider.plays(Answer(body=[b'{"a": ', b"1}"], declared=8, pause=0.05))
+def test_chunks_are_timed_in_order_and_add_up_to_the_body(provider: ScriptedServer) -> None:
+    provider.set_script(ScriptedReply(body=[b'{"a": ', b"1}"], declared=8, pause=0.05))
     exchange = carried(provider.endpoint())
     assert [size for _, size in exchange.chunks] == [6, 2]
     assert exchange.chunks[0][0] <= exchange.chunks[1][0]
-    assert list(exchange.pieces()) == [b'{"a": ', b"1}"]
+    assert list(exchange.iter_chunks()) == [b'{"a": ', b"1}"]
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -224,9 +235,9 @@ def raw_deflate(data: bytes) -> bytes:
     ],
 )
 def test_a_compressed_body_is_kept_unpacked_and_its_wire_size_counted(
-    provider: ScriptedProvider, coding: str, body: bytes
+    provider: ScriptedServer, coding: str, body: bytes
 ) -> None:
-    provider.plays(Answer(200, {"content-encoding": coding}, body))
+    provider.set_script(ScriptedReply(200, {"content-encoding": coding}, body))
     exchange = carried(provider.endpoint())
     assert exchange.body == b'{"a": 1}'
     assert exchange.body_bytes == len(body)
@@ -234,20 +245,20 @@ def test_a_compressed_body_is_kept_unpacked_and_its_wire_size_counted(
 
 
 @pytest.mark.parametrize(("coding", "body"), [("br", b"\x0b\x02\x80"), ("gzip", b"this is no gzip")])
-def test_a_coding_that_cannot_be_read_is_named(provider: ScriptedProvider, coding: str, body: bytes) -> None:
-    provider.plays(Answer(200, {"content-encoding": coding}, body))
+def test_a_coding_that_cannot_be_read_is_named(provider: ScriptedServer, coding: str, body: bytes) -> None:
+    provider.set_script(ScriptedReply(200, {"content-encoding": coding}, body))
     assert code_of(carried(provider.endpoint())) == "encoding_unreadable"
 
 
-def test_a_gzip_bomb_is_unpacked_up_to_the_cap_only(provider: ScriptedProvider) -> None:
+def test_a_gzip_bomb_is_unpacked_up_to_the_cap_only(provider: ScriptedServer) -> None:
     packing = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
     bomb = b"".join(packing.compress(b"\0" * 1024**2) for _ in range(200)) + packing.flush()
-    provider.plays(Answer(200, {"content-encoding": "gzip"}, bomb))
+    provider.set_script(ScriptedReply(200, {"content-encoding": "gzip"}, bomb))
     exchange = carried(provider.endpoint())
-    assert (exchange.cut, len(exchange.body), code_of(exchange)) == (True, BODY_CAP, "body_too_large")
+    assert (exchange.cut, len(exchange.body), code_of(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
 
 
-def test_a_body_of_a_gigabyte_is_cut_at_the_cap_and_the_connection_closed(provider: ScriptedProvider) -> None:
+def test_a_body_of_a_gigabyte_is_cut_at_the_cap_and_the_connection_closed(provider: ScriptedServer) -> None:
     sent = []
 
     def flood() -> Iterator[bytes]:
@@ -255,42 +266,42 @@ def test_a_body_of_a_gigabyte_is_cut_at_the_cap_and_the_connection_closed(provid
             sent.append(1)
             yield b"x" * 1024**2
 
-    provider.plays(Answer(body=flood(), declared=GIGABYTE))
+    provider.set_script(ScriptedReply(body=flood(), declared=GIGABYTE))
     exchange = carried(provider.endpoint())
-    assert (exchange.cut, len(exchange.body), code_of(exchange)) == (True, BODY_CAP, "body_too_large")
+    assert (exchange.cut, len(exchange.body), code_of(exchange)) == (True, MAX_BODY_BYTES, "body_too_large")
     assert len(sent) < 200
 
 
-def test_an_error_status_with_an_endless_body_keeps_its_status(provider: ScriptedProvider) -> None:
-    provider.plays(Answer(503, {}, (b"x" * 1024**2 for _ in range(1024)), declared=GIGABYTE))
+def test_an_error_status_with_an_endless_body_keeps_its_status(provider: ScriptedServer) -> None:
+    provider.set_script(ScriptedReply(503, {}, (b"x" * 1024**2 for _ in range(1024)), declared=GIGABYTE))
     assert code_of(carried(provider.endpoint())) == "unavailable"
 
 
 def test_a_body_in_countless_chunks_keeps_a_bounded_number_of_times() -> None:
     class Drops(httpx.AsyncByteStream):
         async def __aiter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204
-            for _ in range(CHUNKS_TIMED + 500):
+            for _ in range(MAX_TIMED_CHUNKS + 500):
                 yield b"x"
 
     async def once() -> Exchange:
         transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Drops()))
-        async with Door(transport) as door:
+        async with HttpClient(transport) as door:
             exchange = door.open(Endpoint("http://scripted", "m"), PATH, b"{}")
-            await door.carry(exchange)
+            await door.send(exchange)
             return exchange
 
     exchange = asyncio.run(once())
-    assert len(exchange.chunks) == CHUNKS_TIMED
-    assert sum(size for _, size in exchange.chunks) == CHUNKS_TIMED + 500
+    assert len(exchange.chunks) == MAX_TIMED_CHUNKS
+    assert sum(size for _, size in exchange.chunks) == MAX_TIMED_CHUNKS + 500
 
 
-def test_being_cancelled_in_flight_keeps_what_had_come(provider: ScriptedProvider) -> None:
-    provider.plays(Answer(body=b'{"choices"', declared=100, ending=Ending.HANG))
+def test_being_cancelled_in_flight_keeps_what_had_come(provider: ScriptedServer) -> None:
+    provider.set_script(ScriptedReply(body=b'{"choices"', declared=100, ending=ConnectionEnd.HANG))
 
     async def cut_off() -> Exchange:
-        async with Door() as door:
+        async with HttpClient() as door:
             exchange = door.open(provider.endpoint(), PATH, b"{}")
-            carrying = asyncio.create_task(door.carry(exchange))
+            carrying = asyncio.create_task(door.send(exchange))
             while not exchange.chunks:
                 await asyncio.sleep(0.01)
             carrying.cancel()
@@ -303,16 +314,20 @@ def test_being_cancelled_in_flight_keeps_what_had_come(provider: ScriptedProvide
     assert exchange.ended > exchange.started
 
 
-def test_a_secret_is_overwritten_wherever_it_appears(provider: ScriptedProvider) -> None:
+def test_a_secret_is_overwritten_wherever_it_appears(provider: ScriptedServer) -> None:
     key = "sk-secret-1234/x"
     leak = {"error": {"message": f"bad key {key}"}, "seen": "sk\\u002dsecret"}
     escaped = b'{"error": {"message": "bad key sk-\\u0073ecret-1234\\/x"}}'
-    provider.plays(json_answer(leak, status=401, headers={"x-echo": f"Bearer {key}"}), Answer(401, {}, escaped))
+    provider.set_script(
+        json_reply(leak, status=401, headers={"x-echo": f"Bearer {key}"}), ScriptedReply(401, {}, escaped)
+    )
     endpoint = provider.endpoint(key=key, headers={"x-api-key": "another-secret-9"})
     sent = f'{{"prompt": "{key}", "other": "another-secret-9"}}'.encode()
     for _ in range(2):
         exchange = carried(endpoint, sent)
-        shown = repr((exchange.line, exchange.request_body, exchange.response_headers, exchange.body, exchange.error()))
+        shown = repr(
+            (exchange.template, exchange.request_body, exchange.response_headers, exchange.body, exchange.error())
+        )
         assert key not in shown
         assert "another-secret-9" not in shown
         assert "ecret-1234" not in shown
@@ -323,8 +338,10 @@ def test_a_secret_is_overwritten_wherever_it_appears(provider: ScriptedProvider)
     assert provider.seen[0].body == sent
 
 
-def test_large_body_with_a_key_is_masked_outside_the_event_loop(provider: ScriptedProvider) -> None:
-    provider.plays(Answer(200, {}, b'{"a": "%s"}' % (b"sk-secret-1234 " * (LARGE_BODY // 15 + 1))))
+def test_large_body_with_a_key_is_masked_outside_the_event_loop(provider: ScriptedServer) -> None:
+    provider.set_script(
+        ScriptedReply(200, {}, b'{"a": "%s"}' % (b"sk-secret-1234 " * (MIN_THREAD_MASKING_BYTES // 15 + 1)))
+    )
     called: set[str] = set()
     threading.setprofile(lambda frame, event, argument: called.add(frame.f_code.co_name))
     try:
@@ -337,13 +354,13 @@ def test_large_body_with_a_key_is_masked_outside_the_event_loop(provider: Script
     assert len(exchange.body) == exchange.body_bytes
 
 
-def test_masking_of_a_large_body_survives_cancellation(provider: ScriptedProvider) -> None:
-    provider.plays(Answer(200, {}, b'{"a": "%s"}' % (b"sk-secret-1234 " * LARGE_BODY)))
+def test_masking_of_a_large_body_survives_cancellation(provider: ScriptedServer) -> None:
+    provider.set_script(ScriptedReply(200, {}, b'{"a": "%s"}' % (b"sk-secret-1234 " * MIN_THREAD_MASKING_BYTES)))
 
     async def cancelled() -> Exchange:
-        async with Door() as door:
+        async with HttpClient() as door:
             exchange = door.open(provider.endpoint(key="sk-secret-1234"), PATH, b"{}")
-            await door.carry(exchange)
+            await door.send(exchange)
             exchange.finish()
             masking = asyncio.create_task(exchange.mask_large_body())
             await asyncio.sleep(0)

@@ -7,8 +7,13 @@ import httpx
 import pytest
 
 from toolbench.engine.events import ExchangeError
-from toolbench.providers.http.aiohttp_transport import Disconnected, NameNotFound, TlsFailed
-from toolbench.providers.http.error_codes import classify, classify_unread, failure, outcome_row
+from toolbench.providers.http.aiohttp_transport import DnsError, ServerDisconnectedError, TlsError
+from toolbench.providers.http.error_codes import (
+    build_exchange_error,
+    classify_response,
+    classify_unreadable,
+    lookup_error_code,
+)
 
 TABLE = resources.files("toolbench.providers").joinpath("data/outcomes.json")
 CODES = [row["code"] for row in json.loads(TABLE.read_text("utf-8"))["rows"]]
@@ -31,14 +36,14 @@ NOT_INFRASTRUCTURE = {"rejected", "model", "content", "ours"}
 
 def classified(status: int, error: object, **more: object) -> ExchangeError:
     body = json.dumps({"error": error} | more).encode()
-    found = classify(status=status, headers={}, body=body)
+    found = classify_response(status=status, headers={}, body=body)
     assert found is not None
     return found
 
 
 def test_every_row_is_complete_and_has_its_own_code() -> None:
     assert len(set(CODES)) == len(CODES)
-    for row in map(outcome_row, CODES):
+    for row in map(lookup_error_code, CODES):
         assert row.kind in KINDS
         assert row.sentence.endswith(".")
         assert row.remedy.endswith(".")
@@ -46,14 +51,14 @@ def test_every_row_is_complete_and_has_its_own_code() -> None:
 
 
 def test_only_what_may_pass_before_any_answer_is_sent_again() -> None:
-    retryable = [row for row in map(outcome_row, CODES) if row.retryable]
+    retryable = [row for row in map(lookup_error_code, CODES) if row.retryable]
     assert {row.code for row in retryable} == RETRYABLE
     assert all(row.infrastructure for row in retryable)
 
 
 def test_an_unknown_code_is_refused() -> None:
     with pytest.raises(KeyError):
-        outcome_row("no_such_code")
+        lookup_error_code("no_such_code")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_an_unknown_code_is_refused() -> None:
 )
 @pytest.mark.parametrize("body", [b"", b"<html>Bad Gateway</html>", b'{"error": {"message": "x"}}', b"[", b"\x00\xff"])
 def test_a_status_alone_decides_when_the_text_says_nothing(status: int, code: str, body: bytes) -> None:
-    found = classify(status=status, headers={}, body=body)
+    found = classify_response(status=status, headers={}, body=body)
     assert found is not None
     assert (found.code, found.status) == (code, status)
     assert found.message
@@ -128,7 +133,10 @@ def test_the_text_decides_where_a_status_means_many_things(status: int, error: o
     found = classified(status, error)
     assert found.code == code
     assert found.tool_support is (code == "tools_unsupported")
-    assert (found.infrastructure, found.retryable) == (outcome_row(code).infrastructure, outcome_row(code).retryable)
+    assert (found.infrastructure, found.retryable) == (
+        lookup_error_code(code).infrastructure,
+        lookup_error_code(code).retryable,
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,9 +162,9 @@ def test_an_error_inside_a_success_is_read_by_its_own_code(error: object, code: 
 
 def test_an_error_inside_a_choice_counts_before_output_and_cuts_after_it() -> None:
     choice = {"error": {"code": 502, "message": "upstream died"}, "message": {"content": ""}}
-    silent = classify(status=200, headers={}, body=json.dumps({"choices": [choice]}).encode())
+    silent = classify_response(status=200, headers={}, body=json.dumps({"choices": [choice]}).encode())
     spoken_choice = choice | {"message": {"content": "The weather is"}}
-    spoken = classify(status=200, headers={}, body=json.dumps({"choices": [spoken_choice]}).encode())
+    spoken = classify_response(status=200, headers={}, body=json.dumps({"choices": [spoken_choice]}).encode())
     assert silent is not None
     assert spoken is not None
     assert (silent.code, spoken.code) == ("bad_gateway", "answer_cut")
@@ -166,8 +174,8 @@ def test_an_error_event_in_a_stream_is_found() -> None:
     start = b'data: {"choices": [{"delta": {"role": "assistant", "content": null}}]}\n\n'
     token = b'data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n'
     error = b'data: {"error": {"code": 500, "message": "The model produced output that does not match"}}\n\n'
-    before = classify(status=200, headers={}, body=start + error)
-    after = classify(status=200, headers={}, body=start + token + error)
+    before = classify_response(status=200, headers={}, body=start + error)
+    after = classify_response(status=200, headers={}, body=start + token + error)
     assert before is not None
     assert after is not None
     assert (before.code, after.code) == ("model_format", "answer_cut")
@@ -183,31 +191,31 @@ def test_an_error_event_in_a_stream_is_found() -> None:
     ],
 )
 def test_a_success_without_an_error_is_none(body: bytes) -> None:
-    assert classify(status=200, headers={}, body=body) is None
+    assert classify_response(status=200, headers={}, body=body) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"<!doctype html>", b"\x00\x00", b"null", b"[" * 100_000, b"\xff\xfe", b"OK"])
 def test_garbage_with_success_is_infrastructure(body: bytes) -> None:
-    found = classify(status=200, headers={}, body=body)
+    found = classify_response(status=200, headers={}, body=body)
     assert found is not None
     assert (found.code, found.infrastructure, found.retryable) == ("not_an_answer", True, False)
 
 
 def test_an_odd_json_object_is_the_models_side() -> None:
-    assert classify_unread(200, b'{"hello": 1}', "no choices").code == "malformed_answer"
-    assert classify_unread(200, b'{"hello": 1').code == "not_an_answer"
-    assert classify_unread(200, b'{"a":' * 100_000).code == "not_an_answer"
+    assert classify_unreadable(200, b'{"hello": 1}', "no choices").code == "malformed_answer"
+    assert classify_unreadable(200, b'{"hello": 1').code == "not_an_answer"
+    assert classify_unreadable(200, b'{"a":' * 100_000).code == "not_an_answer"
 
 
 @pytest.mark.parametrize(
     ("exception", "code"),
     [
         (httpx.ConnectError("refused"), "connection_refused"),
-        (NameNotFound("nowhere"), "dns"),
-        (TlsFailed("bad certificate"), "tls"),
+        (DnsError("nowhere"), "dns"),
+        (TlsError("bad certificate"), "tls"),
         (httpx.ConnectTimeout("slow"), "connect_timeout"),
         (httpx.ReadTimeout("slow"), "read_timeout"),
-        (Disconnected("gone"), "disconnected"),
+        (ServerDisconnectedError("gone"), "disconnected"),
         (httpx.ReadError("reset"), "connection_reset"),
         (httpx.WriteError("reset"), "connection_reset"),
         (httpx.RemoteProtocolError("what?"), "not_http"),
@@ -217,7 +225,7 @@ def test_an_odd_json_object_is_the_models_side() -> None:
     ],
 )
 def test_every_exception_of_the_wire_has_a_row(exception: Exception, code: str) -> None:
-    found = classify(status=None, headers={}, body=b"", exception=exception)
+    found = classify_response(status=None, headers={}, body=b"", exception=exception)
     assert found is not None
     assert found.code == code
     assert found.message == str(exception)
@@ -225,19 +233,19 @@ def test_every_exception_of_the_wire_has_a_row(exception: Exception, code: str) 
 
 def test_once_the_body_has_begun_a_broken_wire_is_a_cut_answer() -> None:
     for exception in (httpx.ReadError("reset"), httpx.ReadTimeout("slow"), httpx.RemoteProtocolError("bad chunk")):
-        found = classify(status=200, headers={}, body=b'{"ch', exception=exception)
+        found = classify_response(status=200, headers={}, body=b'{"ch', exception=exception)
         assert found is not None
         assert (found.code, found.infrastructure, found.retryable) == ("answer_cut", False, False)
 
 
 def test_an_error_status_counts_more_than_its_broken_body() -> None:
-    found = classify(status=503, headers={}, body=b"ups", exception=httpx.ReadError("reset"))
+    found = classify_response(status=503, headers={}, body=b"ups", exception=httpx.ReadError("reset"))
     assert found is not None
     assert found.code == "unavailable"
 
 
 def test_a_redirect_names_where_it_points() -> None:
-    found = classify(status=302, headers={"location": "https://elsewhere.example/login"}, body=b"")
+    found = classify_response(status=302, headers={"location": "https://elsewhere.example/login"}, body=b"")
     assert found is not None
     assert "https://elsewhere.example/login" in found.message
 
@@ -271,13 +279,13 @@ def test_the_hint_says_which_upstream_said_what(raw: object, hint: str) -> None:
     ],
 )
 def test_the_message_is_found_in_every_shape(body: bytes, message: str) -> None:
-    found = classify(status=400, headers={}, body=body)
+    found = classify_response(status=400, headers={}, body=body)
     assert found is not None
     assert found.message == message
 
 
 def test_messages_are_bounded() -> None:
-    assert len(failure("server_error", "x" * 10**6, hint="y" * 10**6).message) == 2000
+    assert len(build_exchange_error("server_error", "x" * 10**6, hint="y" * 10**6).message) == 2000
 
 
 @pytest.mark.parametrize(
@@ -301,7 +309,7 @@ def test_anthropics_errors_are_told_by_their_type_after_a_200_too(kind: str, cod
     start = {"type": "message_start", "message": {"content": []}}
     stream = b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in (start, told))
     for body in (json.dumps(told).encode(), stream):
-        found = classify(status=200, headers={}, body=body)
+        found = classify_response(status=200, headers={}, body=body)
         assert found is not None
         assert found.code == code
 
@@ -310,7 +318,7 @@ def test_an_error_after_anthropics_first_block_cuts_the_answer() -> None:
     begun = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "We"}}
     told = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     stream = b"".join(f"data: {json.dumps(one)}\n\n".encode() for one in (begun, told))
-    found = classify(status=200, headers={}, body=stream)
+    found = classify_response(status=200, headers={}, body=stream)
     assert found is not None
     assert found.code == "answer_cut"
 

@@ -3,7 +3,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from toolbench.providers.http.retry_delay import LONGEST_WAIT, retry_after, wait_seconds
+from toolbench.providers.http.retry_delay import MAX_WAIT_SECONDS, compute_wait_seconds, parse_retry_after
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -15,15 +15,15 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
         ("0.25", 0.25),
         ("0", 0.0),
         ("-5", None),
-        ("86400", LONGEST_WAIT),
-        ("604800", LONGEST_WAIT),
+        ("86400", MAX_WAIT_SECONDS),
+        ("604800", MAX_WAIT_SECONDS),
         ("604801", None),
         ("1e308", None),
         ("inf", None),
         ("9" * 400, None),
         (format_datetime(NOON + timedelta(seconds=9), usegmt=True), 9.0),
         (format_datetime(NOON - timedelta(hours=1), usegmt=True), 0.0),
-        (format_datetime(NOON + timedelta(days=1), usegmt=True), LONGEST_WAIT),
+        (format_datetime(NOON + timedelta(days=1), usegmt=True), MAX_WAIT_SECONDS),
         ("Sat, 21 Nov 2026 12:00:09", 9.0),
         ("soon", None),
         ("", None),
@@ -35,22 +35,22 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
     ],
 )
 def test_retry_after_is_read_as_seconds_or_as_a_date(value: str, seconds: float | None) -> None:
-    assert retry_after({"retry-after": value, "date": format_datetime(NOON, usegmt=True)}) == seconds
+    assert parse_retry_after({"retry-after": value, "date": format_datetime(NOON, usegmt=True)}) == seconds
 
 
 def test_a_date_without_the_servers_clock_is_taken_against_ours() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    seconds = retry_after({"retry-after": soon})
+    seconds = parse_retry_after({"retry-after": soon})
     assert seconds is not None
     assert 0 < seconds <= 30
 
 
 def test_what_the_provider_asks_for_comes_before_our_own_reckoning() -> None:
-    assert wait_seconds(5, {"retry-after": "1"}) == 1.0
+    assert compute_wait_seconds(5, {"retry-after": "1"}) == 1.0
 
 
 def test_without_a_word_from_the_provider_waits_grow_with_jitter_up_to_a_limit() -> None:
     bounds = [(0.5, 1.0), (1.0, 1.5), (2.0, 2.5), (4.0, 4.5)]
     for attempt, (least, most) in enumerate(bounds, start=1):
-        assert least <= wait_seconds(attempt, {}) <= most
-    assert wait_seconds(50, {}) == 20.0
+        assert least <= compute_wait_seconds(attempt, {}) <= most
+    assert compute_wait_seconds(50, {}) == 20.0

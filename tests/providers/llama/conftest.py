@@ -6,33 +6,33 @@ from contextlib import contextmanager
 
 import pytest
 
-from toolbench.providers.ready_line import Announcement
+from toolbench.providers.ready_line import ReadyLine
 
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 
 
 @contextmanager
-def llama(*arguments: str) -> Iterator[tuple[Announcement, "subprocess.Popen[str]"]]:
+def run_local_server(*arguments: str) -> Iterator[tuple[ReadyLine, "subprocess.Popen[str]"]]:
     """A local server as the supervisor starts it: one JSON line when ready, an end by SIGTERM."""
     command = [sys.executable, "-m", "toolbench.providers.llama", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            assert line, process.communicate(timeout=PATIENCE)[1]
-            yield Announcement(**json.loads(line)), process
+            assert line, process.communicate(timeout=TIMEOUT_SECONDS)[1]
+            yield ReadyLine(**json.loads(line)), process
         finally:
             process.terminate()
-            process.communicate(timeout=PATIENCE)
+            process.communicate(timeout=TIMEOUT_SECONDS)
 
 
 @pytest.fixture(scope="session")
-def own() -> Iterator[Announcement]:
-    with llama("--template", "own") as (announcement, _):
+def own() -> Iterator[ReadyLine]:
+    with run_local_server("--template", "own") as (announcement, _):
         yield announcement
 
 
 @pytest.fixture(scope="session")
-def tools() -> Iterator[Announcement]:
-    with llama("--template", "tools") as (announcement, _):
+def tools() -> Iterator[ReadyLine]:
+    with run_local_server("--template", "tools") as (announcement, _):
         yield announcement

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.providers.ready_line import CANNOT_START
+from toolbench.providers.ready_line import START_FAILED_EXIT_CODE
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -18,7 +18,7 @@ def start(*arguments: str, python_path: Path = REPOSITORY) -> "subprocess.Comple
 
 
 def sentence_of(ended: "subprocess.CompletedProcess[str]") -> str:
-    assert ended.returncode == CANNOT_START
+    assert ended.returncode == START_FAILED_EXIT_CODE
     assert ended.stdout == ""
     lines = ended.stderr.strip().splitlines()
     assert len(lines) == 1, ended.stderr

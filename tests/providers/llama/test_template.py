@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.providers.drives import OSLO, Notes, driven, plan
+from tests.providers.drives import OSLO_CALL, TrialNotes, build_plan, drive_trial
 from toolbench.engine.events import End
 from toolbench.engine.messages import Message
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.ready_line import Announcement
+from toolbench.providers.ready_line import ReadyLine
 
 pytestmark = pytest.mark.local_model
 
 
 def example(city: str) -> list[Message]:
-    call = {"id": city, "type": "function", "function": {"name": OSLO[0], "arguments": f'{{"city": "{city}"}}'}}
+    call = {"id": city, "type": "function", "function": {"name": OSLO_CALL[0], "arguments": f'{{"city": "{city}"}}'}}
     return [
         {"role": "user", "content": f"Weather in {city}?"},
         {"role": "assistant", "content": "", "tool_calls": [call]},
@@ -25,16 +25,18 @@ def example(city: str) -> list[Message]:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("prompt_endpoint", ["completions", "llama"])
-def test_a_prompt_of_ours_is_completed_and_read(own: Announcement, prompt_endpoint: str, stream: bool) -> None:
-    given = plan(
+def test_a_prompt_of_ours_is_completed_and_read(own: ReadyLine, prompt_endpoint: str, stream: bool) -> None:
+    given = build_plan(
         method="template",
         prompt_endpoint=prompt_endpoint,
         max_turns=2,
         llm_options_defaults={"max_tokens": 64, "temperature": 0},
     )
-    notes = Notes()
+    notes = TrialNotes()
     endpoint = Endpoint(own.url, own.model, key=own.key, seeded=True, timeouts=Timeouts(read=120))
-    ended = driven(endpoint, notes, replace(given, history=(*example("Rome"), *example("Lima")), stream=stream, seed=1))
+    ended = drive_trial(
+        endpoint, notes, replace(given, history=(*example("Rome"), *example("Lima")), stream=stream, seed=1)
+    )
     assert ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
     assert set(notes.codes) == {""}
     first = ended.turns[0].answer

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.providers.drives import Notes, driven, plan
+from tests.providers.drives import TrialNotes, build_plan, drive_trial
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.repairs import ALL
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.ready_line import Announcement
+from toolbench.providers.ready_line import ReadyLine
 
 pytestmark = pytest.mark.local_model
 
@@ -26,11 +26,11 @@ EXAMPLE = (
 )
 
 
-def tried(server: Announcement, seed: int, options: JsonObject) -> tuple[Ended, Notes]:
-    notes = Notes()
-    asked = plan(method="text_json", repair_request=True, argument_repairs=list(ALL), max_turns=4)
+def tried(server: ReadyLine, seed: int, options: JsonObject) -> tuple[Ended, TrialNotes]:
+    notes = TrialNotes()
+    asked = build_plan(method="text_json", repair_request=True, argument_repairs=list(ALL), max_turns=4)
     endpoint = Endpoint(base_url=server.url, model=server.model, key=server.key)
-    return driven(
+    return drive_trial(
         endpoint, notes, replace(asked, history=EXAMPLE, model=server.model, options=options, seed=seed)
     ), notes
 
@@ -45,7 +45,7 @@ def tried(server: Announcement, seed: int, options: JsonObject) -> tuple[Ended, 
     ids=["as usual", "cut", "wild"],
 )
 def test_by_text_json_no_parse_error_ends_a_turn_and_a_tool_not_executed_is_said(
-    own: Announcement, options: JsonObject
+    own: ReadyLine, options: JsonObject
 ) -> None:
     for seed in SEEDS:
         ended, notes = tried(own, seed, options)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from toolbench.providers.masking.secrets import masker_for
+from toolbench.providers.masking.secrets import build_masker
 
 KEY = 'sk-or/v1+"quoted"\\slash-é'
 STARS = "*" * len(KEY.encode())
@@ -21,7 +21,7 @@ STARS = "*" * len(KEY.encode())
     ],
 )
 def test_a_secret_is_found_in_every_spelling_and_lengths_stay(text: str) -> None:
-    masked = masker_for(KEY, ()).mask_text(text)
+    masked = build_masker(KEY, ()).mask_text(text)
     assert "sk-or" not in masked
     assert "slash" not in masked
     assert "\\u00" not in masked
@@ -30,18 +30,18 @@ def test_a_secret_is_found_in_every_spelling_and_lengths_stay(text: str) -> None
 
 def test_what_holds_no_secret_is_the_same_object() -> None:
     body = b'{"text": "na\\u00efve \\/ path"}'
-    assert masker_for("sk-secret-1234", ()).mask(body) is body
+    assert build_masker("sk-secret-1234", ()).mask(body) is body
 
 
 def test_a_short_key_is_masked_in_its_header_only() -> None:
-    masker = masker_for("ollama", ())
+    masker = build_masker("ollama", ())
     assert masker.mask(b"ollama/gemma") == b"ollama/gemma"
     assert masker.mask_headers({"authorization": "Bearer ollama"}) == {"authorization": "*" * 13}
 
 
 def test_headers_that_carry_secrets_by_name_are_overwritten_and_searched_for() -> None:
     headers = {"x-api-key": "first-secret", "cookie": "second-secret", "x-title": "sent with first-secret"}
-    masker = masker_for("", headers.items())
+    masker = build_masker("", headers.items())
     assert masker.mask_headers(headers) == {
         "x-api-key": "*" * 12,
         "cookie": "*" * 13,
@@ -55,7 +55,7 @@ def test_headers_that_carry_secrets_by_name_are_overwritten_and_searched_for() -
     ["ocp-apim-subscription-key", "x-functions-key", "x-access-key", "x-auth", "x-credential", "api_key", "x-region"],
 )
 def test_an_extra_header_is_taken_for_a_secret_unless_it_is_known_to_be_none(name: str) -> None:
-    masker = masker_for("", [(name, "planted-secret")])
+    masker = build_masker("", [(name, "planted-secret")])
     assert masker.mask_headers({name: "planted-secret"}) == {name: "*" * 14}
     assert masker.mask_headers({"x-request-id": "planted-secret"}) == {"x-request-id": "*" * 14}
     assert masker.mask(b'{"echo": "planted-secret"}') == b'{"echo": "' + b"*" * 14 + b'"}'
@@ -63,20 +63,20 @@ def test_an_extra_header_is_taken_for_a_secret_unless_it_is_known_to_be_none(nam
 
 def test_extra_headers_that_say_who_asks_are_shown() -> None:
     headers = {"http-referer": "https://example.test", "x-title": "Toolbench", "openai-organization": "org-123456"}
-    masker = masker_for("", headers.items())
+    masker = build_masker("", headers.items())
     assert masker.mask_headers(headers) == headers
     assert masker.mask(b"Toolbench of org-123456") == b"Toolbench of org-123456"
 
 
 def test_what_comes_after_a_scheme_is_a_secret_of_its_own() -> None:
-    masker = masker_for("", [("x-auth", "Bearer planted-secret")])
+    masker = build_masker("", [("x-auth", "Bearer planted-secret")])
     assert masker.mask(b"sent planted-secret") == b"sent " + b"*" * 14
 
 
 def test_a_secret_inside_another_is_masked_with_the_longer_one() -> None:
-    masker = masker_for("secret-key", [("x-token", "secret-key-extended")])
+    masker = build_masker("secret-key", [("x-token", "secret-key-extended")])
     assert masker.mask(b"secret-key-extended secret-key") == b"*" * 19 + b" " + b"*" * 10
 
 
 def test_without_a_secret_nothing_is_masked() -> None:
-    assert masker_for("", ()).mask(b"anything \\u0073") == b"anything \\u0073"
+    assert build_masker("", ()).mask(b"anything \\u0073") == b"anything \\u0073"

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from benchmarks.canary_answers import SPELLINGS, with_unicode_escapes
-from benchmarks.canary_search import Search
+from benchmarks.canary_answers import SPELLING_BY_NAME, escape_unicode
+from benchmarks.canary_search import CanarySearch
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.masking.secrets import Masker, masker_for
+from toolbench.providers.masking.secrets import Masker, build_masker
 
 KEY = "sk-canary/v1_09aZ+q7Xw~Rt5"
-SEARCH = Search([KEY])
+SEARCH = CanarySearch([KEY])
 
 
 def _chunk(delta: JsonObject) -> JsonObject:
@@ -68,7 +68,7 @@ def _stream(events: list[JsonObject], *, escaped: bool = False) -> bytes:
 def _escaped(value: object) -> str:
     """JSON with every letter of its values as an escape."""
     if isinstance(value, str):
-        return f'"{with_unicode_escapes(value)}"'
+        return f'"{escape_unicode(value)}"'
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(key)}:{_escaped(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
@@ -91,9 +91,9 @@ def _shapes(body: bytes) -> list[object]:
 
 
 def _check(masker: Masker, body: bytes) -> None:
-    assert SEARCH.found_in(body)
+    assert SEARCH.has_canary(body)
     masked = masker.mask_body(body)
-    assert not SEARCH.found_in(masked), masked.decode()
+    assert not SEARCH.has_canary(masked), masked.decode()
     assert len(masked) == len(body)
     ends = [[place for place, byte in enumerate(one) if byte in b"\r\n"] for one in (body, masked)]
     assert ends[0] == ends[1]
@@ -108,9 +108,9 @@ def _splits(said: str) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("place", ["content", "arguments"])
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("spelling", SPELLING_BY_NAME)
 def test_a_spelled_key_is_masked_wherever_it_is_split(spelling: str, place: str) -> None:
-    masker, said = masker_for(KEY, ()), SPELLINGS[spelling](KEY)
+    masker, said = build_masker(KEY, ()), SPELLING_BY_NAME[spelling](KEY)
     for parts in _splits(said):
         _check(masker, _stream([EVENTS[place](part) for part in parts]))
 
@@ -118,48 +118,48 @@ def test_a_spelled_key_is_masked_wherever_it_is_split(spelling: str, place: str)
 @pytest.mark.parametrize("place", EVENTS)
 def test_a_key_is_masked_in_every_field_of_a_stream(place: str) -> None:
     for parts in _splits(KEY):
-        _check(masker_for(KEY, ()), _stream([EVENTS[place](part) for part in parts]))
+        _check(build_masker(KEY, ()), _stream([EVENTS[place](part) for part in parts]))
 
 
 @pytest.mark.parametrize("place", EVENTS)
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("spelling", SPELLING_BY_NAME)
 def test_a_spelled_key_is_masked_in_every_field(spelling: str, place: str) -> None:
-    said = SPELLINGS[spelling](KEY)
+    said = SPELLING_BY_NAME[spelling](KEY)
     for size in (1, 3, len(said)):
-        _check(masker_for(KEY, ()), _stream([EVENTS[place](part) for part in _cut(said, size)]))
+        _check(build_masker(KEY, ()), _stream([EVENTS[place](part) for part in _cut(said, size)]))
 
 
 @pytest.mark.parametrize("place", EVENTS)
 def test_a_key_in_a_stream_of_escapes_is_masked(place: str) -> None:
     for parts in _splits(KEY):
-        _check(masker_for(KEY, ()), _stream([EVENTS[place](part) for part in parts], escaped=True))
+        _check(build_masker(KEY, ()), _stream([EVENTS[place](part) for part in parts], escaped=True))
 
 
 @pytest.mark.parametrize("place", DOCUMENTS)
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("spelling", SPELLING_BY_NAME)
 def test_a_key_in_a_document_is_masked(spelling: str, place: str) -> None:
-    _check(masker_for(KEY, ()), json.dumps(DOCUMENTS[place](SPELLINGS[spelling](KEY))).encode())
+    _check(build_masker(KEY, ()), json.dumps(DOCUMENTS[place](SPELLING_BY_NAME[spelling](KEY))).encode())
 
 
 @pytest.mark.parametrize("places", [("content", "reasoning"), ("arguments", "arguments of the third call")])
 def test_parts_of_two_texts_in_turn_are_told_apart(places: tuple[str, str]) -> None:
     events = [EVENTS[place](part) for part in _cut(KEY, 3) for place in places]
-    _check(masker_for(KEY, ()), _stream(events))
+    _check(build_masker(KEY, ()), _stream(events))
 
 
 def test_two_choices_that_come_in_turn_are_told_apart() -> None:
     events = [{"choices": [{"delta": {"content": part}, "index": at}]} for part in _cut(KEY, 2) for at in (0, 1)]
-    _check(masker_for(KEY, ()), _stream(events))
+    _check(build_masker(KEY, ()), _stream(events))
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 def test_every_end_of_line_is_known(end: bytes) -> None:
     body = _stream([EVENTS["content"](part) for part in _cut(KEY, 3)])
-    _check(masker_for(KEY, ()), body.replace(b"\n", end))
+    _check(build_masker(KEY, ()), body.replace(b"\n", end))
 
 
 def test_a_stream_that_breaks_off_inside_an_event_is_masked() -> None:
-    masker, body = masker_for(KEY, ()), _stream([EVENTS["content"](part) for part in _cut(KEY, 3)])
+    masker, body = build_masker(KEY, ()), _stream([EVENTS["content"](part) for part in _cut(KEY, 3)])
     cut = body[: body.rindex(_cut(KEY, 3)[-1].encode()) + 2]
     assert b"content" in masker.mask_body(cut)
     assert not any(part.encode() in masker.mask_body(cut) for part in _cut(KEY, 3))
@@ -167,20 +167,20 @@ def test_a_stream_that_breaks_off_inside_an_event_is_masked() -> None:
 
 def test_an_event_that_is_no_json_does_not_hide_the_others() -> None:
     body = b'data: {"broken": "\n\n' + _stream([EVENTS["content"](part) for part in _cut(KEY, 3)])
-    masked = masker_for(KEY, ()).mask_body(body)
+    masked = build_masker(KEY, ()).mask_body(body)
     assert not any(part.encode() in masked for part in _cut(KEY, 3))
 
 
 def test_a_key_of_digits_leaves_a_number_a_number() -> None:
     body = b'{"id": 4821507736, "text": "4821507736"}'
-    assert json.loads(masker_for("4821507736", ()).mask_body(body)) == {"id": 1111111111, "text": "*" * 10}
+    assert json.loads(build_masker("4821507736", ()).mask_body(body)) == {"id": 1111111111, "text": "*" * 10}
 
 
 @pytest.mark.parametrize(
     "key", ["nvapi-0123456789", "u0041bcdefgh", "bcdefgh12345", 'quoted"and\\back\\', "a%41b&amp;c\\u0041"]
 )
 def test_a_key_that_looks_like_a_part_of_an_escape_leaves_valid_json(key: str) -> None:
-    masker = masker_for(key, ())
+    masker = build_masker(key, ())
     for before in ("", "\\", "\n", "é", "\\\\", '"', "\x00"):
         body = json.dumps(
             {"text": before + key + before, "inner": json.dumps({"text": before + key + before})}

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.http.request_template import line_to
+from toolbench.providers.http.request_template import build_request_template
 from toolbench.providers.masking.url_keys import find_keys, looks_like_key, mask_address
-from toolbench.providers.provider_templates import all_templates
+from toolbench.providers.provider_templates import load_templates
 
 ALNUM = string.ascii_letters + string.digits
 PLAIN = [
@@ -54,7 +54,7 @@ segments = st.text(st.sampled_from(string.ascii_lowercase + "-"), min_size=1, ma
 keys = st.text(st.sampled_from(ALNUM + "-_.~+"), min_size=8, max_size=60)
 
 
-@pytest.mark.parametrize("address", [*PLAIN, *(template.base_url for template in all_templates().values())])
+@pytest.mark.parametrize("address", [*PLAIN, *(template.base_url for template in load_templates().values())])
 def test_address_of_a_real_provider_holds_no_key(address: str) -> None:
     assert find_keys(address) == ()
     assert mask_address(address) == address
@@ -111,8 +111,8 @@ def test_user_query_and_fragment_are_masked_and_the_rest_stays() -> None:
 
 
 def test_key_in_the_address_of_an_old_row_is_kept_out_of_steps() -> None:
-    line = line_to(Endpoint("https://x.test/sk-planted-key", "m"), "models")
+    line = build_request_template(Endpoint("https://x.test/sk-planted-key", "m"), "models")
 
     assert line.url == "https://x.test/sk-planted-key/v1/models"
-    assert line.shown_url == "https://x.test/**************/v1/models"
+    assert line.masked_url == "https://x.test/**************/v1/models"
     assert line.masker.mask(b"no route /sk-planted-key/v1") == b"no route /**************/v1"

@@ -8,17 +8,17 @@ from toolbench.engine.capabilities.record import Capabilities
 from toolbench.engine.events import ExchangeError
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.http.client import Door
+from toolbench.providers.http.client import HttpClient
 from toolbench.providers.probing.check_result import ProbeCheck, learned
 from toolbench.providers.probing.prober import Prober
 from toolbench.providers.probing.probes import probe_first_use
 from toolbench.providers.simulated.server import SimulatedServer
 
-Probe = Callable[[Prober], AsyncIterator[ProbeCheck]]
-WORD = "kestrel-4821"
+RunProbe = Callable[[Prober], AsyncIterator[ProbeCheck]]
+RANDOM_WORD = "kestrel-4821"
 
 
-class Found:
+class ProbeFindings:
     """What a probe found, with the exchanges it took."""
 
     def __init__(self, checks: list[ProbeCheck], exchanges: list[ExchangeStep]) -> None:
@@ -34,39 +34,41 @@ class Found:
         return [step.error for step in self.exchanges if step.error]
 
 
-class _Impatient(Prober):
+class _NoWaitProber(Prober):
     async def back_off(self, seconds: float) -> None: ...
 
 
-def probed(endpoint: Endpoint, probe: Probe = probe_first_use) -> Found:
-    async def run() -> Found:
-        async with Door() as door:
-            return await _probed(endpoint, door, probe)
+def run_probe(endpoint: Endpoint, probe: RunProbe = probe_first_use) -> ProbeFindings:
+    async def run() -> ProbeFindings:
+        async with HttpClient() as door:
+            return await _run_probe(endpoint, door, probe)
 
     return asyncio.run(run())
 
 
-def probed_personas(names: Iterable[str], probe: Probe = probe_first_use, *, wire: str = "chat") -> dict[str, Found]:
+def probe_personas(
+    names: Iterable[str], probe: RunProbe = probe_first_use, *, wire: str = "chat"
+) -> dict[str, ProbeFindings]:
     """Each persona probed once, on one server."""
 
-    async def run() -> dict[str, Found]:
+    async def run() -> dict[str, ProbeFindings]:
         server = SimulatedServer(latency=0)
         await server.start()
         limits = Timeouts(connect=5, read=1, deadline=20)
         try:
-            async with Door() as door:
+            async with HttpClient() as door:
                 endpoints = {
                     name: Endpoint(server.url, name, key=server.key, timeouts=limits, wire=wire) for name in names
                 }
-                return {name: await _probed(endpoint, door, probe) for name, endpoint in endpoints.items()}
+                return {name: await _run_probe(endpoint, door, probe) for name, endpoint in endpoints.items()}
         finally:
             await server.stop()
 
     return asyncio.run(run())
 
 
-async def _probed(endpoint: Endpoint, door: Door, probe: Probe) -> Found:
+async def _run_probe(endpoint: Endpoint, door: HttpClient, probe: RunProbe) -> ProbeFindings:
     async def permit() -> None: ...
 
-    prober = _Impatient(endpoint, door, lambda check, step: None, permit, time.monotonic, WORD)
-    return Found([check async for check in probe(prober)], prober.exchanges)
+    prober = _NoWaitProber(endpoint, door, lambda check, step: None, permit, time.monotonic, RANDOM_WORD)
+    return ProbeFindings([check async for check in probe(prober)], prober.exchanges)

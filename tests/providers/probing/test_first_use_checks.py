@@ -3,20 +3,20 @@ from typing import Any
 
 import pytest
 
-from tests.providers.probing.probes import Found, probed, probed_personas
+from tests.providers.probing.probes import ProbeFindings, probe_personas, run_probe
 from toolbench.providers.endpoint import Timeouts
-from toolbench.providers.probing.format_detection import dialect_in, dialect_of
-from toolbench.providers.probing.prober import ECHO
+from toolbench.providers.probing.format_detection import detect_format, detect_format_without_tools
+from toolbench.providers.probing.prober import ECHO_TOOL
 from toolbench.providers.scripted_server import (
-    Answer,
-    Ending,
-    ScriptedProvider,
-    Seen,
-    calls,
-    completion,
-    fails,
-    json_answer,
-    says,
+    ConnectionEnd,
+    ReceivedRequest,
+    ScriptedReply,
+    ScriptedServer,
+    chat_reply,
+    error_reply,
+    json_reply,
+    text_reply,
+    tool_call_reply,
 )
 
 NATIVE = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ("auto",)}
@@ -45,32 +45,32 @@ TRUTH: Mapping[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def personas() -> dict[str, Found]:
-    return probed_personas(TRUTH)
+def personas() -> dict[str, ProbeFindings]:
+    return probe_personas(TRUTH)
 
 
 @pytest.mark.parametrize("persona", TRUTH)
-def test_a_probe_finds_what_is_true_of_the_persona(personas: dict[str, Found], persona: str) -> None:
+def test_a_probe_finds_what_is_true_of_the_persona(personas: dict[str, ProbeFindings], persona: str) -> None:
     assert personas[persona].capabilities.known() == TRUTH[persona]
 
 
 @pytest.mark.parametrize("persona", [name for name, truth in TRUTH.items() if not truth])
-def test_an_endpoint_in_trouble_is_never_called_unable(personas: dict[str, Found], persona: str) -> None:
+def test_an_endpoint_in_trouble_is_never_called_unable(personas: dict[str, ProbeFindings], persona: str) -> None:
     tools = personas[persona].checks["tools"]
 
     assert (tools.outcome, tools.blocked) == ("unknown", True)
     assert tools.sentence.startswith("Could not be told: ")
 
 
-def test_the_second_step_finds_an_empty_last_word(personas: dict[str, Found]) -> None:
+def test_the_second_step_finds_an_empty_last_word(personas: dict[str, ProbeFindings]) -> None:
     assert personas["perfect"].checks["round_trip"].outcome == "passed"
     assert personas["empty-for-ever"].checks["round_trip"].outcome == "failed"
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 408, 429, 500, 502, 503, 504, 529])
 def test_a_refusal_of_access_or_a_failure_of_the_server_teaches_nothing(status: int) -> None:
-    with ScriptedProvider(lambda seen: fails(status, "tools are a trouble today")) as provider:
-        found = probed(provider.endpoint())
+    with ScriptedServer(lambda seen: error_reply(status, "tools are a trouble today")) as provider:
+        found = run_probe(provider.endpoint())
 
     assert found.capabilities.known() == {}
     assert found.checks["tools"].outcome == "unknown"
@@ -79,15 +79,15 @@ def test_a_refusal_of_access_or_a_failure_of_the_server_teaches_nothing(status: 
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(ending=Ending.HANG, raw=b""),
-        Answer(ending=Ending.RESET, raw=b"HTTP/1.1 200 OK\r\n"),
-        Answer(200, {"content-type": "text/html"}, b"<!doctype html><title>Sign in</title>"),
-        json_answer({"error": {"code": 502, "message": "tools are overloaded"}}),
+        ScriptedReply(ending=ConnectionEnd.HANG, raw=b""),
+        ScriptedReply(ending=ConnectionEnd.RESET, raw=b"HTTP/1.1 200 OK\r\n"),
+        ScriptedReply(200, {"content-type": "text/html"}, b"<!doctype html><title>Sign in</title>"),
+        json_reply({"error": {"code": 502, "message": "tools are overloaded"}}),
     ],
 )
-def test_silence_garbage_and_errors_inside_a_200_teach_nothing(answer: Answer) -> None:
-    with ScriptedProvider(lambda seen: answer) as provider:
-        found = probed(provider.endpoint(timeouts=Timeouts(connect=5, read=0.2, deadline=5)))
+def test_silence_garbage_and_errors_inside_a_200_teach_nothing(answer: ScriptedReply) -> None:
+    with ScriptedServer(lambda seen: answer) as provider:
+        found = run_probe(provider.endpoint(timeouts=Timeouts(connect=5, read=0.2, deadline=5)))
 
     assert found.capabilities.known() == {}
     assert found.checks["tools"].blocked
@@ -95,25 +95,27 @@ def test_silence_garbage_and_errors_inside_a_200_teach_nothing(answer: Answer) -
 
 @pytest.mark.parametrize("status", [400, 404, 422])
 def test_a_refusal_that_names_tools_is_one_of_tools(status: int) -> None:
-    with ScriptedProvider(lambda seen: fails(status, "this model cannot do function calls")) as provider:
-        found = probed(provider.endpoint())
+    with ScriptedServer(lambda seen: error_reply(status, "this model cannot do function calls")) as provider:
+        found = run_probe(provider.endpoint())
 
     assert found.capabilities.known() == {"supports_tool_use": False, "tools_field": "refused"}
 
 
 def test_a_refusal_of_something_else_teaches_nothing() -> None:
-    with ScriptedProvider(lambda seen: fails(400, "no such voice")) as provider:
-        assert probed(provider.endpoint()).capabilities.known() == {}
+    with ScriptedServer(lambda seen: error_reply(400, "no such voice")) as provider:
+        assert run_probe(provider.endpoint()).capabilities.known() == {}
 
 
 def test_who_calls_only_when_required_is_found_by_the_second_try() -> None:
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         held = seen.json().get("tool_choice") == "required"
         counted = {"prompt_tokens": 90 if seen.json().get("tools") else 40, "completion_tokens": 5}
-        return calls(("probe_echo", {"value": "x"})) if held else completion({"content": "Sure."}, usage=counted)
+        return (
+            tool_call_reply(("probe_echo", {"value": "x"})) if held else chat_reply({"content": "Sure."}, usage=counted)
+        )
 
-    with ScriptedProvider(play) as provider:
-        found = probed(provider.endpoint())
+    with ScriptedServer(play) as provider:
+        found = run_probe(provider.endpoint())
 
     assert found.capabilities.tool_choice_values == ("required",)
     assert found.capabilities.supports_tool_use is True
@@ -121,36 +123,42 @@ def test_who_calls_only_when_required_is_found_by_the_second_try() -> None:
 
 @pytest.mark.parametrize("name", ["tool_choice", "parallel_tool_calls", "temperature"])
 def test_refused_parameter_is_no_refusal_of_tools(name: str) -> None:
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         body = seen.json()
         if name in body:
-            return fails(400, f"Unsupported parameter: '{name}' is not supported with this model (function calling).")
+            return error_reply(
+                400, f"Unsupported parameter: '{name}' is not supported with this model (function calling)."
+            )
         told = body["messages"][-1]["role"] == "tool"
-        return says("It gave it back.") if told or not body.get("tools") else calls(("probe_echo", {"value": "x"}))
+        return (
+            text_reply("It gave it back.")
+            if told or not body.get("tools")
+            else tool_call_reply(("probe_echo", {"value": "x"}))
+        )
 
-    with ScriptedProvider(play) as provider:
-        found = probed(provider.endpoint())
+    with ScriptedServer(play) as provider:
+        found = run_probe(provider.endpoint())
 
     assert found.capabilities.supports_tool_use is True
     assert found.capabilities.tools_field == "accepted"
 
 
 def test_refused_second_question_teaches_nothing_about_tools() -> None:
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         if seen.json().get("tool_choice") == "required":
-            return fails(400, "'required' is no value of tool_choice")
-        return completion({"content": "Sure."}, usage={"prompt_tokens": 40, "completion_tokens": 5})
+            return error_reply(400, "'required' is no value of tool_choice")
+        return chat_reply({"content": "Sure."}, usage={"prompt_tokens": 40, "completion_tokens": 5})
 
-    with ScriptedProvider(play) as provider:
-        found = probed(provider.endpoint())
+    with ScriptedServer(play) as provider:
+        found = run_probe(provider.endpoint())
 
     assert found.checks["tools"].outcome == "unknown"
     assert found.capabilities.supports_tool_use is None
 
 
 def test_a_history_with_its_own_call_that_is_refused_is_found_in_the_second_step() -> None:
-    with ScriptedProvider([calls(("probe_echo", {"value": "x"})), fails(400, "bad id")]) as provider:
-        found = probed(provider.endpoint())
+    with ScriptedServer([tool_call_reply(("probe_echo", {"value": "x"})), error_reply(400, "bad id")]) as provider:
+        found = run_probe(provider.endpoint())
 
     assert found.checks["round_trip"].outcome == "failed"
     assert found.checks["round_trip"].sentence.endswith("bad id")
@@ -158,13 +166,15 @@ def test_a_history_with_its_own_call_that_is_refused_is_found_in_the_second_step
 
 
 def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_by_it() -> None:
-    def play(seen: Seen) -> Answer:
+    def play(seen: ReceivedRequest) -> ScriptedReply:
         if "max_tokens" in seen.json():
-            return fails(400, "Use 'max_completion_tokens' instead of 'max_tokens'.")
-        return says("Done.") if len(seen.json()["messages"]) > 2 else calls(("probe_echo", {"value": "x"}))
+            return error_reply(400, "Use 'max_completion_tokens' instead of 'max_tokens'.")
+        return (
+            text_reply("Done.") if len(seen.json()["messages"]) > 2 else tool_call_reply(("probe_echo", {"value": "x"}))
+        )
 
-    with ScriptedProvider(play) as provider:
-        found = probed(provider.endpoint()).capabilities
+    with ScriptedServer(play) as provider:
+        found = run_probe(provider.endpoint()).capabilities
     assert (found.supports_tool_use, found.limit_name) == (True, "max_completion_tokens")
 
 
@@ -178,5 +188,5 @@ def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_by_it() -> 
     ],
 )
 def test_a_call_in_the_text_is_known_by_its_dialect(text: str, dialect: str) -> None:
-    assert dialect_of(text, (ECHO.to_openai(),)) == dialect
-    assert dialect_in(text) == dialect
+    assert detect_format(text, (ECHO_TOOL.to_openai(),)) == dialect
+    assert detect_format_without_tools(text) == dialect

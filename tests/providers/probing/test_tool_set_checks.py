@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.providers.probing.probes import Found, probed
+from tests.providers.probing.probes import ProbeFindings, run_probe
 from toolbench.providers.probing import tool_set_checks
 from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.prober import Prober
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, fails, says
+from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, error_reply, text_reply
 
 ASKED = (tool_set_checks.check_names, tool_set_checks.check_max_tools, tool_set_checks.check_keywords)
 
 
-def offered(trouble: Callable[[list[dict[str, Any]]], Answer | None]) -> Found:
+def offered(trouble: Callable[[list[dict[str, Any]]], ScriptedReply | None]) -> ProbeFindings:
     """What is found of an endpoint that answers, unless these tools give it trouble."""
 
     async def asked(prober: Prober) -> AsyncIterator[ProbeCheck]:
@@ -23,8 +23,8 @@ def offered(trouble: Callable[[list[dict[str, Any]]], Answer | None]) -> Found:
     def functions(body: dict[str, Any]) -> list[dict[str, Any]]:
         return [tool["function"] for tool in body["tools"]]
 
-    with ScriptedProvider(lambda seen: trouble(functions(seen.json())) or says("Hello.")) as provider:
-        return probed(provider.endpoint(), asked)
+    with ScriptedServer(lambda seen: trouble(functions(seen.json())) or text_reply("Hello.")) as provider:
+        return run_probe(provider.endpoint(), asked)
 
 
 @pytest.mark.parametrize(
@@ -32,19 +32,21 @@ def offered(trouble: Callable[[list[dict[str, Any]]], Answer | None]) -> Found:
 )
 def test_what_is_no_refusal_of_these_tools_teaches_nothing(refusal: int | str) -> None:
     status, said = (refusal, "no") if isinstance(refusal, int) else (400, refusal)
-    found = offered(lambda functions: fails(status, said))
+    found = offered(lambda functions: error_reply(status, said))
 
     assert found.capabilities.known() == {}
     assert {check.outcome for check in found.checks.values()} == {"unknown"}
 
 
 def test_a_pattern_that_a_refusal_names_is_believed_where_it_refuses_the_same() -> None:
-    def narrow(functions: list[dict[str, Any]]) -> Answer | None:
+    def narrow(functions: list[dict[str, Any]]) -> ScriptedReply | None:
         fine = all(re.fullmatch("[a-z0-9_]{1,32}", function["name"]) for function in functions)
         return (
             None
             if fine
-            else fails(422, "tools.0.name: should match pattern '^[a-z0-9_]{1,32}$', see '^.*$' and '^(([a-z]+)+)+!$'")
+            else error_reply(
+                422, "tools.0.name: should match pattern '^[a-z0-9_]{1,32}$', see '^.*$' and '^(([a-z]+)+)+!$'"
+            )
         )
 
     assert offered(narrow).capabilities.name_pattern == "^[a-z0-9_]{1,32}$"
@@ -52,14 +54,14 @@ def test_a_pattern_that_a_refusal_names_is_believed_where_it_refuses_the_same() 
 
 @pytest.mark.parametrize(("said", "most"), [("at most 40 tools", 40), ("error 12: too many", None)])
 def test_a_number_that_a_refusal_names_is_believed_where_one_more_is_refused(said: str, most: int | None) -> None:
-    found = offered(lambda functions: fails(400, said) if len(functions) > 40 else None)
+    found = offered(lambda functions: error_reply(400, said) if len(functions) > 40 else None)
 
     assert found.capabilities.max_tools == most
     assert found.checks["max_tools"].outcome == "failed"
 
 
 def test_a_refusal_that_names_no_number_is_tried_with_the_usual_one() -> None:
-    found = offered(lambda functions: fails(400, "too many tools") if len(functions) > 128 else None)
+    found = offered(lambda functions: error_reply(400, "too many tools") if len(functions) > 128 else None)
 
     assert found.capabilities.max_tools == 128
 
@@ -73,7 +75,11 @@ def test_a_refusal_that_names_no_number_is_tried_with_the_usual_one() -> None:
     ],
 )
 def test_a_keyword_is_refused_where_the_refusal_names_it(said: str, refused: tuple[str, ...] | None) -> None:
-    def narrow(functions: list[dict[str, Any]]) -> Answer | None:
-        return fails(400, said) if any(word in str(functions) for word in ("oneOf", "'not'", "uniqueItems")) else None
+    def narrow(functions: list[dict[str, Any]]) -> ScriptedReply | None:
+        return (
+            error_reply(400, said)
+            if any(word in str(functions) for word in ("oneOf", "'not'", "uniqueItems"))
+            else None
+        )
 
     assert offered(narrow).capabilities.schema_dialect == refused

@@ -9,25 +9,25 @@ import anthropic
 import openai
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from tests.providers.simulated.tasks import STATE_TOOLS, state_request
+from tests.providers.simulated.tasks import STATE_TOOLS, build_state_request
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.wires import wire_named
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.http.client import Door
+from toolbench.providers.http.client import HttpClient
 from toolbench.providers.simulated.personas import Persona
-from toolbench.providers.simulated.seeded_random import chance
+from toolbench.providers.simulated.seeded_random import build_random
 from toolbench.providers.simulated.server import SimulatedServer
 
-REFUSED = "refused"
-CALL = {"id": "call_1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
-READ = json.dumps({"ok": True, "tool_name": "state_get", "data": {}})
-WRITTEN = json.dumps({"ok": True, "tool_name": "state_patch", "data": {}})
+REFUSED_ANSWER = "refused"
+STATE_GET_CALL = {"id": "call_1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
+READ_RESULT = json.dumps({"ok": True, "tool_name": "state_get", "data": {}})
+WRITE_RESULT = json.dumps({"ok": True, "tool_name": "state_patch", "data": {}})
 
 
 @dataclass(frozen=True)
-class Said:
+class AnswerContent:
     """What an answer says, the same for every reader."""
 
     text: str
@@ -36,13 +36,15 @@ class Said:
     tokens: tuple[Any, Any]  # None, None where the answer does not say
 
 
-def requests(persona: Persona) -> Iterator[JsonObject]:
+def iter_requests(persona: Persona) -> Iterator[JsonObject]:
     """A state task before its last call and before its last words, and from its beginning where the persona drifts only
     there; with a seed under which it drifts."""
-    seed = next(seed for seed in range(1000) if chance(seed, persona.slug, "drift").random() < (persona.rate or 1))
-    body = state_request(persona.slug, seed)
-    patch = {**CALL, "id": "call_2", "function": {"name": "state_patch", "arguments": "{}"}}
-    later = (((CALL, READ),), ((CALL, READ), (patch, WRITTEN)))
+    seed = next(
+        seed for seed in range(1000) if build_random(seed, persona.slug, "drift").random() < (persona.rate or 1)
+    )
+    body = build_state_request(persona.slug, seed)
+    patch = {**STATE_GET_CALL, "id": "call_2", "function": {"name": "state_patch", "arguments": "{}"}}
+    later = (((STATE_GET_CALL, READ_RESULT),), ((STATE_GET_CALL, READ_RESULT), (patch, WRITE_RESULT)))
     for done in ((), *later) if persona.places == ("first",) else later:
         told = list(body["messages"])
         for call, result in done:
@@ -51,7 +53,9 @@ def requests(persona: Persona) -> Iterator[JsonObject]:
         yield {**body, "messages": told, "tools": STATE_TOOLS}
 
 
-async def ours(server: SimulatedServer, door: Door, body: JsonObject, wire: str) -> Said | str:
+async def read_with_toolbench(
+    server: SimulatedServer, door: HttpClient, body: JsonObject, wire: str
+) -> AnswerContent | str:
     heard: list[Answer] = []
 
     def read(answer: Answer) -> Turn:
@@ -61,29 +65,32 @@ async def ours(server: SimulatedServer, door: Door, body: JsonObject, wire: str)
     chosen = wire_named(wire)
     endpoint = Endpoint(server.url, body["model"], key=server.key, wire=wire)
     exchange = door.open(endpoint, chosen.path, json.dumps(body).encode())
-    await door.carry(exchange)
+    await door.send(exchange)
     decoder = chosen.decoder(read, lambda delta: None, stream=bool(body.get("stream")))
     decoder.feed(exchange.body)
     try:
         decoder.close()
     except MalformedAnswer:
-        return REFUSED
-    return _said(heard[0]) if exchange.error() is None else REFUSED
+        return REFUSED_ANSWER
+    return _read_content(heard[0]) if exchange.error() is None else REFUSED_ANSWER
 
 
-def _said(answer: Answer) -> Said:
+def _read_content(answer: Answer) -> AnswerContent:
     message, usage = answer.message, answer.usage
     given = message.get("tool_calls") or ()
     calls = [given] if isinstance(given, dict) else given
-    return Said(
+    return AnswerContent(
         message["content"],
-        tuple((one.get("id"), one["function"]["name"], _read(one["function"].get("arguments"))) for one in calls),
+        tuple(
+            (one.get("id"), one["function"]["name"], _parse_arguments(one["function"].get("arguments")))
+            for one in calls
+        ),
         answer.finish_reason,
         (usage.input_tokens, usage.output_tokens) if usage else (None, None),
     )
 
 
-def _read(arguments: Any) -> Any:
+def _parse_arguments(arguments: Any) -> Any:
     """Arguments as a value; what is no JSON stays the text that it is."""
     try:
         return json.loads(arguments) if isinstance(arguments, str) else arguments
@@ -91,7 +98,7 @@ def _read(arguments: Any) -> Any:
         return arguments
 
 
-async def openais(client: openai.AsyncOpenAI, body: JsonObject) -> Said | str:
+async def read_with_openai(client: openai.AsyncOpenAI, body: JsonObject) -> AnswerContent | str:
     """What OpenAI's client makes of it, streams by its own accumulator; the name of what it raises."""
     try:
         if not body.get("stream"):
@@ -103,14 +110,16 @@ async def openais(client: openai.AsyncOpenAI, body: JsonObject) -> Said | str:
                 state.handle_chunk(chunk)
             completion = state.get_final_completion()
         choice, usage = completion.choices[0], completion.usage
-        calls = tuple((c.id, c.function.name, _read(c.function.arguments)) for c in choice.message.tool_calls or ())
+        calls = tuple(
+            (c.id, c.function.name, _parse_arguments(c.function.arguments)) for c in choice.message.tool_calls or ()
+        )
     except Exception as error:
         return type(error).__name__
     tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
-    return Said(choice.message.content or "", calls, choice.finish_reason, tokens)
+    return AnswerContent(choice.message.content or "", calls, choice.finish_reason, tokens)
 
 
-async def anthropics(client: anthropic.AsyncAnthropic, body: JsonObject) -> Said | str:
+async def read_with_anthropic(client: anthropic.AsyncAnthropic, body: JsonObject) -> AnswerContent | str:
     """The same of Anthropic's client."""
     given = {name: value for name, value in body.items() if name != "stream"}
     try:
@@ -125,4 +134,4 @@ async def anthropics(client: anthropic.AsyncAnthropic, body: JsonObject) -> Said
     except Exception as error:
         return type(error).__name__
     tokens = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
-    return Said(text, calls, message.stop_reason, tokens)
+    return AnswerContent(text, calls, message.stop_reason, tokens)

@@ -6,14 +6,14 @@ from typing import Any
 
 import aiohttp
 
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-STATE_GET = {"type": "object", "properties": {"workspace_id": {"type": "string"}}}
-STATE_PATCH = {
+CITY_SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+STATE_GET_SCHEMA = {"type": "object", "properties": {"workspace_id": {"type": "string"}}}
+STATE_PATCH_SCHEMA = {
     "type": "object",
     "properties": {"workspace_id": {"type": "string"}, "request_id": {"type": "string"}, "ops": {"type": "array"}},
     "required": ["request_id", "ops"],
 }
-SYSTEM = """You edit a workspace by calling tools. One call per message. Finish with the sentence: Done.
+SYSTEM_TEXT = """You edit a workspace by calling tools. One call per message. Finish with the sentence: Done.
 
 1. state_get {"workspace_id": "w-1"}
 2. state_patch {"workspace_id": "w-1", "request_id": "r1", "ops": [{"op": "set", "path": "/draft/foo", "value": "bar"}]}
@@ -21,20 +21,20 @@ SYSTEM = """You edit a workspace by calling tools. One call per message. Finish 
 MAX_TURNS = 8
 
 
-def tool(name: str, parameters: dict[str, Any]) -> dict[str, Any]:
+def build_tool(name: str, parameters: dict[str, Any]) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "description": name, "parameters": parameters}}
 
 
-STATE_TOOLS = [tool("state_get", STATE_GET), tool("state_patch", STATE_PATCH)]
+STATE_TOOLS = [build_tool("state_get", STATE_GET_SCHEMA), build_tool("state_patch", STATE_PATCH_SCHEMA)]
 
 
-def state_request(persona: str, seed: int | None) -> dict[str, Any]:
-    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "workspace_id=w-77"}]
+def build_state_request(persona: str, seed: int | None) -> dict[str, Any]:
+    messages = [{"role": "system", "content": SYSTEM_TEXT}, {"role": "user", "content": "workspace_id=w-77"}]
     body = {"model": persona, "messages": messages, "tools": STATE_TOOLS, "parallel_tool_calls": False}
     return body if seed is None else body | {"seed": seed}
 
 
-def control_request(persona: str, seed: int) -> dict[str, Any]:
+def build_control_request(persona: str, seed: int) -> dict[str, Any]:
     messages = [
         {"role": "system", "content": "Your whole reply is the one sentence: Done."},
         {"role": "user", "content": "Reply with exactly: Done."},
@@ -43,7 +43,7 @@ def control_request(persona: str, seed: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Answered:
+class HttpAnswer:
     status: int
     label: str  # the header x-simulated
     body: bytes
@@ -57,17 +57,17 @@ class Answered:
         return message
 
 
-async def ask(client: aiohttp.ClientSession, body: dict[str, Any]) -> Answered:
-    return await send(client, json.dumps(body).encode())
+async def post_request(client: aiohttp.ClientSession, body: dict[str, Any]) -> HttpAnswer:
+    return await post_bytes(client, json.dumps(body).encode())
 
 
-async def send(client: aiohttp.ClientSession, raw: bytes) -> Answered:
+async def post_bytes(client: aiohttp.ClientSession, raw: bytes) -> HttpAnswer:
     async with client.post("/v1/chat/completions", data=raw) as answer:
-        return Answered(answer.status, answer.headers.get("x-simulated", ""), await answer.read())
+        return HttpAnswer(answer.status, answer.headers.get("x-simulated", ""), await answer.read())
 
 
 @dataclass
-class Played:
+class TaskResult:
     """What a trial came to: the value that was patched last, the final text, the answers on the way."""
 
     patched: object
@@ -75,27 +75,27 @@ class Played:
     messages: list[dict[str, Any]]
 
 
-async def play(client: aiohttp.ClientSession, body: dict[str, Any]) -> Played:
+async def play_task(client: aiohttp.ClientSession, body: dict[str, Any]) -> TaskResult:
     """Plays a state task to its end with tools that take any value and refuse what is no array of operations."""
     body = body | {"messages": list(body["messages"])}
     patched: object = None
     answers: list[dict[str, Any]] = []
     for _ in range(MAX_TURNS):
-        message = (await ask(client, body)).message
+        message = (await post_request(client, body)).message
         answers.append(message)
         body["messages"].append(message)
         if not message.get("tool_calls"):
-            return Played(patched, message["content"], answers)
+            return TaskResult(patched, message["content"], answers)
         for call in message["tool_calls"]:
             name, ok = call["function"]["name"], True
             if name == "state_patch":
-                ok, patched = _patch(call["function"]["arguments"], patched)
+                ok, patched = _apply_patch(call["function"]["arguments"], patched)
             report = {"ok": ok, "tool_name": name, "errors": [] if ok else [{"code": "ARGUMENT_ERROR"}]}
             body["messages"].append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(report)})
-    return Played(patched, "", answers)
+    return TaskResult(patched, "", answers)
 
 
-def _patch(arguments: str, before: object) -> tuple[bool, object]:
+def _apply_patch(arguments: str, before: object) -> tuple[bool, object]:
     try:
         ops = json.loads(arguments)["ops"]
         return True, ops[0]["value"]

@@ -6,8 +6,8 @@ import pytest
 
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import schema_errors
-from toolbench.providers.simulated.chat_request import read_conversation
-from toolbench.providers.simulated.script import write_script
+from toolbench.providers.simulated.chat_request import parse_chat_request
+from toolbench.providers.simulated.script import build_script
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 LINE = {"type": "object", "properties": {"sku": TEXT, "count": WHOLE}, "required": ["sku"]}
@@ -36,7 +36,7 @@ TOOLS = [
 
 
 def called(question: str) -> tuple[str, dict[str, Any]] | None:
-    script = write_script(read_conversation({"messages": [{"role": "user", "content": question}], "tools": TOOLS}))
+    script = build_script(parse_chat_request({"messages": [{"role": "user", "content": question}], "tools": TOOLS}))
     return (script[0][0].name, script[0][0].arguments) if script else None
 
 
@@ -91,4 +91,4 @@ def test_a_schema_without_sense_breaks_nothing() -> None:
         tools = [tool("cancel_order", "", " ".join(properties), **properties)]
         tools[0]["function"]["parameters"]["$defs"] = {"a": {"$ref": "#/$defs/a"}}
         asked = {"messages": [{"role": "user", "content": "cancel it"}], "tools": tools}
-        assert write_script(read_conversation(asked))
+        assert build_script(parse_chat_request(asked))

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from tests.engine.formats.cases import WEATHER
+from tests.engine.formats.cases import WEATHER_TOOL
 from toolbench.engine.formats import Said, TextCall, parse, render_conversation
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.answer import Refusals, answer
-from toolbench.providers.simulated.completion_prompt import chat_request
-from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.answer import RefusedTurns, build_answer
+from toolbench.providers.simulated.completion_prompt import parse_prompt
+from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.wire_formats import PROMPT
 
 CALL = TextCall("get_weather", {"city": "Rome"}, "c1")
@@ -25,15 +25,15 @@ READ = ("hermes", "qwen3_coder", "lfm2", "olmo3", "seed_oss", "pythonic", "llama
 
 def completed(prompt: object, **more: Any) -> JsonObject:
     request = {"model": "perfect", "prompt": prompt, "seed": 1, **more}
-    given = answer(request, all_personas()["perfect"], Refusals(), PROMPT)
+    given = build_answer(request, load_personas()["perfect"], RefusedTurns(), PROMPT)
     body: JsonObject = json.loads(given.reply.body)
     return body
 
 
 @pytest.mark.parametrize("name", READ)
 def test_a_prompt_is_read_turn_by_turn_with_its_tools_and_its_format(name: str) -> None:
-    request, found = chat_request({"prompt": render_conversation(TALK, format=name, tools=[WEATHER])})
-    assert (found, request["tools"]) == (name, [WEATHER])
+    request, found = parse_prompt({"prompt": render_conversation(TALK, format=name, tools=[WEATHER_TOOL])})
+    assert (found, request["tools"]) == (name, [WEATHER_TOOL])
     roles = [message["role"] for message in request["messages"]]
     assert roles[:3] + roles[4:] == ["system", "user", "assistant", "assistant", "user"]
     assert roles[3] in ("user", "tool")
@@ -42,8 +42,8 @@ def test_a_prompt_is_read_turn_by_turn_with_its_tools_and_its_format(name: str) 
 
 @pytest.mark.parametrize("name", READ)
 def test_a_persona_writes_its_calls_in_the_prompts_format(name: str) -> None:
-    body = completed(render_conversation(TALK, format=name, tools=[WEATHER]))
-    (call,) = parse(body["choices"][0]["text"], format=name, tools=[WEATHER]).calls
+    body = completed(render_conversation(TALK, format=name, tools=[WEATHER_TOOL]))
+    (call,) = parse(body["choices"][0]["text"], format=name, tools=[WEATHER_TOOL]).calls
     assert (body["object"], call.name, call.arguments) == ("text_completion", "get_weather", {"city": "Oslo"})
 
 

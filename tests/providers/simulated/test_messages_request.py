@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from benchmarks.simulated_trials import Cell, judge_trials
-from tests.engine.wires.anthropic.typed import typed_answer
+from tests.engine.wires.anthropic.typed import parse_answer
 from tests.providers.simulated.conftest import Serving
 from tests.providers.simulated.test_true_rates import NEEDS_PATIENCE, published
-from toolbench.evals.types import PARITY
-from toolbench.providers.simulated.personas import all_personas
+from toolbench.evals.types import PUBLISHED_WORDING
+from toolbench.providers.simulated.personas import load_personas
 
 TRIALS = 5
 USER = {"role": "user", "content": "Reply with exactly: Done."}
 USE = {"type": "tool_use", "id": "toolu_1", "name": "get", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "{}"}
 SPOKEN = [
-    slug for slug, persona in all_personas().items() if "anthropic" in persona.wires and slug not in NEEDS_PATIENCE
+    slug for slug, persona in load_personas().items() if "anthropic" in persona.wires and slug not in NEEDS_PATIENCE
 ]
 
 
@@ -38,7 +38,14 @@ async def posted(serving: Serving, body: dict[str, Any], headers: dict[str, str]
 
 @pytest.mark.parametrize("slug", SPOKEN)
 def test_the_published_rates_hold_on_this_wire(slug: str) -> None:
-    cell = Cell((slug,), "happy_path", "production", stream=SPOKEN.index(slug) % 2 == 0, wire="anthropic", kind=PARITY)
+    cell = Cell(
+        (slug,),
+        "happy_path",
+        "production",
+        stream=SPOKEN.index(slug) % 2 == 0,
+        wire="anthropic",
+        kind=PUBLISHED_WORDING,
+    )
     rate = published(cell)
     passed = sum(verdict.task_pass is True for verdict in judge_trials(cell, range(TRIALS)))
     assert abs(passed / TRIALS - rate) <= 4 * math.sqrt(rate * (1 - rate) / TRIALS)
@@ -46,7 +53,9 @@ def test_the_published_rates_hold_on_this_wire(slug: str) -> None:
 
 @pytest.mark.parametrize("method", ["text_json", "constrained"])
 def test_other_ways_of_asking_work_on_this_wire(method: str) -> None:
-    verdicts = judge_trials(Cell(("perfect",), "happy_path", wire="anthropic", method=method, kind=PARITY), range(3))
+    verdicts = judge_trials(
+        Cell(("perfect",), "happy_path", wire="anthropic", method=method, kind=PUBLISHED_WORDING), range(3)
+    )
     assert [verdict.outcome for verdict in verdicts] == ["pass"] * 3
 
 
@@ -83,7 +92,7 @@ def test_what_anthropic_would_refuse_is_refused_in_its_words(
 
 def test_answers_and_events_are_of_anthropics_types(serving: Serving) -> None:
     body = {"model": "perfect", "max_tokens": 64, "messages": [USER]}
-    whole = typed_answer(json.loads(asyncio.run(posted(serving, body))[1]))
+    whole = parse_answer(json.loads(asyncio.run(posted(serving, body))[1]))
     assert whole.stop_reason == "end_turn"
     lines = asyncio.run(posted(serving, body | {"stream": True}))[1].splitlines()
     names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]

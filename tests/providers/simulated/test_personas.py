@@ -4,13 +4,19 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.providers.simulated.chances import is_as_published
+from tests.providers.simulated.chances import is_near_published_rate
 from tests.providers.simulated.conftest import Serving
-from tests.providers.simulated.tasks import Answered, ask, control_request, play, state_request
-from toolbench.providers.simulated.answer import ALL_FAILURES, SHAPES, TOOLS_DROPPED
-from toolbench.providers.simulated.behaviour_faults import MOVE_DRIFTS
-from toolbench.providers.simulated.personas import Persona, all_personas
-from toolbench.providers.simulated.stream_events import LINE_DRIFTS, STREAM_DRIFTS
+from tests.providers.simulated.tasks import (
+    HttpAnswer,
+    build_control_request,
+    build_state_request,
+    play_task,
+    post_request,
+)
+from toolbench.providers.simulated.answer import ALL_FAILURES, SHAPE_FAULTS, TOOLS_DROPPED
+from toolbench.providers.simulated.behaviour_faults import MOVE_FAULTS
+from toolbench.providers.simulated.personas import Persona, load_personas
+from toolbench.providers.simulated.stream_events import LINE_FAULTS, STREAM_FAULTS
 
 REQUESTS = 500
 TRIALS = 250
@@ -31,10 +37,10 @@ def after_the_first_call(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def sometimes(persona: Persona) -> bool:
-    return 0 < persona.rate < 1 and persona.slug not in SILENT and persona.drift not in STREAM_DRIFTS
+    return 0 < persona.rate < 1 and persona.slug not in SILENT and persona.drift not in STREAM_FAULTS
 
 
-def meaning(answer: Answered) -> object:
+def meaning(answer: HttpAnswer) -> object:
     """An answer without what differs between any two: ids, model, usage."""
     try:
         choice = answer.json()["choices"][0]
@@ -46,57 +52,60 @@ def meaning(answer: Answered) -> object:
 
 
 def test_every_persona_has_a_drift_that_exists_and_places_that_exist() -> None:
-    known = {"", TOOLS_DROPPED, *ALL_FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS, *LINE_DRIFTS}
-    for persona in all_personas().values():
+    known = {"", TOOLS_DROPPED, *ALL_FAILURES, *MOVE_FAULTS, *SHAPE_FAULTS, *STREAM_FAULTS, *LINE_FAULTS}
+    for persona in load_personas().values():
         assert persona.drift in known
         assert set(persona.places) <= PLACES
         assert bool(persona.drift) == bool(persona.places) == (persona.rate > 0)
 
 
 def test_every_drift_is_played_by_a_persona() -> None:
-    played = {persona.drift for persona in all_personas().values()}
-    assert {TOOLS_DROPPED, *ALL_FAILURES, *MOVE_DRIFTS, *SHAPES, *STREAM_DRIFTS, *LINE_DRIFTS} <= played
+    played = {persona.drift for persona in load_personas().values()}
+    assert {TOOLS_DROPPED, *ALL_FAILURES, *MOVE_FAULTS, *SHAPE_FAULTS, *STREAM_FAULTS, *LINE_FAULTS} <= played
 
 
-@pytest.mark.parametrize("slug", [p.slug for p in all_personas().values() if sometimes(p)])
+@pytest.mark.parametrize("slug", [p.slug for p in load_personas().values() if sometimes(p)])
 def test_a_persona_drifts_at_its_published_rate(serving: Serving, slug: str) -> None:
-    persona = all_personas()[slug]
+    persona = load_personas()[slug]
 
     async def journey() -> int:
         gate = asyncio.Semaphore(AT_ONCE)
         async with serving() as client:
-            right = meaning(await ask(client, after_the_first_call(state_request("perfect", 0))))
+            right = meaning(await post_request(client, after_the_first_call(build_state_request("perfect", 0))))
 
             async def drifted(seed: int) -> bool:
                 async with gate:
-                    return meaning(await ask(client, after_the_first_call(state_request(slug, seed)))) != right
+                    return (
+                        meaning(await post_request(client, after_the_first_call(build_state_request(slug, seed))))
+                        != right
+                    )
 
             return sum(await asyncio.gather(*(drifted(seed) for seed in range(REQUESTS))))
 
-    assert is_as_published(asyncio.run(journey()), REQUESTS, persona.true_rates["drift"])
+    assert is_near_published_rate(asyncio.run(journey()), REQUESTS, persona.true_rates["drift"])
 
 
 @pytest.mark.parametrize("slug", ["reliable-95", "reliable-90", "reliable-70", "done-too-early", "perfect"])
 def test_a_persona_misses_the_task_at_its_published_rate(serving: Serving, slug: str) -> None:
-    rate = all_personas()[slug].true_rates["tools"]["raw"]
+    rate = load_personas()[slug].true_rates["tools"]["raw"]
 
     async def right(client: aiohttp.ClientSession, seed: int, gate: asyncio.Semaphore) -> bool:
         async with gate:
-            return (await play(client, state_request(slug, seed))).patched == "bar"
+            return (await play_task(client, build_state_request(slug, seed))).patched == "bar"
 
     async def journey() -> int:
         gate = asyncio.Semaphore(AT_ONCE)
         async with serving() as client:
             return sum(await asyncio.gather(*(right(client, seed, gate) for seed in range(TRIALS))))
 
-    assert is_as_published(asyncio.run(journey()), TRIALS, rate)
+    assert is_near_published_rate(asyncio.run(journey()), TRIALS, rate)
 
 
 @pytest.mark.parametrize("slug", ["broken-json-once", "wrong-types", "several-at-once", "whole-but-length", "slow"])
 def test_a_persona_that_recovers_does_the_task_in_the_end(serving: Serving, slug: str) -> None:
     async def journey() -> list[object]:
         async with serving() as client:
-            return [(await play(client, state_request(slug, seed))).patched for seed in range(20)]
+            return [(await play_task(client, build_state_request(slug, seed))).patched for seed in range(20)]
 
     assert set(asyncio.run(journey())) == {"bar"}
 
@@ -106,7 +115,7 @@ def test_a_refusal_that_passes_is_served_at_the_second_try_and_comes_again_in_a_
     serving: Serving, slug: str
 ) -> None:
     async def tries(client: aiohttp.ClientSession, seed: int) -> list[bool]:
-        return ["drift=" in (await ask(client, state_request(slug, seed))).label for _ in range(4)]
+        return ["drift=" in (await post_request(client, build_state_request(slug, seed))).label for _ in range(4)]
 
     async def journey() -> list[list[bool]]:
         async with serving() as client:
@@ -120,8 +129,8 @@ def test_a_refusal_that_passes_is_served_at_the_second_try_and_comes_again_in_a_
 def test_a_control_is_answered_with_done_by_all_but_those_that_drift_there(serving: Serving) -> None:
     async def journey() -> dict[str, str]:
         async with serving() as client:
-            slugs = [p.slug for p in all_personas().values() if not set(p.places) & {"any", "control", "tight"}]
-            answers = {slug: await ask(client, control_request(slug, 5)) for slug in slugs}
+            slugs = [p.slug for p in load_personas().values() if not set(p.places) & {"any", "control", "tight"}]
+            answers = {slug: await post_request(client, build_control_request(slug, 5)) for slug in slugs}
         return {slug: answer.message["content"] for slug, answer in answers.items()}
 
     assert set(asyncio.run(journey()).values()) == {"Done."}

@@ -10,13 +10,20 @@ from typing import Any
 import anthropic
 import openai
 
-from tests.engine.wires.anthropic.typed import typed
-from tests.providers.simulated.talking import REFUSED, Said, anthropics, openais, ours, requests
+from tests.engine.wires.anthropic.typed import parse_request
+from tests.providers.simulated.talking import (
+    REFUSED_ANSWER,
+    AnswerContent,
+    iter_requests,
+    read_with_anthropic,
+    read_with_openai,
+    read_with_toolbench,
+)
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.wires.anthropic.answers import STOPS
 from toolbench.engine.wires.anthropic.requests import encode_request
-from toolbench.providers.http.client import Door
-from toolbench.providers.simulated.personas import Persona, all_personas
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.server import SimulatedServer
 
 DISAGREEMENTS: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "sdk_disagreements.json").read_text())
@@ -24,7 +31,7 @@ NEVER_ANSWERS = {"hangs"}
 Found = dict[str, set[str]]
 
 
-def compared(mine: Said | str, theirs: Said | str) -> str:
+def compared(mine: AnswerContent | str, theirs: AnswerContent | str) -> str:
     """How two readings differ, in a word; "" where they agree. A refusal by both is one."""
     if isinstance(mine, str) or isinstance(theirs, str):
         if isinstance(mine, str) and isinstance(theirs, str):
@@ -40,16 +47,18 @@ async def compare(wire: str) -> Found:
     async with (
         served() as mine,
         served() as theirs,
-        Door() as door,
+        HttpClient() as door,
         openai.AsyncOpenAI(base_url=f"{theirs.url}/v1", api_key=theirs.key, max_retries=0) as chat,
         anthropic.AsyncAnthropic(base_url=theirs.url, api_key=theirs.key, max_retries=0) as messages,
     ):
         for persona in spoken_on(wire):
-            for body in requests(persona):
+            for body in iter_requests(persona):
                 for stream in (False, True):
                     sent = shaped(body, wire, stream)
-                    read = await ours(mine, door, sent, wire)
-                    other = await (anthropics(messages, sent) if wire == "anthropic" else openais(chat, sent))
+                    read = await read_with_toolbench(mine, door, sent, wire)
+                    other = await (
+                        read_with_anthropic(messages, sent) if wire == "anthropic" else read_with_openai(chat, sent)
+                    )
                     if said := compared(read, in_chats_words(other)):
                         found.setdefault(persona.slug, set()).add(("streamed: " if stream else "whole: ") + said)
     return found
@@ -66,7 +75,7 @@ async def served() -> AsyncIterator[SimulatedServer]:
 
 
 def spoken_on(wire: str) -> list[Persona]:
-    return [one for one in all_personas().values() if wire in one.wires and one.slug not in NEVER_ANSWERS]
+    return [one for one in load_personas().values() if wire in one.wires and one.slug not in NEVER_ANSWERS]
 
 
 def shaped(body: JsonObject, wire: str, stream: bool) -> JsonObject:
@@ -74,14 +83,14 @@ def shaped(body: JsonObject, wire: str, stream: bool) -> JsonObject:
     if wire != "anthropic":
         return asked
     sent, _ = encode_request(asked)
-    assert typed(sent) == sent
+    assert parse_request(sent) == sent
     return sent
 
 
-def in_chats_words(said: Said | str) -> Said | str:
+def in_chats_words(said: AnswerContent | str) -> AnswerContent | str:
     if isinstance(said, str):
         return said
-    return Said(said.text, said.calls, STOPS.get(said.finish, said.finish), said.tokens)
+    return AnswerContent(said.text, said.calls, STOPS.get(said.finish, said.finish), said.tokens)
 
 
 def expected(maker: str) -> Found:
@@ -99,4 +108,4 @@ def test_anthropics_client_reads_every_persona_as_we_do_but_for_those_named() ->
 def test_every_disagreement_says_why() -> None:
     cases = [case for maker in ("openai", "anthropic") for case in DISAGREEMENTS[maker].values()]
     assert all(case["why"].endswith(".") for case in cases)
-    assert REFUSED not in {word for case in cases for word in case["differs"]}
+    assert REFUSED_ANSWER not in {word for case in cases for word in case["differs"]}

@@ -4,16 +4,22 @@ import aiohttp
 import pytest
 
 from tests.providers.simulated.conftest import Serving
-from tests.providers.simulated.tasks import Answered, ask, control_request, send, state_request
-from toolbench.providers.simulated.personas import all_personas
-from toolbench.providers.simulated.seeded_random import chance
+from tests.providers.simulated.tasks import (
+    HttpAnswer,
+    build_control_request,
+    build_state_request,
+    post_bytes,
+    post_request,
+)
+from toolbench.providers.simulated.personas import load_personas
+from toolbench.providers.simulated.seeded_random import build_random
 
 
 def test_every_persona_is_listed_with_its_true_rates(serving: Serving) -> None:
     async def journey() -> None:
         async with serving() as client:
             listed = (await (await client.get("/v1/models")).json())["data"]
-        assert [model["id"] for model in listed] == list(all_personas())
+        assert [model["id"] for model in listed] == list(load_personas())
         assert all(0 <= model["simulated"]["true_rates"]["drift"] <= 1 for model in listed)
         assert all(model["description"] for model in listed)
 
@@ -26,7 +32,7 @@ def test_a_wrong_key_is_refused_with_401(serving: Serving, key: str) -> None:
         async with serving() as client:
             headers = {"Authorization": key}
             listing = await client.get("/v1/models", headers=headers)
-            chat = await client.post("/v1/chat/completions", headers=headers, json=state_request("perfect", 1))
+            chat = await client.post("/v1/chat/completions", headers=headers, json=build_state_request("perfect", 1))
             assert listing.status == chat.status == 401
             assert (await chat.json())["error"]["type"] == "authentication_error"
 
@@ -50,7 +56,7 @@ def test_a_wrong_key_is_refused_with_401(serving: Serving, key: str) -> None:
 def test_an_odd_request_gets_an_answer_and_never_a_500(serving: Serving, raw: bytes, status: int) -> None:
     async def journey() -> None:
         async with serving() as client:
-            answer = await send(client, raw)
+            answer = await post_bytes(client, raw)
         assert answer.status == status
         assert answer.json()
 
@@ -60,19 +66,19 @@ def test_an_odd_request_gets_an_answer_and_never_a_500(serving: Serving, raw: by
 def test_every_answer_says_that_it_is_simulated(serving: Serving) -> None:
     silent = {"hangs", "drops-connection"}
 
-    async def journey() -> list[Answered]:
+    async def journey() -> list[HttpAnswer]:
         async with serving() as client:
-            slugs = [slug for slug in all_personas() if slug not in silent]
-            return [await ask(client, control_request(slug, 3)) for slug in slugs]
+            slugs = [slug for slug in load_personas() if slug not in silent]
+            return [await post_request(client, build_control_request(slug, 3)) for slug in slugs]
 
     for answer in asyncio.run(journey()):
-        assert answer.label.split(";")[0] in all_personas()
+        assert answer.label.split(";")[0] in load_personas()
 
 
 def test_a_completion_is_labelled_simulated_and_counts_tokens(serving: Serving) -> None:
-    async def journey() -> Answered:
+    async def journey() -> HttpAnswer:
         async with serving() as client:
-            return await ask(client, state_request("perfect", 1))
+            return await post_request(client, build_state_request("perfect", 1))
 
     body = asyncio.run(journey()).json()
     assert body["system_fingerprint"] == "simulated"
@@ -83,8 +89,8 @@ def test_a_completion_is_labelled_simulated_and_counts_tokens(serving: Serving) 
 def test_the_same_seed_gives_the_same_bytes_and_ten_seeds_give_ten_answers(serving: Serving) -> None:
     async def journey() -> tuple[list[bytes], list[bytes]]:
         async with serving() as client:
-            first = [(await ask(client, state_request("reliable-70", seed))).body for seed in range(10)]
-            again = [(await ask(client, state_request("reliable-70", seed))).body for seed in range(10)]
+            first = [(await post_request(client, build_state_request("reliable-70", seed))).body for seed in range(10)]
+            again = [(await post_request(client, build_state_request("reliable-70", seed))).body for seed in range(10)]
         return first, again
 
     first, again = asyncio.run(journey())
@@ -95,7 +101,7 @@ def test_the_same_seed_gives_the_same_bytes_and_ten_seeds_give_ten_answers(servi
 def test_without_a_seed_answers_differ(serving: Serving) -> None:
     async def journey() -> set[bytes]:
         async with serving() as client:
-            return {(await ask(client, state_request("perfect", None))).body for _ in range(5)}
+            return {(await post_request(client, build_state_request("perfect", None))).body for _ in range(5)}
 
     assert len(asyncio.run(journey())) == 5
 
@@ -105,9 +111,11 @@ def test_a_dropped_connection_ends_without_an_answer_and_the_next_try_is_served(
         async with serving() as client:
             for seed in range(40):
                 try:
-                    await ask(client, state_request("drops-connection", seed))
+                    await post_request(client, build_state_request("drops-connection", seed))
                 except aiohttp.ServerDisconnectedError:
-                    assert (await ask(client, state_request("drops-connection", seed))).message["tool_calls"]
+                    assert (await post_request(client, build_state_request("drops-connection", seed))).message[
+                        "tool_calls"
+                    ]
                     return
         raise AssertionError("no connection was dropped")
 
@@ -115,14 +123,14 @@ def test_a_dropped_connection_ends_without_an_answer_and_the_next_try_is_served(
 
 
 def test_a_persona_that_hangs_is_still_silent_when_others_have_answered(serving: Serving) -> None:
-    persona = all_personas()["hangs"]
-    seed = next(seed for seed in range(1000) if chance(seed, persona.slug, "drift").random() < persona.rate)
+    persona = load_personas()["hangs"]
+    seed = next(seed for seed in range(1000) if build_random(seed, persona.slug, "drift").random() < persona.rate)
 
     async def journey() -> None:
         async with serving() as client:
-            silent = asyncio.create_task(ask(client, state_request("hangs", seed)))
+            silent = asyncio.create_task(post_request(client, build_state_request("hangs", seed)))
             for other in range(20):
-                await ask(client, state_request("perfect", other))
+                await post_request(client, build_state_request("perfect", other))
             assert not silent.done()
             silent.cancel()
 

@@ -6,7 +6,7 @@ import pytest
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.wires.answers import decode_answer
 from toolbench.engine.wires.streaming import StreamDecoder
-from toolbench.providers.simulated.stream_events import STREAM_DRIFTS, Events, encode, events_of
+from toolbench.providers.simulated.stream_events import STREAM_FAULTS, Events, build_events, encode_chat_events
 
 CALLS = [
     {"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": '{"text": "some more words"}'}}
@@ -24,7 +24,7 @@ def sent(events: Events) -> Turn:
     decoder = StreamDecoder(
         lambda found: Turn(found.message, "", usage=found.usage, findings=found.findings, cut=found.cut)
     )
-    for chunk in encode(events):
+    for chunk in encode_chat_events(events):
         decoder.feed(chunk)
     return decoder.close()
 
@@ -42,7 +42,7 @@ def sent(events: Events) -> Turn:
 )
 def test_a_completion_and_its_stream_say_the_same(message: JsonObject) -> None:
     given = completion(**message)
-    turn = sent(events_of(given, random.Random(1), with_usage=True))
+    turn = sent(build_events(given, random.Random(1), with_usage=True))
     whole = decode_answer(json.dumps(given).encode())
     assert (turn.message, turn.usage, turn.findings) == (whole.message, whole.usage, whole.findings)
 
@@ -58,13 +58,13 @@ def test_a_completion_and_its_stream_say_the_same(message: JsonObject) -> None:
     ],
 )
 def test_a_drift_of_streams_is_found(drift: str, finding: str) -> None:
-    events = events_of(completion(content=None, tool_calls=CALLS), random.Random(1), with_usage=True)
-    STREAM_DRIFTS[drift](events)
+    events = build_events(completion(content=None, tool_calls=CALLS), random.Random(1), with_usage=True)
+    STREAM_FAULTS[drift](events)
     turn = sent(events)
     assert finding in [one.code for one in turn.findings]
     assert turn.cut == (drift == "cut_inside_arguments")
 
 
 def test_usage_is_sent_to_those_who_asked_for_it() -> None:
-    events = events_of(completion(content="x"), random.Random(1), with_usage=False)
+    events = build_events(completion(content="x"), random.Random(1), with_usage=False)
     assert sent(events).usage is None

@@ -8,10 +8,10 @@ import pytest
 from django.template import Context, Template
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_all
-from tests.web.visits import pages_about
-from toolbench.evals.statistics import quantile
-from toolbench.evals.statistics.quantile_texts import write_quantile
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
+from tests.web.visits import iter_run_urls
+from toolbench.evals.statistics import compute_quantile
+from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.metrics.definitions import Figure
 from toolbench.lab.metrics.rate import rate_of
 from toolbench.web.templatetags.figures import figure, money, seconds, span
@@ -95,7 +95,7 @@ def test_nothing_from_outside_becomes_markup() -> None:
 
 
 def test_quantile_is_grey_where_a_bound_is_open() -> None:
-    shown = [written("{% quantile found %}", found=quantile([3_500.0] * n, 0.95)) for n in (71, 72)]
+    shown = [written("{% quantile found %}", found=compute_quantile([3_500.0] * n, 0.95)) for n in (71, 72)]
     assert "<b>" not in shown[0]
     assert "<b>3.5 s</b>" in shown[1]
     assert [re.sub(r"<[^>]+>", "", text).strip() for text in shown] == [
@@ -154,11 +154,11 @@ def test_quantile_is_the_same_on_every_page(owner_client: Client) -> None:
             for time in times:
                 make_trial(cell, duration_ms=time)
         pools.append([*pools[-3], *pools[-2]])
-    recompute_all()
-    known = {write_quantile(quantile(times, q)) for times in pools for q in (0.5, 0.95, 0.99)}
-    p50, p95 = (write_quantile(quantile(pools[-1], q)) for q in (0.5, 0.95))
+    recompute_stale_cells()
+    known = {render_quantile(compute_quantile(times, q)) for times in pools for q in (0.5, 0.95, 0.99)}
+    p50, p95 = (render_quantile(compute_quantile(pools[-1], q)) for q in (0.5, 0.95))
 
-    pages = {address: _plain(owner_client, address) for address in ("/runs/", *pages_about(run, other))}
+    pages = {address: _plain(owner_client, address) for address in ("/runs/", *iter_run_urls(run, other))}
 
     assert {text for page in pages.values() for text in QUANTILE.findall(page)} <= known
     assert [address for address, page in pages.items() if OLDER_LIMITS.search(page)] == []
@@ -168,7 +168,7 @@ def test_quantile_is_the_same_on_every_page(owner_client: Client) -> None:
         assert p95 in shown, name
     assert p95 in next(page for address, page in pages.items() if address.startswith("/decide/"))
     compared = next(page for address, page in pages.items() if address.startswith("/compare/"))
-    sides = [write_quantile(quantile(pool, q)) for pool in (pools[3], pools[-1]) for q in (0.5, 0.95)]
+    sides = [render_quantile(compute_quantile(pool, q)) for pool in (pools[3], pools[-1]) for q in (0.5, 0.95)]
     assert [text for text in sides if text not in compared] == []
 
 

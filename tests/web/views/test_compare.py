@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_published, make_run, make_trial, make_trials
+from tests.factories import make_cell, make_config, make_published_snapshot, make_run, make_trial, make_trials
 
 pytestmark = pytest.mark.django_db
 
@@ -78,7 +78,9 @@ def test_export_has_simultaneous_bounds_beside_each_alone(owner_client: Client) 
 
 
 def test_published_rows_are_held_against_each_other_by_their_totals(owner_client: Client) -> None:
-    make_published(("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10), ("vendor/c", "default", 0, 5))
+    make_published_snapshot(
+        ("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10), ("vendor/c", "default", 0, 5)
+    )
     text = owner_client.get("/compare/?a_published=p0&b_published=p1").content.decode()
     assert "No difference shown" in text
     assert "p = 0.116" in text

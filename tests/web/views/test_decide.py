@@ -3,7 +3,15 @@
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, recompute_all
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_model,
+    make_provider,
+    make_run,
+    make_trial,
+    recompute_stale_cells,
+)
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile, Trial
 from toolbench.lab.planning.run_request import RunRequest
@@ -19,7 +27,7 @@ def measured(name: str, passed: int, *, lost: int = 0, millis: float = 1000.0, *
         make_trial(cell, duration_ms=millis + number)
     for _ in range(lost):
         make_trial(cell, "infra", failure_class="rate_limited")
-    recompute_all()
+    recompute_stale_cells()
     return config
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Model, Run, Trial
 
@@ -19,7 +19,7 @@ def live_run() -> None:
     cell = make_cell(make_config(run, Model.objects.get(provider__service="local-own")), "weather")
     make_trial(cell, "fail", tools_dropped=True, sentence="The answer holds no call.")
     make_trial(cell, "queued")
-    recompute_all()
+    recompute_stale_cells()
 
 
 def test_on_a_fresh_installation_every_part_says_what_belongs_there(owner_client: Client) -> None:
@@ -38,7 +38,7 @@ def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Cl
     assert "<html" not in part
     Trial.objects.filter(state="queued").update(state="done", outcome="pass")
     Cell.objects.update(stale=True)
-    recompute_all()
+    recompute_stale_cells()
     Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))
     assert "hx-trigger" not in owner_client.get("/", headers={"HX-Request": "true"}).content.decode()
 

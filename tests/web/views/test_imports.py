@@ -6,14 +6,14 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from tests.lab.interchange.bundle.test_read import bundle_with_bad_case, small_run
-from tests.lab.interchange.bundles import bundle_of, members_of, resealed, zipped
-from tests.web.visits import failures_of
+from tests.lab.interchange.bundles import read_members, reseal_members, write_bundle_bytes, zip_members
+from tests.web.visits import list_failed_urls
 from toolbench.lab import builtin_data
-from toolbench.lab.interchange.queue import WORK
+from toolbench.lab.interchange.queue import REPLAY_KINDS
 from toolbench.lab.models import Replay, Run
-from toolbench.lab.replays.queue import work_replay
+from toolbench.lab.replays.queue import run_replay
 from toolbench.web.forms import imports
 
 pytestmark = pytest.mark.django_db
@@ -46,17 +46,17 @@ def test_a_bundle_from_the_run_page_is_imported_and_labelled(owner_client: Clien
         assert f'"/runs/{copy.pk}/"' not in owner_client.get(own).content.decode()
 
 
-NOT_UTF8 = zipped({"abcdé": b"x"}).replace("é".encode(), b"\xff\xfe")
+NOT_UTF8 = zip_members({"abcdé": b"x"}).replace("é".encode(), b"\xff\xfe")
 
 
-@pytest.mark.parametrize("content", [b"garbage", b"", zipped({"a": b"b"}), NOT_UTF8])
+@pytest.mark.parametrize("content", [b"garbage", b"", zip_members({"a": b"b"}), NOT_UTF8])
 def test_garbage_is_refused_with_a_message(owner_client: Client, content: bytes) -> None:
     assert "Nothing was imported" in sent(owner_client, content)
     assert not Run.objects.exists()
 
 
 def test_too_much_is_refused_and_the_way_out_is_named(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imports, "MOST_BYTES", 10)
+    monkeypatch.setattr(imports, "MAX_FILE_BYTES", 10)
     text = sent(owner_client, b"more than ten bytes")
     assert "19 bytes; 10 are taken here" in text
     assert "manage.py import_bundle FILE" in text
@@ -95,16 +95,16 @@ NARROWED = ("/decide/", "/decide/recommendations/", "/compare/", "/matrix/", "/l
 def test_imported_cost_breaks_no_page(owner_client: Client, cost: float) -> None:
     builtin_data.load()
     run = small_run()
-    members = members_of(bundle_of(run)[0])
+    members = read_members(write_bundle_bytes(run)[0])
     for name in [name for name in members if name.startswith("evidence/trials/")]:
         trial = json.loads(members[name])
         trial["trial"]["cost"] = trial["steps"][0]["step"]["cost"] = cost
         members[name] = json.dumps(trial).encode()
-    text = sent(owner_client, resealed(members))
+    text = sent(owner_client, reseal_members(members))
     copy = Run.objects.get(imported=True)
     assert ("Figures outside their bounds count as unknown: cost (4)." in text) is (abs(cost) > 1e6)
     assert set(copy.trials.values_list("cost", flat=True)) == {None if abs(cost) > 1e6 else cost}
-    assert failures_of(owner_client, copy, run) == []
+    assert list_failed_urls(owner_client, copy, run) == []
 
 
 def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
@@ -114,7 +114,7 @@ def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
         cell = make_cell(make_config(run))
         for _ in range(2):
             make_trial(cell, cost=cost)
-    recompute_all()
+    recompute_stale_cells()
     assert (poisoned.cells.get().cost, innocent.cells.get().cost) == (None, 0.5)
     for page in NARROWED:
         address = f"{page}?run={poisoned.pk}&a_run={poisoned.pk}&b_run={innocent.pk}"
@@ -122,13 +122,13 @@ def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
 
 
 def test_small_archive_that_unpacks_to_much_is_imported_by_a_worker(owner_client: Client) -> None:
-    members = members_of(bundle_of(small_run())[0])
-    packed = resealed(members | {"traces/large.html": b"x" * (3 << 20)})
-    assert len(packed) < imports.AT_ONCE_BYTES
+    members = read_members(write_bundle_bytes(small_run())[0])
+    packed = reseal_members(members | {"traces/large.html": b"x" * (3 << 20)})
+    assert len(packed) < imports.MAX_IMMEDIATE_BYTES
     response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", packed)})
     assert response.headers["location"].startswith("/imported/jobs/")
     assert not Run.objects.filter(imported=True).exists()
-    work_replay(Replay.objects.get().pk, WORK)
+    run_replay(Replay.objects.get().pk, REPLAY_KINDS)
     assert Run.objects.get(imported=True).trial_count == 2
 
 
@@ -143,7 +143,7 @@ def test_refusal_that_quotes_unstorable_text_is_shown(owner_client: Client, name
 def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
     owner_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imports, "AT_ONCE_BYTES", 10)
+    monkeypatch.setattr(imports, "MAX_IMMEDIATE_BYTES", 10)
     bundle = downloaded(owner_client, small_run())
     response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", bundle)})
     address = response.headers["location"]
@@ -157,7 +157,7 @@ def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
     assert "hx-get" in part
     assert "Breadcrumb" not in part
 
-    work_replay(Replay.objects.get().pk, WORK)
+    run_replay(Replay.objects.get().pk, REPLAY_KINDS)
 
     part = owner_client.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "is imported with\n  2 trials." in part
@@ -167,9 +167,9 @@ def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
 
 
 def test_refused_import_is_listed_with_its_reason(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imports, "AT_ONCE_BYTES", 2)
+    monkeypatch.setattr(imports, "MAX_IMMEDIATE_BYTES", 2)
     address = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("a.zip", b"garbage")}).headers["location"]
-    work_replay(Replay.objects.get().pk, WORK)
+    run_replay(Replay.objects.get().pk, REPLAY_KINDS)
     text = owner_client.get("/imported/").content.decode()
     assert f'{address}">a.zip</a>' in text
     assert "The file is no whole zip archive" in text

@@ -1,25 +1,27 @@
 import pytest
 from django.test import Client
 
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from tests.lab.conftest import scripted as scripted  # the provider that plays every state scenario right
 from toolbench.evals import scenarios
 from toolbench.evals.judging import verdict
 from toolbench.evals.scenarios import registry
 from toolbench.lab.models import Run
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STRICT = "happy_path_parallel"
 
 
 @pytest.fixture
-def corrected(scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> Run:
-    model = scripted_model(scripted)
-    run = launched(model, scenarios=(STRICT,), trials=2)
-    work(model)
-    newest = scenarios.find(STRICT)  # version 1 is gone, and this one, which took its place, wants no two calls
-    known = {one.slug: scenarios.versions(one.slug) for one in scenarios.all()}
+def corrected(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Run:
+    model = make_scripted_model(scripted)
+    run = launch_run(model, scenarios=(STRICT,), trials=2)
+    run_worker_session(model)
+    newest = scenarios.lookup_scenario(
+        STRICT
+    )  # version 1 is gone, and this one, which took its place, wants no two calls
+    known = {one.slug: scenarios.list_versions(one.slug) for one in scenarios.list_scenarios()}
     monkeypatch.setattr(newest, "behaviour", "")
     monkeypatch.setattr(registry, "_versions", lambda: {**known, STRICT: (newest,)})
     return run

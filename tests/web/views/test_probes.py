@@ -4,9 +4,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
-from toolbench.lab.endpoints.compatibility_page import get_families
+from toolbench.lab.endpoints.compatibility_page import get_text_format_rows
 from toolbench.lab.models import Model, Preset, Probe, ProbeExchange
-from toolbench.providers.probing.probes import MOST_REQUESTS, QUESTIONS
+from toolbench.providers.probing.probes import CHECKS, MAX_REQUESTS
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +43,7 @@ def test_a_probe_under_way_polls_its_own_address_and_a_finished_one_does_not(own
 
     assert f'hx-get="/probes/{probe.pk}/"' in live
     assert '<meta http-equiv="refresh"' in live
-    assert f"1 of {len(QUESTIONS)} checks" in live
+    assert f"1 of {len(CHECKS)} checks" in live
     assert "hx-get" not in over
 
 
@@ -95,7 +95,7 @@ def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) 
     shown = text(owner_client.get(f"/models/{model.pk}/"))
 
     assert "probed" in shown
-    assert f"Two minutes and {MOST_REQUESTS} small requests at most" in shown
+    assert f"Two minutes and {MAX_REQUESTS} small requests at most" in shown
     assert "declared by a person: <code>yes</code>" in shown
     assert "A probe found a call in the text format hermes." in shown
 
@@ -120,18 +120,18 @@ def test_the_table_of_compatibility_says_of_every_model_what_is_known_and_by_who
 def test_one_button_probes_all_models_of_a_provider_and_many_paid_requests_are_agreed_to_first(
     owner_client: Client, settings: Settings
 ) -> None:
-    settings.CONFIRM_ABOVE_REQUESTS = 2 * MOST_REQUESTS
+    settings.CONFIRM_ABOVE_REQUESTS = 2 * MAX_REQUESTS
     provider = make_provider("Paid")
     for name in "abc":
         make_model(name, provider=provider)
     make_model("old", provider=provider, retired=True)
 
     asked = owner_client.post(f"/providers/{provider.pk}/probe/")
-    assert f"up to {3 * MOST_REQUESTS} requests to Paid" in text(asked)
+    assert f"up to {3 * MAX_REQUESTS} requests to Paid" in text(asked)
     assert owner_client.post(f"/providers/{provider.pk}/probe/", {"agreed": "9" * 5000}).status_code == 200
     assert not Probe.objects.exists()
 
-    done = owner_client.post(f"/providers/{provider.pk}/probe/", {"agreed": str(3 * MOST_REQUESTS)})
+    done = owner_client.post(f"/providers/{provider.pk}/probe/", {"agreed": str(3 * MAX_REQUESTS)})
     assert done.headers["Location"] == f"/compatibility/#provider-{provider.pk}"
     assert set(Probe.objects.values_list("model_name", "kind")) == {(name, "conformance") for name in "abc"}
 
@@ -147,7 +147,7 @@ def test_every_family_says_in_which_ways_its_calls_can_be_asked_for(owner_client
     shown = text(owner_client.get("/families/"))
 
     assert "<code>hermes</code>" in shown
-    ways = {row.name: (row.native, row.template, row.grammar) for row in get_families()}
+    ways = {row.name: (row.native, row.template, row.grammar) for row in get_text_format_rows()}
     assert ways["hermes"] == (True, True, True)
     assert ways["generic_xml"] == (False, False, True)
     assert ways["qwen3_coder"] == (True, True, False)

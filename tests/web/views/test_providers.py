@@ -11,20 +11,20 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Probe, Provider, Run
-from toolbench.providers.masking.spellings import SHORTEST_SECRET
-from toolbench.providers.scripted_server import ScriptedProvider, fails, json_answer
+from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
+from toolbench.providers.scripted_server import ScriptedServer, error_reply, json_reply
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedProvider]:
-    with ScriptedProvider() as running:
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as running:
         yield running
 
 
-def test_a_pasted_key_leads_to_the_models_the_provider_offers(owner_client: Client, server: ScriptedProvider) -> None:
-    server.plays(json_answer({"data": [{"id": "m/one"}, {"id": "m/two"}]}))
+def test_a_pasted_key_leads_to_the_models_the_provider_offers(owner_client: Client, server: ScriptedServer) -> None:
+    server.set_script(json_reply({"data": [{"id": "m/one"}, {"id": "m/two"}]}))
     form = {"name": "Mine", "base_url": server.base_url, "key": "sk-secret"}
     response = owner_client.post("/providers/new/", form, follow=True)
     text = response.content.decode()
@@ -40,13 +40,13 @@ def test_a_pasted_key_leads_to_the_models_the_provider_offers(owner_client: Clie
 @pytest.mark.parametrize("page", ["/", "/providers/new/"])
 def test_the_forms_that_take_a_key_say_which_keys_are_too_short(owner_client: Client, page: str) -> None:
     text = owner_client.get(page).content.decode()
-    assert re.search(rf"fewer than {SHORTEST_SECRET} characters[^<]*masked in headers only", text)
+    assert re.search(rf"fewer than {MIN_SECRET_CHARS} characters[^<]*masked in headers only", text)
 
 
 def test_a_wrong_key_is_said_with_its_status_and_the_connection_kept(
-    owner_client: Client, server: ScriptedProvider
+    owner_client: Client, server: ScriptedServer
 ) -> None:
-    server.plays(fails(401, "Incorrect API key provided"))
+    server.set_script(error_reply(401, "Incorrect API key provided"))
     provider = make_provider("Mine", base_url=server.base_url)
     text = owner_client.post(f"/providers/{provider.pk}/models/", {"ask": "1"}, follow=True).content.decode()
     assert "HTTP 401: Incorrect API key provided" in text
@@ -163,9 +163,9 @@ def test_an_unknown_provider_is_a_clear_page(owner_client: Client) -> None:
 
 
 def test_an_anthropic_provider_is_connected_by_its_template_and_its_key_stays_hidden(
-    owner_client: Client, server: ScriptedProvider
+    owner_client: Client, server: ScriptedServer
 ) -> None:
-    server.plays(json_answer({"data": [{"id": "claude-test", "type": "model"}], "has_more": False}))
+    server.set_script(json_reply({"data": [{"id": "claude-test", "type": "model"}], "has_more": False}))
     form = {"template": "anthropic", "base_url": server.base_url, "key": "sk-ant-secret"}
     text = owner_client.post("/providers/new/", form, follow=True).content.decode()
     assert ("claude-test" in text, "sk-ant-secret" in text) == (True, False)

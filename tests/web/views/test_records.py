@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import DecisionRecord, Run
 
@@ -23,7 +23,7 @@ def test_what_the_page_says_can_be_kept_looked_up_and_taken_away(owner_client: C
     assert "data-newer" not in page
     make_trial(cell, "fail")
     mark_stale([cell.pk])
-    recompute_all()
+    recompute_stale_cells()
     assert "Newer data differ" in owner_client.get(f"/decide/records/{record.pk}/").content.decode()
     whole = json.loads(owner_client.get(f"/decide/records/{record.pk}/record.json").content)
     assert whole["evidence"][0]["tried"] == 76

@@ -6,7 +6,7 @@ import re
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
 from toolbench.lab.metrics.cells import recompute_at_once
 from toolbench.lab.models import Run
 
@@ -29,7 +29,7 @@ def run() -> Run:
                     backoff_ms = 250.0 if attempt > 1 else 0.0
                     make_step(trial, status=429, ok=False, attempt=attempt, backoff_ms=backoff_ms)
                 make_step(trial, status=200, attempt=times + 1 if limited else 1, backoff_ms=250.0 * limited)
-    recompute_all()
+    recompute_stale_cells()
     return run
 
 

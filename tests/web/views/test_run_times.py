@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
 from toolbench.lab.models import Run
 from toolbench.running.paths import ROOT
 
@@ -43,7 +43,7 @@ def test_show_pace_after_five_seconds_names_five_seconds(owner_client: Client) -
     for _ in range(3):
         make_trial(cell, started_at=timezone.now() - timedelta(seconds=5))
     make_trial(cell, "queued")
-    recompute_all()
+    recompute_stale_cells()
     text = plain(owner_client.get(f"/runs/{run.pk}/").content.decode())
     found = re.search(r"trials that ended in the last (\d+) s", text)
     assert found is not None
@@ -59,7 +59,7 @@ def test_show_retried_run_says_what_each_duration_measures(owner_client: Client)
     make_trial(cell, started_at=began, finished_at=began + timedelta(minutes=3))
     later = began + timedelta(minutes=12)
     make_trial(cell, execution=2, errors_retried=1, started_at=later, finished_at=later + timedelta(minutes=1))
-    recompute_all()
+    recompute_stale_cells()
     text = plain(owner_client.get(f"/runs/{run.pk}/").content.decode())
     assert "Trials ran for 4 min time with a trial under way, of 1 retried later the last execution" in text
     assert "13 min from launch to end" in text
@@ -80,7 +80,7 @@ def test_show_live_part_renews_the_forecast_and_has_one_time_left(owner_client: 
     )  # fmt: skip
     cell.stale = True
     cell.save()
-    recompute_all()
+    recompute_stale_cells()
     for text in (owner_client.get(address), owner_client.get(address, headers=HTMX)):
         said = plain(text.content.decode())
         assert "for the 2 trials not finished yet" in said

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_config, make_model, make_provider, make_run
-from toolbench.evals.decisions.sdk_export import WRITERS
+from toolbench.evals.decisions.sdk_export import RENDERER_BY_FILE
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Provider
 
@@ -21,7 +21,7 @@ def test_every_file_is_there_and_no_secret_is_in_any(owner_client: Client) -> No
     )
     config = make_config(make_run(), make_model(provider=provider))
     texts = [owner_client.get(f"/decide/settings/{config.pk}/").content.decode()]
-    texts += [owner_client.get(f"/decide/settings/{config.pk}/{file}").content.decode() for file in WRITERS]
+    texts += [owner_client.get(f"/decide/settings/{config.pk}/{file}").content.decode() for file in RENDERER_BY_FILE]
     assert len(texts) == 6
     for text in texts:
         assert "vendor/model-a" in text

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_stale_cells
 from tests.lab.results.trial.test_page import failed_trial
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Trial
@@ -89,7 +89,7 @@ def test_a_trial_stands_beside_the_nearest_pass_with_markup_as_text(owner_client
     odd = [{"name": "b\ud800", "arguments": {}}]
     make_step(bad, bodies={"facts": {"text": SCRIPT, "calls": odd}})
     make_step(good, bodies={"facts": {"text": "Done."}})
-    recompute_all()
+    recompute_stale_cells()
     text = owner_client.get(f"/trials/{bad.pk}/?outcome=fail&level=parsed").content.decode()
     assert "<script>document" not in text
     assert 'data-key="d" href="#diff"' in text
@@ -101,5 +101,5 @@ def test_a_trial_that_was_never_sent_has_no_lane(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     unsent, good = make_trial(cell, "na"), make_trial(cell)
     make_step(good, bodies={"facts": {"text": "Done."}})
-    recompute_all()
+    recompute_stale_cells()
     assert "#diff" not in owner_client.get(f"/trials/{unsent.pk}/").content.decode()

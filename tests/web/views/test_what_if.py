@@ -1,19 +1,19 @@
 import pytest
 from django.test import Client
 
-from tests.lab.benches import launched, scripted_model, work
+from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from tests.lab.conftest import scripted as scripted  # the provider that plays every state scenario right
 from toolbench.lab.models import Run, Trial
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def run(scripted: ScriptedProvider) -> Run:
-    model = scripted_model(scripted)
-    run = launched(model)
-    work(model)
+def run(scripted: ScriptedServer) -> Run:
+    model = make_scripted_model(scripted)
+    run = launch_run(model)
+    run_worker_session(model)
     return run
 
 

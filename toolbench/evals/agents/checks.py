@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.data_files import frozen_row, read_table
+from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.types import Check
 
-Known = Mapping[str, Sequence[str]]  # workspaces, tables and columns that exist
+KnownValues = Mapping[str, Sequence[str]]  # workspaces, tables and columns that exist
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,54 +24,54 @@ class AgentCheck:
 
 
 @cache
-def all_checks() -> tuple[AgentCheck, ...]:
-    return tuple(AgentCheck(**frozen_row(row)) for row in read_table("agent_checks"))
+def load_agent_checks() -> tuple[AgentCheck, ...]:
+    return tuple(AgentCheck(**freeze_row(row)) for row in read_table("agent_checks"))
 
 
-def check_agent(agent: str, arguments: JsonObject, known: Known) -> tuple[Check, ...]:
+def run_agent_checks(agent: str, arguments: JsonObject, known: KnownValues) -> tuple[Check, ...]:
     """One check for every row of the agent, in the table's order. A missing field passes only checks that do not
     look at it."""
-    return tuple(_checked(row, arguments, known) for row in all_checks() if row.agent == agent)
+    return tuple(_run_check(row, arguments, known) for row in load_agent_checks() if row.agent == agent)
 
 
-def _checked(row: AgentCheck, arguments: JsonObject, known: Known) -> Check:
+def _run_check(row: AgentCheck, arguments: JsonObject, known: KnownValues) -> Check:
     allowed = known.get(row.among, ())
-    wrong = next((name for name in row.fields if not RULES[row.rule](arguments, name, allowed)), None)
+    wrong = next((name for name in row.fields if not RULE_PREDICATES[row.rule](arguments, name, allowed)), None)
     return Check(f"{row.agent}: {row.check}", wrong is None, f"$.{wrong}" if wrong else "")
 
 
-def _required(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
+def _has_field(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
     return name in arguments
 
 
-def _text(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
+def _is_text(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
     return isinstance(arguments.get(name), str)
 
 
-def _list(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
+def _is_list(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
     return isinstance(arguments.get(name), list)
 
 
-def _texts(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
+def _is_text_list(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
     value = arguments.get(name)
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-def _share(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
+def _is_share(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
     value = arguments.get(name)
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _known(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
+def _is_known(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
     value: Any = arguments.get(name)
     return value is not None and all(one in allowed for one in (value if isinstance(value, list) else [value]))
 
 
-RULES: dict[str, Callable[[JsonObject, str, Sequence[str]], bool]] = {
-    "required": _required,
-    "text": _text,
-    "list": _list,
-    "texts": _texts,
-    "share": _share,
-    "known": _known,
+RULE_PREDICATES: dict[str, Callable[[JsonObject, str, Sequence[str]], bool]] = {
+    "required": _has_field,
+    "text": _is_text,
+    "list": _is_list,
+    "texts": _is_text_list,
+    "share": _is_share,
+    "known": _is_known,
 }

@@ -11,106 +11,106 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
-from toolbench.evals.judging.messages import shown
+from toolbench.evals.judging.messages import render_short
 from toolbench.evals.types import Check
 
-LONGEST = 2000  # characters
-MOST_STEPS = 200  # thousands of SQLite's own instructions
-MOST_BYTES = 100_000  # of one value
-MOST_ROWS = 1000
-READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
-CHANGING = (exp.Into, exp.Insert, exp.Update, exp.Delete, exp.Create, exp.Drop, exp.Command)
+MAX_QUERY_CHARACTERS = 2000  # characters
+MAX_PROGRESS_CALLS = 200  # thousands of SQLite's own instructions
+MAX_VALUE_BYTES = 100_000  # of one value
+MAX_ROWS = 1000
+READ_ACTIONS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
+WRITE_EXPRESSIONS = (exp.Into, exp.Insert, exp.Update, exp.Delete, exp.Create, exp.Drop, exp.Command)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SqlTable:
     """`columns` by name with their SQL type."""
 
     columns: Mapping[str, str]
     rows: tuple[tuple[Any, ...], ...]
 
 
-Tables = Mapping[str, Table]
+SqlTables = Mapping[str, SqlTable]
 
 
-class _Wrong(Exception):
+class _QueryError(Exception):
     """The query cannot be read or run; the text says why."""
 
 
-def check_query(text: str, tables: Tables, reference: str) -> tuple[Check, ...]:
+def build_query_checks(text: str, tables: SqlTables, reference: str) -> tuple[Check, ...]:
     """In this order: one SELECT, tables that exist, columns that exist, the answer of `reference`. A check that cannot
     be made because an earlier one failed fails too. `reference` has to be a good query."""
     names = ("is one SELECT statement", "the tables of the query exist", "the columns of the query exist", "answers")
-    steps = (_is_select, _tables_exist, _columns_exist, _answers)
+    steps = (_check_select, _check_tables, _check_columns, _check_answer)
     checks: list[Check] = []
     failed = ""
     for name, step in zip(names, steps, strict=True):
         if not failed:
             try:
                 step(text, tables, reference)
-            except _Wrong as error:
+            except _QueryError as error:
                 failed = str(error)
         checks.append(Check(f"sql: {name}", not failed, failed))
     return tuple(checks)
 
 
-def tables_of(text: str) -> tuple[str, ...]:
+def list_tables(text: str) -> tuple[str, ...]:
     """The tables a query reads, sorted; nothing for one that cannot be read."""
     try:
-        return tuple(sorted(_names(_read(text))))
-    except _Wrong:
+        return tuple(sorted(_list_table_names(_parse_query(text))))
+    except _QueryError:
         return ()
 
 
-def _read(text: str) -> exp.Expr:
-    if len(text) > LONGEST:
-        raise _Wrong(f"the query is longer than {LONGEST} characters")
+def _parse_query(text: str) -> exp.Expr:
+    if len(text) > MAX_QUERY_CHARACTERS:
+        raise _QueryError(f"the query is longer than {MAX_QUERY_CHARACTERS} characters")
     try:
         found = [one for one in sqlglot.parse(text) if one is not None]
     except (SqlglotError, RecursionError) as error:
-        raise _Wrong(f"the query cannot be read: {str(error).splitlines()[0][:120]}") from error
-    if len(found) != 1 or not isinstance(found[0], exp.Query) or found[0].find(*CHANGING):
-        raise _Wrong("the query is not one SELECT statement")
+        raise _QueryError(f"the query cannot be read: {str(error).splitlines()[0][:120]}") from error
+    if len(found) != 1 or not isinstance(found[0], exp.Query) or found[0].find(*WRITE_EXPRESSIONS):
+        raise _QueryError("the query is not one SELECT statement")
     return found[0]
 
 
-def _names(tree: exp.Expr) -> set[str]:
+def _list_table_names(tree: exp.Expr) -> set[str]:
     made = {one.alias_or_name.lower() for one in tree.find_all(exp.CTE)}
     return {one.name.lower() for one in tree.find_all(exp.Table)} - made
 
 
-def _is_select(text: str, tables: Tables, reference: str) -> None:
-    _read(text)
+def _check_select(text: str, tables: SqlTables, reference: str) -> None:
+    _parse_query(text)
 
 
-def _tables_exist(text: str, tables: Tables, reference: str) -> None:
-    unknown = sorted(_names(_read(text)) - set(tables))
+def _check_tables(text: str, tables: SqlTables, reference: str) -> None:
+    unknown = sorted(_list_table_names(_parse_query(text)) - set(tables))
     if unknown:
-        raise _Wrong(f"there is no table {', '.join(unknown)}")
+        raise _QueryError(f"there is no table {', '.join(unknown)}")
 
 
-def _columns_exist(text: str, tables: Tables, reference: str) -> None:
+def _check_columns(text: str, tables: SqlTables, reference: str) -> None:
     schema: dict[str, object] = {name: dict(table.columns) for name, table in tables.items()}
     try:
-        qualify(_read(text), schema=schema, quote_identifiers=False)
+        qualify(_parse_query(text), schema=schema, quote_identifiers=False)
     except (SqlglotError, RecursionError) as error:
-        raise _Wrong(str(error).splitlines()[0][:160]) from error
+        raise _QueryError(str(error).splitlines()[0][:160]) from error
 
 
-def _answers(text: str, tables: Tables, reference: str) -> None:
+def _check_answer(text: str, tables: SqlTables, reference: str) -> None:
     """On all rows, and on each two thirds of them: an answer that is right by luck is not right four times."""
     for left_out in (None, 0, 1, 2):
-        kept = {name: Table(one.columns, _thinned(one.rows, left_out)) for name, one in tables.items()}
-        wanted, given = _rows(reference, kept), _rows(text, kept)
+        kept = {name: SqlTable(one.columns, _drop_third(one.rows, left_out)) for name, one in tables.items()}
+        wanted, given = _run_query(reference, kept), _run_query(text, kept)
         if given != wanted:
-            raise _Wrong(f"the query gives {shown(given[:3])}; {shown(wanted[:3])} is right")
+            raise _QueryError(f"the query gives {render_short(given[:3])}; {render_short(wanted[:3])} is right")
 
 
-def _thinned(rows: Sequence[tuple[Any, ...]], left_out: int | None) -> tuple[tuple[Any, ...], ...]:
+def _drop_third(rows: Sequence[tuple[Any, ...]], left_out: int | None) -> tuple[tuple[Any, ...], ...]:
     return tuple(row for place, row in enumerate(rows) if place % 3 != left_out)
 
 
-def _rows(text: str, tables: Tables) -> list[list[Any]]:
+def _run_query(text: str, tables: SqlTables) -> list[list[Any]]:
     """The query's rows, sorted: in memory, reading only, within bounds of time and size."""
     with closing(sqlite3.connect(":memory:")) as connection:
         for name, table in tables.items():
@@ -118,16 +118,18 @@ def _rows(text: str, tables: Tables) -> list[list[Any]]:
             connection.execute(f"CREATE TABLE {name} ({columns})")
             marks = ", ".join("?" * len(table.columns))
             connection.executemany(f"INSERT INTO {name} VALUES ({marks})", table.rows)
-        steps = iter(range(MOST_STEPS))
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-        connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY)
+        steps = iter(range(MAX_PROGRESS_CALLS))
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+        connection.set_authorizer(
+            lambda action, *_: sqlite3.SQLITE_OK if action in READ_ACTIONS else sqlite3.SQLITE_DENY
+        )
         connection.set_progress_handler(lambda: int(next(steps, None) is None), 1000)
         try:
-            found = connection.execute(_read(text).sql(dialect="sqlite")).fetchmany(MOST_ROWS)
+            found = connection.execute(_parse_query(text).sql(dialect="sqlite")).fetchmany(MAX_ROWS)
         except (sqlite3.Error, SqlglotError, RecursionError) as error:
-            raise _Wrong(f"the query cannot be run: {str(error)[:120]}") from error
-    return sorted(([_plain(value) for value in row] for row in found), key=repr)
+            raise _QueryError(f"the query cannot be run: {str(error)[:120]}") from error
+    return sorted(([_normalise_number(value) for value in row] for row in found), key=repr)
 
 
-def _plain(value: Any) -> Any:
+def _normalise_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value

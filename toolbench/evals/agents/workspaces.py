@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from functools import cache
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.agents.sql import Table
+from toolbench.evals.agents.sql import SqlTable
 from toolbench.evals.data_files import read_table
-from toolbench.evals.workspace import refusal
+from toolbench.evals.workspace import build_refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class SqlWorkspace:
     about: str
-    tables: Mapping[str, Table]
+    tables: Mapping[str, SqlTable]
 
 
 @cache
-def world() -> Mapping[str, Space]:
+def load_workspaces() -> Mapping[str, SqlWorkspace]:
     """The workspaces by name."""
     rows = read_table("packs/agents")["workspaces"]
-    return {name: Space(row["about"], _tables(row["tables"])) for name, row in rows.items()}
+    return {name: SqlWorkspace(row["about"], _build_tables(row["tables"])) for name, row in rows.items()}
 
 
-def columns_of(workspace_id: str, *tables: str) -> tuple[str, ...]:
+def list_columns(workspace_id: str, *tables: str) -> tuple[str, ...]:
     """The columns of a workspace, or of some of its tables, as table.column."""
-    known = world()[workspace_id].tables
+    known = load_workspaces()[workspace_id].tables
     return tuple(f"{name}.{column}" for name in known if name in (tables or known) for column in known[name].columns)
 
 
@@ -42,24 +42,24 @@ class AgentWorkspace:
         self._calls.append({"name": name, "arguments": copy.deepcopy(arguments)})
         if name == "classify_intent":
             self._space = arguments["workspace_id"]
-            return {"workspace_id": self._space, "tables": list(world()[self._space].tables)}
+            return {"workspace_id": self._space, "tables": list(load_workspaces()[self._space].tables)}
         if name == "select_tables":
-            return self._selected(arguments["relevant_tables"])
+            return self._select_tables(arguments["relevant_tables"])
         if name == "prune_columns":
             return {"kept": copy.deepcopy(arguments["relevant_columns"])}
         if name == "generate_sql":
             return {"recorded": True}
-        return refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
+        return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
 
     def snapshot(self) -> JsonObject:
         return {"called": copy.deepcopy(self._calls)}
 
-    def _selected(self, names: list[str]) -> JsonObject:
-        known = world()[self._space].tables if self._space else {}
+    def _select_tables(self, names: list[str]) -> JsonObject:
+        known = load_workspaces()[self._space].tables if self._space else {}
         columns = {name: list(known[name].columns) for name in names if name in known}
         unknown = [name for name in names if name not in known] if self._space else []
         return {"columns": columns, **({"unknown": unknown} if unknown else {})}
 
 
-def _tables(rows: JsonObject) -> Mapping[str, Table]:
-    return {name: Table(row["columns"], tuple(tuple(one) for one in row["rows"])) for name, row in rows.items()}
+def _build_tables(rows: JsonObject) -> Mapping[str, SqlTable]:
+    return {name: SqlTable(row["columns"], tuple(tuple(one) for one in row["rows"])) for name, row in rows.items()}

@@ -5,40 +5,41 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.evals.bfcl.ask_checker import check
-from toolbench.evals.bfcl.ast_rules import mistake
-from toolbench.evals.bfcl.cases import Case
-from toolbench.evals.bfcl.golden_answers import Call, golden_calls
+from toolbench.evals.bfcl.ask_checker import check_answers
+from toolbench.evals.bfcl.ast_rules import find_mistake
+from toolbench.evals.bfcl.cases import BfclCase
+from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_calls
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class CheckerComparison:
     """One answer to one case: `kind` says what was done to the golden one. `theirs` and `ours` say who accepts it."""
 
     case: str
     category: str
     kind: str
-    theirs: bool
-    ours: bool
+    checker_accepts: bool
+    toolbench_accepts: bool
     says: str
 
     @property
     def agrees(self) -> bool:
-        return self.theirs is self.ours
+        return self.checker_accepts is self.toolbench_accepts
 
 
-def compare(cases: Iterable[Case]) -> tuple[Compared, ...]:
+def compare_with_checker(cases: Iterable[BfclCase]) -> tuple[CheckerComparison, ...]:
     """Every answer to every case, in order. Raises NotInstalled."""
-    asked = [(case, kind, calls) for case in cases for kind, calls in answers_to(case)]
-    judged = check([(case, calls) for case, _, calls in asked])
+    asked = [(case, kind, calls) for case in cases for kind, calls in iter_answers(case)]
+    judged = check_answers([(case, calls) for case, _, calls in asked])
     return tuple(
-        _compared(case, kind, calls, theirs.valid) for (case, kind, calls), theirs in zip(asked, judged, strict=True)
+        _build_comparison(case, kind, calls, theirs.valid)
+        for (case, kind, calls), theirs in zip(asked, judged, strict=True)
     )
 
 
-def answers_to(case: Case) -> Iterator[tuple[str, tuple[Call, ...]]]:
+def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
     """The golden answer, then answers that differ from it in one thing."""
-    golden = golden_calls(case)
+    golden = build_golden_calls(case)
     yield "golden", golden
     yield "no call", ()
     yield "a call twice", (*golden, golden[-1])
@@ -49,11 +50,11 @@ def answers_to(case: Case) -> Iterator[tuple[str, tuple[Call, ...]]]:
     for key, value in arguments.items():
         rest = {other: one for other, one in arguments.items() if other != key}
         yield f"{key} missing", (*golden[:-1], (name, rest))
-        for number, changed in enumerate(_changes(value)):
+        for number, changed in enumerate(_iter_changes(value)):
             yield f"{key} changed ({number})", (*golden[:-1], (name, {**arguments, key: changed}))
 
 
-def _changes(value: Any) -> Iterator[Any]:
+def _iter_changes(value: Any) -> Iterator[Any]:
     """The same in other letters, values next to it, and values of every other type."""
     yield from ("another text", "", 0, 1, -7.5, True, False, None, [], {}, [value], {"a": value})
     if isinstance(value, str):
@@ -70,7 +71,7 @@ def _changes(value: Any) -> Iterator[Any]:
         yield {key: one.upper() if isinstance(one, str) else one for key, one in value.items()}
 
 
-def _compared(case: Case, kind: str, calls: tuple[Call, ...], theirs: bool) -> Compared:
-    wrong = mistake(case.category, case.functions, case.answers, calls)
+def _build_comparison(case: BfclCase, kind: str, calls: tuple[BfclCall, ...], theirs: bool) -> CheckerComparison:
+    wrong = find_mistake(case.category, case.functions, case.answers, calls)
     says = f"{wrong.argument} {wrong.says}".strip() if wrong else ""
-    return Compared(case.id, case.category, kind, theirs, wrong is None, says)
+    return CheckerComparison(case.id, case.category, kind, theirs, wrong is None, says)

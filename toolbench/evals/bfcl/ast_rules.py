@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.bfcl.golden_answers import LEFT_OUT, Call
+from toolbench.evals.bfcl.golden_answers import OMITTED, BfclCall
 
-_PYTHON: Mapping[str, type] = {
+_PYTHON_TYPES: Mapping[str, type] = {
     "string": str,
     "integer": int,
     "float": float,
@@ -22,12 +22,12 @@ _PYTHON: Mapping[str, type] = {
     "dict": dict,
     "any": str,
 }
-_DROPPED = re.compile(r"[ ,./\-_*^]")
-_UNREADABLE = (TypeError, KeyError, AttributeError, IndexError, ValueError)
+_IGNORED_CHARACTERS = re.compile(r"[ ,./\-_*^]")
+_UNREADABLE_ERRORS = (TypeError, KeyError, AttributeError, IndexError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
+class AnswerMistake:
     """`argument` is "" for what concerns the whole call, `call` its place from 0 among those made, None for none."""
 
     says: str
@@ -35,28 +35,30 @@ class Mistake:
     call: int | None = None
 
 
-def mistake(
-    category: str, functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[Call]
-) -> Mistake | None:
+def find_mistake(
+    category: str, functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[BfclCall]
+) -> AnswerMistake | None:
     """The first thing that BFCL would refuse, None for an answer that it accepts."""
     if len(calls) != len(answers):
-        return Mistake(f"{len(calls)} calls instead of {len(answers)}")
+        return AnswerMistake(f"{len(calls)} calls instead of {len(answers)}")
     if "parallel" in category:
-        return _in_any_order(functions, answers, calls)
+        return _match_in_any_order(functions, answers, calls)
     (name,) = answers[0]
-    function = _find(functions, name) if "multiple" in category else functions[0]
-    return call_mistake(function, answers[0][name], calls[0])
+    function = _find_function(functions, name) if "multiple" in category else functions[0]
+    return find_call_mistake(function, answers[0][name], calls[0])
 
 
-def call_mistake(function: JsonObject | None, accepted: JsonObject, call: Call) -> Mistake | None:
+def find_call_mistake(function: JsonObject | None, accepted: JsonObject, call: BfclCall) -> AnswerMistake | None:
     """Of one call, against the values that are accepted for each parameter."""
     if function is None or call[0] != function["name"]:
-        return Mistake(f"{call[0]} was called instead of {function['name'] if function else 'a function of the case'}")
-    found = (Mistake(says, name) for name, says in argument_mistakes(function, accepted, call[1]) if says)
+        return AnswerMistake(
+            f"{call[0]} was called instead of {function['name'] if function else 'a function of the case'}"
+        )
+    found = (AnswerMistake(says, name) for name, says in iter_argument_mistakes(function, accepted, call[1]) if says)
     return next(found, None)
 
 
-def argument_mistakes(function: JsonObject, accepted: JsonObject, given: JsonObject) -> Iterator[tuple[str, str]]:
+def iter_argument_mistakes(function: JsonObject, accepted: JsonObject, given: JsonObject) -> Iterator[tuple[str, str]]:
     """Each parameter with what is wrong with it, "" where nothing is: those that are required and missing, those that
     were given, those that may not be left out."""
     described = function["parameters"]["properties"]
@@ -65,54 +67,58 @@ def argument_mistakes(function: JsonObject, accepted: JsonObject, given: JsonObj
         if name not in described or name not in accepted:
             yield name, "was not asked for"
         else:
-            yield name, _value_mistake(described[name], value, accepted[name])
+            yield name, _find_value_mistake(described[name], value, accepted[name])
     for name, options in accepted.items():
-        if name not in given and LEFT_OUT not in options:
+        if name not in given and OMITTED not in options:
             yield name, "is missing"
 
 
-def _in_any_order(
-    functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[Call]
-) -> Mistake | None:
+def _match_in_any_order(
+    functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[BfclCall]
+) -> AnswerMistake | None:
     """Each expected call takes the first one left that fits it."""
     left = list(range(len(calls)))
     for answer in answers:
         (name,) = answer
-        tried = {place: call_mistake(_find(functions, name), answer[name], calls[place]) for place in left}
+        tried = {
+            place: find_call_mistake(_find_function(functions, name), answer[name], calls[place]) for place in left
+        }
         fits = next((place for place, wrong in tried.items() if wrong is None), None)
         if fits is None:
-            return _nearest(name, tried, calls)
+            return _find_nearest_mistake(name, tried, calls)
         left.remove(fits)
     return None
 
 
-def _nearest(name: str, tried: Mapping[int, Mistake | None], calls: Sequence[Call]) -> Mistake:
+def _find_nearest_mistake(
+    name: str, tried: Mapping[int, AnswerMistake | None], calls: Sequence[BfclCall]
+) -> AnswerMistake:
     same = ((place, wrong) for place, wrong in tried.items() if wrong and calls[place][0] == name)
     place, wrong = next(same, (None, None))
     if wrong is None:
-        return Mistake(f"no call of {name} is left that fits")
-    return Mistake(wrong.says, wrong.argument, place)
+        return AnswerMistake(f"no call of {name} is left that fits")
+    return AnswerMistake(wrong.says, wrong.argument, place)
 
 
-def _find(functions: Sequence[JsonObject], name: str) -> JsonObject | None:
+def _find_function(functions: Sequence[JsonObject], name: str) -> JsonObject | None:
     return next((function for function in functions if function["name"] == name), None)
 
 
-def _value_mistake(described: JsonObject, value: Any, accepted: Sequence[Any]) -> str:
+def _find_value_mistake(described: JsonObject, value: Any, accepted: Sequence[Any]) -> str:
     try:
         right = _is_right(described, value, accepted)
-    except _UNREADABLE:
+    except _UNREADABLE_ERRORS:
         return "cannot be compared with what is accepted"
     return "" if right else f"{value!r} is none of {list(accepted)!r}"[:300]
 
 
 def _is_right(described: JsonObject, value: Any, accepted: Sequence[Any]) -> bool:
     kind = described["type"]
-    wanted = _PYTHON[kind]
-    inner = _PYTHON[described["items"]["type"]] if kind in ("array", "tuple") else None
+    wanted = _PYTHON_TYPES[kind]
+    inner = _PYTHON_TYPES[described["items"]["type"]] if kind in ("array", "tuple") else None
     if kind == "float" and type(value) is int:
         value = float(value)
-    fits, variable = _type_fits(value, accepted, wanted, inner)
+    fits, variable = _is_right_type(value, accepted, wanted, inner)
     if not fits:
         return False
     if variable:
@@ -124,28 +130,28 @@ def _is_right(described: JsonObject, value: Any, accepted: Sequence[Any]) -> boo
     return _is_text(value, accepted) if wanted is str else value in accepted
 
 
-def _type_fits(value: Any, accepted: Sequence[Any], wanted: type, inner: type | None) -> tuple[bool, bool]:
+def _is_right_type(value: Any, accepted: Sequence[Any], wanted: type, inner: type | None) -> tuple[bool, bool]:
     """Whether the type is right, and whether the value stands for a variable: its type is that of the accepted values
     and not the parameter's."""
-    shown = next((type(option) for option in accepted if option != LEFT_OUT), None)
+    shown = next((type(option) for option in accepted if option != OMITTED), None)
     variable = shown is not None and shown is not wanted
     if type(value) is wanted:
-        if inner is None or any(_items_fit(value, option, inner) for option in accepted):
+        if inner is None or any(_has_right_items(value, option, inner) for option in accepted):
             return True, variable
         return False, variable
     return (True, True) if shown is not None and type(value) is shown else (False, variable)
 
 
-def _items_fit(value: Any, option: Any, inner: type) -> bool:
-    return not isinstance(option, list) or all(_type_fits(item, option, inner, None)[0] for item in value)
+def _has_right_items(value: Any, option: Any, inner: type) -> bool:
+    return not isinstance(option, list) or all(_is_right_type(item, option, inner, None)[0] for item in value)
 
 
 def _is_text(value: str, accepted: Sequence[Any]) -> bool:
-    return _plain(value) in [_plain(option) for option in accepted if isinstance(option, str)]
+    return _normalise(value) in [_normalise(option) for option in accepted if isinstance(option, str)]
 
 
 def _is_list(value: list[Any], accepted: Sequence[Any]) -> bool:
-    return [_plain(item) for item in value] in [[_plain(item) for item in option] for option in accepted]
+    return [_normalise(item) for item in value] in [[_normalise(item) for item in option] for option in accepted]
 
 
 def _is_list_of_objects(value: list[Any], accepted: Sequence[Any]) -> bool:
@@ -158,16 +164,16 @@ def _is_list_of_objects(value: list[Any], accepted: Sequence[Any]) -> bool:
 
 
 def _is_object(value: JsonObject, accepted: Sequence[Any]) -> bool:
-    return any(_has_members(value, option) for option in accepted if option != LEFT_OUT)
+    return any(_has_members(value, option) for option in accepted if option != OMITTED)
 
 
 def _has_members(value: JsonObject, option: Mapping[str, Sequence[Any]]) -> bool:
     for key, item in value.items():
-        if key not in option or _plain(item) not in [_plain(one) for one in option[key]]:
+        if key not in option or _normalise(item) not in [_normalise(one) for one in option[key]]:
             return False
-    return all(key in value or LEFT_OUT in options for key, options in option.items())
+    return all(key in value or OMITTED in options for key, options in option.items())
 
 
-def _plain(value: Any) -> Any:
+def _normalise(value: Any) -> Any:
     """A text as BFCL compares it; anything else as it is."""
-    return _DROPPED.sub("", value).lower().replace("'", '"') if type(value) is str else value
+    return _IGNORED_CHARACTERS.sub("", value).lower().replace("'", '"') if type(value) is str else value

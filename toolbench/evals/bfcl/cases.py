@@ -11,8 +11,8 @@ from importlib import metadata
 from pathlib import Path
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.bfcl.schemas import json_schema
-from toolbench.evals.data_files import frozen_row
+from toolbench.evals.bfcl.schemas import build_json_schema
+from toolbench.evals.data_files import freeze_row
 
 CATEGORIES = (
     "simple_python",
@@ -27,7 +27,7 @@ CATEGORIES = (
 _PACKAGE = "bfcl_eval"
 
 
-class NotInstalled(Exception):
+class NotInstalledError(Exception):
     """The wheel is not there; the message says how it gets there."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class NotInstalled(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class BfclCase:
     """One question. `functions` are as BFCL writes them, `tools` the same in OpenAI's shape with JSON Schemas;
     `answers` lists for each call the values that are accepted."""
 
@@ -46,35 +46,35 @@ class Case:
     answers: tuple[JsonObject, ...]
 
     @classmethod
-    def of(cls, told: JsonObject) -> "Case":
+    def from_json(cls, told: JsonObject) -> "BfclCase":
         """From its plain data, as `dataclasses.asdict` writes it."""
-        return cls(**frozen_row(told))
+        return cls(**freeze_row(told))
 
     @property
     def tools(self) -> tuple[JsonObject, ...]:
-        return tuple(tool_of(function) for function in self.functions)
+        return tuple(build_tool(function) for function in self.functions)
 
 
 def is_installed() -> bool:
     return importlib.util.find_spec(_PACKAGE) is not None
 
 
-def version() -> str:
+def read_version() -> str:
     """Of the wheel. Raises NotInstalled."""
     try:
         return metadata.version(_PACKAGE)
     except metadata.PackageNotFoundError:
-        raise NotInstalled from None
+        raise NotInstalledError from None
 
 
-def cases(categories: Sequence[str] = CATEGORIES) -> Iterator[Case]:
+def iter_cases(categories: Sequence[str] = CATEGORIES) -> Iterator[BfclCase]:
     """All cases with accepted answers, category by category, in BFCL's order. Raises NotInstalled."""
-    folder = data_folder()
+    folder = find_data_folder()
     for category in categories:
         name = f"BFCL_v4_{category}.json"
-        answers = {row["id"]: row["ground_truth"] for row in json_lines(folder / "possible_answer" / name)}
-        for row in json_lines(folder / name):
-            yield Case(
+        answers = {row["id"]: row["ground_truth"] for row in iter_json_lines(folder / "possible_answer" / name)}
+        for row in iter_json_lines(folder / name):
+            yield BfclCase(
                 id=row["id"],
                 category=category,
                 question=tuple(row["question"][0]),
@@ -83,20 +83,20 @@ def cases(categories: Sequence[str] = CATEGORIES) -> Iterator[Case]:
             )
 
 
-def data_folder() -> Path:
+def find_data_folder() -> Path:
     """Raises NotInstalled."""
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations:
-        raise NotInstalled
+        raise NotInstalledError
     return Path(found.submodule_search_locations[0]) / "data"
 
 
-def json_lines(path: Path) -> Iterator[JsonObject]:
+def iter_json_lines(path: Path) -> Iterator[JsonObject]:
     with path.open(encoding="utf-8") as lines:
         yield from (json.loads(line) for line in lines if line.strip())
 
 
-def tool_of(function: JsonObject) -> JsonObject:
+def build_tool(function: JsonObject) -> JsonObject:
     """A function as BFCL describes it, in OpenAI's shape."""
     named = {"name": function["name"], "description": function["description"]}
-    return {"type": "function", "function": {**named, "parameters": json_schema(function["parameters"])}}
+    return {"type": "function", "function": {**named, "parameters": build_json_schema(function["parameters"])}}

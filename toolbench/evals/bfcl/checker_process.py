@@ -11,21 +11,21 @@ from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-MODEL = "golden"
-_TABLE = "bfcl_eval.constants.model_config"
-_MULTI_TURN = "bfcl_eval.eval_checker.multi_turn_eval"
+MODEL_NAME = "golden"
+_MODEL_TABLE_MODULE = "bfcl_eval.constants.model_config"
+_MULTI_TURN_MODULE = "bfcl_eval.eval_checker.multi_turn_eval"
 
 
 def main() -> None:
-    table = ModuleType(_TABLE)
-    vars(table)["MODEL_CONFIG_MAPPING"] = {MODEL: SimpleNamespace(underscore_to_dot=False)}
-    sys.modules[_TABLE] = table
+    table = ModuleType(_MODEL_TABLE_MODULE)
+    vars(table)["MODEL_CONFIG_MAPPING"] = {MODEL_NAME: SimpleNamespace(underscore_to_dot=False)}
+    sys.modules[_MODEL_TABLE_MODULE] = table
     for line in sys.stdin:
         asked = json.loads(line)
-        sys.stdout.write(json.dumps(_verdict(_turns if "turns" in asked else _answer, asked)) + "\n")
+        sys.stdout.write(json.dumps(_run_check(_check_turns if "turns" in asked else _check_answer, asked)) + "\n")
 
 
-def _verdict(check: Callable[[dict[str, Any]], dict[str, Any]], asked: dict[str, Any]) -> dict[str, Any]:
+def _run_check(check: Callable[[dict[str, Any]], dict[str, Any]], asked: dict[str, Any]) -> dict[str, Any]:
     """What the checker says; what it raises over is not valid."""
     try:
         said = check(asked)
@@ -34,21 +34,21 @@ def _verdict(check: Callable[[dict[str, Any]], dict[str, Any]], asked: dict[str,
     return {"valid": said["valid"], "error": str(said.get("error", said.get("error_message", "")))[:500]}
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
+def _check_answer(asked: dict[str, Any]) -> dict[str, Any]:
     check = importlib.import_module("bfcl_eval.eval_checker.ast_eval.ast_checker").ast_checker
     python = importlib.import_module("bfcl_eval.constants.enums").Language.PYTHON
     calls = [{name: arguments} for name, arguments in asked["calls"]]
-    said: dict[str, Any] = check(asked["functions"], calls, asked["answers"], python, asked["category"], MODEL)
+    said: dict[str, Any] = check(asked["functions"], calls, asked["answers"], python, asked["category"], MODEL_NAME)
     return said
 
 
-def _turns(asked: dict[str, Any]) -> dict[str, Any]:
+def _check_turns(asked: dict[str, Any]) -> dict[str, Any]:
     """BFCL keeps the instances of a conversation under a global name; they go before the next one."""
-    check = importlib.import_module(f"{_MULTI_TURN}.multi_turn_checker").multi_turn_checker
+    check = importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_checker").multi_turn_checker
     try:
-        said: dict[str, Any] = check(asked["turns"], asked["answers"], asked["entry"], "", MODEL)
+        said: dict[str, Any] = check(asked["turns"], asked["answers"], asked["entry"], "", MODEL_NAME)
     finally:
-        kept = vars(importlib.import_module(f"{_MULTI_TURN}.multi_turn_utils"))
+        kept = vars(importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_utils"))
         for name in [name for name in kept if name.endswith("_instance")]:
             del kept[name]
     return said

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.bfcl.cases import Case
-from toolbench.evals.bfcl.schemas import json_schema
+from toolbench.evals.bfcl.cases import BfclCase
+from toolbench.evals.bfcl.schemas import build_json_schema
 
-LEFT_OUT = ""  # among the accepted values: the parameter may be left out
-_PYTHON: dict[str, tuple[type, ...]] = {
+OMITTED = ""  # among the accepted values: the parameter may be left out
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
     "number": (int, float),
@@ -17,45 +17,47 @@ _PYTHON: dict[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 
-Call = tuple[str, JsonObject]
+BfclCall = tuple[str, JsonObject]
 
 
-def golden_calls(case: Case) -> tuple[Call, ...]:
+def build_golden_calls(case: BfclCase) -> tuple[BfclCall, ...]:
     """Name and arguments of every call, in BFCL's order: of each parameter the first accepted value that is of the
     type its function names. What may be left out and has no such value is left out. A few cases accept nothing that
     their own function takes; their answer is wrong, and the checker says so."""
-    described = {function["name"]: json_schema(function["parameters"]) for function in case.functions}
+    described = {function["name"]: build_json_schema(function["parameters"]) for function in case.functions}
     return tuple(
-        (name, dict(_arguments(accepted, described[name])))
+        (name, dict(_iter_arguments(accepted, described[name])))
         for answer in case.answers
         for name, accepted in answer.items()
     )
 
 
-def _arguments(accepted: JsonObject, schema: JsonObject) -> Iterator[tuple[str, Any]]:
+def _iter_arguments(accepted: JsonObject, schema: JsonObject) -> Iterator[tuple[str, Any]]:
     for key, options in accepted.items():
-        needed = key in schema.get("required", ()) or LEFT_OUT not in options
-        fitting = [option for option in options if option != LEFT_OUT and _fits(option, schema["properties"].get(key))]
+        needed = key in schema.get("required", ()) or OMITTED not in options
+        fitting = [
+            option for option in options if option != OMITTED and _has_type(option, schema["properties"].get(key))
+        ]
         if fitting or needed:
-            yield key, _value(fitting[0] if fitting else _first(options))
+            yield key, _build_value(fitting[0] if fitting else _find_first(options))
 
 
-def _fits(option: Any, schema: JsonObject | None) -> bool:
-    kinds = _PYTHON.get(str(schema.get("type")), ()) if schema else ()
+def _has_type(option: Any, schema: JsonObject | None) -> bool:
+    kinds = _PYTHON_TYPES.get(str(schema.get("type")), ()) if schema else ()
     return isinstance(option, kinds) and (bool in kinds or not isinstance(option, bool))
 
 
-def _value(option: Any) -> Any:
+def _build_value(option: Any) -> Any:
     """An accepted object lists the accepted values of its members, one level deep; so do objects in an accepted
     list."""
     if isinstance(option, list):
-        return [_members(item) if isinstance(item, dict) else item for item in option]
-    return _members(option) if isinstance(option, dict) else option
+        return [_build_members(item) if isinstance(item, dict) else item for item in option]
+    return _build_members(option) if isinstance(option, dict) else option
 
 
-def _members(accepted: JsonObject) -> JsonObject:
-    return {key: _first(options) for key, options in accepted.items() if options != [LEFT_OUT]}
+def _build_members(accepted: JsonObject) -> JsonObject:
+    return {key: _find_first(options) for key, options in accepted.items() if options != [OMITTED]}
 
 
-def _first(options: list[Any]) -> Any:
-    return next((option for option in options if option != LEFT_OUT), LEFT_OUT)
+def _find_first(options: list[Any]) -> Any:
+    return next((option for option in options if option != OMITTED), OMITTED)

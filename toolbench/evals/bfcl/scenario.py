@@ -9,20 +9,20 @@ from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
-from toolbench.evals.bfcl.ast_rules import Mistake, argument_mistakes, call_mistake, mistake
-from toolbench.evals.bfcl.cases import Case
-from toolbench.evals.bfcl.golden_answers import Call
-from toolbench.evals.expected_calls import Due, DueCall
+from toolbench.evals.bfcl.ast_rules import AnswerMistake, find_call_mistake, find_mistake, iter_argument_mistakes
+from toolbench.evals.bfcl.cases import BfclCase
+from toolbench.evals.bfcl.golden_answers import BfclCall
+from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
-from toolbench.evals.judging.diagnosis import Problem, at
-from toolbench.evals.record_counts import CALLS, called
+from toolbench.evals.judging.diagnosis import Problem, locate_problem
+from toolbench.evals.record_counts import CALLS_PATH, iter_calls
 from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
-from toolbench.evals.user_cases.definition import definition_of
+from toolbench.evals.user_cases.definition import build_definition
 from toolbench.evals.user_cases.simulated_tools import SimulatedTools
 
-GROUP = "bfcl"
-RULE = "The first answer makes the calls that BFCL accepts, by its AST rules; the run ends after it."
-_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+BFCL_GROUP = "bfcl"
+AST_RULE = "The first answer makes the calls that BFCL accepts, by its AST rules; the run ends after it."
+_INVALID_NAME_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclass(eq=False, slots=True)
@@ -32,9 +32,9 @@ class BfclScenario:
     slug: str
     version: int
     title: str
-    case: Case
+    case: BfclCase
     public: bool = True
-    group: str = GROUP
+    group: str = BFCL_GROUP
     intent: str = "A public case of the Berkeley Function Calling Leaderboard."
     control: bool = False
     methods: tuple[str, ...] = METHODS
@@ -42,9 +42,9 @@ class BfclScenario:
 
     @property
     def rule(self) -> str:
-        return RULE
+        return AST_RULE
 
-    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
+    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         question = list(self.case.question)
         system = str(question.pop(0)["content"]) if question[0].get("role") == "system" else ""
         layer: JsonObject = {"max_turns": 1}
@@ -64,62 +64,66 @@ class BfclScenario:
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        tools = (definition_of(tool) for tool in self.case.tools)
-        return tuple(StoredToolDefinition(sendable(tool.name), tool.description, tool.parameters) for tool in tools)
+        tools = (build_definition(tool) for tool in self.case.tools)
+        return tuple(
+            StoredToolDefinition(sanitise_name(tool.name), tool.description, tool.parameters) for tool in tools
+        )
 
-    def due(self, instance: Instance) -> Due:
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
         functions = {str(function["name"]): function for function in self.case.functions}
         wanted = ((name, accepted) for answer in self.case.answers for name, accepted in answer.items())
         calls = (
-            DueCall(sendable(name), partial(_is_accepted, functions[name], one))
+            ExpectedToolCall(sanitise_name(name), partial(_is_accepted, functions[name], one))
             for name, one in wanted
             if name in functions
         )
-        return Due(bool(self.case.answers), tuple(calls))
+        return ExpectedCalls(bool(self.case.answers), tuple(calls))
 
     def open(self, instance: Instance) -> Workspace:
         return SimulatedTools({}, {})
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        names = {sendable(function["name"]): str(function["name"]) for function in self.case.functions}
-        made = [one for one in called(ended) if one.turn == 0]
+        names = {sanitise_name(function["name"]): str(function["name"]) for function in self.case.functions}
+        made = [one for one in iter_calls(ended) if one.turn == 0]
         calls = [(names.get(one.tool, one.tool), one.result.arguments or {}) for one in made]
-        wrong = mistake(self.case.category, self.case.functions, self.case.answers, calls)
-        case = verdict.Case(
+        wrong = find_mistake(self.case.category, self.case.functions, self.case.answers, calls)
+        case = verdict.CheckedResult(
             instance=instance,
             ended=ended,
-            rule=RULE,
-            checks=tuple(_checks(self.case, calls, wrong)),
-            parity_checks=None,
-            otherwise=_otherwise(wrong, len(calls)),
+            rule=AST_RULE,
+            checks=tuple(_iter_checks(self.case, calls, wrong)),
+            case_study_checks=None,
+            fallback_problem=_find_problem(wrong, len(calls)),
             good_ends=frozenset({End.FINAL, End.MAX_TURNS_EXCEEDED}),
         )
         return verdict.judge(case)
 
 
-def sendable(name: str) -> str:
-    return _NOT_IN_A_NAME.sub("_", name)[:64]
+def sanitise_name(name: str) -> str:
+    return _INVALID_NAME_CHARACTERS.sub("_", name)[:64]
 
 
 def _is_accepted(function: JsonObject, accepted: JsonObject, arguments: JsonObject) -> bool:
-    return call_mistake(function, accepted, (str(function["name"]), arguments)) is None
+    return find_call_mistake(function, accepted, (str(function["name"]), arguments)) is None
 
 
-def _checks(case: Case, calls: list[Call], wrong: Mistake | None) -> Iterator[Check]:
+def _iter_checks(case: BfclCase, calls: list[BfclCall], wrong: AnswerMistake | None) -> Iterator[Check]:
     """BFCL's verdict, and where one call is expected each of its arguments."""
     yield Check("accepted by BFCL's rules", wrong is None, f"{wrong.argument} {wrong.says}".strip() if wrong else "")
     if len(calls) == 1 == len(case.answers):
         (name,) = case.answers[0]
         function = next((one for one in case.functions if one["name"] == name == calls[0][0]), None)
         if function is not None:
-            found = dict(argument_mistakes(function, case.answers[0][name], calls[0][1]))
+            found = dict(iter_argument_mistakes(function, case.answers[0][name], calls[0][1]))
             yield from (Check(f"{name} $.{argument}", not says, says) for argument, says in found.items())
 
 
-def _otherwise(wrong: Mistake | None, made: int) -> Problem:
+def _find_problem(wrong: AnswerMistake | None, made: int) -> Problem:
     if wrong is None or not made:
-        return Problem("no_tool_calls", at(0, path=CALLS, what="the answer is text and calls no tool."))
-    path = f"$.{wrong.argument}" if wrong.argument else CALLS
+        return Problem(
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+        )
+    path = f"$.{wrong.argument}" if wrong.argument else CALLS_PATH
     call = wrong.call if wrong.call is not None else 0 if wrong.argument else None
     what = f"{f'{path} ' if wrong.argument else ''}{wrong.says}."
-    return Problem("wrong_arguments", at(0, call=call, path=path, what=what))
+    return Problem("wrong_arguments", locate_problem(0, call=call, path=path, what=what))

@@ -4,19 +4,26 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 
-_TYPES = {"dict": "object", "float": "number", "tuple": "array", "list": "array", "bool": "boolean", "any": "string"}
+_JSON_TYPE_BY_BFCL_TYPE = {
+    "dict": "object",
+    "float": "number",
+    "tuple": "array",
+    "list": "array",
+    "bool": "boolean",
+    "any": "string",
+}
 
 
-def json_schema(described: JsonObject) -> JsonObject:
+def build_json_schema(described: JsonObject) -> JsonObject:
     """The same description with the names that JSON Schema has for its types."""
-    return {key: _member(key, value) for key, value in described.items()}
+    return {key: _convert_member(key, value) for key, value in described.items()}
 
 
-def _member(key: str, value: Any) -> Any:
+def _convert_member(key: str, value: Any) -> Any:
     if key == "type" and isinstance(value, str):
-        return _TYPES.get(value, value)
+        return _JSON_TYPE_BY_BFCL_TYPE.get(value, value)
     if key == "properties" and isinstance(value, dict):
-        return {name: json_schema(child) for name, child in value.items()}
+        return {name: build_json_schema(child) for name, child in value.items()}
     if key in ("items", "additionalProperties") and isinstance(value, dict):
-        return json_schema(value)
+        return build_json_schema(value)
     return value

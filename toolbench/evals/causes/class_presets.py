@@ -6,6 +6,6 @@ from toolbench.evals.data_files import read_table
 
 
 @cache
-def class_presets() -> dict[str, str]:
+def load_class_presets() -> dict[str, str]:
     """Preset names by failure class."""
     return {row["failure_class"]: row["preset"] for row in read_table("class_presets")}

@@ -8,18 +8,18 @@ from dataclasses import field, replace
 from toolbench.engine.messages import Finding, Turn
 from toolbench.engine.values import light
 from toolbench.engine.visible_text import is_blank
-from toolbench.evals.causes.required_calls import Needs
-from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
-from toolbench.evals.causes.table import all_causes, cause_of_envelope, mapped
-from toolbench.evals.causes.unread_calls import call_in_reasoning, cause_of_written_call, unknown_tool
-from toolbench.evals.record_counts import CALLS, CONTENT, CUT, FINISH, MESSAGE
+from toolbench.evals.causes.required_calls import TaskNeeds
+from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
+from toolbench.evals.causes.table import classify_envelope, load_causes, lookup_code
+from toolbench.evals.causes.unread_calls import classify_unknown_tool, classify_written_call, find_call_in_reasoning
+from toolbench.evals.record_counts import CALLS_PATH, CONTENT_PATH, CUT_FINISH_REASON, FINISH_REASON_PATH, MESSAGE_PATH
 
 TOOLS_REFUSED = "tools_refused"
-_PLACE = re.compile(r"\[\d+\]")
+_LIST_INDEX = re.compile(r"\[\d+\]")
 
 
 @light(frozen=True, slots=True)
-class Occurrence:
+class CauseOccurrence:
     """A cause at the step where it was first seen, `count` times in all. `healed`: each time its own turn went on with
     a call all the same, or it is harmless; `mended`: it was healed, or a later step made it good."""
 
@@ -33,7 +33,7 @@ class Occurrence:
 
 
 @light(frozen=True, slots=True)
-class Ending:
+class TrialEnd:
     """How the trial ended: outcome as in Verdict, engine.End, the verdict's failure class. `call_expected` is None
     where no tool was offered; `needs` is what the task needs."""
 
@@ -41,20 +41,20 @@ class Ending:
     end: str
     failure_class: str = ""
     call_expected: bool | None = None
-    needs: Needs = field(default_factory=Needs)
+    needs: TaskNeeds = field(default_factory=TaskNeeds)
 
 
-def occurrences(steps: Sequence[WireStep]) -> tuple[Occurrence, ...]:
+def find_occurrences(steps: Sequence[WireStep]) -> tuple[CauseOccurrence, ...]:
     """Every one, in order of its step."""
-    outlook = _Outlook(steps)
-    return tuple(seen for place, step in enumerate(steps) for seen in _of_step(step, place, outlook))
+    outlook = _LaterSteps(steps)
+    return tuple(seen for place, step in enumerate(steps) for seen in _classify_step(step, place, outlook))
 
 
-def grouped(found: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
+def group_occurrences(found: Sequence[CauseOccurrence]) -> tuple[CauseOccurrence, ...]:
     """One per code and path, places in lists aside, in order of the first."""
-    groups: dict[tuple[str, str], Occurrence] = {}
+    groups: dict[tuple[str, str], CauseOccurrence] = {}
     for one in found:
-        key = (one.code, any_place(one.path))
+        key = (one.code, remove_indices(one.path))
         known = groups.get(key)
         first = known or replace(one, count=0)
         mended, healed = first.mended and one.mended, first.healed and one.healed
@@ -62,24 +62,24 @@ def grouped(found: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
     return tuple(groups.values())
 
 
-def any_place(path: str) -> str:
+def remove_indices(path: str) -> str:
     """The path with every place in a list left open: `$.ops[3].path` becomes `$.ops[].path`."""
-    return _PLACE.sub("[]", path)
+    return _LIST_INDEX.sub("[]", path)
 
 
-def cause_signature(cause: Occurrence, scenario: str) -> str:
+def build_cause_signature(cause: CauseOccurrence, scenario: str) -> str:
     """What makes failures one cluster: code, scenario, path, turn (counted from 1)."""
-    return f"{cause.code} · {scenario} · {any_place(cause.path)[:120]} · turn {cause.turn + 1}"
+    return f"{cause.code} · {scenario} · {remove_indices(cause.path)[:120]} · turn {cause.turn + 1}"
 
 
-class _Outlook:
+class _LaterSteps:
     """What comes behind a step, told without walking the steps again: the place where each thing happened for the last
     time, -1 for never. `first_call` is where a call ran first, behind all steps where none did."""
 
     def __init__(self, steps: Sequence[WireStep]) -> None:
-        ran = [(place, step) for place, step in enumerate(steps) if isinstance(step, Ran)]
+        ran = [(place, step) for place, step in enumerate(steps) if isinstance(step, ToolRun)]
         good = [(place, step) for place, step in ran if step.ok]
-        answers = [(place, s.answer) for place, s in enumerate(steps) if isinstance(s, Exchanged) and s.answer]
+        answers = [(place, s.answer) for place, s in enumerate(steps) if isinstance(s, ExchangeAttempt) and s.answer]
         said = [place for place, answer in answers if answer.calls_found or not is_blank(answer.text)]
         self.first_call = ran[0][0] if ran else len(steps)
         self.answer = answers[-1][0] if answers else -1
@@ -95,45 +95,47 @@ class _Outlook:
         return self.ran_in_turn.get(turn, -1) > place > self.unread_in_turn.get(turn, -1)
 
 
-def _of_step(step: WireStep, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
-    if isinstance(step, Ran):
-        yield from _of_call(step, place, outlook)
+def _classify_step(step: WireStep, place: int, outlook: _LaterSteps) -> Iterator[CauseOccurrence]:
+    if isinstance(step, ToolRun):
+        yield from _classify_call(step, place, outlook)
     elif step.answer is not None:
-        yield from _of_answer(step, step.answer, place, outlook)
-    elif code := _of_error(step):
+        yield from _classify_answer(step, step.answer, place, outlook)
+    elif code := _classify_error(step):
         made_good = outlook.success if code == TOOLS_REFUSED else outlook.answer  # an answer without tools is no call
-        yield Occurrence(code, "$", step.turn, step.ordinal, mended=made_good > place)
+        yield CauseOccurrence(code, "$", step.turn, step.ordinal, mended=made_good > place)
 
 
-def _of_error(step: Exchanged) -> str:
+def _classify_error(step: ExchangeAttempt) -> str:
     if step.error in ("", "cancelled"):
         return ""
-    return TOOLS_REFUSED if step.tool_support else mapped("exchange", step.error) or "exchange_failed"
+    return TOOLS_REFUSED if step.tool_support else lookup_code("exchange", step.error) or "exchange_failed"
 
 
-def _of_answer(step: Exchanged, answer: Turn, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
+def _classify_answer(
+    step: ExchangeAttempt, answer: Turn, place: int, outlook: _LaterSteps
+) -> Iterator[CauseOccurrence]:
     acts = outlook.success > place
-    for code, path in _named(answer):
-        healed = bool(answer.calls) or all_causes()[code].harmless
-        yield Occurrence(code, path, step.turn, step.ordinal, healed or acts, healed)
+    for code, path in _iter_named_codes(answer):
+        healed = bool(answer.calls) or load_causes()[code].harmless
+        yield CauseOccurrence(code, path, step.turn, step.ordinal, healed or acts, healed)
     if answer.ignored_calls:
-        ignored = Occurrence("calls_ignored", CALLS, step.turn, step.ordinal, mended=True, healed=True)
+        ignored = CauseOccurrence("calls_ignored", CALLS_PATH, step.turn, step.ordinal, mended=True, healed=True)
         yield replace(ignored, count=answer.ignored_calls)
-    if answer.finish_reason == CUT and not outlook.all_read_in_turn(step.turn, place):
+    if answer.finish_reason == CUT_FINISH_REASON and not outlook.all_read_in_turn(step.turn, place):
         later = outlook.success_turn > step.turn
-        yield Occurrence("cut_by_length", FINISH, step.turn, step.ordinal, mended=later)
+        yield CauseOccurrence("cut_by_length", FINISH_REASON_PATH, step.turn, step.ordinal, mended=later)
     if not answer.calls_found and is_blank(answer.text):
         code = "empty_final" if outlook.first_call < place else "empty_answer"
-        yield Occurrence(code, CONTENT, step.turn, step.ordinal, mended=outlook.word > place)
+        yield CauseOccurrence(code, CONTENT_PATH, step.turn, step.ordinal, mended=outlook.word > place)
 
 
-def _named(answer: Turn) -> Iterator[tuple[str, str]]:
+def _iter_named_codes(answer: Turn) -> Iterator[tuple[str, str]]:
     """What transforms and findings of an answer say, each code once."""
     said = dict.fromkeys(
         [
-            *((mapped("changes", change.name), MESSAGE) for change in answer.changes),
-            *((_of_finding(finding, answer), finding.path) for finding in answer.findings),
-            *_raw_shapes(answer),
+            *((lookup_code("changes", change.name), MESSAGE_PATH) for change in answer.changes),
+            *((_classify_finding(finding, answer), finding.path) for finding in answer.findings),
+            *_find_raw_shapes(answer),
         ]
     )
     codes: dict[str, str] = {}
@@ -142,43 +144,43 @@ def _named(answer: Turn) -> Iterator[tuple[str, str]]:
     yield from ((code, path) for code, path in codes.items() if code)
 
 
-def _of_finding(finding: Finding, answer: Turn) -> str:
+def _classify_finding(finding: Finding, answer: Turn) -> str:
     if finding.code == "call_in_text":
-        return cause_of_written_call(answer, finding)
-    return mapped("findings", finding.code)
+        return classify_written_call(answer, finding)
+    return lookup_code("findings", finding.code)
 
 
-def _raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
+def _find_raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
     """Older or wrong shapes that nobody put right, so that no call was read."""
     if answer.calls_found:
         return
     if answer.finish_reason == "function_call" or isinstance(answer.message.get("function_call"), dict):
-        yield "function_call", f"{MESSAGE}.function_call"
+        yield "function_call", f"{MESSAGE_PATH}.function_call"
     if isinstance(answer.message.get("tool_calls"), dict):
-        yield "calls_not_a_list", CALLS
-    if path := call_in_reasoning(answer):
+        yield "calls_not_a_list", CALLS_PATH
+    if path := find_call_in_reasoning(answer):
         yield "call_in_reasoning", path
 
 
-def _of_call(step: Ran, place: int, outlook: _Outlook) -> Iterator[Occurrence]:
+def _classify_call(step: ToolRun, place: int, outlook: _LaterSteps) -> Iterator[CauseOccurrence]:
     if step.ok:
         return
     mended = outlook.success_of_tool.get(step.tool, -1) > place
     result = step.result
     if result.schema_errors:
         for error in result.schema_errors:
-            code = mapped("violations", error.kind) or "schema_other"
-            yield Occurrence(code, error.path, step.turn, step.ordinal, mended)
+            code = lookup_code("violations", error.kind) or "schema_other"
+            yield CauseOccurrence(code, error.path, step.turn, step.ordinal, mended)
         return
-    known = cause_of_envelope(*(str(error.get("code", "")) for error in result.envelope.errors))
+    known = classify_envelope(*(str(error.get("code", "")) for error in result.envelope.errors))
     if known == "arguments_not_json":
-        known = _of_arguments(result.call.arguments)
+        known = _classify_arguments(result.call.arguments)
     if known == "tool_unknown":
-        known, mended = unknown_tool(result.call.name), outlook.success > place
-    yield Occurrence(known, "$", step.turn, step.ordinal, mended)
+        known, mended = classify_unknown_tool(result.call.name), outlook.success > place
+    yield CauseOccurrence(known, "$", step.turn, step.ordinal, mended)
 
 
-def _of_arguments(written: object) -> str:
+def _classify_arguments(written: object) -> str:
     """Return the cause for arguments that were not read as a JSON object, as they came."""
     if isinstance(written, dict):
         return "arguments_as_object"

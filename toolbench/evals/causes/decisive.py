@@ -24,106 +24,115 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from toolbench.engine.events import End
-from toolbench.evals.causes.classify import Ending, Occurrence
+from toolbench.evals.causes.classify import CauseOccurrence, TrialEnd
 from toolbench.evals.causes.required_calls import lacks_call
-from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
-from toolbench.evals.causes.table import mapped
-from toolbench.evals.record_counts import CALLS
+from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
+from toolbench.evals.causes.table import lookup_code
+from toolbench.evals.record_counts import CALLS_PATH
 
-FAILED = ("fail", "infra")
-BLANK = ("empty_answer", "empty_final")
-CUT_ANSWER = "cut_by_length"
-NO_SUCH_TOOL = ("tool_unknown", "calls_wrapped", "name_unclean")
-NEVER_CALLED = ("no_tool_calls", "never_patched", "missing_call")  # failure classes
+FAILED_OUTCOMES = ("fail", "infra")
+BLANK_ANSWER_CODES = ("empty_answer", "empty_final")
+CUT_ANSWER_CODE = "cut_by_length"
+UNKNOWN_TOOL_CODES = ("tool_unknown", "calls_wrapped", "name_unclean")
+MISSING_CALL_CLASSES = ("no_tool_calls", "never_patched", "missing_call")  # failure classes
 
 
-def cause_of(steps: Sequence[WireStep], found: Sequence[Occurrence], ending: Ending) -> Occurrence | None:
+def find_cause(steps: Sequence[WireStep], found: Sequence[CauseOccurrence], ending: TrialEnd) -> CauseOccurrence | None:
     """Return what a trial failed of, or what the infrastructure ended it with; None for any other trial."""
-    if ending.outcome not in FAILED:
+    if ending.outcome not in FAILED_OUTCOMES:
         return None
-    if code := mapped("classes", ending.failure_class):
-        return _named(code, steps, found)
+    if code := lookup_code("classes", ending.failure_class):
+        return _find_named_cause(code, steps, found)
     if not steps:
-        return Occurrence("never_sent", "$", 0, 0, mended=False)
+        return CauseOccurrence("never_sent", "$", 0, 0, mended=False)
     if ending.end == End.DEADLINE_EXCEEDED:
-        return _at("deadline_passed", steps[-1])
-    ended_by = _exchange_that_ended(steps, found) if ending.end == End.PROVIDER_ERROR else None
-    return ended_by or _needless_call(steps, ending) or _departure(steps, found, ending) or _of_ending(steps, ending)
+        return _build_occurrence("deadline_passed", steps[-1])
+    ended_by = _find_ending_exchange(steps, found) if ending.end == End.PROVIDER_ERROR else None
+    return (
+        ended_by
+        or _find_needless_call(steps, ending)
+        or _find_departure(steps, found, ending)
+        or _classify_end(steps, ending)
+    )
 
 
-def departures(steps: Sequence[WireStep], found: Sequence[Occurrence], ending: Ending) -> Iterator[Occurrence]:
+def iter_departures(
+    steps: Sequence[WireStep], found: Sequence[CauseOccurrence], ending: TrialEnd
+) -> Iterator[CauseOccurrence]:
     """Yield the problems that were never made good and on which the verdict may rest, in order."""
     by_ordinal = {step.ordinal: step for step in steps}
     lacking = _lacks_call(steps, ending)
-    stopped = _last_calling_turn(steps)
-    for one in _unprovoked(found, ending.needs.provoked):
+    stopped = _find_last_calling_turn(steps)
+    for one in _skip_provoked(found, ending.needs.provoked):
         step = by_ordinal[one.ordinal]
         if one.mended:
             continue
-        if isinstance(step, Exchanged):
-            counts = not _ends_words(one, step) or lacking or ending.needs.reply or ending.needs.tools is None
+        if isinstance(step, ExchangeAttempt):
+            counts = not _is_missing_text(one, step) or lacking or ending.needs.reply or ending.needs.tools is None
         else:
-            counts = _counts(step, one, ending, lacking) or (lacking and one.turn == stopped)
+            counts = _is_relevant_call(step, one, ending, lacking) or (lacking and one.turn == stopped)
         if counts:
             yield one
 
 
-def _ends_words(one: Occurrence, step: Exchanged) -> bool:
+def _is_missing_text(one: CauseOccurrence, step: ExchangeAttempt) -> bool:
     """Return whether the problem is that words are missing: a blank answer, or one without a call that was cut."""
-    cut_words = one.code == CUT_ANSWER and step.answer is not None and not step.answer.calls_found
-    return one.code in BLANK or cut_words
+    cut_words = one.code == CUT_ANSWER_CODE and step.answer is not None and not step.answer.calls_found
+    return one.code in BLANK_ANSWER_CODES or cut_words
 
 
-def _named(code: str, steps: Sequence[WireStep], found: Sequence[Occurrence]) -> Occurrence:
+def _find_named_cause(code: str, steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> CauseOccurrence:
     """Return the cause that a failure class names, where it was seen last; else at the first step."""
     seen = [one for one in found if one.code == code]
-    return seen[-1] if seen else Occurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
+    return seen[-1] if seen else CauseOccurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
 
 
-def _exchange_that_ended(steps: Sequence[WireStep], found: Sequence[Occurrence]) -> Occurrence | None:
-    failed = {step.ordinal for step in steps if isinstance(step, Exchanged) and step.error}
+def _find_ending_exchange(steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> CauseOccurrence | None:
+    failed = {step.ordinal for step in steps if isinstance(step, ExchangeAttempt) and step.error}
     ended_by = [one for one in found if one.ordinal in failed]
     return ended_by[-1] if ended_by else None
 
 
-def _needless_call(steps: Sequence[WireStep], ending: Ending) -> Occurrence | None:
+def _find_needless_call(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrence | None:
     if ending.call_expected is not False:
         return None
-    calling = [step for step in steps if _calls(step)]
-    return _at("needless_call", calling[-1], CALLS) if calling else None
+    calling = [step for step in steps if _count_calls(step)]
+    return _build_occurrence("needless_call", calling[-1], CALLS_PATH) if calling else None
 
 
-def _departure(steps: Sequence[WireStep], found: Sequence[Occurrence], ending: Ending) -> Occurrence | None:
+def _find_departure(
+    steps: Sequence[WireStep], found: Sequence[CauseOccurrence], ending: TrialEnd
+) -> CauseOccurrence | None:
     """Return the first departure of the last turn that has one."""
-    departed = tuple(departures(steps, found, ending))
+    departed = tuple(iter_departures(steps, found, ending))
     if not departed:
         return None
     turn = departed[-1].turn
-    if _ran_out_of_turns(steps, ending) and turn < steps[-1].turn:
+    if _has_used_all_turns(steps, ending) and turn < steps[-1].turn:
         return None
     return next(one for one in departed if one.turn == turn)
 
 
-def _of_ending(steps: Sequence[WireStep], ending: Ending) -> Occurrence:
+def _classify_end(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrence:
     last = steps[-1]
-    if _ran_out_of_turns(steps, ending):
-        return _at("turns_used_up", last)
-    if _lacks_call(steps, ending) and not _calls(_last_answer(steps)):
-        return _at("no_call", last)
-    if ending.needs.together > max(1, _most_together(steps)):
-        return _at("calls_apart", last)
-    return _at("task_not_done", last)
+    if _has_used_all_turns(steps, ending):
+        return _build_occurrence("turns_used_up", last)
+    if _lacks_call(steps, ending) and not _count_calls(_find_last_answer(steps)):
+        return _build_occurrence("no_call", last)
+    if ending.needs.together > max(1, _count_parallel_calls(steps)):
+        return _build_occurrence("calls_apart", last)
+    return _build_occurrence("task_not_done", last)
 
 
-def _counts(step: Ran, one: Occurrence, ending: Ending, lacking: bool) -> bool:
+def _is_relevant_call(step: ToolRun, one: CauseOccurrence, ending: TrialEnd, lacking: bool) -> bool:
     """Return whether a failed call is one that the task needs, or may have been meant as one."""
     needed = ending.needs.tools
     if needed is None or ending.end == End.TOOL_ERROR:
         return True
-    return step.tool in needed or (lacking and one.code in NO_SUCH_TOOL)
+    return step.tool in needed or (lacking and one.code in UNKNOWN_TOOL_CODES)
 
 
-def _unprovoked(found: Sequence[Occurrence], provoked: Sequence[str]) -> Iterator[Occurrence]:
+def _skip_provoked(found: Sequence[CauseOccurrence], provoked: Sequence[str]) -> Iterator[CauseOccurrence]:
     """Yield all but those that the task provokes: for each code the first steps, as many as it is named."""
     left = Counter(provoked)
     forgiven: set[tuple[str, int]] = set()
@@ -136,35 +145,35 @@ def _unprovoked(found: Sequence[Occurrence], provoked: Sequence[str]) -> Iterato
             yield one
 
 
-def _lacks_call(steps: Sequence[WireStep], ending: Ending) -> bool:
+def _lacks_call(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
     """Return whether a call was still due at the end; where the task does not say which, whether none succeeded."""
     lacking = lacks_call(steps, ending.needs)
     if lacking is not None:
         return lacking
-    none_good = not any(isinstance(step, Ran) and step.ok for step in steps)
-    return bool(ending.call_expected) and (none_good or ending.failure_class in NEVER_CALLED)
+    none_good = not any(isinstance(step, ToolRun) and step.ok for step in steps)
+    return bool(ending.call_expected) and (none_good or ending.failure_class in MISSING_CALL_CLASSES)
 
 
-def _ran_out_of_turns(steps: Sequence[WireStep], ending: Ending) -> bool:
+def _has_used_all_turns(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
     """A task of one turn ends after it, whatever came of it."""
     return ending.end == End.MAX_TURNS_EXCEEDED and steps[-1].turn > 0
 
 
-def _last_calling_turn(steps: Sequence[WireStep]) -> int:
-    return max((step.turn for step in steps if isinstance(step, Ran)), default=-1)
+def _find_last_calling_turn(steps: Sequence[WireStep]) -> int:
+    return max((step.turn for step in steps if isinstance(step, ToolRun)), default=-1)
 
 
-def _last_answer(steps: Sequence[WireStep]) -> WireStep | None:
-    return next((step for step in reversed(steps) if isinstance(step, Exchanged) and step.answer), None)
+def _find_last_answer(steps: Sequence[WireStep]) -> WireStep | None:
+    return next((step for step in reversed(steps) if isinstance(step, ExchangeAttempt) and step.answer), None)
 
 
-def _most_together(steps: Sequence[WireStep]) -> int:
-    return max((_calls(step) for step in steps), default=0)
+def _count_parallel_calls(steps: Sequence[WireStep]) -> int:
+    return max((_count_calls(step) for step in steps), default=0)
 
 
-def _calls(step: WireStep | None) -> int:
-    return len(step.answer.calls_found) if isinstance(step, Exchanged) and step.answer else 0
+def _count_calls(step: WireStep | None) -> int:
+    return len(step.answer.calls_found) if isinstance(step, ExchangeAttempt) and step.answer else 0
 
 
-def _at(code: str, step: WireStep, path: str = "$") -> Occurrence:
-    return Occurrence(code, path, step.turn, step.ordinal, mended=False)
+def _build_occurrence(code: str, step: WireStep, path: str = "$") -> CauseOccurrence:
+    return CauseOccurrence(code, path, step.turn, step.ordinal, mended=False)

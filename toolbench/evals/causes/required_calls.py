@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolbench.evals.causes.step_types import Ran, WireStep
+from toolbench.evals.causes.step_types import ToolRun, WireStep
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class TaskNeeds:
     """What the task needs.
 
     Args:
@@ -24,9 +24,9 @@ class Needs:
     reply: bool = False
 
 
-def lacks_call(steps: Sequence[WireStep], needs: Needs) -> bool | None:
+def lacks_call(steps: Sequence[WireStep], needs: TaskNeeds) -> bool | None:
     """Return whether a call that the task needs was never made with success; None where that is not known."""
     if needs.tools is None:
         return None
-    made = Counter(step.tool for step in steps if isinstance(step, Ran) and step.ok)
+    made = Counter(step.tool for step in steps if isinstance(step, ToolRun) and step.ok)
     return any(count > made[tool] for tool, count in Counter(needs.tools).items())

@@ -3,23 +3,23 @@ stored."""
 
 from collections.abc import Sequence
 
-from toolbench.evals.causes.classify import Occurrence
-from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
+from toolbench.evals.causes.classify import CauseOccurrence
+from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
 
-KINDS = ("missing", "type", "enum", "range", "extra")
+VIOLATION_KINDS = ("missing", "type", "enum", "range", "extra")
 
 
-def step_counts(steps: Sequence[WireStep], found: Sequence[Occurrence]) -> dict[str, int]:
+def count_steps(steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> dict[str, int]:
     """`<kind>_calls`: calls with a violation of that kind. A good turn is one that was answered and shows nothing
     that was not healed at once. A final answer has no call in it; an empty final one is blank after a tool's result."""
-    calls = [step for step in steps if isinstance(step, Ran)]
-    answers = [step for step in steps if isinstance(step, Exchanged) and step.answer is not None]
+    calls = [step for step in steps if isinstance(step, ToolRun)]
+    answers = [step for step in steps if isinstance(step, ExchangeAttempt) and step.answer is not None]
     answered = {step.turn for step in answers}
     bad = {one.turn for one in found if not one.healed}
     kinds = [{error.kind for error in step.result.schema_errors} for step in calls]
     return {
         "failed_calls": sum(not step.ok for step in calls),
-        **{f"{kind}_calls": sum(kind in broken for broken in kinds) for kind in KINDS},
+        **{f"{kind}_calls": sum(kind in broken for broken in kinds) for kind in VIOLATION_KINDS},
         "answered_turns": len(answered),
         "good_turns": len(answered - bad),
         "final_answers": sum(not step.answer.calls_found for step in answers if step.answer is not None),

@@ -6,7 +6,7 @@ from toolbench.engine.values import light
 
 
 @light(frozen=True, slots=True)
-class Exchanged:
+class ExchangeAttempt:
     """One attempt of an exchange. `error` is its code where it failed, a row of providers/data/outcomes.json;
     `tool_support` says that the endpoint cannot use tools. Turns count from 0."""
 
@@ -19,7 +19,7 @@ class Exchanged:
 
 
 @light(frozen=True, slots=True)
-class Ran:
+class ToolRun:
     """One call with what became of it."""
 
     ordinal: int
@@ -35,4 +35,4 @@ class Ran:
         return self.result.envelope.tool_name or self.result.call.name
 
 
-WireStep = Exchanged | Ran
+WireStep = ExchangeAttempt | ToolRun

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from toolbench.evals.data_files import frozen_row, read_table
+from toolbench.evals.data_files import freeze_row, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,27 +26,27 @@ class WireCause:
     classes: tuple[str, ...] = ()
 
 
-def taxonomy_version() -> int:
+def read_taxonomy_version() -> int:
     return int(read_table("wire_causes")["version"])
 
 
 @cache
-def all_causes() -> Mapping[str, WireCause]:
+def load_causes() -> Mapping[str, WireCause]:
     """Every row by its code, in the table's order."""
-    rows = [WireCause(**frozen_row(row)) for row in read_table("wire_causes")["rows"]]
+    rows = [WireCause(**freeze_row(row)) for row in read_table("wire_causes")["rows"]]
     return {row.code: row for row in rows}
 
 
-def mapped(column: str, key: str) -> str:
+def lookup_code(column: str, key: str) -> str:
     """The code that `key` is mapped onto in one of COLUMNS, "" for none."""
-    return _mapping(column).get(key, "")
+    return _build_code_mapping(column).get(key, "")
 
 
-def cause_of_envelope(*error_codes: str) -> str:
+def classify_envelope(*error_codes: str) -> str:
     """Return the cause for a failed call from the error codes in its envelope: the first that the table knows."""
-    return next((code for name in error_codes if (code := mapped("envelope", name))), "tool_failed")
+    return next((code for name in error_codes if (code := lookup_code("envelope", name))), "tool_failed")
 
 
 @cache
-def _mapping(column: str) -> Mapping[str, str]:
-    return {key: row.code for row in all_causes().values() for key in getattr(row, column)}
+def _build_code_mapping(column: str) -> Mapping[str, str]:
+    return {key: row.code for row in load_causes().values() for key in getattr(row, column)}

@@ -8,11 +8,11 @@ from typing import Literal
 
 from toolbench.engine.capabilities.record import Capabilities
 
-Verdict = Literal["likely", "possible", "ruled out", "unknown"]
+Likelihood = Literal["likely", "possible", "ruled out", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Clues:
+class TextCallEvidence:
     """What is known of a model at its provider.
 
     Attributes:
@@ -33,36 +33,36 @@ class Clues:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class TextCallCause:
     code: str
     title: str
-    verdict: Verdict
+    verdict: Likelihood
     evidence: str
     remedy: str
 
 
-def causes(clues: Clues) -> tuple[Cause, ...]:
+def assess_text_call_causes(clues: TextCallEvidence) -> tuple[TextCallCause, ...]:
     """Return the four causes, always in the same order."""
-    return (_model(clues), _configuration(clues), _behaviour(clues), _provider(clues))
+    return (_assess_model(clues), _assess_configuration(clues), _assess_behaviour(clues), _assess_provider(clues))
 
 
-def _judged(signs: list[str], against: str, otherwise: str) -> tuple[Verdict, str]:
+def _rate_likelihood(signs: list[str], against: str, otherwise: str) -> tuple[Likelihood, str]:
     """Return verdict and evidence: `against` rules the cause out; else the number of independent signs decides."""
     if against:
         return "ruled out", against
-    verdict: Verdict = "likely" if len(signs) > 1 else "possible" if signs else "unknown"
+    verdict: Likelihood = "likely" if len(signs) > 1 else "possible" if signs else "unknown"
     return verdict, " ".join(signs) or otherwise
 
 
-def _called(clues: Clues) -> str:
+def _describe_native_calls(clues: TextCallEvidence) -> str:
     return "Calls come back in tool_calls." if clues.known.supports_tool_use else ""
 
 
-def _places(names: tuple[str, ...]) -> str:
+def _describe_native_siblings(names: tuple[str, ...]) -> str:
     return f"The same weights call natively at {', '.join(names)}." if names else ""
 
 
-def _model(clues: Clues) -> Cause:
+def _assess_model(clues: TextCallEvidence) -> TextCallCause:
     known = clues.known
     written = clues.dialect or known.text_format
     writes = f"It writes calls, in the text format {written}." if written else ""
@@ -75,13 +75,13 @@ def _model(clues: Clues) -> Cause:
         signs.append(f"The same weights do not call at {', '.join(clues.silent_siblings)} either.")
     if clues.silent_trials:
         signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
-    against = _called(clues) or _places(clues.siblings) or writes
-    verdict, evidence = _judged(signs, against, "Nobody has probed it yet.")
+    against = _describe_native_calls(clues) or _describe_native_siblings(clues.siblings) or writes
+    verdict, evidence = _rate_likelihood(signs, against, "Nobody has probed it yet.")
     remedy = "Choose another model, or ask for calls as text JSON or constrained."
-    return Cause("model", "The model does not support tool calling", verdict, evidence, remedy)
+    return TextCallCause("model", "The model does not support tool calling", verdict, evidence, remedy)
 
 
-def _configuration(clues: Clues) -> Cause:
+def _assess_configuration(clues: TextCallEvidence) -> TextCallCause:
     dialect = clues.dialect or clues.known.text_format
     signs = []
     if clues.known.tools_field == "refused":
@@ -91,15 +91,15 @@ def _configuration(clues: Clues) -> Cause:
     if clues.known.tools_field == "dropped" and clues.self_hosted:
         signs.append("The chat template of this server seems to have no place for tools.")
     if clues.siblings and clues.self_hosted:
-        signs.append(_places(clues.siblings))
-    verdict, evidence = _judged(signs, _called(clues), "Nothing speaks for or against it.")
+        signs.append(_describe_native_siblings(clues.siblings))
+    verdict, evidence = _rate_likelihood(signs, _describe_native_calls(clues), "Nothing speaks for or against it.")
     remedy = (
         f"Switch on the server's tool parser{f' for {dialect}' if dialect else ''}, or give it a template with tools."
     )
-    return Cause("configuration", "The API is not set up for it", verdict, evidence, remedy)
+    return TextCallCause("configuration", "The API is not set up for it", verdict, evidence, remedy)
 
 
-def _behaviour(clues: Clues) -> Cause:
+def _assess_behaviour(clues: TextCallEvidence) -> TextCallCause:
     dialect = clues.dialect or clues.known.text_format
     signs = []
     if clues.dialect:
@@ -108,21 +108,23 @@ def _behaviour(clues: Clues) -> Cause:
         signs.append(f"A probe found a call in the text format {clues.known.text_format}.")
     if clues.silent_trials and signs:
         signs.append(f"None of {clues.silent_trials} trials that needed a call had a structured one.")
-    against = "" if clues.dialect else _called(clues)
-    verdict, evidence = _judged(signs, against, "No call was seen in a text.")
+    against = "" if clues.dialect else _describe_native_calls(clues)
+    verdict, evidence = _rate_likelihood(signs, against, "No call was seen in a text.")
     reads = (
         "The preset content_tag_tool_call_fallback reads it" if dialect == "hermes" else "The method text_json reads it"
     )
     remedy = f"{reads}; the method template uses the same text format; constrained enforces a form."
-    return Cause("behaviour", "The model writes calls as text", verdict, evidence, remedy)
+    return TextCallCause("behaviour", "The model writes calls as text", verdict, evidence, remedy)
 
 
-def _provider(clues: Clues) -> Cause:
+def _assess_provider(clues: TextCallEvidence) -> TextCallCause:
     signs = []
     if clues.known.tools_field == "dropped" and not clues.self_hosted:
         signs.append("Requests have as many tokens with tools as without, and no call came.")
     if clues.siblings:
-        signs.append(_places(clues.siblings))
-    verdict, evidence = _judged(signs, _called(clues), "No other place that serves these weights was probed.")
+        signs.append(_describe_native_siblings(clues.siblings))
+    verdict, evidence = _rate_likelihood(
+        signs, _describe_native_calls(clues), "No other place that serves these weights was probed."
+    )
     remedy = "Use one of those places, or another method at this one."
-    return Cause("provider", "The provider handles tools in its own way", verdict, evidence, remedy)
+    return TextCallCause("provider", "The provider handles tools in its own way", verdict, evidence, remedy)

@@ -8,55 +8,55 @@ from toolbench.engine.asking.written_calls import holds_whole_call
 from toolbench.engine.messages import Finding, Turn
 from toolbench.engine.transforms.calls import PARALLEL, TOKEN
 from toolbench.engine.visible_text import is_blank
-from toolbench.evals.record_counts import CONTENT, MESSAGE
+from toolbench.evals.record_counts import CONTENT_PATH, MESSAGE_PATH
 
-REASONING = ("reasoning_content", "reasoning")
-MOST_LETTERS = 4000  # of reasoning that are searched
-MOST_NAMES = 40
-_NAME = re.compile(r"[A-Za-z_][\w.-]{1,63}")
-_MARKS = ("<", "[")  # one of them opens a call in every dialect that is no plain JSON
-_TAG = re.compile(r"<tool_call[\s>]")  # not the closing token `<tool_call|>` of another family
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+MAX_SEARCHED_CHARACTERS = 4000  # of reasoning that are searched
+MAX_TOOL_NAMES = 40
+_TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{1,63}")
+_CALL_MARKS = ("<", "[")  # one of them opens a call in every dialect that is no plain JSON
+_CALL_TAG = re.compile(r"<tool_call[\s>]")  # not the closing token `<tool_call|>` of another family
 
 
-def cause_of_written_call(answer: Turn, found: Finding) -> str:
+def classify_written_call(answer: Turn, found: Finding) -> str:
     """Return the cause for an answer in whose text the engine found a call, from where the call stands and whether it
     can be read. Which tools were offered is not known here: the one that `found` names counts, and any word may."""
     said = said_so_far(answer.text)
-    names = _names_in(answer.text, found.message)
+    names = _find_tool_names(answer.text, found.message)
     if holds_whole_call(said, names):
-        return "call_in_tags" if _TAG.search(said) else "call_in_text"
+        return "call_in_tags" if _CALL_TAG.search(said) else "call_in_text"
     if said != answer.text and holds_whole_call(answer.text, names):
         return "call_in_reasoning"
     return "call_unreadable"
 
 
-def call_in_reasoning(answer: Turn) -> str:
+def find_call_in_reasoning(answer: Turn) -> str:
     """Return the path of the reasoning that holds a call in the dialect of a model family, in an answer that says
     nothing beside it; "" for none."""
     said, thought = without_thought(answer.text)
     if not is_blank(said):
         return ""
-    if _holds_call(thought):
-        return CONTENT
-    return next((f"{MESSAGE}.{field}" for field in REASONING if _holds_call(answer.message.get(field))), "")
+    if _has_call(thought):
+        return CONTENT_PATH
+    return next((f"{MESSAGE_PATH}.{field}" for field in REASONING_FIELDS if _has_call(answer.message.get(field))), "")
 
 
-def unknown_tool(name: str) -> str:
+def classify_unknown_tool(name: str) -> str:
     """Return the cause for a call of a tool that does not exist, from the name that the model gave it."""
     if name in PARALLEL:
         return "calls_wrapped"
     return "name_unclean" if TOKEN.search(name) else "tool_unknown"
 
 
-def _holds_call(text: object) -> bool:
-    if not isinstance(text, str) or not any(mark in text for mark in _MARKS):
+def _has_call(text: object) -> bool:
+    if not isinstance(text, str) or not any(mark in text for mark in _CALL_MARKS):
         return False
-    end = text[-MOST_LETTERS:]
-    return bool(formats.parse(end, tools=[{"name": word} for word in _names_in(end)]).calls)
+    end = text[-MAX_SEARCHED_CHARACTERS:]
+    return bool(formats.parse(end, tools=[{"name": word} for word in _find_tool_names(end)]).calls)
 
 
-def _names_in(text: str, told: str = "") -> list[str]:
+def _find_tool_names(text: str, told: str = "") -> list[str]:
     """Return the first words of a text that may be a tool's name, before them one that `told` has in brackets. Of
     `functions.get` the last part may be one too."""
-    words = dict.fromkeys(part for word in _NAME.findall(text) for part in (word, word.rpartition(".")[2]) if part)
-    return sorted(words, key=lambda word: f"({word})" not in told)[:MOST_NAMES]
+    words = dict.fromkeys(part for word in _TOOL_NAME.findall(text) for part in (word, word.rpartition(".")[2]) if part)
+    return sorted(words, key=lambda word: f"({word})" not in told)[:MAX_TOOL_NAMES]

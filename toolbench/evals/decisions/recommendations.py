@@ -4,18 +4,18 @@ else's, with the reason."""
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from toolbench.evals.decisions.requirements import RELIABLE, Measured, Rule, in_words, stand
-from toolbench.evals.statistics import answers_until_closed
-from toolbench.evals.statistics.intervals import Part
-from toolbench.evals.statistics.pooling import Pooled, pool
-from toolbench.evals.statistics.rounding import written
+from toolbench.evals.decisions.requirements import RELIABLE, DecisionRule, MeasuredConfig, assess_config, in_words
+from toolbench.evals.statistics import count_answers_until_closed
+from toolbench.evals.statistics.intervals import ScenarioSample
+from toolbench.evals.statistics.pooling import PooledRate, pool_samples
+from toolbench.evals.statistics.rounding import format_rounded
 
 YES, NO, CONDITIONAL, NOT_APPLICABLE = "Yes", "No", "Conditional", "Not applicable"
-DEFAULT = "default"
+DEFAULT_PROFILE = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ProfileResult:
     """One profile of a model: passes of trials, and those with an answer; `late` passes were not delivered. `delivery`
     and `given` are the same by scenario, () where that is not known; `scenarios` names these. `off`: tools were off.
     `p95_high` is the upper bound of p95 in milliseconds, None where it is no number; `limit` what it may be at most."""
@@ -25,12 +25,12 @@ class Tried:
     passed: int
     tried: int
     answered: int
-    off: bool = False
+    is_tools_off: bool = False
     p95_high: float | None = None
     limit: float | None = None
     late: int = 0
-    delivery: tuple[Part, ...] = ()
-    given: tuple[Part, ...] = ()
+    delivery: tuple[ScenarioSample, ...] = ()
+    given: tuple[ScenarioSample, ...] = ()
     scenarios: tuple[str, ...] = ()
 
     @property
@@ -38,22 +38,22 @@ class Tried:
         return self.passed - self.late
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        return self.delivery or (Part(self.delivered, self.tried),)
+    def parts(self) -> tuple[ScenarioSample, ...]:
+        return self.delivery or (ScenarioSample(self.delivered, self.tried),)
 
     @property
-    def given_pool(self) -> Pooled:
-        return pool(self.given or (Part(self.passed, self.answered),))
+    def answered_pool(self) -> PooledRate:
+        return pool_samples(self.given or (ScenarioSample(self.passed, self.answered),))
 
     @property
     def bounds(self) -> tuple[float, float]:
-        pooled = pool(self.parts)
+        pooled = pool_samples(self.parts)
         return pooled.low, pooled.high
 
     @property
-    def counted(self) -> str:
+    def delivered_text(self) -> str:
         low, high = self.bounds
-        return f"{self.delivered}/{self.tried} [{written(100 * low)}–{written(100 * high)}]"
+        return f"{self.delivered}/{self.tried} [{format_rounded(100 * low)}–{format_rounded(100 * high)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,16 @@ class RecommendationRule:
     name: str
     verdict: str
     means: str
-    holds: Callable[[Tried, float], bool]
-    says: Callable[[Tried, float], str]
+    holds: Callable[[ProfileResult, float], bool]
+    says: Callable[[ProfileResult, float], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class ModelRecommendation:
     """What is recommended of a model: a profile, a verdict, and the rule that gave each with its reason."""
 
     model: str
-    tried: Tried
+    tried: ProfileResult
     verdict: str
     rule: str
     reason: str
@@ -90,29 +90,29 @@ class Disagreement:
     reason: str
 
 
-def _lost(tried: Tried, target: float) -> bool:
+def _is_lost_to_infrastructure(tried: ProfileResult, target: float) -> bool:
     short = tried.answered < tried.tried or tried.late > 0
-    return short and tried.bounds[0] < target <= tried.given_pool.low
+    return short and tried.bounds[0] < target <= tried.answered_pool.low
 
 
-def _undecided(tried: Tried, target: float) -> str:
-    measured = Measured(
+def _describe_undecided(tried: ProfileResult, target: float) -> str:
+    measured = MeasuredConfig(
         tried.model, tried.profile, tried.passed, tried.tried, tried.answered, late=tried.late,
         delivery=tried.delivery, given=tried.given, scenarios=tried.scenarios,
     )  # fmt: skip
-    lacking = stand(measured, Rule(RELIABLE, 100 * target, None)).lacking
+    lacking = assess_config(measured, DecisionRule(RELIABLE, 100 * target, None)).shortfall
     told = "more trials at this rate would not lift it"
     if lacking:
         told = f"{in_words(lacking, measured)} at this rate would tell"
-    return f"{tried.counted} %: {written(100 * target)} % lies inside, so it is not decided; {told}."
+    return f"{tried.delivered_text} %: {format_rounded(100 * target)} % lies inside, so it is not decided; {told}."
 
 
-RULES: tuple[RecommendationRule, ...] = (
+RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
     RecommendationRule(
         "tools-off",
         NOT_APPLICABLE,
         "Tools were off: tool scenarios say nothing about the model.",
-        lambda tried, target: tried.off,
+        lambda tried, target: tried.is_tools_off,
         lambda tried, target: f"Its tools were off, so {tried.passed}/{tried.tried} is neither a pass nor a fail.",
     ),
     RecommendationRule(
@@ -127,13 +127,13 @@ RULES: tuple[RecommendationRule, ...] = (
         NO,
         "The whole interval of delivered success lies below the target.",
         lambda tried, target: tried.bounds[1] < target,
-        lambda tried, target: f"{tried.counted} %: all of it below {written(100 * target)} %.",
+        lambda tried, target: f"{tried.delivered_text} %: all of it below {format_rounded(100 * target)} %.",
     ),
     RecommendationRule(
         "lost",
         CONDITIONAL,
         "Answers are good enough, but too many trials brought none.",
-        _lost,
+        _is_lost_to_infrastructure,
         lambda tried, target: (
             f"{tried.answered - tried.passed} of {tried.answered} answers failed, but "
             f"{tried.tried - tried.answered + tried.late} of {tried.tried} trials brought none when first asked."
@@ -142,23 +142,24 @@ RULES: tuple[RecommendationRule, ...] = (
     RecommendationRule(
         "slow",
         CONDITIONAL,
-        f"The upper bound of p95 lies above the limit; it exists from {answers_until_closed(0.95, 0)} answers on.",
+        "The upper bound of p95 lies above the limit; "
+        f"it exists from {count_answers_until_closed(0.95, 0)} answers on.",
         lambda tried, target: bool(tried.limit and tried.p95_high and tried.p95_high > tried.limit),
-        lambda tried, target: f"Its p95 may be {written((tried.p95_high or 0) / 1000, 1)} s, above the limit.",
+        lambda tried, target: f"Its p95 may be {format_rounded((tried.p95_high or 0) / 1000, 1)} s, above the limit.",
     ),
     RecommendationRule(
         "clears",
         YES,
         "The lower bound of delivered success reaches the target.",
         lambda tried, target: tried.bounds[0] >= target,
-        lambda tried, target: f"{tried.counted} %: the lower bound reaches {written(100 * target)} %.",
+        lambda tried, target: f"{tried.delivered_text} %: the lower bound reaches {format_rounded(100 * target)} %.",
     ),
     RecommendationRule(
         "undecided",
         CONDITIONAL,
         "The target lies inside the interval: more trials have to tell.",
         lambda tried, target: True,
-        _undecided,
+        _describe_undecided,
     ),
 )
 PROFILE_RULES = {
@@ -168,17 +169,17 @@ PROFILE_RULES = {
 }
 
 
-def recommend(profiles: Sequence[Tried], target: float) -> Advice:
+def recommend(profiles: Sequence[ProfileResult], target: float) -> ModelRecommendation:
     """For one model, of at least one profile tried. `target` is a fraction."""
-    chosen, name, why = _profile(profiles)
-    rule = next(rule for rule in RULES if rule.holds(chosen, target))
-    return Advice(chosen.model, chosen, rule.verdict, rule.name, rule.says(chosen, target), name, why)
+    chosen, name, why = _choose_profile(profiles)
+    rule = next(rule for rule in RECOMMENDATION_RULES if rule.holds(chosen, target))
+    return ModelRecommendation(chosen.model, chosen, rule.verdict, rule.name, rule.says(chosen, target), name, why)
 
 
-def disagreements(advice: Advice, *, recommended: str, profile: str) -> tuple[Disagreement, ...]:
+def list_disagreements(advice: ModelRecommendation, *, recommended: str, profile: str) -> tuple[Disagreement, ...]:
     """Where the published words (verbatim) and ours part, each with our reason."""
     found = []
-    if verdict_in(recommended) != advice.verdict:
+    if parse_verdict(recommended) != advice.verdict:
         found.append(Disagreement("verdict", recommended, advice.verdict, f"Rule {advice.rule}: {advice.reason}"))
     if profile != advice.tried.profile:
         reason = f"Rule {advice.profile_rule}: {advice.profile_reason}"
@@ -186,30 +187,30 @@ def disagreements(advice: Advice, *, recommended: str, profile: str) -> tuple[Di
     return tuple(found)
 
 
-def verdict_in(words: str) -> str:
+def parse_verdict(words: str) -> str:
     """Yes, No or Conditional, by how published words begin; the words themselves where they begin otherwise."""
     return next((verdict for verdict in (YES, NO, CONDITIONAL) if words.startswith(verdict)), words)
 
 
-def overlapping(first: Tried, second: Tried) -> bool:
+def has_overlap(first: ProfileResult, second: ProfileResult) -> bool:
     """Whether two intervals share a value, so that these trials cannot tell the two apart."""
     (low, high), (other_low, other_high) = first.bounds, second.bounds
     return low <= other_high and other_low <= high
 
 
-def _profile(profiles: Sequence[Tried]) -> tuple[Tried, str, str]:
+def _choose_profile(profiles: Sequence[ProfileResult]) -> tuple[ProfileResult, str, str]:
     if len(profiles) == 1:
         return profiles[0], "only", PROFILE_RULES["only"]
-    best = max(profiles, key=lambda one: (one.bounds[0], one.profile == DEFAULT))
+    best = max(profiles, key=lambda one: (one.bounds[0], one.profile == DEFAULT_PROFILE))
     rest = [one for one in profiles if one is not best]
-    against = ", ".join(f"{one.profile} {one.counted}" for one in rest)
-    if not any(overlapping(best, one) for one in rest):
-        return best, "apart", f"{best.counted} % lies above {against}."
-    kept = next((one for one in _not_beaten(profiles) if one.profile == DEFAULT), best)
-    others = ", ".join(f"{one.profile} {one.counted}" for one in profiles if one is not kept)
-    return kept, "even", f"{kept.counted} % overlaps {others}: no profile is shown to be better."
+    against = ", ".join(f"{one.profile} {one.delivered_text}" for one in rest)
+    if not any(has_overlap(best, one) for one in rest):
+        return best, "apart", f"{best.delivered_text} % lies above {against}."
+    kept = next((one for one in _list_unbeaten(profiles) if one.profile == DEFAULT_PROFILE), best)
+    others = ", ".join(f"{one.profile} {one.delivered_text}" for one in profiles if one is not kept)
+    return kept, "even", f"{kept.delivered_text} % overlaps {others}: no profile is shown to be better."
 
 
-def _not_beaten(profiles: Iterable[Tried]) -> list[Tried]:
+def _list_unbeaten(profiles: Iterable[ProfileResult]) -> list[ProfileResult]:
     listed = list(profiles)
     return [one for one in listed if not any(other.bounds[0] > one.bounds[1] for other in listed)]

@@ -5,22 +5,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from toolbench.evals.statistics import Quantile, Z, quantile
-from toolbench.evals.statistics.intervals import Part
-from toolbench.evals.statistics.pooling import Pooled, more_each, pool, shortest
-from toolbench.evals.statistics.quantiles import answers_until_closed
-from toolbench.evals.statistics.rounding import half_up, written
+from toolbench.evals.statistics import Quantile, Z, compute_quantile
+from toolbench.evals.statistics.intervals import ScenarioSample
+from toolbench.evals.statistics.pooling import (
+    PooledRate,
+    count_trials_per_scenario,
+    list_smallest_samples,
+    pool_samples,
+)
+from toolbench.evals.statistics.quantiles import count_answers_until_closed
+from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 
-REFUSED, OPEN, BY_HAND = "refused", "open", "confirm"
+REFUSED, OPEN, TO_CONFIRM = "refused", "open", "confirm"
 UNDECIDED, P95_UNKNOWN = "undecided", "p95-unknown"
 CHEAPEST, FASTEST, RELIABLE = "cheapest", "fastest", "reliable"
-WANTS = (CHEAPEST, FASTEST, RELIABLE)
-PRICES = "toolbench/evals/data/prices.json"
-MOST_PLACES = 4  # of a bound in a sentence
+DECISION_GOALS = (CHEAPEST, FASTEST, RELIABLE)
+PRICES_FILE = "toolbench/evals/data/prices.json"
+MAX_DECIMAL_PLACES = 4  # of a bound in a sentence
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DecisionRule:
     """The cheapest, the fastest or the most reliable with at least `success` percent delivered and a p95 of at most
     `within_ms`, None for no limit."""
 
@@ -44,7 +49,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class IntervalEstimate:
     """A figure with the ends of its 95 % interval."""
 
     value: float
@@ -53,7 +58,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredConfig:
     """A configuration as it was measured. `tried` counts infrastructure and our own deadline, `answered` does not;
     `late` of those passed did so only when an error was tried again, and were not delivered. `delivery` and `given` are
     the same by scenario, () for one scenario of independent trials. `times` are of answered trials, in milliseconds.
@@ -69,15 +74,15 @@ class Measured:
     tried: int
     answered: int
     times: Sequence[float] = ()
-    cost: Span | None = None
+    cost: IntervalEstimate | None = None
     lost: tuple[tuple[str, int], ...] = ()
     missing: tuple[str, ...] = ()
     local: bool = False
     repeating: bool = False
-    by_hand: int = 0
+    added_manually: int = 0
     late: int = 0
-    delivery: tuple[Part, ...] = ()
-    given: tuple[Part, ...] = ()
+    delivery: tuple[ScenarioSample, ...] = ()
+    given: tuple[ScenarioSample, ...] = ()
     cost_from: str = ""
     planned: bool = False
     scenarios: tuple[str, ...] = ()
@@ -87,16 +92,16 @@ class Measured:
         return self.passed - self.late
 
     @property
-    def delivery_parts(self) -> tuple[Part, ...]:
-        return self.delivery or (Part(self.delivered, self.tried),)
+    def delivered_samples(self) -> tuple[ScenarioSample, ...]:
+        return self.delivery or (ScenarioSample(self.delivered, self.tried),)
 
     @property
-    def delivered_pool(self) -> Pooled:
-        return pool(self.delivery_parts)
+    def delivered_pool(self) -> PooledRate:
+        return pool_samples(self.delivered_samples)
 
     @property
-    def given_pool(self) -> Pooled:
-        return pool(self.given or (Part(self.passed, self.answered),))
+    def answered_pool(self) -> PooledRate:
+        return pool_samples(self.given or (ScenarioSample(self.passed, self.answered),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class TrialShortfall:
     """`each` more trials of every scenario at `places` of the measured ones."""
 
     places: tuple[int, ...]
@@ -121,213 +126,222 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Assessment:
     """A configuration before a rule. `low` and `high` bound delivered success, `given_low` success given an answer.
     `p95` is None without an answer and for models that share this machine; its ends may be open. `lacking`: the fewest
     more trials, answered and at the shares seen, that close everything that is open; None where nothing is, or where
     trials would not close it."""
 
-    measured: Measured
+    measured: MeasuredConfig
     low: float
     high: float
-    given_low: float
+    answered_low: float
     p95: Quantile | None
     reasons: tuple[Reason, ...] = ()
-    lacking: Missing | None = None
+    shortfall: TrialShortfall | None = None
 
     @property
     def state(self) -> str:
         """qualified, or the gravest kind of its reasons."""
         kinds = {reason.kind for reason in self.reasons}
-        return next((kind for kind in (REFUSED, OPEN, BY_HAND) if kind in kinds), "qualified")
+        return next((kind for kind in (REFUSED, OPEN, TO_CONFIRM) if kind in kinds), "qualified")
 
     @property
     def missing(self) -> int | None:
         """Return how many trials are lacking in all."""
-        return self.lacking.total if self.lacking else None
+        return self.shortfall.total if self.shortfall else None
 
 
-Check = Callable[[Standing, Rule], str]
+CheckRequirement = Callable[[Assessment, DecisionRule], str]
 
 
-def stand(measured: Measured, rule: Rule) -> Standing:
+def assess_config(measured: MeasuredConfig, rule: DecisionRule) -> Assessment:
     """A configuration with the reason of every check it does not pass."""
-    delivered, given = measured.delivered_pool, measured.given_pool
-    p95 = quantile(measured.times, 0.95) if measured.times and not measured.local else None
-    bare = Standing(measured, delivered.low, delivered.high, given.low, p95)
-    found = [(name, kind, check(bare, rule)) for name, kind, check in CHECKS]
+    delivered, given = measured.delivered_pool, measured.answered_pool
+    p95 = compute_quantile(measured.times, 0.95) if measured.times and not measured.local else None
+    bare = Assessment(measured, delivered.low, delivered.high, given.low, p95)
+    found = [(name, kind, check(bare, rule)) for name, kind, check in REQUIREMENT_CHECKS]
     reasons = tuple(Reason(name, kind, sentence) for name, kind, sentence in found if sentence)
     return replace(
-        bare, reasons=reasons, lacking=_lacking(bare, rule, [one.name for one in reasons if one.kind == OPEN])
+        bare, reasons=reasons, shortfall=_find_shortfall(bare, rule, [one.name for one in reasons if one.kind == OPEN])
     )
 
 
-def straight_passes(target: float) -> int:
+def count_passes_without_failure(target: float) -> int:
     """How many passes without a failure lift the lower bound to `target`, a fraction."""
     return math.ceil(Z**2 * target / (1 - target))
 
 
-def counted(measured: Measured, rule: Rule) -> str:
-    low, high = (_beside(bound, rule.target) for bound in (measured.delivered_pool.low, measured.delivered_pool.high))
+def describe_delivered(measured: MeasuredConfig, rule: DecisionRule) -> str:
+    low, high = (
+        _format_bound(bound, rule.target) for bound in (measured.delivered_pool.low, measured.delivered_pool.high)
+    )
     return f"{measured.delivered}/{measured.tried} [{low}–{high}]"
 
 
-def _beside(bound: float, target: float) -> str:
+def _format_bound(bound: float, target: float) -> str:
     """In whole percent, with as many places more as it takes to stand on its own side of the target."""
     exact = 100 * bound
-    places = (more for more in range(MOST_PLACES) if (half_up(exact, more) < 100 * target) == (bound < target))
-    return written(exact, next(places, MOST_PLACES))
+    places = (
+        more for more in range(MAX_DECIMAL_PLACES) if (round_half_up(exact, more) < 100 * target) == (bound < target)
+    )
+    return format_rounded(exact, next(places, MAX_DECIMAL_PLACES))
 
 
-def _lacking(standing: Standing, rule: Rule, names: Sequence[str]) -> Missing | None:
+def _find_shortfall(standing: Assessment, rule: DecisionRule, names: Sequence[str]) -> TrialShortfall | None:
     """Return the fewest more trials that close these reasons. Scenarios with fewer trials than others may be the whole
     obstacle of a share, whereas any answer serves p95."""
-    places = shortest(standing.measured.delivery_parts)
-    found = [_closing(standing, rule, names, some) for some in (places if UNDECIDED in names else places[-1:])]
+    places = list_smallest_samples(standing.measured.delivered_samples)
+    found = [
+        _compute_shortfall(standing, rule, names, some) for some in (places if UNDECIDED in names else places[-1:])
+    ]
     return min((one for one in found if one), key=lambda one: (one.total, one.each), default=None)
 
 
-def _closing(standing: Standing, rule: Rule, names: Sequence[str], places: tuple[int, ...]) -> Missing | None:
+def _compute_shortfall(
+    standing: Assessment, rule: DecisionRule, names: Sequence[str], places: tuple[int, ...]
+) -> TrialShortfall | None:
     """Return how many more of the scenarios at these places do."""
-    needed = [LACKING[name](standing, rule, places) for name in names]
+    needed = [COUNT_SHORTFALL_BY_CHECK[name](standing, rule, places) for name in names]
     known = [each for each in needed if each is not None]
-    return Missing(places, max(known)) if known and len(known) == len(needed) else None
+    return TrialShortfall(places, max(known)) if known and len(known) == len(needed) else None
 
 
-def _more_passes(standing: Standing, rule: Rule, places: tuple[int, ...]) -> int | None:
+def _count_more_passes(standing: Assessment, rule: DecisionRule, places: tuple[int, ...]) -> int | None:
     """At the share seen."""
-    return more_each(standing.measured.delivery_parts, rule.target, places)
+    return count_trials_per_scenario(standing.measured.delivered_samples, rule.target, places)
 
 
-def _more_answers(standing: Standing, rule: Rule, places: tuple[int, ...]) -> int | None:
+def _count_more_answers(standing: Assessment, rule: DecisionRule, places: tuple[int, ...]) -> int | None:
     """So that p95 has both bounds."""
-    return math.ceil(answers_until_closed(0.95, len(standing.measured.times)) / len(places))
+    return math.ceil(count_answers_until_closed(0.95, len(standing.measured.times)) / len(places))
 
 
-def in_words(lacking: Missing, measured: Measured) -> str:
+def in_words(lacking: TrialShortfall, measured: MeasuredConfig) -> str:
     """Return them as a sentence says it: `8 more trials (2 of each scenario)`, `10 more trials of guard (2 so far)`."""
-    parts, places, total = measured.delivery_parts, lacking.places, lacking.total
+    parts, places, total = measured.delivered_samples, lacking.places, lacking.total
     trials = f"{total:,} more trial{'' if total == 1 else 's'}"
     if len(places) == len(parts):
         return f"{trials} ({lacking.each:,} of each scenario)" if len(parts) > 1 else trials
     names = measured.scenarios or tuple(f"scenario {number}" for number in range(1, len(parts) + 1))
-    short = [f"{names[place]} ({_so_far(parts[place])})" for place in places]
+    short = [f"{names[place]} ({_describe_sample(parts[place])})" for place in places]
     return f"{trials} of {short[0]}" if len(short) == 1 else f"{trials}, {lacking.each:,} each of {', '.join(short)},"
 
 
-def _so_far(part: Part) -> str:
+def _describe_sample(part: ScenarioSample) -> str:
     return f"worth {part.n:,} independent ones so far" if part.clustered else f"{part.n:,} so far"
 
 
-def _nothing(standing: Standing, rule: Rule) -> str:
+def _check_tried(standing: Assessment, rule: DecisionRule) -> str:
     return "" if standing.measured.tried else "Nothing of it was tried, or nothing of it applies."
 
 
-def _other_scenarios(standing: Standing, rule: Rule) -> str:
+def _check_scenarios(standing: Assessment, rule: DecisionRule) -> str:
     missing = ", ".join(standing.measured.missing)
     return f"It was not tried on {missing}, which others met: not the same task." if missing else ""
 
 
-def _repeats(standing: Standing, rule: Rule) -> str:
+def _check_repeats(standing: Assessment, rule: DecisionRule) -> str:
     if not standing.measured.repeating:
         return ""
     return "Its repeats gave the same answers: they are no independent trials, so no bound can be claimed."
 
 
-def _delivery(standing: Standing, rule: Rule) -> str:
+def _check_delivery(standing: Assessment, rule: DecisionRule) -> str:
     """Answers good enough, but too many never came."""
     measured = standing.measured
-    arrived_short = standing.low < rule.target <= standing.given_low
+    arrived_short = standing.low < rule.target <= standing.answered_low
     if not arrived_short or (measured.answered == measured.tried and not measured.late):
         return ""
     late = (("only after a person tried again", measured.late),) if measured.late else ()
     causes = ", ".join(f"{name} × {count}" for name, count in (*measured.lost, *late)) or "our own deadline"
     return (
-        f"Refused for delivery: {_unanswered(measured)} of {measured.tried} trials brought no answer "
-        f"({causes}). Delivered {counted(measured, rule)} %, lower bound below {written(rule.success)} %; "
+        f"Refused for delivery: {_count_unanswered(measured)} of {measured.tried} trials brought no answer "
+        f"({causes}). Delivered {describe_delivered(measured, rule)} %, "
+        f"lower bound below {format_rounded(rule.success)} %; "
         f"of the answers, {measured.passed}/{measured.answered} passed."
     )
 
 
-def _unanswered(measured: Measured) -> int:
+def _count_unanswered(measured: MeasuredConfig) -> int:
     """At the first asking."""
     return measured.tried - measured.answered + measured.late
 
 
-def _too_rare(standing: Standing, rule: Rule) -> str:
-    if not standing.measured.tried or standing.high >= rule.target or _delivery(standing, rule):
+def _check_success(standing: Assessment, rule: DecisionRule) -> str:
+    if not standing.measured.tried or standing.high >= rule.target or _check_delivery(standing, rule):
         return ""
-    bounds = counted(standing.measured, rule)
-    return f"Passes too rarely: delivered {bounds} %, all of it below {written(rule.success)} %."
+    bounds = describe_delivered(standing.measured, rule)
+    return f"Passes too rarely: delivered {bounds} %, all of it below {format_rounded(rule.success)} %."
 
 
-def _undecided(standing: Standing, rule: Rule) -> str:
-    measured, goal = standing.measured, written(rule.success)
-    if not measured.tried or not standing.low < rule.target <= standing.high or _delivery(standing, rule):
+def _check_decided(standing: Assessment, rule: DecisionRule) -> str:
+    measured, goal = standing.measured, format_rounded(rule.success)
+    if not measured.tried or not standing.low < rule.target <= standing.high or _check_delivery(standing, rule):
         return ""
-    begun = f"Not decided: delivered {counted(measured, rule)} %, and {goal} % lies inside."
-    lacking = _lacking(standing, rule, [UNDECIDED])
+    begun = f"Not decided: delivered {describe_delivered(measured, rule)} %, and {goal} % lies inside."
+    lacking = _find_shortfall(standing, rule, [UNDECIDED])
     if lacking is None:
         return f"{begun} At the share seen no number of trials would lift its lower bound to {goal} %."
     told = f"{begun} {in_words(lacking, measured)} at this rate would tell"
-    if measured.delivered == measured.tried and _counts_plainly(measured):
-        return f"{told}: {straight_passes(rule.target)} straight passes are needed for {goal} %."
+    if measured.delivered == measured.tried and _is_plain_count(measured):
+        return f"{told}: {count_passes_without_failure(rule.target)} straight passes are needed for {goal} %."
     return f"{told}."
 
 
-def _counts_plainly(measured: Measured) -> bool:
+def _is_plain_count(measured: MeasuredConfig) -> bool:
     """Return whether independent trials, equally many of every scenario, were fixed beforehand: then only their sum
     matters."""
-    parts = measured.delivery_parts
+    parts = measured.delivered_samples
     alike = len({part.n for part in parts}) == 1
     return alike and not measured.delivered_pool.error and not any(part.clustered for part in parts)
 
 
-def _local(standing: Standing, rule: Rule) -> str:
+def _check_local(standing: Assessment, rule: DecisionRule) -> str:
     shared = rule.timed and standing.measured.local
     return "It shares this machine: its latency takes no part in decisions." if shared else ""
 
 
-def _p95_unknown(standing: Standing, rule: Rule) -> str:
+def _check_p95_known(standing: Assessment, rule: DecisionRule) -> str:
     if not rule.timed or standing.measured.local or not standing.measured.answered:
         return ""
     p95, answers = standing.p95, len(standing.measured.times)
     if p95 is None:
         return "Its p95 is not known: no answer has a time."
-    if not p95.is_open or _slow(standing, rule):
+    if not p95.is_open or _check_p95(standing, rule):
         return ""
-    lacking = _lacking(standing, rule, [P95_UNKNOWN])
+    lacking = _find_shortfall(standing, rule, [P95_UNKNOWN])
     told = in_words(lacking, standing.measured) if lacking else ""
     counted_answers = f"{answers} answer{'' if answers == 1 else 's'}"
     return f"The upper bound of its p95 is open with {counted_answers}: it closes with {told}."
 
 
-def _slow(standing: Standing, rule: Rule) -> str:
+def _check_p95(standing: Assessment, rule: DecisionRule) -> str:
     """The upper bound lies above the limit, or the lower one does while the upper one is open."""
     p95, limit = standing.p95, rule.within_ms
     if p95 is None or limit is None:
         return ""
-    value, goal = written(p95.value / 1000, 1), f"the limit is {limit / 1000:g} s"
+    value, goal = format_rounded(p95.value / 1000, 1), f"the limit is {limit / 1000:g} s"
     if p95.high is not None and p95.high > limit:
-        return f"Too slow: p95 {value} s, upper bound {written(p95.high / 1000, 1)} s; {goal}."
+        return f"Too slow: p95 {value} s, upper bound {format_rounded(p95.high / 1000, 1)} s; {goal}."
     if p95.high is None and p95.low is not None and p95.low > limit:
-        return f"Too slow: p95 {value} s, lower bound {written(p95.low / 1000, 1)} s; {goal}."
+        return f"Too slow: p95 {value} s, lower bound {format_rounded(p95.low / 1000, 1)} s; {goal}."
     return ""
 
 
-def _no_cost(standing: Standing, rule: Rule) -> str:
+def _check_cost(standing: Assessment, rule: DecisionRule) -> str:
     unknown = rule.want == CHEAPEST and standing.measured.cost is None
     why = f" ({standing.measured.cost_from})" if standing.measured.cost_from else ""
-    where = f"A price that its provider does not name can be added to {PRICES}."
+    where = f"A price that its provider does not name can be added to {PRICES_FILE}."
     return f"What it costs is not known{why}, so it cannot be called cheapest. {where}" if unknown else ""
 
 
-def _by_hand(standing: Standing, rule: Rule) -> str:
-    added = standing.measured.by_hand
+def _check_added_manually(standing: Assessment, rule: DecisionRule) -> str:
+    added = standing.measured.added_manually
     return f"{added} of its trials were added by hand after looking: only fresh trials may confirm it." if added else ""
 
 
-def _stopped(standing: Standing, rule: Rule) -> str:
+def _check_stopping(standing: Assessment, rule: DecisionRule) -> str:
     if standing.measured.delivered_pool.error is None:
         return ""
     return (
@@ -336,22 +350,22 @@ def _stopped(standing: Standing, rule: Rule) -> str:
     )
 
 
-CHECKS: tuple[tuple[str, str, Check], ...] = (
-    ("nothing", REFUSED, _nothing),
-    ("scenarios", REFUSED, _other_scenarios),
-    ("repeats", REFUSED, _repeats),
-    ("delivery", REFUSED, _delivery),
-    ("success", REFUSED, _too_rare),
-    (UNDECIDED, OPEN, _undecided),
-    ("local", REFUSED, _local),
-    (P95_UNKNOWN, OPEN, _p95_unknown),
-    ("p95", REFUSED, _slow),
-    ("cost-unknown", REFUSED, _no_cost),
-    ("by-hand", BY_HAND, _by_hand),
-    ("stopped", BY_HAND, _stopped),
+REQUIREMENT_CHECKS: tuple[tuple[str, str, CheckRequirement], ...] = (
+    ("nothing", REFUSED, _check_tried),
+    ("scenarios", REFUSED, _check_scenarios),
+    ("repeats", REFUSED, _check_repeats),
+    ("delivery", REFUSED, _check_delivery),
+    ("success", REFUSED, _check_success),
+    (UNDECIDED, OPEN, _check_decided),
+    ("local", REFUSED, _check_local),
+    (P95_UNKNOWN, OPEN, _check_p95_known),
+    ("p95", REFUSED, _check_p95),
+    ("cost-unknown", REFUSED, _check_cost),
+    ("by-hand", TO_CONFIRM, _check_added_manually),
+    ("stopped", TO_CONFIRM, _check_stopping),
 )
 
-LACKING: Mapping[str, Callable[[Standing, Rule, tuple[int, ...]], int | None]] = {
-    UNDECIDED: _more_passes,
-    P95_UNKNOWN: _more_answers,
+COUNT_SHORTFALL_BY_CHECK: Mapping[str, Callable[[Assessment, DecisionRule, tuple[int, ...]], int | None]] = {
+    UNDECIDED: _count_more_passes,
+    P95_UNKNOWN: _count_more_answers,
 }

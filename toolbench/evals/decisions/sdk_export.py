@@ -17,13 +17,13 @@ from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.wires.anthropic.requests import encode_request
 from toolbench.evals.data_files import read_table
 
-OF_THE_CALLER = ("messages", "tools", "system", "functions")
-WIDTH = 100
-NATIVE = "native"
+CALLER_FIELDS = ("messages", "tools", "system", "functions")
+LINE_CHARACTERS = 100
+NATIVE_METHOD = "native"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ExportedSettings:
     """A configuration to take away. `base_url` has no prefix and no credentials; `key_env` names the variable that
     holds the key. `layers` are as frozen, the weakest first. `about` says where it comes from, one line each."""
 
@@ -45,25 +45,25 @@ class Chosen:
         return base if not prefix or base.endswith("/" + prefix) else f"{base}/{prefix}"
 
 
-def chat_settings(chosen: Chosen) -> JsonObject:
+def build_chat_settings(chosen: ExportedSettings) -> JsonObject:
     """What our engine puts into a chat body beside the conversation and the tools, taken from a body that it made."""
-    policy = resolve((*chosen.layers, ("export", {"method": NATIVE}))).policy
+    policy = resolve((*chosen.layers, ("export", {"method": NATIVE_METHOD}))).policy
     some_tool = ToolRegistry((ToolDefinition("a_tool", "Stands for yours."),))
     setup = prepare_turns(chosen.model, policy, system="", tools=some_tool, options={}, seed=None)
-    body: JsonObject = json.loads(build_request(setup, 0, [_HELLO], with_tools=True).body)
-    kept = {name: value for name, value in body.items() if name not in OF_THE_CALLER}
+    body: JsonObject = json.loads(build_request(setup, 0, [_EXAMPLE_MESSAGE], with_tools=True).body)
+    kept = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
     return kept | ({"stream": True, "stream_options": {"include_usage": True}} if chosen.stream else {})
 
 
-def messages_settings(chosen: Chosen) -> tuple[JsonObject, tuple[str, ...]]:
+def build_messages_settings(chosen: ExportedSettings) -> tuple[JsonObject, tuple[str, ...]]:
     """The same for Anthropic's Messages, and what could not travel as asked."""
     tool = ToolDefinition("a_tool", "Stands for yours.").to_openai()
-    body, changes = encode_request({**chat_settings(chosen), "messages": [_HELLO], "tools": [tool]})
-    kept = {name: value for name, value in body.items() if name not in OF_THE_CALLER}
+    body, changes = encode_request({**build_chat_settings(chosen), "messages": [_EXAMPLE_MESSAGE], "tools": [tool]})
+    kept = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
     return kept, tuple(f"{change.name}: {change.path}" for change in changes)
 
 
-def sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
+def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
     """As keyword arguments of the SDK's create(): what it does not name goes into `extra_body`."""
     known = read_table("sdk_parameters")[sdk]
     extra = {name: value for name, value in settings.items() if name not in known}
@@ -71,14 +71,14 @@ def sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
     return {**named, "extra_body": extra} if extra else named
 
 
-def as_openai(chosen: Chosen) -> str:
-    head = _head(chosen, "the OpenAI SDK")
+def render_openai(chosen: ExportedSettings) -> str:
+    head = _render_head(chosen, "the OpenAI SDK")
     return f"""{head}
 import os
 
 from openai import OpenAI
 
-SETTINGS = {_python(sdk_keywords("openai", chat_settings(chosen)))}
+SETTINGS = {_render_python(build_sdk_keywords("openai", build_chat_settings(chosen)))}
 
 
 def client():
@@ -90,18 +90,18 @@ def create(messages, tools):
 """
 
 
-def as_anthropic(chosen: Chosen) -> str:
-    settings, changes = messages_settings(chosen)
+def render_anthropic(chosen: ExportedSettings) -> str:
+    settings, changes = build_messages_settings(chosen)
     noted = [f"Could not travel as asked: {change}." for change in changes]
     if chosen.wire != "anthropic":
         noted.append("This provider speaks OpenAI's shape: what follows is for the same model behind Messages.")
-    head = _head(chosen, "the Anthropic SDK", noted)
+    head = _render_head(chosen, "the Anthropic SDK", noted)
     return f"""{head}
 import os
 
 from anthropic import Anthropic
 
-SETTINGS = {_python(sdk_keywords("anthropic", settings))}
+SETTINGS = {_render_python(build_sdk_keywords("anthropic", settings))}
 
 
 def client():
@@ -113,18 +113,18 @@ def create(messages, tools):
 """
 
 
-def as_litellm(chosen: Chosen) -> str:
-    keywords = sdk_keywords("openai", chat_settings(chosen))
+def render_litellm(chosen: ExportedSettings) -> str:
+    keywords = build_sdk_keywords("openai", build_chat_settings(chosen))
     maker = "anthropic" if chosen.wire == "anthropic" else "openai"
     base = chosen.base_url if maker == "anthropic" else chosen.address
     reached = {"model": f"{maker}/{keywords.pop('model')}", "api_base": base, "api_key": f"os.environ/{chosen.key_env}"}
     config = {"model_list": [{"model_name": chosen.model, "litellm_params": reached | keywords}]}
     written: str = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
-    return f"{_head(chosen, 'the LiteLLM proxy')}\n{written}"
+    return f"{_render_head(chosen, 'the LiteLLM proxy')}\n{written}"
 
 
-def as_python(chosen: Chosen) -> str:
-    head = _head(chosen, "our own engine: workarounds, limits and fallbacks come along", (), whole=True)
+def render_toolbench(chosen: ExportedSettings) -> str:
+    head = _render_head(chosen, "our own engine: workarounds, limits and fallbacks come along", (), whole=True)
     return f"""{head}
 import os
 
@@ -133,7 +133,7 @@ from toolbench.engine.policy.policy import resolve
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.providers.endpoint import Endpoint
 
-LAYERS = {_python([list(layer) for layer in chosen.layers])}
+LAYERS = {_render_python([list(layer) for layer in chosen.layers])}
 ENDPOINT = Endpoint(
     {chosen.base_url!r},
     {chosen.model!r},
@@ -149,7 +149,7 @@ def conversation(tools=None, system=""):
 """
 
 
-def as_json(chosen: Chosen) -> str:
+def render_json(chosen: ExportedSettings) -> str:
     whole = {
         "about": list(chosen.about),
         "model": chosen.model,
@@ -161,26 +161,26 @@ def as_json(chosen: Chosen) -> str:
         "policy_hash": chosen.policy_hash,
         "layers": [{"name": name, "patch": patch} for name, patch in chosen.layers],
         "policy": policy_json(resolve(chosen.layers).policy),
-        "chat_settings": chat_settings(chosen),
+        "chat_settings": build_chat_settings(chosen),
     }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
-WRITERS: dict[str, tuple[str, Callable[[Chosen], str]]] = {
-    "openai.py": ("OpenAI SDK", as_openai),
-    "anthropic.py": ("Anthropic SDK", as_anthropic),
-    "litellm.yaml": ("LiteLLM", as_litellm),
-    "python.py": ("Python, our engine", as_python),
-    "settings.json": ("JSON", as_json),
+RENDERER_BY_FILE: dict[str, tuple[str, Callable[[ExportedSettings], str]]] = {
+    "openai.py": ("OpenAI SDK", render_openai),
+    "anthropic.py": ("Anthropic SDK", render_anthropic),
+    "litellm.yaml": ("LiteLLM", render_litellm),
+    "python.py": ("Python, our engine", render_toolbench),
+    "settings.json": ("JSON", render_json),
 }
-_HELLO: JsonObject = {"role": "user", "content": "Hello"}
+_EXAMPLE_MESSAGE: JsonObject = {"role": "user", "content": "Hello"}
 
 
-def _head(chosen: Chosen, who: str, notes: Sequence[str] = (), *, whole: bool = False) -> str:
+def _render_head(chosen: ExportedSettings, who: str, notes: Sequence[str] = (), *, whole: bool = False) -> str:
     """Comment lines; outside our own engine it is said what does not come along."""
     policy = resolve(chosen.layers).policy
     lines = [f"{chosen.name}, for {who}.", *chosen.about, *notes]
-    if not whole and policy.method != NATIVE:
+    if not whole and policy.method != NATIVE_METHOD:
         lines.append(f"It was measured with method {policy.method}, which only our engine speaks: this asks natively.")
     if not whole:
         lines.append(
@@ -189,5 +189,5 @@ def _head(chosen: Chosen, who: str, notes: Sequence[str] = (), *, whole: bool = 
     return "\n".join("# " + " ".join(line.split()) for line in lines)
 
 
-def _python(value: object) -> str:
-    return pformat(value, width=WIDTH, sort_dicts=False)
+def _render_python(value: object) -> str:
+    return pformat(value, width=LINE_CHARACTERS, sort_dicts=False)

@@ -6,10 +6,10 @@ from functools import cache
 
 from toolbench.engine.events import End, ExchangeError
 from toolbench.engine.messages import Finding
-from toolbench.evals.data_files import frozen_row, read_table
+from toolbench.evals.data_files import freeze_row, read_table
 
-UNNAMED = "provider_failed"
-ANY_STATUS = "HTTP_4XX"
+UNNAMED_CLASS = "provider_failed"
+ANY_STATUS_CATEGORY = "HTTP_4XX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,55 +36,55 @@ class FailureClass:
 
 
 @cache
-def all_classes() -> tuple[FailureClass, ...]:
-    return tuple(FailureClass(**frozen_row(row)) for row in read_table("failure_classes"))
+def load_classes() -> tuple[FailureClass, ...]:
+    return tuple(FailureClass(**freeze_row(row)) for row in read_table("failure_classes"))
 
 
-def find(code: str) -> FailureClass:
+def lookup_class(code: str) -> FailureClass:
     """Raises KeyError for a code the table does not have."""
-    return _by("code")[code]
+    return _index_by("code")[code]
 
 
-def of_end(end: End) -> str:
+def classify_end(end: End) -> str:
     """The class of an end as such, "" for FINAL."""
-    row = _by("ends").get(end.value)
+    row = _index_by("ends").get(end.value)
     return row.code if row else ""
 
 
-def of_finding(finding: Finding) -> str:
+def classify_finding(finding: Finding) -> str:
     """The class of a finding about an answer, "" for one that does no harm."""
-    row = _by("findings").get(finding.code)
+    row = _index_by("findings").get(finding.code)
     return row.code if row else ""
 
 
-def of_envelope(codes: Iterable[str]) -> str:
+def classify_envelope(codes: Iterable[str]) -> str:
     """The class of a failed call, by the first error code the table knows; else that of tool failures."""
-    known = _by("envelope")
+    known = _index_by("envelope")
     return next((known[code].code for code in codes if code in known), "tool_error")
 
 
-def of_exchange(error: ExchangeError) -> str:
+def classify_exchange_error(error: ExchangeError) -> str:
     """The class of a failed exchange: by its code, else by its status."""
     if error.tool_support:
         return "tools_not_supported"
-    row = _by("exchange").get(error.code) or _by("statuses").get(error.status)
+    row = _index_by("exchange").get(error.code) or _index_by("statuses").get(error.status)
     if row is None and error.status is not None and error.status >= 500:
         return "upstream_failed"
-    return row.code if row else UNNAMED
+    return row.code if row else UNNAMED_CLASS
 
 
-def of_status(status: int) -> str:
+def categorise_status(status: int) -> str:
     """The case study's word for an HTTP status."""
-    row = _by("statuses").get(status)
+    row = _index_by("statuses").get(status)
     if row is None and status >= 500:
         return "UPSTREAM_5XX"
-    return row.category if row and row.category != ANY_STATUS else f"HTTP_{status}"
+    return row.category if row and row.category != ANY_STATUS_CATEGORY else f"HTTP_{status}"
 
 
 @cache
-def _by(column: str) -> Mapping[object, FailureClass]:
+def _index_by(column: str) -> Mapping[object, FailureClass]:
     found: dict[object, FailureClass] = {}
-    for row in all_classes():
+    for row in load_classes():
         value = getattr(row, column)
         for key in value if isinstance(value, tuple) else (value,):
             found.setdefault(key, row)

@@ -8,8 +8,8 @@ from typing import Any
 from toolbench.engine.messages import JsonObject, SchemaError
 from toolbench.engine.tools.definitions import ToolDefinition
 
-_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
-_NAMES = {
+_PATH_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
+_TYPE_NAMES = {
     "object": "an object",
     "array": "an array",
     "string": "a text",
@@ -18,37 +18,38 @@ _NAMES = {
     "boolean": "true or false",
     "null": "null",
 }
-_SHOWN = 60
+_MAX_SHOWN_CHARACTERS = 60
 
 
-def of_schema_error(error: SchemaError, arguments: JsonObject | None, tool: ToolDefinition) -> str:
+def describe_schema_error(error: SchemaError, arguments: JsonObject | None, tool: ToolDefinition) -> str:
     """`$.ops is an object; state_patch takes an array.` The tool's schema says what was expected at the path."""
-    steps = path_steps(error.path)
-    expected = _schema_at(tool.parameters, steps)
+    steps = parse_path(error.path)
+    expected = _find_schema(tool.parameters, steps)
     if error.kind == "missing":
         return f"{error.path} is missing; {tool.name} needs it."
     if error.kind == "extra":
         return f"{error.path} is no parameter of {tool.name}."
-    value = value_at(arguments, steps)
+    value = find_value(arguments, steps)
     if error.kind == "type":
-        return f"{error.path} is {json_type(value)}; {tool.name} takes {_wanted(expected)}."
+        return f"{error.path} is {name_json_type(value)}; {tool.name} takes {_describe_types(expected)}."
     if error.kind == "enum" and "enum" in expected:
-        return f"{error.path} is {shown(value)}; {tool.name} takes one of {', '.join(map(shown, expected['enum']))}."
-    return f"{error.path} is {shown(value)}: {error.message.rstrip('.')}."
+        allowed = ", ".join(map(render_short, expected["enum"]))
+        return f"{error.path} is {render_short(value)}; {tool.name} takes one of {allowed}."
+    return f"{error.path} is {render_short(value)}: {error.message.rstrip('.')}."
 
 
-def path_steps(path: str) -> tuple[str | int, ...]:
+def parse_path(path: str) -> tuple[str | int, ...]:
     """The steps of a JSON path: `$.ops[0].path` -> ("ops", 0, "path")."""
-    return tuple(_step(*found) for found in _STEP.findall(path))
+    return tuple(_parse_step(*found) for found in _PATH_STEP.findall(path))
 
 
-def _step(name: str, index: str, quoted: str) -> str | int:
+def _parse_step(name: str, index: str, quoted: str) -> str | int:
     if index:
         return int(index)
     return str(json.loads(quoted)) if quoted else name
 
 
-def value_at(value: Any, steps: Iterable[str | int]) -> Any:
+def find_value(value: Any, steps: Iterable[str | int]) -> Any:
     """The value at the end of the steps; None where they lead nowhere."""
     for step in steps:
         try:
@@ -58,19 +59,19 @@ def value_at(value: Any, steps: Iterable[str | int]) -> Any:
     return value
 
 
-def json_type(value: Any) -> str:
+def name_json_type(value: Any) -> str:
     """The value's JSON type with its article: `an object`, `a text`."""
     kinds = {bool: "boolean", dict: "object", list: "array", str: "string", int: "integer", float: "number"}
-    return _NAMES[kinds.get(type(value), "null")]
+    return _TYPE_NAMES[kinds.get(type(value), "null")]
 
 
-def shown(value: Any) -> str:
+def render_short(value: Any) -> str:
     """The value as short JSON."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
 
 
-def _schema_at(schema: Mapping[str, Any], steps: Iterable[str | int]) -> Mapping[str, Any]:
+def _find_schema(schema: Mapping[str, Any], steps: Iterable[str | int]) -> Mapping[str, Any]:
     here = schema
     for step in steps:
         inside = here.get("items") if isinstance(step, int) else here.get("properties", {}).get(step)
@@ -78,6 +79,6 @@ def _schema_at(schema: Mapping[str, Any], steps: Iterable[str | int]) -> Mapping
     return here
 
 
-def _wanted(schema: Mapping[str, Any]) -> str:
+def _describe_types(schema: Mapping[str, Any]) -> str:
     kinds = schema.get("type", "something else")
-    return " or ".join(_NAMES.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+    return " or ".join(_TYPE_NAMES.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds))

@@ -9,18 +9,18 @@ from toolbench.engine.values import light
 from toolbench.engine.visible_text import is_blank
 from toolbench.evals import record_counts
 from toolbench.evals.judging import case_study_rule, failure_classes
-from toolbench.evals.judging.diagnosis import Problem, at, first_problem, last_turn
-from toolbench.evals.types import Check, FirstBad, Instance, Verdict
+from toolbench.evals.judging.diagnosis import Problem, find_first_problem, find_last_turn, locate_problem
+from toolbench.evals.types import Check, Instance, ProblemLocation, Verdict
 
 VERSION = 2  # of the questions below and of what they call; one more whenever a verdict may change
-NEW_CLASSES = {2: frozenset({"empty_final", "empty_answer"})}  # blank: without a visible character
+NEW_CLASSES_BY_VERSION = {2: frozenset({"empty_final", "empty_answer"})}  # blank: without a visible character
 """By version: the failure classes that it newly gives. A verdict of an older version changes to these and no others."""
 
-FINAL_TEXT = "the run ends with a visible text"  # name of the check
+FINAL_TEXT_CHECK = "the run ends with a visible text"  # name of the check
 
 
 @light(frozen=True, slots=True)
-class Case:
+class CheckedResult:
     """What a scenario found. `checks` decide the task pass together with an end in `good_ends`. `parity_checks` are
     the case study's assertions, None where it has no such scenario. `otherwise` says what went wrong when the record
     shows no problem and a check fails. `expected` are error codes that belong to the task. `needs_final_text`: a run
@@ -30,8 +30,8 @@ class Case:
     ended: Ended
     rule: str
     checks: tuple[Check, ...]
-    parity_checks: tuple[Check, ...] | None
-    otherwise: Problem
+    case_study_checks: tuple[Check, ...] | None
+    fallback_problem: Problem
     good_ends: frozenset[End] = ANSWERS
     needs_tools: bool = True
     needs_final_text: bool = False
@@ -41,142 +41,156 @@ class Case:
     counts: JsonObject = field(default_factory=dict)
 
 
-def judge(case: Case) -> Verdict:
+def judge(case: CheckedResult) -> Verdict:
     """Cancelled, not applicable, infrastructure, our own failures, then the checks: the first that fits decides."""
-    checked = _with_final_text(case) if case.needs_final_text else case
-    return next(verdict for question in _QUESTIONS if (verdict := question(checked)) is not None)
+    checked = _add_final_text_check(case) if case.needs_final_text else case
+    return next(verdict for question in _JUDGES if (verdict := question(checked)) is not None)
 
 
-def _with_final_text(case: Case) -> Case:
+def _add_final_text_check(case: CheckedResult) -> CheckedResult:
     """Add the check that the last message is not blank."""
     blank = is_blank(case.ended.final_text)
-    check = Check(FINAL_TEXT, not blank, "the last message has no visible character" if blank else "")
+    check = Check(FINAL_TEXT_CHECK, not blank, "the last message has no visible character" if blank else "")
     return replace(case, checks=(*case.checks, check))
 
 
-def _cancelled(case: Case) -> Verdict | None:
+def _judge_cancelled(case: CheckedResult) -> Verdict | None:
     if case.ended.end not in (End.CANCELLED, End.BUDGET_SPENT):
         return None
-    return _verdict(
-        case, "cancelled", task_pass=None, parity_pass=None, failure_class=failure_classes.of_end(case.ended.end)
+    return _build_verdict(
+        case, "cancelled", task_pass=None, parity_pass=None, failure_class=failure_classes.classify_end(case.ended.end)
     )
 
 
-def _not_applicable(case: Case) -> Verdict | None:
-    if not (case.needs_tools and record_counts.tools_off(case.ended)):
+def _judge_not_applicable(case: CheckedResult) -> Verdict | None:
+    if not (case.needs_tools and record_counts.is_without_tools(case.ended)):
         return None
-    done = (case_study_rule.done_check(case.ended),)  # with tools off the case study asserts the final word alone
-    passed = None if case.parity_checks is None else case_study_rule.passes(case.ended, done)
-    return _verdict(case, "na", task_pass=None, parity_pass=passed, failure_class="tools_off")
+    done = (case_study_rule.build_done_check(case.ended),)  # with tools off the case study asserts the final word alone
+    passed = None if case.case_study_checks is None else case_study_rule.is_case_study_pass(case.ended, done)
+    return _build_verdict(case, "na", task_pass=None, parity_pass=passed, failure_class="tools_off")
 
 
-def _infrastructure(case: Case) -> Verdict | None:
+def _judge_infrastructure(case: CheckedResult) -> Verdict | None:
     error = case.ended.error
     if case.ended.end is not End.PROVIDER_ERROR or error is None or not error.infrastructure:
         return None
-    return _broken_off(case, "infra", failure_classes.of_exchange(error))
+    return _build_broken_off(case, "infra", failure_classes.classify_exchange_error(error))
 
 
-def _broken(case: Case) -> Verdict | None:
+def _judge_broken_off(case: CheckedResult) -> Verdict | None:
     """The endpoint's refusal, the model's failure dressed as one, or our own deadline: a failure of the trial."""
     if case.ended.end is End.PROVIDER_ERROR:
         error = case.ended.error
-        return _broken_off(case, "fail", failure_classes.of_exchange(error) if error else failure_classes.UNNAMED)
+        return _build_broken_off(
+            case, "fail", failure_classes.classify_exchange_error(error) if error else failure_classes.UNNAMED_CLASS
+        )
     if case.ended.end is End.DEADLINE_EXCEEDED:
-        return _broken_off(case, "fail", failure_classes.of_end(case.ended.end))
+        return _build_broken_off(case, "fail", failure_classes.classify_end(case.ended.end))
     return None
 
 
-def _checked(case: Case) -> Verdict:
+def _judge_checks(case: CheckedResult) -> Verdict:
     """A silent endpoint passes nothing, also where no call is expected."""
-    said = record_counts.answered(case.ended)
+    said = record_counts.has_answer(case.ended)
     passed = said and case.ended.end in case.good_ends and all(check.ok for check in case.checks)
-    by_parity = None if case.parity_checks is None else said and case_study_rule.passes(case.ended, case.parity_checks)
+    by_parity = (
+        None
+        if case.case_study_checks is None
+        else said and case_study_rule.is_case_study_pass(case.ended, case.case_study_checks)
+    )
     if passed:
-        return _verdict(case, "pass", task_pass=True, parity_pass=by_parity)
-    problem = _cause(case)
-    return _verdict(
+        return _build_verdict(case, "pass", task_pass=True, parity_pass=by_parity)
+    problem = _find_cause(case)
+    return _build_verdict(
         case, "fail", task_pass=False, parity_pass=by_parity, failure_class=problem.failure_class, bad=problem.bad
     )
 
 
-def without_tools(verdict: Verdict, ended: Ended) -> Verdict:
+def mark_tools_dropped(verdict: Verdict, ended: Ended) -> Verdict:
     """The verdict where the server kept the tools from the model: that is the first cause of a task that failed. What
     was not judged by its answers stays as it is."""
     if verdict.outcome != "fail" or ended.end in (End.PROVIDER_ERROR, End.DEADLINE_EXCEEDED):
         return verdict
-    row = failure_classes.find("tools_dropped")
-    bad = at(0, path="$.tools", what=row.sentence[:1].lower() + row.sentence[1:])
+    row = failure_classes.lookup_class("tools_dropped")
+    bad = locate_problem(0, path="$.tools", what=row.sentence[:1].lower() + row.sentence[1:])
     return replace(verdict, failure_class=row.code, sentence=bad.sentence, first_bad=bad)
 
 
-_QUESTIONS: tuple[Callable[[Case], Verdict | None], ...] = (
-    _cancelled,
-    _not_applicable,
-    _infrastructure,
-    _broken,
-    _checked,
+_JUDGES: tuple[Callable[[CheckedResult], Verdict | None], ...] = (
+    _judge_cancelled,
+    _judge_not_applicable,
+    _judge_infrastructure,
+    _judge_broken_off,
+    _judge_checks,
 )
 
 
-def _cause(case: Case) -> Problem:
+def _find_cause(case: CheckedResult) -> Problem:
     wrong = [check for check in case.checks if not check.ok]
-    if case.ended.end in case.good_ends and [check.name for check in wrong] == [FINAL_TEXT]:
-        return Problem("empty_final", at(last_turn(case.ended), path=record_counts.CONTENT, what=f"{wrong[0].detail}."))
-    found = first_problem(case.ended, case.instance.tools, expected=case.expected)
+    if case.ended.end in case.good_ends and [check.name for check in wrong] == [FINAL_TEXT_CHECK]:
+        return Problem(
+            "empty_final",
+            locate_problem(find_last_turn(case.ended), path=record_counts.CONTENT_PATH, what=f"{wrong[0].detail}."),
+        )
+    found = find_first_problem(case.ended, case.instance.tools, expected=case.expected)
     if found is not None:
         return found
     if case.ended.end in case.good_ends or case.ended.end is End.NO_TOOL_CALLS:
-        return case.otherwise
-    name = failure_classes.of_end(case.ended.end)
-    return Problem(name, at(last_turn(case.ended), what=case.ended.message or failure_classes.find(name).sentence))
-
-
-def _broken_off(case: Case, outcome: str, failure_class: str) -> Verdict:
-    error = case.ended.error
-    what = error.message if error and error.message else failure_classes.find(failure_class).sentence
-    return _verdict(
-        case,
-        outcome,
-        task_pass=None if outcome == "infra" else False,
-        parity_pass=None if case.parity_checks is None else False,
-        failure_class=failure_class,
-        bad=at(last_turn(case.ended), what=what),
+        return case.fallback_problem
+    name = failure_classes.classify_end(case.ended.end)
+    return Problem(
+        name,
+        locate_problem(
+            find_last_turn(case.ended), what=case.ended.message or failure_classes.lookup_class(name).sentence
+        ),
     )
 
 
-def _verdict(
-    case: Case,
+def _build_broken_off(case: CheckedResult, outcome: str, failure_class: str) -> Verdict:
+    error = case.ended.error
+    what = error.message if error and error.message else failure_classes.lookup_class(failure_class).sentence
+    return _build_verdict(
+        case,
+        outcome,
+        task_pass=None if outcome == "infra" else False,
+        parity_pass=None if case.case_study_checks is None else False,
+        failure_class=failure_class,
+        bad=locate_problem(find_last_turn(case.ended), what=what),
+    )
+
+
+def _build_verdict(
+    case: CheckedResult,
     outcome: str,
     *,
     task_pass: bool | None,
     parity_pass: bool | None,
     failure_class: str = "",
-    bad: FirstBad | None = None,
+    bad: ProblemLocation | None = None,
 ) -> Verdict:
-    row = failure_classes.find(failure_class) if failure_class else None
+    row = failure_classes.lookup_class(failure_class) if failure_class else None
     return Verdict(
         outcome=outcome,
         task_pass=task_pass,
         parity_pass=parity_pass,
         failure_class=failure_class,
-        category=_category(case, outcome, parity_pass),
+        category=_find_category(case, outcome, parity_pass),
         sentence=bad.sentence if bad else row.sentence if row else "",
         rule=case.rule,
         behaviour_seen=case.behaviour_seen,
         avoided=case.avoided,
-        checks=_all_checks(case.checks, case.parity_checks or ()),
+        checks=_merge_checks(case.checks, case.case_study_checks or ()),
         first_bad=bad,
-        counts={**record_counts.counts(case.ended), **case.counts},
+        counts={**record_counts.count_trial(case.ended), **case.counts},
     )
 
 
-def _category(case: Case, outcome: str, parity_pass: bool | None) -> str:
+def _find_category(case: CheckedResult, outcome: str, parity_pass: bool | None) -> str:
     """The case study's word wherever its rule, or ours where it has none, calls the trial a failure."""
     failed = parity_pass is False or (parity_pass is None and outcome in ("fail", "infra"))
-    return case_study_rule.category(case.ended) if failed else ""
+    return case_study_rule.categorise_failure(case.ended) if failed else ""
 
 
-def _all_checks(checks: Sequence[Check], more: Sequence[Check]) -> tuple[Check, ...]:
+def _merge_checks(checks: Sequence[Check], more: Sequence[Check]) -> tuple[Check, ...]:
     """Each check once, by name."""
     return tuple({check.name: check for check in (*checks, *more)}.values())

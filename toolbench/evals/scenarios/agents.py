@@ -8,17 +8,17 @@ from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.agents import verdict as agent_judging
-from toolbench.evals.agents.workspaces import AgentWorkspace, world
+from toolbench.evals.agents.workspaces import AgentWorkspace, load_workspaces
 from toolbench.evals.data_files import read_table
-from toolbench.evals.expected_calls import Due
-from toolbench.evals.scenarios.packs import filled
-from toolbench.evals.scenarios.seeded_draws import Draw
-from toolbench.evals.scenarios.tools import definition
-from toolbench.evals.types import DRAWN, PARITY, Instance, Verdict, Workspace
+from toolbench.evals.expected_calls import ExpectedCalls
+from toolbench.evals.scenarios.packs import fill_values
+from toolbench.evals.scenarios.seeded_draws import SeededDraws
+from toolbench.evals.scenarios.tools import build_definition
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
 
-CHAIN = "chain"
-LAYERS: Mapping[str, JsonObject] = {CHAIN: {"max_tool_calls_per_turn": 1}}
-ONE_TURN: JsonObject = {"max_turns": 1}
+CHAIN_AGENT = "chain"
+LAYER_BY_AGENT: Mapping[str, JsonObject] = {CHAIN_AGENT: {"max_tool_calls_per_turn": 1}}
+ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
 
 
 @dataclass(eq=False, slots=True)
@@ -38,43 +38,43 @@ class AgentScenario:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        return agent_judging.ORDER if self.agent == CHAIN else (self.agent,)
+        return agent_judging.AGENT_ORDER if self.agent == CHAIN_AGENT else (self.agent,)
 
-    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        draw = Draw.of(self.slug, seed, plain=kind == PARITY)
-        question = _texts()["questions"][draw.source.randrange(len(_texts()["questions"]))]
+    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
+        question = _read_texts()["questions"][draw.source.randrange(len(_read_texts()["questions"]))]
         words = {name: choices[draw.source.randrange(len(choices))] for name, choices in question["words"].items()}
-        context = _context(question["workspace"])
-        tools = [definition(_texts()["agents"][agent]) for agent in self.agents]
+        context = _build_prompt_context(question["workspace"])
+        tools = [build_definition(_read_texts()["agents"][agent]) for agent in self.agents]
         return Instance(
             scenario=self.slug,
             version=self.version,
             kind=kind,
             seed=seed,
-            system=filled(draw.choice(_texts()["system"][self.agent]), context),
-            user_text=filled(draw.choice(question["text"]), words),
-            tools=tuple(draw.shuffled(tools)),
-            layer=dict(LAYERS.get(self.agent, ONE_TURN)),
-            values={**_wanted(question), "sql": filled(question["sql"], words), "words": words},
+            system=fill_values(draw.choice(_read_texts()["system"][self.agent]), context),
+            user_text=fill_values(draw.choice(question["text"]), words),
+            tools=tuple(draw.shuffle(tools)),
+            layer=dict(LAYER_BY_AGENT.get(self.agent, ONE_TURN_LAYER)),
+            values={**_build_right_values(question), "sql": fill_values(question["sql"], words), "words": words},
         )
 
-    def due(self, instance: Instance) -> Due:
-        return agent_judging.due(instance, self.agents)
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        return agent_judging.build_expected_calls(instance, self.agents)
 
     def open(self, instance: Instance) -> Workspace:
         return AgentWorkspace()
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
         judge: Callable[[Instance, Ended, tuple[str, ...]], Verdict]
-        judge = agent_judging.judge_chain if self.agent == CHAIN else agent_judging.judge_agent
+        judge = agent_judging.judge_chain if self.agent == CHAIN_AGENT else agent_judging.judge_agent
         return judge(instance, ended, self.agents)
 
 
-def load() -> tuple[AgentScenario, ...]:
-    return tuple(AgentScenario(**row) for row in _texts()["scenarios"])
+def load_scenarios() -> tuple[AgentScenario, ...]:
+    return tuple(AgentScenario(**row) for row in _read_texts()["scenarios"])
 
 
-def _wanted(question: JsonObject) -> JsonObject:
+def _build_right_values(question: JsonObject) -> JsonObject:
     loose = question.get("loose_columns", ())
     return {
         "workspace_id": question["workspace"],
@@ -84,16 +84,16 @@ def _wanted(question: JsonObject) -> JsonObject:
 
 
 @cache
-def _context(workspace_id: str) -> Mapping[str, str]:
+def _build_prompt_context(workspace_id: str) -> Mapping[str, str]:
     """What the prompts say of the workspaces, and of one workspace's tables."""
     tables = [
         f"{name}({', '.join(f'{column} {kind}' for column, kind in table.columns.items())})"
-        for name, table in world()[workspace_id].tables.items()
+        for name, table in load_workspaces()[workspace_id].tables.items()
     ]
-    spaces = [f"{name}: {one.about}" for name, one in world().items()]
+    spaces = [f"{name}: {one.about}" for name, one in load_workspaces().items()]
     return {"workspaces": "Workspaces: " + "; ".join(spaces) + ".", "tables": "Tables: " + "; ".join(tables) + "."}
 
 
-def _texts() -> JsonObject:
+def _read_texts() -> JsonObject:
     texts: JsonObject = read_table("packs/agents")
     return texts

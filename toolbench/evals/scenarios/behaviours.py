@@ -5,9 +5,16 @@ from dataclasses import dataclass
 
 from toolbench.engine.events import Ended, TurnRecord
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.record_counts import CUT, Called, called, calls_in, error_codes, saw_error
+from toolbench.evals.record_counts import (
+    CUT_FINISH_REASON,
+    RecordedCall,
+    count_calls,
+    has_error,
+    iter_calls,
+    list_error_codes,
+)
 
-TOO_LARGE = "ARGUMENTS_TOO_LARGE"
+ARGUMENTS_TOO_LARGE = "ARGUMENTS_TOO_LARGE"
 OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"
 
 
@@ -19,10 +26,10 @@ class Behaviour:
     `together`: how many calls have to stand in one message."""
 
     name: str = ""
-    seen: Callable[[Ended], bool] | None = None
+    has_occurred: Callable[[Ended], bool] | None = None
     rule: str = ""
-    demanded: bool = False
-    asserted: bool = False
+    required_for_pass: bool = False
+    required_by_case_study: bool = False
     avoidable: bool = False
     expected: tuple[str, ...] = ()
     provoked: tuple[str, ...] = ()
@@ -32,93 +39,96 @@ class Behaviour:
     counts: Callable[[Ended], JsonObject] | None = None
 
 
-def mixed_turn(ended: Ended) -> bool:
+def has_mixed_turn(ended: Ended) -> bool:
     """Some turn has a good state_get and a failed state_patch."""
-    return any(_has(record, "state_get", ok=True) and _has(record, "state_patch", ok=False) for record in ended.turns)
+    return any(
+        _has_result(record, "state_get", ok=True) and _has_result(record, "state_patch", ok=False)
+        for record in ended.turns
+    )
 
 
-def parallel_turn(ended: Ended) -> bool:
-    return any(calls_in(record) >= 2 for record in ended.turns)
+def has_parallel_turn(ended: Ended) -> bool:
+    return any(count_calls(record) >= 2 for record in ended.turns)
 
 
-def id_left_out(ended: Ended) -> bool:
+def is_id_omitted(ended: Ended) -> bool:
     """There are calls, and none of them passes a workspace_id."""
-    arguments = [one.result.arguments for one in called(ended) if one.tool.startswith("state_")]
+    arguments = [one.result.arguments for one in iter_calls(ended) if one.tool.startswith("state_")]
     return bool(arguments) and all(not (given or {}).get("workspace_id") for given in arguments)
 
 
-def ops_refused(ended: Ended) -> bool:
+def has_refused_ops(ended: Ended) -> bool:
     """Some state_patch was refused because `ops` is not an array."""
-    return any(_is_ops_error(one) for one in called(ended))
+    return any(_is_ops_error(one) for one in iter_calls(ended))
 
 
-def guard_counts(ended: Ended) -> JsonObject:
+def count_long_arguments(ended: Ended) -> JsonObject:
     """How the long arguments fared, each 0 or 1: refused for their size, cut at the token limit, or never tried."""
-    met = saw_error(ended, TOO_LARGE)
-    cut = not met and any(_is_cut(record) for record in ended.turns)
+    met = has_error(ended, ARGUMENTS_TOO_LARGE)
+    cut = not met and any(_is_cut_off(record) for record in ended.turns)
     return {"limit_met": int(met), "cut_by_length": int(cut), "never_tried": int(not met and not cut)}
 
 
-def _has(record: TurnRecord, tool: str, *, ok: bool) -> bool:
+def _has_result(record: TurnRecord, tool: str, *, ok: bool) -> bool:
     return any(result.envelope.tool_name == tool and result.envelope.ok is ok for result in record.results)
 
 
-def _is_ops_error(one: Called) -> bool:
+def _is_ops_error(one: RecordedCall) -> bool:
     if one.tool != "state_patch" or one.ok:
         return False
     if any(error.path == "$.ops" and error.kind == "type" for error in one.result.schema_errors):
         return True
     given = (one.result.arguments or {}).get("ops")
-    return "ARGUMENT_ERROR" in error_codes(one.result) and given is not None and not isinstance(given, list)
+    return "ARGUMENT_ERROR" in list_error_codes(one.result) and given is not None and not isinstance(given, list)
 
 
-def _is_cut(record: TurnRecord) -> bool:
+def _is_cut_off(record: TurnRecord) -> bool:
     broken = not record.results or any(result.parse_status == "invalid_json" for result in record.results)
-    return record.answer is not None and record.answer.finish_reason == CUT and broken
+    return record.answer is not None and record.answer.finish_reason == CUT_FINISH_REASON and broken
 
 
-_GUARD = Behaviour(
+_LONG_ARGUMENTS = Behaviour(
     name="ARGUMENTS_TOO_LARGE occurred",
-    seen=lambda ended: saw_error(ended, TOO_LARGE),
+    has_occurred=lambda ended: has_error(ended, ARGUMENTS_TOO_LARGE),
     avoidable=True,
-    expected=(TOO_LARGE,),
+    expected=(ARGUMENTS_TOO_LARGE,),
     provoked=("arguments_too_large",),
-    counts=guard_counts,
+    counts=count_long_arguments,
 )
 
 BEHAVIOURS = {
     "mixed_turn": Behaviour(
         name="one message mixed a good read with a failed change",
-        seen=mixed_turn,
-        asserted=True,
+        has_occurred=has_mixed_turn,
+        required_by_case_study=True,
         avoidable=True,
         expected=("ARGUMENT_ERROR",),
         provoked=("arguments_refused",),
         rule=" A model that never makes the wrong call on purpose has avoided the recovery and passes.",
     ),
-    "id_left_out": Behaviour(name="no call passed a workspace_id", seen=id_left_out),
+    "id_left_out": Behaviour(name="no call passed a workspace_id", has_occurred=is_id_omitted),
     "ops_refused": Behaviour(
         name="a wrong type of ops was refused",
-        seen=ops_refused,
+        has_occurred=has_refused_ops,
         provoked=("schema_type",),
         avoidable=True,
         rule=" Sending an array at once avoids the error and passes.",
     ),
     "parallel_turn": Behaviour(
         name="two calls came in one message",
-        seen=parallel_turn,
-        demanded=True,
-        asserted=True,
+        has_occurred=has_parallel_turn,
+        required_for_pass=True,
+        required_by_case_study=True,
         together=2,
         failure_class="not_parallel",
         missing="this message and all later ones hold at most one call; two were asked for.",
         rule=" Two calls must come in one message.",
     ),
-    "arguments_too_large": _GUARD,
+    "arguments_too_large": _LONG_ARGUMENTS,
     "output_too_large": Behaviour(
         name="TOOL_OUTPUT_TOO_LARGE occurred",
-        seen=lambda ended: saw_error(ended, OUTPUT_TOO_LARGE),
-        asserted=True,
+        has_occurred=lambda ended: has_error(ended, OUTPUT_TOO_LARGE),
+        required_by_case_study=True,
         avoidable=True,
         expected=(OUTPUT_TOO_LARGE,),
         provoked=("tool_output_too_large",),

@@ -9,11 +9,19 @@ from typing import Any
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.visible_text import is_blank
-from toolbench.evals.expected_calls import Due, DueCall
+from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
-from toolbench.evals.judging.diagnosis import Problem, at, last_turn
-from toolbench.evals.judging.messages import shown
-from toolbench.evals.record_counts import CALLS, CONTENT, Called, any_calls, called, calls_in, error_codes
+from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
+from toolbench.evals.judging.messages import render_short
+from toolbench.evals.record_counts import (
+    CALLS_PATH,
+    CONTENT_PATH,
+    RecordedCall,
+    count_calls,
+    has_calls,
+    iter_calls,
+    list_error_codes,
+)
 from toolbench.evals.types import Check, Instance, Verdict
 
 RULE = "Every wanted call is made once with the wanted arguments ({calls}), and no other call succeeds."
@@ -22,7 +30,7 @@ ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class TaskExpectation:
     """`calls` are {tool, arguments, any}: `any` names arguments that do not matter. With `together` they come in one
     message. Every text of `reply` has to be in the final text; `question` wants it to ask. `faults` are error codes
     that belong to the task; `repeats` allows a wanted call to be made again."""
@@ -37,40 +45,40 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class JsonDifference:
     path: str
     wanted: object
     given: object
 
-    def sentence(self) -> str:
+    def describe(self) -> str:
         if self.wanted is ABSENT:
-            return f"{self.path} is {shown(self.given)}; nothing was asked for there."
-        given = "missing" if self.given is ABSENT else shown(self.given)
-        return f"{self.path} is {given}; {shown(self.wanted)} was asked for."
+            return f"{self.path} is {render_short(self.given)}; nothing was asked for there."
+        given = "missing" if self.given is ABSENT else render_short(self.given)
+        return f"{self.path} is {given}; {render_short(self.wanted)} was asked for."
 
 
 @dataclass(frozen=True, slots=True)
-class _Matched:
+class _MatchedCalls:
     """`missing` are wanted calls nobody made, `extra` calls that succeeded and were not wanted."""
 
     missing: tuple[JsonObject, ...]
-    extra: tuple[Called, ...]
+    extra: tuple[RecordedCall, ...]
 
 
-def judge(instance: Instance, ended: Ended, expected: Expected) -> Verdict:
+def judge(instance: Instance, ended: Ended, expected: TaskExpectation) -> Verdict:
     """The case study has no such scenario, so there is no parity pass. A task of one turn may run out of it."""
-    matched = _match(ended, expected)
-    checks = (*_call_checks(ended, expected, matched), *_reply_checks(ended, expected))
+    matched = _match_calls(ended, expected)
+    checks = (*_build_call_checks(ended, expected, matched), *_build_reply_checks(ended, expected))
     faults = tuple(expected.faults)
-    seen = any(set(error_codes(one.result)) & set(faults) for one in called(ended)) if faults else None
+    seen = any(set(list_error_codes(one.result)) & set(faults) for one in iter_calls(ended)) if faults else None
     good = {End.FINAL, End.MAX_TURNS_EXCEEDED} if expected.one_turn and expected.calls else {End.FINAL}
-    case = verdict.Case(
+    case = verdict.CheckedResult(
         instance=instance,
         ended=ended,
-        rule=_rule(expected),
+        rule=_render_rule(expected),
         checks=checks,
-        parity_checks=None,
-        otherwise=_otherwise(ended, expected, matched),
+        case_study_checks=None,
+        fallback_problem=_find_problem(ended, expected, matched),
         good_ends=frozenset(good),
         needs_tools=bool(expected.calls),
         behaviour_seen=seen,
@@ -80,10 +88,10 @@ def judge(instance: Instance, ended: Ended, expected: Expected) -> Verdict:
     return verdict.judge(case)
 
 
-def due(expected: Expected, provoked: Sequence[str] = ()) -> Due:
+def build_expected_calls(expected: TaskExpectation, provoked: Sequence[str] = ()) -> ExpectedCalls:
     """Return what is due; no wanted call means that none is. `provoked` as in Due."""
-    calls = tuple(DueCall(wanted["tool"], partial(_has_right_arguments, wanted)) for wanted in expected.calls)
-    return Due(
+    calls = tuple(ExpectedToolCall(wanted["tool"], partial(_has_right_arguments, wanted)) for wanted in expected.calls)
+    return ExpectedCalls(
         bool(calls),
         calls,
         provoked=tuple(provoked),
@@ -92,78 +100,78 @@ def due(expected: Expected, provoked: Sequence[str] = ()) -> Due:
     )
 
 
-def first_difference(wanted: Any, given: Any, path: str = "$") -> Difference | None:
+def find_first_difference(wanted: Any, given: Any, path: str = "$") -> JsonDifference | None:
     """Where two JSON values differ first; None for the same. Case and white space around and between words do not
     matter, nor does a null for what was not asked for."""
     if isinstance(wanted, dict) and isinstance(given, dict):
-        return _in_objects(wanted, given, path)
+        return _compare_objects(wanted, given, path)
     if isinstance(wanted, list) and isinstance(given, list) and len(wanted) == len(given):
         pairs = enumerate(zip(wanted, given, strict=True))
-        found = (first_difference(one, other, f"{path}[{place}]") for place, (one, other) in pairs)
+        found = (find_first_difference(one, other, f"{path}[{place}]") for place, (one, other) in pairs)
         return next((one for one in found if one), None)
-    same = type(wanted) is not bool and type(given) is not bool and _plain(wanted) == _plain(given)
-    return None if same or wanted is given else Difference(path, wanted, given)
+    same = type(wanted) is not bool and type(given) is not bool and _normalise(wanted) == _normalise(given)
+    return None if same or wanted is given else JsonDifference(path, wanted, given)
 
 
-def _in_objects(wanted: JsonObject, given: JsonObject, path: str) -> Difference | None:
+def _compare_objects(wanted: JsonObject, given: JsonObject, path: str) -> JsonDifference | None:
     for key, value in wanted.items():
-        if found := first_difference(value, given.get(key, ABSENT), f"{path}.{key}"):
+        if found := find_first_difference(value, given.get(key, ABSENT), f"{path}.{key}"):
             return found
     extra = next((key for key, value in given.items() if key not in wanted and value is not None), None)
-    return Difference(f"{path}.{extra}", ABSENT, given[extra]) if extra is not None else None
+    return JsonDifference(f"{path}.{extra}", ABSENT, given[extra]) if extra is not None else None
 
 
-def _plain(value: object) -> object:
+def _normalise(value: object) -> object:
     return " ".join(value.split()).casefold() if isinstance(value, str) else value
 
 
-def _difference(arguments: JsonObject | None, wanted: JsonObject) -> Difference | None:
+def _compare_arguments(arguments: JsonObject | None, wanted: JsonObject) -> JsonDifference | None:
     free = wanted.get("any", ())
     given = {key: value for key, value in (arguments or {}).items() if key not in free}
-    return first_difference(wanted["arguments"], given)
+    return find_first_difference(wanted["arguments"], given)
 
 
 def _has_right_arguments(wanted: JsonObject, arguments: JsonObject) -> bool:
-    return _difference(arguments, wanted) is None
+    return _compare_arguments(arguments, wanted) is None
 
 
-def _meets(one: Called, wanted: JsonObject) -> bool:
-    return one.tool == wanted["tool"] and _difference(one.result.arguments, wanted) is None
+def _is_match(one: RecordedCall, wanted: JsonObject) -> bool:
+    return one.tool == wanted["tool"] and _compare_arguments(one.result.arguments, wanted) is None
 
 
-def _match(ended: Ended, expected: Expected) -> _Matched:
+def _match_calls(ended: Ended, expected: TaskExpectation) -> _MatchedCalls:
     missing, extra = list(expected.calls), []
-    for one in called(ended):
+    for one in iter_calls(ended):
         if not one.ok or one.result.schema_errors:
             continue
-        hit = next((wanted for wanted in missing if _meets(one, wanted)), None)
+        hit = next((wanted for wanted in missing if _is_match(one, wanted)), None)
         if hit is not None:
             missing.remove(hit)
-        elif not (expected.repeats and any(_meets(one, wanted) for wanted in expected.calls)):
+        elif not (expected.repeats and any(_is_match(one, wanted) for wanted in expected.calls)):
             extra.append(one)
-    return _Matched(tuple(missing), tuple(extra))
+    return _MatchedCalls(tuple(missing), tuple(extra))
 
 
-def _call_checks(ended: Ended, expected: Expected, matched: _Matched) -> tuple[Check, ...]:
+def _build_call_checks(ended: Ended, expected: TaskExpectation, matched: _MatchedCalls) -> tuple[Check, ...]:
     if not expected.calls:
-        return (Check("calls no tool", not any_calls(ended)),)
+        return (Check("calls no tool", not has_calls(ended)),)
     names = ", ".join(wanted["tool"] for wanted in matched.missing)
     checks = [
         Check("every wanted call is made", not matched.missing, f"missing: {names}" if names else ""),
         Check("no other call succeeds", not matched.extra),
     ]
     if expected.together:
-        checks.append(Check("the calls come in one message", _together(ended, expected)))
+        checks.append(Check("the calls come in one message", _has_parallel_calls(ended, expected)))
     return tuple(checks)
 
 
-def _together(ended: Ended, expected: Expected) -> bool:
-    return any(calls_in(record) >= len(expected.calls) for record in ended.turns)
+def _has_parallel_calls(ended: Ended, expected: TaskExpectation) -> bool:
+    return any(count_calls(record) >= len(expected.calls) for record in ended.turns)
 
 
-def _reply_checks(ended: Ended, expected: Expected) -> tuple[Check, ...]:
+def _build_reply_checks(ended: Ended, expected: TaskExpectation) -> tuple[Check, ...]:
     said = f"the final text is {ended.final_text[:80]!r}"
-    checks = [_says(text, ended.final_text, said) for text in expected.reply]
+    checks = [_check_reply_text(text, ended.final_text, said) for text in expected.reply]
     if expected.question:
         asks = re.search(r"[??؟]", ended.final_text) is not None
         checks.append(Check("asks for what is missing", asks, "" if asks else said))
@@ -172,13 +180,13 @@ def _reply_checks(ended: Ended, expected: Expected) -> tuple[Check, ...]:
     return tuple(checks)
 
 
-def _says(text: str, final: str, said: str) -> Check:
+def _check_reply_text(text: str, final: str, said: str) -> Check:
     found = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", final, re.IGNORECASE) is not None
     return Check(f"the reply says {text}", found, "" if found else said)
 
 
-def _rule(expected: Expected) -> str:
-    calls = ", ".join(f"{wanted['tool']} {shown(wanted['arguments'])}" for wanted in expected.calls)
+def _render_rule(expected: TaskExpectation) -> str:
+    calls = ", ".join(f"{wanted['tool']} {render_short(wanted['arguments'])}" for wanted in expected.calls)
     parts = [RULE.format(calls=calls) if calls else NO_CALL_RULE]
     parts += ["All in one message."] if expected.together else []
     parts += [f"The reply says {', '.join(expected.reply)}."] if expected.reply else []
@@ -186,34 +194,41 @@ def _rule(expected: Expected) -> str:
     return " ".join(parts)
 
 
-def _otherwise(ended: Ended, expected: Expected, matched: _Matched) -> Problem:
+def _find_problem(ended: Ended, expected: TaskExpectation, matched: _MatchedCalls) -> Problem:
     """What to say when every call went well and the trial still fails."""
-    if not expected.calls and any_calls(ended):
-        turn = next(record.turn for record in ended.turns if calls_in(record))
-        return Problem("needless_call", at(turn, path=CALLS, what="a tool is called, and none is wanted."))
-    if expected.calls and not any_calls(ended):
-        return Problem("no_tool_calls", at(0, path=CALLS, what="the answer is text and calls no tool."))
+    if not expected.calls and has_calls(ended):
+        turn = next(record.turn for record in ended.turns if count_calls(record))
+        return Problem(
+            "needless_call", locate_problem(turn, path=CALLS_PATH, what="a tool is called, and none is wanted.")
+        )
+    if expected.calls and not has_calls(ended):
+        return Problem(
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+        )
     if matched.extra:
-        return _of_extra(matched.extra[0], matched.missing, expected.calls)
-    last = last_turn(ended)
+        return _diagnose_extra_call(matched.extra[0], matched.missing, expected.calls)
+    last = find_last_turn(ended)
     if matched.missing:
         what = f"the run ends here; {matched.missing[0]['tool']} was not called as wanted."
-        return Problem("missing_call", at(last, path=CALLS, what=what))
-    if expected.together and not _together(ended, expected):
+        return Problem("missing_call", locate_problem(last, path=CALLS_PATH, what=what))
+    if expected.together and not _has_parallel_calls(ended, expected):
         what = f"this message and all later ones hold fewer than {len(expected.calls)} calls."
-        return Problem("not_parallel", at(0, path=CALLS, what=what))
-    wrong = next((check for check in _reply_checks(ended, expected) if not check.ok), None)
-    return Problem("wrong_reply", at(last, path=CONTENT, what=f"{wrong.detail if wrong else 'there is no reply'}."))
+        return Problem("not_parallel", locate_problem(0, path=CALLS_PATH, what=what))
+    wrong = next((check for check in _build_reply_checks(ended, expected) if not check.ok), None)
+    return Problem(
+        "wrong_reply",
+        locate_problem(last, path=CONTENT_PATH, what=f"{wrong.detail if wrong else 'there is no reply'}."),
+    )
 
 
-def _of_extra(one: Called, missing: Sequence[JsonObject], calls: Sequence[JsonObject]) -> Problem:
+def _diagnose_extra_call(one: RecordedCall, missing: Sequence[JsonObject], calls: Sequence[JsonObject]) -> Problem:
     names = [wanted["tool"] for wanted in calls]
     if one.tool not in names:
         what = f"{one.tool} was called; the task needs {', '.join(dict.fromkeys(names))}."
-        return Problem("wrong_tool", at(one.turn, call=one.place, what=what))
+        return Problem("wrong_tool", locate_problem(one.turn, call=one.place, what=what))
     meant = next((wanted for wanted in missing if wanted["tool"] == one.tool), None)
-    found = _difference(one.result.arguments, meant) if meant else None
+    found = _compare_arguments(one.result.arguments, meant) if meant else None
     if found is None:
         what = f"{one.tool} was called once more than wanted."
-        return Problem("too_many_calls", at(one.turn, call=one.place, what=what))
-    return Problem("wrong_arguments", at(one.turn, call=one.place, path=found.path, what=found.sentence()))
+        return Problem("too_many_calls", locate_problem(one.turn, call=one.place, what=what))
+    return Problem("wrong_arguments", locate_problem(one.turn, call=one.place, path=found.path, what=found.describe()))

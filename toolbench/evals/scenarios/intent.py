@@ -4,15 +4,15 @@ from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.data_files import read_table
-from toolbench.evals.expected_calls import Due
+from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.scenarios import single_call
-from toolbench.evals.scenarios.seeded_draws import Draw
-from toolbench.evals.scenarios.tools import definition
-from toolbench.evals.types import DRAWN, PARITY, Instance, Verdict, Workspace
-from toolbench.evals.workspace import FixedAnswers
+from toolbench.evals.scenarios.seeded_draws import SeededDraws
+from toolbench.evals.scenarios.tools import build_definition
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
+from toolbench.evals.workspace import FixedAnswerTools
 
 
-class ClassifyIntent:
+class IntentScenario:
     """The three workspaces take turns by `seed`, so that any three seeds in a row are balanced; a drawn instance draws
     question and wording as well."""
 
@@ -26,9 +26,9 @@ class ClassifyIntent:
     methods: tuple[str, ...] = METHODS
     straight_requests = 1
 
-    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        texts = _texts()
-        draw = Draw.of(self.slug, seed, plain=kind == PARITY)
+    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        texts = _read_texts()
+        draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         workspaces: dict[str, list[str]] = texts["workspaces"]
         workspace_id = list(workspaces)[seed % len(workspaces)]
         questions = workspaces[workspace_id]
@@ -39,26 +39,26 @@ class ClassifyIntent:
             kind=kind,
             seed=seed,
             system=draw.choice(texts["system"]),
-            user_text=questions[place] if kind == PARITY else draw.choice(questions),
-            tools=(definition(texts["tool"]),),
-            layer=dict(single_call.ONE_TURN),
+            user_text=questions[place] if kind == PUBLISHED_WORDING else draw.choice(questions),
+            tools=(build_definition(texts["tool"]),),
+            layer=dict(single_call.ONE_TURN_LAYER),
             values={"workspace_id": workspace_id},
         )
 
-    def due(self, instance: Instance) -> Due:
-        return _wanted(instance).due
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        return _build_expected_call(instance).build_expected_calls
 
     def open(self, instance: Instance) -> Workspace:
-        return FixedAnswers({"classify_intent": _texts()["answer"]})
+        return FixedAnswerTools({"classify_intent": _read_texts()["answer"]})
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        return single_call.judge(instance, ended, _wanted(instance))
+        return single_call.judge(instance, ended, _build_expected_call(instance))
 
 
-def _wanted(instance: Instance) -> single_call.Wanted:
-    return single_call.Wanted("classify_intent", "workspace_id", instance.values["workspace_id"])
+def _build_expected_call(instance: Instance) -> single_call.ExpectedSingleCall:
+    return single_call.ExpectedSingleCall("classify_intent", "workspace_id", instance.values["workspace_id"])
 
 
-def _texts() -> JsonObject:
+def _read_texts() -> JsonObject:
     texts: JsonObject = read_table("intent")
     return texts

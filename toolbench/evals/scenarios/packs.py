@@ -9,18 +9,18 @@ from typing import Any
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy.policy import METHODS
-from toolbench.evals.causes.table import cause_of_envelope
-from toolbench.evals.data_files import frozen_row, read_table
-from toolbench.evals.expected_calls import Due
+from toolbench.evals.causes.table import classify_envelope
+from toolbench.evals.data_files import freeze_row, read_table
+from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.scenarios import expected, padding, toolboxes
-from toolbench.evals.scenarios.seeded_draws import Draw
-from toolbench.evals.scenarios.wording import fill
-from toolbench.evals.tool_faults import FaultyAnswers
-from toolbench.evals.types import DRAWN, PARITY, Instance, Verdict, Workspace
+from toolbench.evals.scenarios.seeded_draws import SeededDraws
+from toolbench.evals.scenarios.wording import fill_placeholders
+from toolbench.evals.tool_faults import FaultyTools
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
 
 PACKS = ("recovery", "restraint", "tool_count", "schemas", "long_context", "parallel", "languages")
-ALONE = re.compile(r"\$(\w+)", re.ASCII)
-ONE_TURN: JsonObject = {"max_turns": 1}
+NAME_ONLY = re.compile(r"\$(\w+)", re.ASCII)
+ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
 
 
 @dataclass(eq=False, slots=True)
@@ -35,7 +35,7 @@ class PackScenario:
     group: str
     system: tuple[str, ...]
     asks: tuple[JsonObject, ...]
-    tools: toolboxes.Pool
+    tools: toolboxes.ToolPool
     offered: int = 0
     words: JsonObject = field(default_factory=dict)
     answers: JsonObject = field(default_factory=dict)
@@ -47,50 +47,50 @@ class PackScenario:
     timeout_seconds: float | None = None  # of each tool
     together: bool = False
     question: bool = False
-    layer: JsonObject = field(default_factory=lambda: dict(ONE_TURN))
+    layer: JsonObject = field(default_factory=lambda: dict(ONE_TURN_LAYER))
     straight_requests: int = 1
     methods: tuple[str, ...] = METHODS
     version: int = 1
     control: bool = False
     public: bool = True
 
-    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        draw = Draw.of(self.slug, seed, plain=kind == PARITY)
+    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         ask = self.asks[draw.source.randrange(len(self.asks))]
         values = draw_words(self.words, draw.source)
-        calls = filled(ask.get("calls", []), values)
-        text = filled(draw.choice(ask["text"]), values)
-        tools = toolboxes.choose(self.tools, [call["tool"] for call in calls], self.offered, draw)
+        calls = fill_values(ask.get("calls", []), values)
+        text = fill_values(draw.choice(ask["text"]), values)
+        tools = toolboxes.choose_tools(self.tools, [call["tool"] for call in calls], self.offered, draw)
         return Instance(
             scenario=self.slug,
             version=self.version,
             kind=kind,
             seed=seed,
             system=draw.choice(self.system),
-            user_text=padding.padded(text, {**self.padding_names, **self.padding}, values, draw.source),
+            user_text=padding.pad_text(text, {**self.padding_names, **self.padding}, values, draw.source),
             tools=tuple(replace(tool, timeout_seconds=self.timeout_seconds) for tool in tools),
-            history=tuple(_message(row) for row in filled(list(self.history), values)),
+            history=tuple(_build_message(row) for row in fill_values(list(self.history), values)),
             layer=dict(self.layer),
             values={
                 **values,
                 "calls": calls,
-                "reply": [str(text) for text in filled(ask.get("reply", []), values)],
-                "answers": filled(self.answers, values),
+                "reply": [str(text) for text in fill_values(ask.get("reply", []), values)],
+                "answers": fill_values(self.answers, values),
             },
         )
 
-    def due(self, instance: Instance) -> Due:
-        return expected.due(self._expected(instance), self._provoked())
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        return expected.build_expected_calls(self._build_expectation(instance), self._list_provoked_causes())
 
     def open(self, instance: Instance) -> Workspace:
         known = {tool.name: {"done": True} for tool in instance.tools}
-        return FaultyAnswers({**known, **instance.values["answers"]}, self.faults)
+        return FaultyTools({**known, **instance.values["answers"]}, self.faults)
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        return expected.judge(instance, ended, self._expected(instance))
+        return expected.judge(instance, ended, self._build_expectation(instance))
 
-    def _expected(self, instance: Instance) -> expected.Expected:
-        return expected.Expected(
+    def _build_expectation(self, instance: Instance) -> expected.TaskExpectation:
+        return expected.TaskExpectation(
             calls=tuple(instance.values["calls"]),
             together=self.together,
             reply=tuple(instance.values["reply"]),
@@ -100,16 +100,16 @@ class PackScenario:
             one_turn=self.layer.get("max_turns") == 1,
         )
 
-    def _provoked(self) -> tuple[str, ...]:
+    def _list_provoked_causes(self) -> tuple[str, ...]:
         """Return the cause of each fault of a tool, as often as the tool has it."""
-        causes = (cause_of_envelope(code) for code in self.fault_codes)
+        causes = (classify_envelope(code) for code in self.fault_codes)
         times = (fault.get("times", 1) for fault in self.faults)
         return tuple(cause for cause, often in zip(causes, times, strict=False) for _ in range(often))
 
 
-def load() -> tuple[PackScenario, ...]:
+def load_scenarios() -> tuple[PackScenario, ...]:
     """Every pack's scenarios, packs in their order."""
-    return tuple(_scenario(row, read_table(f"packs/{name}")) for name in PACKS for row in _rows(name))
+    return tuple(_build_scenario(row, read_table(f"packs/{name}")) for name in PACKS for row in _read_rows(name))
 
 
 def draw_words(words: Mapping[str, Any], source: Random) -> JsonObject:
@@ -124,30 +124,30 @@ def draw_words(words: Mapping[str, Any], source: Random) -> JsonObject:
     return values
 
 
-def filled(value: Any, values: Mapping[str, Any]) -> Any:
+def fill_values(value: Any, values: Mapping[str, Any]) -> Any:
     """The JSON value with every `$name` replaced; a text that is nothing but a name becomes the value itself, and a
     tool's name is written in snake_case."""
     if isinstance(value, str):
-        alone = ALONE.fullmatch(value)
-        return values[alone[1]] if alone else fill(value, {name: str(one) for name, one in values.items()})
+        alone = NAME_ONLY.fullmatch(value)
+        return values[alone[1]] if alone else fill_placeholders(value, {name: str(one) for name, one in values.items()})
     if isinstance(value, list):
-        return [filled(one, values) for one in value]
+        return [fill_values(one, values) for one in value]
     if isinstance(value, Mapping):
-        done = {key: filled(one, values) for key, one in value.items()}
+        done = {key: fill_values(one, values) for key, one in value.items()}
         return done | {"tool": done["tool"].replace(" ", "_")} if "tool" in done else done
     return value
 
 
-def _rows(name: str) -> list[JsonObject]:
+def _read_rows(name: str) -> list[JsonObject]:
     rows: list[JsonObject] = read_table(f"packs/{name}")["scenarios"]
     return rows
 
 
-def _scenario(row: JsonObject, pack: JsonObject) -> PackScenario:
+def _build_scenario(row: JsonObject, pack: JsonObject) -> PackScenario:
     """What a pack says for all its scenarios, and what the row says otherwise."""
     own = {key: value for key, value in pack.items() if key not in ("scenarios", "tools")}
-    return PackScenario(**frozen_row({**own, **row}), tools=toolboxes.read_pool(pack["tools"]))
+    return PackScenario(**freeze_row({**own, **row}), tools=toolboxes.read_pool(pack["tools"]))
 
 
-def _message(row: JsonObject) -> Message:
+def _build_message(row: JsonObject) -> Message:
     return dict(row)

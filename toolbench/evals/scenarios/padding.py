@@ -5,10 +5,10 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from toolbench.evals.scenarios.wording import fill
+from toolbench.evals.scenarios.wording import fill_placeholders
 
 
-def padded(text: str, rows: Mapping[str, Any], values: Mapping[str, Any], source: Random) -> str:
+def pad_text(text: str, rows: Mapping[str, Any], values: Mapping[str, Any], source: Random) -> str:
     """The text below `lines` lines, one of them filled with `values`, no other with the same names. Without rows the
     text as it is."""
     if "lines" not in rows:
@@ -16,11 +16,11 @@ def padded(text: str, rows: Mapping[str, Any], values: Mapping[str, Any], source
     own = (values["first"], values["last"])
     names = [pair for pair in product(rows["first"], rows["last"]) if pair != own]
     drawn = source.sample(names, rows["lines"] - 1)
-    lines = [_line(rows["text"], first, last, source.randint(10, 999)) for first, last in drawn]
-    lines.insert(source.randrange(len(lines)), _line(rows["text"], *own, values["number"]))
+    lines = [_draw_line(rows["text"], first, last, source.randint(10, 999)) for first, last in drawn]
+    lines.insert(source.randrange(len(lines)), _draw_line(rows["text"], *own, values["number"]))
     return "\n".join([*lines, "", text])
 
 
-def _line(text: str, first: str, last: str, number: int) -> str:
-    line: str = fill(text, {"first": first, "last": last, "number": str(number)})
+def _draw_line(text: str, first: str, last: str, number: int) -> str:
+    line: str = fill_placeholders(text, {"first": first, "last": last, "number": str(number)})
     return line

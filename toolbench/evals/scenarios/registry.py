@@ -7,8 +7,8 @@ from toolbench.evals.scenarios import agents, control, intent, packs, state, wea
 from toolbench.evals.types import Scenario
 
 PACKS = ("agents", *packs.PACKS)
-TYPICAL = ("happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only")
-_CASE_STUDY = (
+TYPICAL_SLUGS = ("happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only")
+_CASE_STUDY_SLUGS = (
     "happy_path",
     "partial_success_failure",
     "missing_workspace_id",
@@ -19,31 +19,31 @@ _CASE_STUDY = (
     "chat_only",
 )
 SETS = ("simple", "typical", "extreme", "all")  # what the presets are called to people
-PRESETS = {
-    **dict.fromkeys(("default", "smoke", "typical"), TYPICAL),
+SLUGS_BY_PRESET = {
+    **dict.fromkeys(("default", "smoke", "typical"), TYPICAL_SLUGS),
     "simple": ("happy_path", "chat_only"),
-    "extreme": (*TYPICAL, "partial_success_failure", "tool_output_truncation"),
-    **dict.fromkeys(("all", "full", "*"), _CASE_STUDY),
+    "extreme": (*TYPICAL_SLUGS, "partial_success_failure", "tool_output_truncation"),
+    **dict.fromkeys(("all", "full", "*"), _CASE_STUDY_SLUGS),
 }
 
 
 @cache
-def all() -> tuple[Scenario, ...]:
+def list_scenarios() -> tuple[Scenario, ...]:
     """The eight of the case study first, in its order; then ours."""
     every: list[Scenario] = [
-        *state.load(),
-        *control.load(),
-        weather.Weather(),
-        intent.ClassifyIntent(),
-        *agents.load(),
-        *packs.load(),
+        *state.load_scenarios(),
+        *control.load_scenarios(),
+        weather.WeatherScenario(),
+        intent.IntentScenario(),
+        *agents.load_scenarios(),
+        *packs.load_scenarios(),
     ]
     by_slug = {scenario.slug: scenario for scenario in every}
-    own = [scenario for scenario in every if scenario.slug not in _CASE_STUDY]
-    return (*(by_slug[slug] for slug in _CASE_STUDY), *own)
+    own = [scenario for scenario in every if scenario.slug not in _CASE_STUDY_SLUGS]
+    return (*(by_slug[slug] for slug in _CASE_STUDY_SLUGS), *own)
 
 
-def find(slug: str, version: int | None = None) -> Scenario:
+def lookup_scenario(slug: str, version: int | None = None) -> Scenario:
     """Return a scenario in its newest version, or in the one asked for.
 
     An earlier version finishes, replays and judges the trials that were launched with it.
@@ -64,52 +64,52 @@ def find(slug: str, version: int | None = None) -> Scenario:
 
 def is_published(slug: str) -> bool:
     """Whether the case study has the scenario, so that its parity instance is the case study's own wording."""
-    return slug in _CASE_STUDY
+    return slug in _CASE_STUDY_SLUGS
 
 
-def versions(slug: str) -> tuple[Scenario, ...]:
+def list_versions(slug: str) -> tuple[Scenario, ...]:
     """Return every known version of a scenario, the newest first; () for an unknown slug."""
     return _versions().get(slug, ())
 
 
 @cache
 def _versions() -> dict[str, tuple[Scenario, ...]]:
-    earlier = state.load(state.SPELT_OUT)
-    return {one.slug: (one, *(old for old in earlier if old.slug == one.slug)) for one in all()}
+    earlier = state.load_scenarios(state.SPELT_OUT_VERSION)
+    return {one.slug: (one, *(old for old in earlier if old.slug == one.slug)) for one in list_scenarios()}
 
 
-def groups() -> dict[str, tuple[Scenario, ...]]:
+def group_scenarios() -> dict[str, tuple[Scenario, ...]]:
     """Scenarios by group, groups and scenarios in catalogue order."""
-    names = dict.fromkeys(scenario.group for scenario in all())
-    return {name: tuple(scenario for scenario in all() if scenario.group == name) for name in names}
+    names = dict.fromkeys(scenario.group for scenario in list_scenarios())
+    return {name: tuple(scenario for scenario in list_scenarios() if scenario.group == name) for name in names}
 
 
-def select(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
+def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
     """Scenarios by preset words, groups and slugs, as a comma list or a sequence, in catalogue order. Case does not
     matter and unknown words are passed over; nothing, or nothing known, means `typical`. `all` is the case study's
     eight."""
-    words = tokens.split(",") if isinstance(tokens, str) else tokens
-    asked = [word.strip().lower() for word in words]
-    known = _sets()
+    list_words = tokens.split(",") if isinstance(tokens, str) else tokens
+    asked = [word.strip().lower() for word in list_words]
+    known = _index_sets()
     chosen = {slug for word in asked for slug in known.get(word, (word,))}
-    found = tuple(scenario for scenario in all() if scenario.slug in chosen)
-    return found or tuple(scenario for scenario in all() if scenario.slug in TYPICAL)
+    found = tuple(scenario for scenario in list_scenarios() if scenario.slug in chosen)
+    return found or tuple(scenario for scenario in list_scenarios() if scenario.slug in TYPICAL_SLUGS)
 
 
-def unknown(tokens: str | Sequence[str]) -> tuple[str, ...]:
+def list_unknown_words(tokens: str | Sequence[str]) -> tuple[str, ...]:
     """The words `select` passes over, for a warning."""
     given = tokens.split(",") if isinstance(tokens, str) else tokens
-    known = {*words()}
+    known = {*list_words()}
     return tuple(word.strip() for word in given if word.strip() and word.strip().lower() not in known)
 
 
-def words() -> tuple[str, ...]:
+def list_words() -> tuple[str, ...]:
     """Return every word that `select` knows."""
-    return (*_sets(), *_versions())
+    return (*_index_sets(), *_versions())
 
 
 @cache
-def _sets() -> dict[str, tuple[str, ...]]:
+def _index_sets() -> dict[str, tuple[str, ...]]:
     """Groups and preset words with their slugs; a preset word comes before a group of its name."""
-    by_group = {name: tuple(one.slug for one in found) for name, found in groups().items()}
-    return {**by_group, **PRESETS}
+    by_group = {name: tuple(one.slug for one in found) for name, found in group_scenarios().items()}
+    return {**by_group, **SLUGS_BY_PRESET}

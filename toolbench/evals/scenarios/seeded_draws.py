@@ -11,14 +11,14 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class SeededDraws:
     """Draws for one instance. With `plain` every choice is the first one: the parity wording."""
 
     source: random.Random
     plain: bool
 
     @classmethod
-    def of(cls, scenario: str, seed: int, *, plain: bool) -> "Draw":
+    def from_seed(cls, scenario: str, seed: int, *, plain: bool) -> "SeededDraws":
         """Scenarios draw independently of each other from the same seed."""
         digest = hashlib.sha256(f"{scenario}:{seed}".encode()).digest()
         return cls(random.Random(int.from_bytes(digest[:16], "big")), plain)
@@ -26,17 +26,17 @@ class Draw:
     def choice(self, items: Sequence[Item]) -> Item:
         return items[0] if self.plain else items[self.source.randrange(len(items))]
 
-    def shuffled(self, items: Sequence[Item]) -> list[Item]:
+    def shuffle(self, items: Sequence[Item]) -> list[Item]:
         return list(items) if self.plain else self.source.sample(list(items), len(items))
 
-    def some(self, items: Sequence[Item], most: int) -> list[Item]:
+    def draw_some(self, items: Sequence[Item], most: int) -> list[Item]:
         """None to `most` of the items; none when plain."""
         return [] if self.plain else self.source.sample(list(items), self.source.randrange(most + 1))
 
-    def number(self, low: int, high: int) -> int:
+    def draw_integer(self, low: int, high: int) -> int:
         """An integer from low to high, both included, also when plain."""
         return self.source.randint(low, high)
 
-    def identifier(self) -> str:
+    def draw_uuid(self) -> str:
         """A random UUID, also when plain: every trial has its own workspace."""
         return str(UUID(int=self.source.getrandbits(128), version=4))

@@ -4,19 +4,19 @@ from dataclasses import dataclass
 
 from toolbench.engine.events import ANSWERS, End, Ended, ToolResult, TurnRecord
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.expected_calls import Due, DueCall
+from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
-from toolbench.evals.judging.diagnosis import Problem, at
-from toolbench.evals.judging.messages import shown
-from toolbench.evals.record_counts import CALLS
+from toolbench.evals.judging.diagnosis import Problem, locate_problem
+from toolbench.evals.judging.messages import render_short
+from toolbench.evals.record_counts import CALLS_PATH
 from toolbench.evals.types import Check, Instance, Verdict
 
-ONE_TURN: JsonObject = {"max_turns": 1}
+ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
 RULE = "The first answer makes one valid call of {tool}, and its {field} is {wanted}. The run ends after that call."
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExpectedSingleCall:
     """The one call that is right: `field` of the arguments of `tool` is `value`. With `loose`, case and surrounding
     spaces do not matter."""
 
@@ -25,34 +25,34 @@ class Wanted:
     value: str
     loose: bool = False
 
-    def is_met(self, arguments: JsonObject | None) -> bool:
+    def is_match(self, arguments: JsonObject | None) -> bool:
         given = (arguments or {}).get(self.field)
         if self.loose and isinstance(given, str):
             return given.strip().casefold() == self.value.casefold()
         return bool(given == self.value)
 
     @property
-    def due(self) -> Due:
-        return Due(True, (DueCall(self.tool, self.is_met),))
+    def build_expected_calls(self) -> ExpectedCalls:
+        return ExpectedCalls(True, (ExpectedToolCall(self.tool, self.is_match),))
 
 
-def judge(instance: Instance, ended: Ended, wanted: Wanted) -> Verdict:
+def judge(instance: Instance, ended: Ended, wanted: ExpectedSingleCall) -> Verdict:
     """The case study has no such scenario, so there is no parity pass. Running out of the one turn is the good end."""
     first = next((record for record in ended.turns if record.answer), None)
     results = first.results if first else ()
     valid = len(results) == 1 and _is_valid(results[0], wanted.tool)
-    right = valid and wanted.is_met(results[0].arguments)
+    right = valid and wanted.is_match(results[0].arguments)
     checks = (
         Check(f"one valid call of {wanted.tool}", valid, "" if valid else f"calls made: {len(results)}"),
-        Check(f"{wanted.field} is {shown(wanted.value)}", right),
+        Check(f"{wanted.field} is {render_short(wanted.value)}", right),
     )
-    case = verdict.Case(
+    case = verdict.CheckedResult(
         instance=instance,
         ended=ended,
-        rule=RULE.format(tool=wanted.tool, field=wanted.field, wanted=shown(wanted.value)),
+        rule=RULE.format(tool=wanted.tool, field=wanted.field, wanted=render_short(wanted.value)),
         checks=checks,
-        parity_checks=None,
-        otherwise=_otherwise(first, wanted),
+        case_study_checks=None,
+        fallback_problem=_find_problem(first, wanted),
         good_ends=ANSWERS | {End.MAX_TURNS_EXCEEDED},
     )
     return verdict.judge(case)
@@ -62,17 +62,19 @@ def _is_valid(result: ToolResult, tool: str) -> bool:
     return result.envelope.ok and result.envelope.tool_name == tool and not result.schema_errors
 
 
-def _otherwise(first: TurnRecord | None, wanted: Wanted) -> Problem:
+def _find_problem(first: TurnRecord | None, wanted: ExpectedSingleCall) -> Problem:
     if first is None or not first.results:
-        return Problem("no_tool_calls", at(0, path=CALLS, what="the answer is text and calls no tool."))
+        return Problem(
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+        )
     if len(first.results) > 1:
         what = f"{len(first.results)} calls were made; one was asked for."
-        return Problem("too_many_calls", at(first.turn, path=CALLS, what=what))
+        return Problem("too_many_calls", locate_problem(first.turn, path=CALLS_PATH, what=what))
     result = first.results[0]
     if result.envelope.tool_name != wanted.tool:
         what = f"{result.envelope.tool_name} was called; the task needs {wanted.tool}."
-        return Problem("wrong_arguments", at(first.turn, call=0, what=what))
-    given = shown((result.arguments or {}).get(wanted.field))
+        return Problem("wrong_arguments", locate_problem(first.turn, call=0, what=what))
+    given = render_short((result.arguments or {}).get(wanted.field))
     path = f"$.{wanted.field}"
-    what = f"{path} is {given}; {shown(wanted.value)} was asked for."
-    return Problem("wrong_arguments", at(first.turn, call=0, path=path, what=what))
+    what = f"{path} is {given}; {render_short(wanted.value)} was asked for."
+    return Problem("wrong_arguments", locate_problem(first.turn, call=0, path=path, what=what))

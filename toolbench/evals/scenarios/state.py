@@ -5,21 +5,21 @@ from dataclasses import dataclass, field
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
-from toolbench.evals.data_files import frozen_row, read_table
-from toolbench.evals.expected_calls import Due
+from toolbench.evals.data_files import freeze_row, read_table
+from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.judging import case_study_rule, verdict
-from toolbench.evals.judging.diagnosis import Problem, at, last_turn
-from toolbench.evals.judging.messages import shown
-from toolbench.evals.record_counts import CALLS, any_calls, called
+from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
+from toolbench.evals.judging.messages import render_short
+from toolbench.evals.record_counts import CALLS_PATH, has_calls, iter_calls
 from toolbench.evals.scenarios.behaviours import BEHAVIOURS, Behaviour
-from toolbench.evals.scenarios.seeded_draws import Draw
-from toolbench.evals.scenarios.tools import distractors, state_tools
-from toolbench.evals.scenarios.wording import example_block, fill
-from toolbench.evals.types import DRAWN, PARITY, Check, Instance, Verdict, Workspace
+from toolbench.evals.scenarios.seeded_draws import SeededDraws
+from toolbench.evals.scenarios.tools import load_distractors, load_state_tools
+from toolbench.evals.scenarios.wording import fill_placeholders, render_example
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Check, Instance, Verdict, Workspace
 from toolbench.evals.workspace import StateWorkspace
 
-LONG_LETTERS = 300
-SPELT_OUT, TASK_ONLY = 1, 2
+LONG_TEXT_CHARACTERS = 300
+SPELT_OUT_VERSION, TASK_ONLY_VERSION = 1, 2
 """Versions of the wording: the first ends with every call as JSON, the second tells the task only."""
 RULE = (
     "The run ends with a visible answer, and /draft/{key} is {value} in the workspace. "
@@ -41,7 +41,7 @@ class StateScenario:
     layer: JsonObject = field(default_factory=dict)
     behaviour: str = ""
     big_letters: int = 0
-    version: int = TASK_ONLY
+    version: int = TASK_ONLY_VERSION
     group: str = "tools"
     control: bool = False
     public: bool = True
@@ -49,27 +49,27 @@ class StateScenario:
     straight_requests: int = 2  # the change, and the answer after it
     needs_final_text: bool = True
 
-    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        draw = Draw.of(self.slug, seed, plain=kind == PARITY)
-        version = SPELT_OUT if draw.plain else self.version
+    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
+        version = SPELT_OUT_VERSION if draw.plain else self.version
         values = _draw_values(draw)
-        others = dict(draw.some(list(distractors().items()), most=2))
+        others = dict(draw.draw_some(list(load_distractors().items()), most=2))
         return Instance(
             scenario=self.slug,
             version=version,
             kind=kind,
             seed=seed,
-            system=self._system(draw, values, version),
-            user_text=fill(draw.choice(_texts()["user_text"]), values),
-            tools=tuple(draw.shuffled([*state_tools(), *(tool for tool, _ in others.values())])),
+            system=self._render_system_text(draw, values, version),
+            user_text=fill_placeholders(draw.choice(_read_texts()["user_text"]), values),
+            tools=tuple(draw.shuffle([*load_state_tools(), *(tool for tool, _ in others.values())])),
             layer=dict(self.layer),
             values={**values, "answers": {name: answer for name, (_, answer) in others.items()}},
             prompt_version=str(version),
         )
 
-    def due(self, instance: Instance) -> Due:
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
-        return Due(True, tools=("state_patch",), provoked=behaviour.provoked, together=behaviour.together)
+        return ExpectedCalls(True, tools=("state_patch",), provoked=behaviour.provoked, together=behaviour.together)
 
     def open(self, instance: Instance) -> Workspace:
         values = instance.values
@@ -79,17 +79,21 @@ class StateScenario:
         )
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        state = _state_check(instance, workspace)
+        state = _check_state(instance, workspace)
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
-        seen = behaviour.seen(ended) if behaviour.seen else None
+        seen = behaviour.has_occurred(ended) if behaviour.has_occurred else None
         extra = (Check(behaviour.name, seen),) if seen is not None else ()
-        case = verdict.Case(
+        case = verdict.CheckedResult(
             instance=instance,
             ended=ended,
-            rule=RULE.format(key=instance.values["key"], value=shown(instance.values["value"])) + behaviour.rule,
-            checks=(state, *(extra if behaviour.demanded else ())),
-            parity_checks=(state, case_study_rule.done_check(ended), *(extra if behaviour.asserted else ())),
-            otherwise=_otherwise(instance, ended, state, behaviour),
+            rule=RULE.format(key=instance.values["key"], value=render_short(instance.values["value"])) + behaviour.rule,
+            checks=(state, *(extra if behaviour.required_for_pass else ())),
+            case_study_checks=(
+                state,
+                case_study_rule.build_done_check(ended),
+                *(extra if behaviour.required_by_case_study else ()),
+            ),
+            fallback_problem=_find_problem(instance, ended, state, behaviour),
             behaviour_seen=seen,
             avoided=behaviour.avoidable and state.ok and seen is False,
             needs_final_text=self.needs_final_text,
@@ -98,62 +102,67 @@ class StateScenario:
         )
         return verdict.judge(case)
 
-    def _system(self, draw: Draw, values: JsonObject, version: int) -> str:
-        texts = _texts()
-        wordings = texts["rules"] if version == SPELT_OUT else texts["rules"] | texts["task_rules"]
+    def _render_system_text(self, draw: SeededDraws, values: JsonObject, version: int) -> str:
+        texts = _read_texts()
+        wordings = texts["rules"] if version == SPELT_OUT_VERSION else texts["rules"] | texts["task_rules"]
         sentences = [draw.choice(wordings[name]) for name in self.rules]
-        rules = fill(
+        rules = fill_placeholders(
             "\n".join(f"- {sentence}" if place else sentence for place, sentence in enumerate(sentences)), values
         )
-        if version != SPELT_OUT:
+        if version != SPELT_OUT_VERSION:
             return str(rules)
         calls = [[texts["calls"][name] for name in message.split("+")] for message in self.messages]
-        return f"{rules}\n\n{example_block(texts['example_heading'], fill(calls, values), 'Done.')}"
+        return f"{rules}\n\n{render_example(texts['example_heading'], fill_placeholders(calls, values), 'Done.')}"
 
 
-def load(version: int = TASK_ONLY) -> tuple[StateScenario, ...]:
+def load_scenarios(version: int = TASK_ONLY_VERSION) -> tuple[StateScenario, ...]:
     """Return the rows of the table in its order, in this version of their wording."""
-    return tuple(StateScenario(**frozen_row(row), version=version) for row in _texts()["scenarios"])
+    return tuple(StateScenario(**freeze_row(row), version=version) for row in _read_texts()["scenarios"])
 
 
-def _texts() -> JsonObject:
+def _read_texts() -> JsonObject:
     texts: JsonObject = read_table("state_scenarios")
     return texts
 
 
-def _draw_values(draw: Draw) -> JsonObject:
-    words = _texts()["words"]
+def _draw_values(draw: SeededDraws) -> JsonObject:
+    words = _read_texts()["words"]
     drawn = not draw.plain
     key, wrong_key = draw.source.sample(words["keys"], 2) if drawn else ("foo", "wrong")
     return {
-        "workspace_id": draw.identifier(),
+        "workspace_id": draw.draw_uuid(),
         "key": key,
         "wrong_key": wrong_key,
-        "value": f"{draw.choice(words['values'])} {draw.number(10, 99)}" if drawn else "bar",
-        "request_id": f"{draw.choice(words['request_ids'])}-{draw.number(100, 999)}" if drawn else "r1",
-        "nonce": f"{draw.number(0, 16**8 - 1):08x}",
-        "long_text": "x" * LONG_LETTERS,
+        "value": f"{draw.choice(words['values'])} {draw.draw_integer(10, 99)}" if drawn else "bar",
+        "request_id": f"{draw.choice(words['request_ids'])}-{draw.draw_integer(100, 999)}" if drawn else "r1",
+        "nonce": f"{draw.draw_integer(0, 16**8 - 1):08x}",
+        "long_text": "x" * LONG_TEXT_CHARACTERS,
     }
 
 
-def _state_check(instance: Instance, workspace: Workspace) -> Check:
+def _check_state(instance: Instance, workspace: Workspace) -> Check:
     key, wanted = instance.values["key"], instance.values["value"]
     found = workspace.snapshot()["draft"].get(key)
-    name = f"/draft/{key} is {shown(wanted)}"
-    return Check(name, found == wanted, "" if found == wanted else f"it is {shown(found)}")
+    name = f"/draft/{key} is {render_short(wanted)}"
+    return Check(name, found == wanted, "" if found == wanted else f"it is {render_short(found)}")
 
 
-def _otherwise(instance: Instance, ended: Ended, state: Check, behaviour: Behaviour) -> Problem:
+def _find_problem(instance: Instance, ended: Ended, state: Check, behaviour: Behaviour) -> Problem:
     """What to say when every call went well and the trial still fails."""
-    last = last_turn(ended)
-    if not any_calls(ended):
-        return Problem("no_tool_calls", at(0, path=CALLS, what="the answer is text and calls no tool."))
+    last = find_last_turn(ended)
+    if not has_calls(ended):
+        return Problem(
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+        )
     if state.ok:
-        return Problem(behaviour.failure_class, at(0, path=CALLS, what=behaviour.missing))
-    patches = [one for one in called(ended) if one.tool == "state_patch" and one.ok]
+        return Problem(behaviour.failure_class, locate_problem(0, path=CALLS_PATH, what=behaviour.missing))
+    patches = [one for one in iter_calls(ended) if one.tool == "state_patch" and one.ok]
     if not patches:
-        return Problem("never_patched", at(last, path=CALLS, what="the run ends here; state_patch was never called."))
+        return Problem(
+            "never_patched",
+            locate_problem(last, path=CALLS_PATH, what="the run ends here; state_patch was never called."),
+        )
     one = patches[-1]
     key, wanted = instance.values["key"], instance.values["value"]
-    what = f"/draft/{key} should be {shown(wanted)}; {state.detail}."
-    return Problem("wrong_state", at(one.turn, call=one.place, path="$.ops", what=what))
+    what = f"/draft/{key} should be {render_short(wanted)}; {state.detail}."
+    return Problem("wrong_state", locate_problem(one.turn, call=one.place, path="$.ops", what=what))

@@ -10,17 +10,17 @@ from toolbench.evals.data_files import read_table
 
 
 @cache
-def state_tools() -> tuple[ToolDefinition, ...]:
+def load_state_tools() -> tuple[ToolDefinition, ...]:
     """state_get, state_patch, and facts_commit, which no model may see or run."""
-    return tuple(definition(row) for row in read_table("state_tools")["tools"])
+    return tuple(build_definition(row) for row in read_table("state_tools")["tools"])
 
 
 @cache
-def distractors() -> Mapping[str, tuple[ToolDefinition, Any]]:
+def load_distractors() -> Mapping[str, tuple[ToolDefinition, Any]]:
     """Tools that have nothing to do with any task, by name, each with the fixed answer it gives."""
-    return {row["name"]: (definition(row), row["answer"]) for row in read_table("state_tools")["distractors"]}
+    return {row["name"]: (build_definition(row), row["answer"]) for row in read_table("state_tools")["distractors"]}
 
 
-def definition(row: JsonObject) -> ToolDefinition:
+def build_definition(row: JsonObject) -> ToolDefinition:
     """The definition in one row: name, description, parameters, and exposed_to_model where it is false."""
     return ToolDefinition(row["name"], row["description"], row["parameters"], row.get("exposed_to_model", True))

@@ -4,16 +4,16 @@ from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.evals.data_files import read_table
-from toolbench.evals.expected_calls import Due
+from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.scenarios import single_call
-from toolbench.evals.scenarios.seeded_draws import Draw
-from toolbench.evals.scenarios.tools import definition, distractors
-from toolbench.evals.scenarios.wording import fill
-from toolbench.evals.types import DRAWN, PARITY, Instance, Verdict, Workspace
-from toolbench.evals.workspace import FixedAnswers
+from toolbench.evals.scenarios.seeded_draws import SeededDraws
+from toolbench.evals.scenarios.tools import build_definition, load_distractors
+from toolbench.evals.scenarios.wording import fill_placeholders
+from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Verdict, Workspace
+from toolbench.evals.workspace import FixedAnswerTools
 
 
-class Weather:
+class WeatherScenario:
     """The parity instance asks in the first wording about the city at `seed` in a fixed list, so that repeats differ;
     a drawn one draws city, wording and other tools."""
 
@@ -27,39 +27,43 @@ class Weather:
     methods: tuple[str, ...] = METHODS
     straight_requests = 1
 
-    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
-        texts = _texts()
-        draw = Draw.of(self.slug, seed, plain=kind == PARITY)
-        city = texts["cities"][seed % texts["parity_cities"]] if kind == PARITY else draw.choice(texts["cities"])
-        others = [tool for tool, _ in draw.some(list(distractors().values()), most=2)]
+    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        texts = _read_texts()
+        draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
+        city = (
+            texts["cities"][seed % texts["parity_cities"]]
+            if kind == PUBLISHED_WORDING
+            else draw.choice(texts["cities"])
+        )
+        others = [tool for tool, _ in draw.draw_some(list(load_distractors().values()), most=2)]
         return Instance(
             scenario=self.slug,
             version=self.version,
             kind=kind,
             seed=seed,
             system=draw.choice(texts["system"]),
-            user_text=fill(draw.choice(texts["user_text"]), {"city": city}),
-            tools=tuple(draw.shuffled([definition(texts["tool"]), *others])),
-            layer=dict(single_call.ONE_TURN),
+            user_text=fill_placeholders(draw.choice(texts["user_text"]), {"city": city}),
+            tools=tuple(draw.shuffle([build_definition(texts["tool"]), *others])),
+            layer=dict(single_call.ONE_TURN_LAYER),
             values={"city": city},
         )
 
-    def due(self, instance: Instance) -> Due:
-        return _wanted(instance).due
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        return _build_expected_call(instance).build_expected_calls
 
     def open(self, instance: Instance) -> Workspace:
-        answer = {"city": instance.values["city"], **_texts()["answer"]}
-        fixed = {name: answer for name, (_, answer) in distractors().items()}
-        return FixedAnswers({**fixed, "get_weather": answer})
+        answer = {"city": instance.values["city"], **_read_texts()["answer"]}
+        fixed = {name: answer for name, (_, answer) in load_distractors().items()}
+        return FixedAnswerTools({**fixed, "get_weather": answer})
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        return single_call.judge(instance, ended, _wanted(instance))
+        return single_call.judge(instance, ended, _build_expected_call(instance))
 
 
-def _wanted(instance: Instance) -> single_call.Wanted:
-    return single_call.Wanted("get_weather", "city", instance.values["city"], loose=True)
+def _build_expected_call(instance: Instance) -> single_call.ExpectedSingleCall:
+    return single_call.ExpectedSingleCall("get_weather", "city", instance.values["city"], loose=True)
 
 
-def _texts() -> JsonObject:
+def _read_texts() -> JsonObject:
     texts: JsonObject = read_table("weather")
     return texts

@@ -8,26 +8,26 @@ from typing import Any
 from toolbench.engine.messages import JsonObject
 
 
-def fill(text: Any, values: Mapping[str, str]) -> Any:
+def fill_placeholders(text: Any, values: Mapping[str, str]) -> Any:
     """The same JSON value with every `$name` inside its strings replaced."""
     if isinstance(text, str):
         return Template(text).substitute(values) if "$" in text else text
     if isinstance(text, list):
-        return [fill(item, values) for item in text]
+        return [fill_placeholders(item, values) for item in text]
     if isinstance(text, Mapping):
-        return {key: fill(item, values) for key, item in text.items()}
+        return {key: fill_placeholders(item, values) for key, item in text.items()}
     return text
 
 
-def example_line(call: JsonObject) -> str:
+def render_example_call(call: JsonObject) -> str:
     """`state_get {"workspace_id":"…"}`: a call on one line, so that a program can read it too."""
     return f"{call['tool']} {json.dumps(call['arguments'], ensure_ascii=False, separators=(',', ':'))}"
 
 
-def example_block(heading: str, messages: Sequence[Sequence[JsonObject]], closing: str) -> str:
+def render_example(heading: str, messages: Sequence[Sequence[JsonObject]], closing: str) -> str:
     """The exchange as the model should have it: `Message N` on a line, below it one line per call; last the closing
     sentence."""
     lines = [heading]
     for number, calls in enumerate(messages, start=1):
-        lines += [f"Message {number}", *(example_line(call) for call in calls)]
+        lines += [f"Message {number}", *(render_example_call(call) for call in calls)]
     return "\n".join([*lines, f"Message {len(messages) + 1}", closing])

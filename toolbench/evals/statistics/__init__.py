@@ -1,16 +1,27 @@
 """Statistics of trials: shares, quantiles, differences, pairs, clusters, many comparisons at once, power."""
 
-from toolbench.evals.statistics.quantiles import Quantile, answers_until_closed, parity_percentile, quantile
-from toolbench.evals.statistics.shares import LEVEL, Z, clopper_pearson, more_trials_to_clear, wilson
+from toolbench.evals.statistics.quantiles import (
+    Quantile,
+    compute_nearest_rank_percentile,
+    compute_quantile,
+    count_answers_until_closed,
+)
+from toolbench.evals.statistics.shares import (
+    CONFIDENCE_LEVEL,
+    Z,
+    compute_exact_interval,
+    compute_wilson_interval,
+    count_more_trials_to_clear,
+)
 
 __all__ = [
-    "LEVEL",
+    "CONFIDENCE_LEVEL",
     "Quantile",
     "Z",
-    "answers_until_closed",
-    "clopper_pearson",
-    "more_trials_to_clear",
-    "parity_percentile",
-    "quantile",
-    "wilson",
+    "compute_exact_interval",
+    "compute_nearest_rank_percentile",
+    "compute_quantile",
+    "compute_wilson_interval",
+    "count_answers_until_closed",
+    "count_more_trials_to_clear",
 ]

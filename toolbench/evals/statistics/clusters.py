@@ -5,7 +5,7 @@ from math import floor
 
 
 @dataclass(frozen=True, slots=True)
-class Clustered:
+class ClusterSums:
     """Sums over `m` clusters of which each has k of n: of k, n, k², kn and n²."""
 
     m: int = 0
@@ -15,8 +15,8 @@ class Clustered:
     kn: float = 0
     nn: float = 0
 
-    def __add__(self, other: "Clustered") -> "Clustered":
-        return Clustered(
+    def __add__(self, other: "ClusterSums") -> "ClusterSums":
+        return ClusterSums(
             self.m + other.m, self.k + other.k, self.n + other.n, self.kk + other.kk, self.kn + other.kn,
             self.nn + other.nn,
         )  # fmt: skip
@@ -34,7 +34,7 @@ class Clustered:
         between = self.m / (self.m - 1) * (self.kk - 2 * share * self.kn + share**2 * self.nn)
         return min(max(1.0, between / (self.n * share * (1 - share))), alike)
 
-    def effective(self, design_effect: float | None = None) -> tuple[int, int]:
+    def compute_effective_counts(self, design_effect: float | None = None) -> tuple[int, int]:
         """As k of n independent counts, rounded so that the share is kept as far as whole numbers can."""
         if not self.n:
             return 0, 0

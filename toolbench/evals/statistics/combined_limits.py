@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 Reals = NDArray[np.float64]
-Limits = Callable[[Reals], tuple[Reals, Reals]]
+ComputeLimits = Callable[[Reals], tuple[Reals, Reals]]
 
-_ANGLES = np.linspace(0, math.pi / 2, 17)
+_SPLIT_ANGLES = np.linspace(0, math.pi / 2, 17)
 
 
 def split_tails(alpha: float) -> tuple[Reals, Reals]:
     """Return the tail probabilities of the first and of the second estimate, one for every split of 1 − `alpha`."""
     z = -float(ndtri(alpha / 2))
-    return ndtr(-z * np.cos(_ANGLES)), ndtr(-z * np.sin(_ANGLES))
+    return ndtr(-z * np.cos(_SPLIT_ANGLES)), ndtr(-z * np.sin(_SPLIT_ANGLES))
 
 
-def difference_ends(first: Limits, second: Limits, alpha: float) -> tuple[float, float]:
+def compute_difference_ends(first: ComputeLimits, second: ComputeLimits, alpha: float) -> tuple[float, float]:
     """Return the interval of the second figure less the first at 1 − `alpha`.
 
     Args:

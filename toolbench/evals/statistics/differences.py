@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from toolbench.evals.statistics.combined_limits import difference_ends
-from toolbench.evals.statistics.shares import exact_limits
+from toolbench.evals.statistics.combined_limits import compute_difference_ends
+from toolbench.evals.statistics.shares import compute_exact_limits
 
 ALPHA = 0.05
-AS_LIKELY = 1 + 1e-7  # tables this close in probability count as equal, as in scipy and R
+EQUAL_LIKELIHOOD_FACTOR = 1 + 1e-7  # tables this close in probability count as equal, as in scipy and R
 
 Reals = NDArray[np.float64]
-Ends = Callable[[float], tuple[float, float]]
+ComputeEnds = Callable[[float], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,44 +58,44 @@ class Difference:
     value: float
     low: float
     high: float
-    p_alone: float
-    tested: float
-    ends: Ends = field(compare=False, repr=False)
+    unadjusted_p_value: float
+    test_p_value: float
+    ends: ComputeEnds = field(compare=False, repr=False)
     comparisons: int
 
     @property
     def p(self) -> float:
         """Return the p-value that belongs to the interval: corrected for the number of comparisons."""
-        return min(1.0, self.comparisons * self.p_alone)
+        return min(1.0, self.comparisons * self.unadjusted_p_value)
 
     @property
-    def shown(self) -> bool:
+    def is_significant(self) -> bool:
         """Return whether a difference is shown: whether the interval leaves out 0."""
-        return _leaves_out_zero(self.low, self.high)
+        return _excludes_zero(self.low, self.high)
 
-    def among(self, comparisons: int) -> "Difference":
+    def with_comparisons(self, comparisons: int) -> "Difference":
         """Return the same as one of so many that are shown together."""
-        return agreeing(self.value, self.tested, self.ends, comparisons=comparisons)
+        return reconcile_interval_with_test(self.value, self.test_p_value, self.ends, comparisons=comparisons)
 
 
-def difference(strata: Sequence[Stratum]) -> Difference | None:
+def compute_difference(strata: Sequence[Stratum]) -> Difference | None:
     """Return the difference over `strata`; None where none of them was tried on both sides."""
     compared = [stratum for stratum in strata if stratum.compared]
     if not compared:
         return None
     weights = [one.first_n * one.second_n / (one.first_n + one.second_n) for one in compared]
-    first = _weighed([(one.first_k, one.first_n) for one in compared], weights)
-    second = _weighed([(one.second_k, one.second_n) for one in compared], weights)
+    first = _weight_counts([(one.first_k, one.first_n) for one in compared], weights)
+    second = _weight_counts([(one.second_k, one.second_n) for one in compared], weights)
 
     def ends(alpha: float) -> tuple[float, float]:
-        return difference_ends(
-            lambda tails: exact_limits(*first, tails), lambda tails: exact_limits(*second, tails), alpha
+        return compute_difference_ends(
+            lambda tails: compute_exact_limits(*first, tails), lambda tails: compute_exact_limits(*second, tails), alpha
         )
 
-    return agreeing(second[0] / second[1] - first[0] / first[1], exact_p(compared), ends)
+    return reconcile_interval_with_test(second[0] / second[1] - first[0] / first[1], compute_exact_p(compared), ends)
 
 
-def agreeing(value: float, tested: float, ends: Ends, *, comparisons: int = 1) -> Difference:
+def reconcile_interval_with_test(value: float, tested: float, ends: ComputeEnds, *, comparisons: int = 1) -> Difference:
     """Return a difference whose interval leaves out 0 exactly if its p-value is at most the error.
 
     Where the test does not reject equal sides, the interval is extended to 0. Where it does and the interval holds 0
@@ -104,19 +104,19 @@ def agreeing(value: float, tested: float, ends: Ends, *, comparisons: int = 1) -
     alpha = ALPHA / comparisons
     p = tested
     for error in (ALPHA, alpha):
-        if p <= error and not _leaves_out_zero(*ends(error)):
-            p = max(_error_at_zero(ends, error), math.nextafter(error, 1))
+        if p <= error and not _excludes_zero(*ends(error)):
+            p = max(_find_error_at_zero(ends, error), math.nextafter(error, 1))
     low, high = ends(alpha)
     if tested > alpha:
         low, high = min(low, 0.0), max(high, 0.0)
     return Difference(value, low, high, p, tested, ends, comparisons)
 
 
-def _leaves_out_zero(low: float, high: float) -> bool:
+def _excludes_zero(low: float, high: float) -> bool:
     return low > 0 or high < 0
 
 
-def _error_at_zero(ends: Ends, least: float) -> float:
+def _find_error_at_zero(ends: ComputeEnds, least: float) -> float:
     """Return the error, at least `least`, at which an end of the interval reaches 0; 1 where none does."""
 
     def beyond(error: float) -> float:
@@ -126,7 +126,7 @@ def _error_at_zero(ends: Ends, least: float) -> float:
     return 1.0 if beyond(1.0) <= 0 else float(brentq(beyond, least, 1.0))
 
 
-def _weighed(counts: Sequence[tuple[int, int]], weights: Sequence[float]) -> tuple[float, float]:
+def _weight_counts(counts: Sequence[tuple[int, int]], weights: Sequence[float]) -> tuple[float, float]:
     """Return the weighed share as k of n: n is the number of trials of one stratum that has its variance. A stratum's
     own variance is taken with one more trial at the share of all, since few trials hide how much they vary."""
     share = sum(weight * k / n for weight, (k, n) in zip(weights, counts, strict=True)) / sum(weights)
@@ -141,17 +141,17 @@ def _weighed(counts: Sequence[tuple[int, int]], weights: Sequence[float]) -> tup
     return share * trials, trials
 
 
-def exact_p(strata: Sequence[Stratum]) -> float:
+def compute_exact_p(strata: Sequence[Stratum]) -> float:
     """Return the chance, were the sides equal in every stratum, of totals as unlikely as those seen."""
     chances, seen = np.ones(1), 0
     for stratum in strata:
-        least, of_stratum = _second_passes(stratum)
+        least, of_stratum = _compute_pass_distribution(stratum)
         chances = np.convolve(chances, of_stratum)
         seen += stratum.second_k - least
-    return float(min(1.0, chances[chances <= chances[seen] * AS_LIKELY].sum()))
+    return float(min(1.0, chances[chances <= chances[seen] * EQUAL_LIKELIHOOD_FACTOR].sum()))
 
 
-def _second_passes(stratum: Stratum) -> tuple[int, Reals]:
+def _compute_pass_distribution(stratum: Stratum) -> tuple[int, Reals]:
     """The least number of passes the second side can have, given the totals, and the chances from there on."""
     passes, trials = stratum.first_k + stratum.second_k, stratum.first_n + stratum.second_n
     least, most = max(0, passes - stratum.first_n), min(passes, stratum.second_n)

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import betainc
 
 from toolbench.evals.statistics.combined_limits import split_tails
-from toolbench.evals.statistics.differences import Difference, agreeing
-from toolbench.evals.statistics.shares import exact_limits
+from toolbench.evals.statistics.differences import Difference, reconcile_interval_with_test
+from toolbench.evals.statistics.shares import compute_exact_limits
 
 
-def paired_difference(shares: Sequence[tuple[float, float]]) -> Difference | None:
+def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Difference | None:
     """Return the difference over shared instances, with the exact sign test, which is McNemar's; None without any.
 
     Args:
@@ -28,16 +28,16 @@ def paired_difference(shares: Sequence[tuple[float, float]]) -> Difference | Non
 
     def ends(alpha: float) -> tuple[float, float]:
         direction, how_many = split_tails(alpha)
-        favour_low, favour_high = exact_limits(better, differing, direction)
-        few, many = exact_limits(differing, n, how_many)
+        favour_low, favour_high = compute_exact_limits(better, differing, direction)
+        few, many = compute_exact_limits(differing, n, how_many)
         low = (2 * favour_low - 1) * np.where(favour_low > 0.5, few, many)
         high = (2 * favour_high - 1) * np.where(favour_high < 0.5, few, many)
         return float(np.min(low)), float(np.max(high))
 
-    return agreeing((better - worse) / n, sign_p(better, worse), ends)
+    return reconcile_interval_with_test((better - worse) / n, compute_sign_p(better, worse), ends)
 
 
-def sign_p(better: float, worse: float) -> float:
+def compute_sign_p(better: float, worse: float) -> float:
     """Return the chance, were both directions equally likely, of so lopsided a count; 1 where there is none."""
     if better == worse:
         return 1.0

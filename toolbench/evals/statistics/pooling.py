@@ -5,14 +5,14 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from toolbench.evals.statistics.intervals import Part, interval, together
-from toolbench.evals.statistics.shares import clopper_pearson, wilson
+from toolbench.evals.statistics.intervals import ScenarioSample, combine_stoppings, compute_interval
+from toolbench.evals.statistics.shares import compute_exact_interval, compute_wilson_interval
 
-_MOST_EACH = 1_000_000
+_MAX_TRIALS_PER_SCENARIO = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pooled:
+class PooledRate:
     """A share and the ends of its interval by that method, as fractions. `k` of `n` are the trials that would have its
     variance, were all scenarios alike. `error` is that of an always-valid interval, else None."""
 
@@ -25,40 +25,40 @@ class Pooled:
     error: float | None = None
 
 
-def pool(parts: Sequence[Part]) -> Pooled:
+def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
     """Of equally many trials in every scenario, fixed beforehand and independent, it is Wilson's interval of all. Where
     any cell went on until it was decided it is the mean of the scenarios' always-valid intervals, each at its part of
     the error; where trials hang together it is the exact one at the effective number."""
     tried = [part for part in parts if part.n]
     if not tried:
-        return Pooled(0.0, 0.0, 1.0, 0.0, 0.0)
-    k, n = _effective(tried)
-    error = together(part.stopping for part in tried).error
+        return PooledRate(0.0, 0.0, 1.0, 0.0, 0.0)
+    k, n = _compute_effective_counts(tried)
+    error = combine_stoppings(part.stopping for part in tried).error
     if error is not None:
         share_of_error = error / len(tried)
-        ends = [interval(int(part.k), part.n, part.stopping.within(share_of_error)) for part in tried]
+        ends = [compute_interval(int(part.k), part.n, part.stopping.with_error(share_of_error)) for part in tried]
         low, high = (sum(end) / len(tried) for end in zip(*ends, strict=True))
-        return Pooled(k / n, low, high, k, n, error=error)
+        return PooledRate(k / n, low, high, k, n, error=error)
     exact = any(part.clustered for part in tried)
-    low, high = (clopper_pearson if exact else wilson)(k, n)
-    return Pooled(k / n, low, high, k, n, "exact" if exact else "Wilson")
+    low, high = (compute_exact_interval if exact else compute_wilson_interval)(k, n)
+    return PooledRate(k / n, low, high, k, n, "exact" if exact else "Wilson")
 
 
-def more_each(parts: Sequence[Part], target: float, places: Collection[int]) -> int | None:
+def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, places: Collection[int]) -> int | None:
     """Return how many more trials of each scenario at these places, independent ones at the shares seen, lift the lower
     bound to `target`, a fraction; None where they never would. A scenario that was not tried is taken to pass."""
-    pooled = pool(parts)
+    pooled = pool_samples(parts)
     if not pooled.n or pooled.share <= target:
         return None
 
     def clears(more: int) -> bool:
-        grown = (_with_more(part, more) if place in places else part for place, part in enumerate(parts))
-        return pool(list(grown)).low >= target
+        grown = (_add_trials(part, more) if place in places else part for place, part in enumerate(parts))
+        return pool_samples(list(grown)).low >= target
 
     low, high = -1, 0
     while not clears(high):
         low, high = high, 2 * high + 1
-        if high > _MOST_EACH:
+        if high > _MAX_TRIALS_PER_SCENARIO:
             return None
     while high - low > 1:
         middle = (low + high) // 2
@@ -66,21 +66,21 @@ def more_each(parts: Sequence[Part], target: float, places: Collection[int]) -> 
     return high
 
 
-def shortest(parts: Sequence[Part]) -> tuple[tuple[int, ...], ...]:
+def list_smallest_samples(parts: Sequence[ScenarioSample]) -> tuple[tuple[int, ...], ...]:
     """Return the places of the scenarios that could get more trials: those with the fewest, then those with the next
     number too, up to all."""
     levels = sorted({part.n for part in parts})
     return tuple(tuple(place for place, part in enumerate(parts) if part.n <= level) for level in levels)
 
 
-def _with_more(part: Part, more: int) -> Part:
+def _add_trials(part: ScenarioSample, more: int) -> ScenarioSample:
     """Return the part with `more` trials at its own share; whole passes, rounded down, where it never ended."""
     n = part.n + more
     k = n * part.k / part.n if part.n else n
-    return Part(math.floor(k) if part.stopping.error is not None else k, n, part.stopping, part.clustered)
+    return ScenarioSample(math.floor(k) if part.stopping.error is not None else k, n, part.stopping, part.clustered)
 
 
-def _effective(parts: Sequence[Part]) -> tuple[float, float]:
+def _compute_effective_counts(parts: Sequence[ScenarioSample]) -> tuple[float, float]:
     if len({part.n for part in parts}) == 1:
         return sum(part.k for part in parts), sum(part.n for part in parts)
     share = sum(part.k / part.n for part in parts) / len(parts)

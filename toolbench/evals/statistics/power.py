@@ -6,10 +6,10 @@ from scipy.special import ndtri
 
 from toolbench.evals.statistics.shares import Z
 
-POWER = 0.8
+DEFAULT_POWER = 0.8
 
 
-def trials_to_find(points: float, *, share: float, power: float = POWER) -> int:
+def count_trials_to_detect(points: float, *, share: float, power: float = DEFAULT_POWER) -> int:
     """Trials on each side after which a side that is `points` (a fraction) worse than `share` is told apart in
     `power` of all comparisons, by the exact test at 5 %: the normal approximation with the correction of Casagrande,
     Pike and Smith. A share too low to be lowered is raised instead. Raises ValueError unless 0 < points < 1."""
@@ -23,14 +23,16 @@ def trials_to_find(points: float, *, share: float, power: float = POWER) -> int:
     return ceil(plain / 4 * (1 + sqrt(1 + 4 / (plain * gap))) ** 2)
 
 
-def least_found(trials: int, *, share: float, power: float = POWER) -> float | None:
+def find_detectable_difference(trials: int, *, share: float, power: float = DEFAULT_POWER) -> float | None:
     """The smallest difference, in whole points as a fraction, that so many trials a side would find; None when they
     would find none."""
     reachable = (points / 100 for points in range(1, 100) if points / 100 <= max(share, 1 - share))
-    return next((points for points in reachable if trials_to_find(points, share=share, power=power) <= trials), None)
+    return next(
+        (points for points in reachable if count_trials_to_detect(points, share=share, power=power) <= trials), None
+    )
 
 
-def noise(share: float, first: int, second: int) -> float:
+def compute_aa_noise(share: float, first: int, second: int) -> float:
     """How far apart two equal sides come to lie in 95 of 100 comparisons, at most; 1 where one was not tried. The share
     seen is drawn towards one half as Wilson's interval draws it: nothing but passes is no certainty."""
     if not first or not second:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import bdtr
 
-from toolbench.evals.statistics.combined_limits import Reals, difference_ends
+from toolbench.evals.statistics.combined_limits import Reals, compute_difference_ends
 from toolbench.evals.statistics.differences import ALPHA
-from toolbench.evals.statistics.quantiles import Quantile, quantile
+from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class QuantileDifference:
     comparisons: int = 1
 
     @property
-    def shown(self) -> bool:
+    def is_significant(self) -> bool:
         """Return whether a difference is shown: whether the interval leaves out 0."""
         return (self.low is not None and self.low > 0) or (self.high is not None and self.high < 0)
 
 
-def quantile_difference(
+def compute_quantile_difference(
     first: Sequence[float], second: Sequence[float], q: float, *, comparisons: int = 1
 ) -> QuantileDifference | None:
     """Return the difference of the quantile `q`; None while a side has no value.
@@ -46,15 +46,17 @@ def quantile_difference(
     if not first or not second:
         return None
     one, other = (np.sort(np.asarray(side, dtype=float)) for side in (first, second))
-    ends = difference_ends(
-        lambda tails: _limits(one, q, tails), lambda tails: _limits(other, q, tails), ALPHA / comparisons
+    ends = compute_difference_ends(
+        lambda tails: _compute_limits(one, q, tails),
+        lambda tails: _compute_limits(other, q, tails),
+        ALPHA / comparisons,
     )
     low, high = (end if math.isfinite(end) else None for end in ends)
-    before, after = (quantile(side, q) for side in (one, other))
+    before, after = (compute_quantile(side, q) for side in (one, other))
     return QuantileDifference(after.value - before.value, low, high, before, after, comparisons)
 
 
-def _limits(ordered: Reals, q: float, tails: Reals) -> tuple[Reals, Reals]:
+def _compute_limits(ordered: Reals, q: float, tails: Reals) -> tuple[Reals, Reals]:
     """Return the order statistics beyond which the quantile lies with the probability of each tail, at most; infinite
     where there is none. The number of values up to the quantile is binomial."""
     n = len(ordered)

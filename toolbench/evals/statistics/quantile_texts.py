@@ -1,29 +1,29 @@
 """How quantiles of times are written on every page and in every report: `3.5 s [3.0 – open, n = 40]`."""
 
 from toolbench.evals.statistics.quantiles import Quantile
-from toolbench.evals.statistics.rounding import written
+from toolbench.evals.statistics.rounding import format_rounded
 
 OPEN_BOUND = "open"
-UNKNOWN = "–"
+UNKNOWN_VALUE = "–"
 
 
-def write_quantile(found: Quantile | None) -> str:
+def render_quantile(found: Quantile | None) -> str:
     """Return a quantile of milliseconds in seconds, with its bounds and the number of answers; a dash for None."""
-    return f"{write_value(found)} {write_bounds(found)}" if found else UNKNOWN
+    return f"{render_quantile_value(found)} {render_quantile_bounds(found)}" if found else UNKNOWN_VALUE
 
 
-def write_value(found: Quantile) -> str:
+def render_quantile_value(found: Quantile) -> str:
     """Return the value alone, as the first part of `write_quantile`."""
-    return f"{_write_seconds(found.value, found)} s"
+    return f"{_render_seconds(found.value, found)} s"
 
 
-def write_bounds(found: Quantile) -> str:
+def render_quantile_bounds(found: Quantile) -> str:
     """Return the bounds and the number of answers, as the second part of `write_quantile`."""
-    low, high = (OPEN_BOUND if end is None else _write_seconds(end, found) for end in (found.low, found.high))
+    low, high = (OPEN_BOUND if end is None else _render_seconds(end, found) for end in (found.low, found.high))
     return f"[{low} – {high}, n = {found.n:,}]"
 
 
-def _write_seconds(milliseconds: float, found: Quantile) -> str:
+def _render_seconds(milliseconds: float, found: Quantile) -> str:
     """Write value and bounds of `found` with equally many places: one from 1 s on, two from 0.1 s on, else three."""
     places = 1 if found.value >= 1000 else 2 if found.value >= 100 else 3
-    return written(milliseconds / 1000, places)
+    return format_rounded(milliseconds / 1000, places)

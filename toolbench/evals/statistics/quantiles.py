@@ -10,9 +10,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import bdtr
 
-from toolbench.evals.statistics.shares import LEVEL
+from toolbench.evals.statistics.shares import CONFIDENCE_LEVEL
 
-TAIL = (1 - LEVEL) / 2  # probability that the true quantile lies beyond one bound, at most
+TAIL_PROBABILITY = (1 - CONFIDENCE_LEVEL) / 2  # probability that the true quantile lies beyond one bound, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Quantile:
         return self.low is None or self.high is None
 
 
-def quantile(values: Sequence[float] | np.ndarray, q: float) -> Quantile:
+def compute_quantile(values: Sequence[float] | np.ndarray, q: float) -> Quantile:
     """Return the quantile of `values` with its bounds.
 
     Args:
@@ -50,13 +50,13 @@ def quantile(values: Sequence[float] | np.ndarray, q: float) -> Quantile:
     """
     ordered = np.sort(np.asarray(values, dtype=float), kind="stable")  # linear for merged runs that are sorted
     n = len(ordered)
-    value, low, high = quantile_ranks(q, n)
+    value, low, high = compute_quantile_ranks(q, n)
     lower, upper = (None if rank is None else float(ordered[rank - 1]) for rank in (low, high))
     return Quantile(float(ordered[value - 1]), lower, upper, n, q)
 
 
 @lru_cache(maxsize=4096)
-def quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | None]:
+def compute_quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | None]:
     """Return the ranks of the value and of its bounds among `n` sorted values, the least one being 1.
 
     The lower bound is the greatest order statistic that lies above the true quantile with a probability of at most
@@ -76,17 +76,17 @@ def quantile_ranks(q: float, n: int) -> tuple[int, int | None, int | None]:
     def cumulative(count: int) -> float:
         return float(bdtr(count, n, q))
 
-    low = bisect_right(range(n), TAIL, key=cumulative)
-    high = bisect_left(range(n), 1 - TAIL, key=cumulative)
+    low = bisect_right(range(n), TAIL_PROBABILITY, key=cumulative)
+    high = bisect_left(range(n), 1 - TAIL_PROBABILITY, key=cumulative)
     return max(value, 1), low or None, high + 1 if high < n else None
 
 
-def answers_until_closed(q: float, n: int) -> int:
+def count_answers_until_closed(q: float, n: int) -> int:
     """Return how many answers more than `n` close both bounds of the quantile; 0 where none is open."""
-    return max(0, math.ceil(math.log(TAIL) / math.log(max(q, 1 - q))) - n)
+    return max(0, math.ceil(math.log(TAIL_PROBABILITY) / math.log(max(q, 1 - q))) - n)
 
 
-def parity_percentile(values: Sequence[float], q: int) -> float:
+def compute_nearest_rank_percentile(values: Sequence[float], q: int) -> float:
     """Return the case study's percentile: the value at place floor(n · q) from 0, or 0 without values.
 
     It appears beside the published figures and in exports only, and is never mixed with `quantile`."""

@@ -11,53 +11,53 @@ from functools import lru_cache
 from scipy.optimize import brentq
 from scipy.special import betaln, xlog1py, xlogy
 
-_PRIOR = 0.5  # of the mixture, Beta(1/2, 1/2): narrow near 0 and 1, where rates worth shipping lie
-_TIGHTEST = 2.0  # the pooled interval is tightest when n/4 is about eight times this: some 60 trials
-_EDGE = 1e-12
+_BETA_PRIOR = 0.5  # of the mixture, Beta(1/2, 1/2): narrow near 0 and 1, where rates worth shipping lie
+_MIXTURE_VARIANCE = 2.0  # the pooled interval is tightest when n/4 is about eight times this: some 60 trials
+_RATE_EPSILON = 1e-12
 
 
 @lru_cache(maxsize=16384)
-def always_valid(k: int, n: int, error: float) -> tuple[float, float]:
+def compute_anytime_interval(k: int, n: int, error: float) -> tuple[float, float]:
     """The ends of the always-valid interval of one rate after k passes in n independent trials, as fractions; (0, 1)
     when nothing was tried. The chance that it ever leaves out the rate, at any look, is at most `error`. Raises
     ValueError unless 0 <= k <= n and 0 < error < 1.
 
     A rate p is left out once the beta-binomial mixture of likelihoods is 1/error times the likelihood at p."""
-    _check(k, n, error)
+    _check_arguments(k, n, error)
     if n == 0:
         return 0.0, 1.0
-    mixture = log_mixture(k, n) + math.log(error)
+    mixture = compute_log_mixture(k, n) + math.log(error)
 
     def beyond(p: float) -> float:
         return mixture - float(xlogy(k, p) + xlog1py(n - k, -p))
 
     share = k / n
-    low = 0.0 if k == 0 or beyond(_EDGE) <= 0 else float(brentq(beyond, _EDGE, share))
-    high = 1.0 if k == n or beyond(1 - _EDGE) <= 0 else float(brentq(beyond, share, 1 - _EDGE))
+    low = 0.0 if k == 0 or beyond(_RATE_EPSILON) <= 0 else float(brentq(beyond, _RATE_EPSILON, share))
+    high = 1.0 if k == n or beyond(1 - _RATE_EPSILON) <= 0 else float(brentq(beyond, share, 1 - _RATE_EPSILON))
     return low, high
 
 
-def log_mixture(k: int, n: int) -> float:
+def compute_log_mixture(k: int, n: int) -> float:
     """The logarithm of the mixture of likelihoods of k passes in n trials."""
-    return float(betaln(k + _PRIOR, n - k + _PRIOR) - betaln(_PRIOR, _PRIOR))
+    return float(betaln(k + _BETA_PRIOR, n - k + _BETA_PRIOR) - betaln(_BETA_PRIOR, _BETA_PRIOR))
 
 
 @lru_cache(maxsize=16384)
-def always_valid_mean(k: int, n: int, error: float) -> tuple[float, float]:
+def compute_anytime_mean_interval(k: int, n: int, error: float) -> tuple[float, float]:
     """The same of trials whose rates differ, such as cells added up of which each went on until it was decided: it
     covers the mean of the rates of those trials that were made. For good rates it is wider, since it
     cannot use that they are equal.
 
     The mixture of normal laws over sub-Gaussian sums with variance 1/4 each."""
-    _check(k, n, error)
+    _check_arguments(k, n, error)
     if n == 0:
         return 0.0, 1.0
-    spread = n / 4 + _TIGHTEST
-    half = math.sqrt(spread * math.log(spread / (_TIGHTEST * error**2))) / n
+    spread = n / 4 + _MIXTURE_VARIANCE
+    half = math.sqrt(spread * math.log(spread / (_MIXTURE_VARIANCE * error**2))) / n
     return max(0.0, k / n - half), min(1.0, k / n + half)
 
 
-def _check(k: int, n: int, error: float) -> None:
+def _check_arguments(k: int, n: int, error: float) -> None:
     if not 0 <= k <= n:
         raise ValueError(f"{k} of {n} is no rate")
     if not 0 < error < 1:

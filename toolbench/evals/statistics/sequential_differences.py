@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from scipy.optimize import brentq
 from scipy.special import xlog1py, xlogy
 
-from toolbench.evals.statistics.differences import Difference, agreeing
-from toolbench.evals.statistics.intervals import Part
-from toolbench.evals.statistics.sequential import log_mixture
+from toolbench.evals.statistics.differences import Difference, reconcile_interval_with_test
+from toolbench.evals.statistics.intervals import ScenarioSample
+from toolbench.evals.statistics.sequential import compute_log_mixture
 
-_MOST_PULL = 1e9  # towards an end: rates are then as far off as they can be
+_MAX_MULTIPLIER = 1e9  # towards an end: rates are then as far off as they can be
 
-Pair = tuple[Part, Part]
+SamplePair = tuple[ScenarioSample, ScenarioSample]
 
 
-def sequential_difference(pairs: Sequence[Pair]) -> Difference | None:
+def compute_sequential_difference(pairs: Sequence[SamplePair]) -> Difference | None:
     """Return the second side less the first; None where no stratum was tried on both."""
     compared = [pair for pair in pairs if pair[0].n and pair[1].n]
     if not compared:
@@ -33,50 +33,56 @@ def sequential_difference(pairs: Sequence[Pair]) -> Difference | None:
     value = sum(sign * part.k / part.n for sign, part in zip(signs, parts, strict=True))
 
     def ends(alpha: float) -> tuple[float, float]:
-        low, high = -_furthest(parts, [-sign for sign in signs], alpha), _furthest(parts, signs, alpha)
+        low, high = -_find_upper_limit(parts, [-sign for sign in signs], alpha), _find_upper_limit(parts, signs, alpha)
         return min(low, value), max(high, value)
 
-    return agreeing(value, _without_difference(parts, signs), ends)
+    return reconcile_interval_with_test(value, _compute_null_likelihood_ratio(parts, signs), ends)
 
 
-def _without_difference(parts: Sequence[Part], weights: Sequence[float]) -> float:
+def _compute_null_likelihood_ratio(parts: Sequence[ScenarioSample], weights: Sequence[float]) -> float:
     """Return how likely the counts are at the likeliest rates without a difference, beside the mixture; at most 1."""
-    pull = float(brentq(lambda pull: _weighed(_rates(parts, weights, pull), weights), -_MOST_PULL, _MOST_PULL))
-    evidence = _log_mixtures(parts) - _log_likelihood(parts, _rates(parts, weights, pull))
+    pull = float(
+        brentq(
+            lambda pull: _weight_rates(_compute_tilted_rates(parts, weights, pull), weights),
+            -_MAX_MULTIPLIER,
+            _MAX_MULTIPLIER,
+        )
+    )
+    evidence = _sum_log_mixtures(parts) - _compute_log_likelihood(parts, _compute_tilted_rates(parts, weights, pull))
     return math.exp(-max(0.0, evidence))
 
 
-def _furthest(parts: Sequence[Part], weights: Sequence[float], alpha: float) -> float:
+def _find_upper_limit(parts: Sequence[ScenarioSample], weights: Sequence[float], alpha: float) -> float:
     """The most that the weighed sum of rates may be. At a pull each rate is where its likelihood falls as steeply as
     the sum rises; the pull is the one at which all together are just not left out."""
-    least = _log_mixtures(parts) + math.log(alpha)
+    least = _sum_log_mixtures(parts) + math.log(alpha)
 
     def left_out(pull: float) -> float:
-        return least - _log_likelihood(parts, _rates(parts, weights, pull))
+        return least - _compute_log_likelihood(parts, _compute_tilted_rates(parts, weights, pull))
 
-    pull = _MOST_PULL if left_out(_MOST_PULL) <= 0 else float(brentq(left_out, 0.0, _MOST_PULL))
-    return _weighed(_rates(parts, weights, pull), weights)
-
-
-def _log_mixtures(parts: Sequence[Part]) -> float:
-    return sum(log_mixture(int(part.k), part.n) for part in parts)
+    pull = _MAX_MULTIPLIER if left_out(_MAX_MULTIPLIER) <= 0 else float(brentq(left_out, 0.0, _MAX_MULTIPLIER))
+    return _weight_rates(_compute_tilted_rates(parts, weights, pull), weights)
 
 
-def _log_likelihood(parts: Sequence[Part], rates: Sequence[float]) -> float:
+def _sum_log_mixtures(parts: Sequence[ScenarioSample]) -> float:
+    return sum(compute_log_mixture(int(part.k), part.n) for part in parts)
+
+
+def _compute_log_likelihood(parts: Sequence[ScenarioSample], rates: Sequence[float]) -> float:
     return sum(
         float(xlogy(part.k, rate) + xlog1py(part.n - part.k, -rate)) for part, rate in zip(parts, rates, strict=True)
     )
 
 
-def _rates(parts: Sequence[Part], weights: Sequence[float], pull: float) -> list[float]:
-    return [_pulled(part, pull * weight) for part, weight in zip(parts, weights, strict=True)]
+def _compute_tilted_rates(parts: Sequence[ScenarioSample], weights: Sequence[float], pull: float) -> list[float]:
+    return [_compute_tilted_rate(part, pull * weight) for part, weight in zip(parts, weights, strict=True)]
 
 
-def _weighed(rates: Sequence[float], weights: Sequence[float]) -> float:
+def _weight_rates(rates: Sequence[float], weights: Sequence[float]) -> float:
     return sum(weight * rate for weight, rate in zip(weights, rates, strict=True))
 
 
-def _pulled(part: Part, pull: float) -> float:
+def _compute_tilted_rate(part: ScenarioSample, pull: float) -> float:
     if not pull:
         return part.k / part.n
     root = math.sqrt((part.n - pull) ** 2 + 4 * pull * part.k)

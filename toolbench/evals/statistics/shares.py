@@ -12,11 +12,11 @@ from scipy.special import betainccinv, betaincinv, ndtri
 
 Reals = NDArray[np.float64]
 
-LEVEL = 0.95
-Z = float(ndtri((1 + LEVEL) / 2))
+CONFIDENCE_LEVEL = 0.95
+Z = float(ndtri((1 + CONFIDENCE_LEVEL) / 2))
 
 
-def wilson(k: float, n: float) -> tuple[float, float]:
+def compute_wilson_interval(k: float, n: float) -> tuple[float, float]:
     """The ends of the 95 % Wilson interval of k of n, as fractions; (0, 1) when nothing was tried. Raises ValueError
     unless 0 <= k <= n."""
     if not 0 <= k <= n:
@@ -29,7 +29,7 @@ def wilson(k: float, n: float) -> tuple[float, float]:
     return (0.0 if k == 0 else centre - half), (1.0 if k == n else centre + half)
 
 
-def more_trials_to_clear(k: float, n: float, target: float) -> int | None:
+def count_more_trials_to_clear(k: float, n: float, target: float) -> int | None:
     """How many more trials at the share seen would lift the interval to `target`, a fraction; None when that share
     never would. Raises ValueError unless the target lies between 0 and 1.
 
@@ -42,16 +42,16 @@ def more_trials_to_clear(k: float, n: float, target: float) -> int | None:
     return max(0, math.ceil(needed - n))
 
 
-def clopper_pearson(k: float, n: float) -> tuple[float, float]:
+def compute_exact_interval(k: float, n: float) -> tuple[float, float]:
     """The ends of the 95 % exact interval of k of n, as fractions; (0, 1) when nothing was tried. Counts may be
     effective ones, so they need not be whole. Raises ValueError unless 0 <= k <= n."""
     if not 0 <= k <= n:
         raise ValueError(f"{k} of {n} is no rate")
-    low, high = exact_limits(k, n, np.array([(1 - LEVEL) / 2]))
+    low, high = compute_exact_limits(k, n, np.array([(1 - CONFIDENCE_LEVEL) / 2]))
     return float(low[0]), float(high[0])
 
 
-def exact_limits(k: float, n: float, tails: Reals) -> tuple[Reals, Reals]:
+def compute_exact_limits(k: float, n: float, tails: Reals) -> tuple[Reals, Reals]:
     """Return the lower and the upper exact limits of k of n that err with the probability of each tail, at most."""
     low = np.zeros_like(tails) if k == 0 else betaincinv(k, n - k + 1, tails)
     high = np.ones_like(tails) if k == n else betainccinv(k + 1, n - k, tails)

@@ -10,24 +10,24 @@ from scipy.optimize import linear_sum_assignment
 
 from toolbench.engine.events import Ended
 from toolbench.engine.json_paths import member_path
-from toolbench.evals.expected_calls import Due, DueCall
-from toolbench.evals.record_counts import Called, called
+from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
+from toolbench.evals.record_counts import RecordedCall, iter_calls
 from toolbench.evals.types import Check
-from toolbench.evals.user_cases.definition import Expected, ExpectedCall, OwnCase
-from toolbench.evals.user_cases.matchers import Wrong, may_be_left_out, mismatches
-from toolbench.evals.user_cases.simulated_tools import value_in
+from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
+from toolbench.evals.user_cases.matchers import Mismatch, is_optional, iter_mismatches
+from toolbench.evals.user_cases.simulated_tools import find_value
 
-_ANOTHER_TOOL = 1e6
+_WRONG_TOOL_COST = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CallPair:
     """An expected call with the one that was taken for it, None where there was none; `wrong` is what is wrong with
     each argument, by the argument's name, and empty for those that are right."""
 
     expected: ExpectedCall
-    made: Called | None
-    wrong: dict[str, tuple[Wrong, ...]]
+    made: RecordedCall | None
+    wrong: dict[str, tuple[Mismatch, ...]]
 
     @property
     def right(self) -> bool:
@@ -35,22 +35,22 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    pairs: tuple[Pair, ...]
-    others: tuple[Called, ...]  # calls that nobody expected
+class CallComparison:
+    pairs: tuple[CallPair, ...]
+    others: tuple[RecordedCall, ...]  # calls that nobody expected
 
 
-def compare(expect: Expected, ended: Ended) -> Comparison:
+def compare_calls(expect: CaseExpectation, ended: Ended) -> CallComparison:
     """Calls are paired so that as few arguments as possible are wrong; with `ordered`, each with the next call of its
     tool. A call that failed and was made good by a later one of its tool is passed over."""
-    made = _counted(tuple(called(ended)))
-    places = _in_order(expect.calls, made) if expect.ordered else _best(expect.calls, made)
-    pairs = tuple(_pair(one, made[place] if place is not None else None) for one, place in places)
+    made = _drop_recovered_calls(tuple(iter_calls(ended)))
+    places = _match_in_order(expect.calls, made) if expect.ordered else _match_best(expect.calls, made)
+    pairs = tuple(_build_pair(one, made[place] if place is not None else None) for one, place in places)
     taken = {place for _, place in places}
-    return Comparison(pairs, tuple(one for place, one in enumerate(made) if place not in taken))
+    return CallComparison(pairs, tuple(one for place, one in enumerate(made) if place not in taken))
 
 
-def checks_of(comparison: Comparison, *, others: bool) -> Iterator[Check]:
+def iter_checks(comparison: CallComparison, *, others: bool) -> Iterator[Check]:
     """One check for every expected call, one for each of its arguments, and one for calls nobody asked for."""
     names = [pair.expected.name for pair in comparison.pairs]
     for number, pair in enumerate(comparison.pairs):
@@ -65,18 +65,18 @@ def checks_of(comparison: Comparison, *, others: bool) -> Iterator[Check]:
         yield Check("no other call", not names, f"also called: {', '.join(names)}" if names else "")
 
 
-def due(case: OwnCase) -> Due:
+def build_expected_calls(case: UserCase) -> ExpectedCalls:
     """What the case expects to be called; whether a call is due at all stays open where it only looks at the answer."""
-    calls = tuple(DueCall(one.name, partial(_meets, one)) for one in case.expect.calls)
+    calls = tuple(ExpectedToolCall(one.name, partial(_is_match, one)) for one in case.expect.calls)
     reply = any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
-    return Due(_needs_a_call(case), calls, tools=(*_names(calls), *_named(case)), reply=reply)
+    return ExpectedCalls(_needs_a_call(case), calls, tools=(*_list_names(calls), *_iter_named_tools(case)), reply=reply)
 
 
-def _names(calls: Sequence[DueCall]) -> tuple[str, ...]:
+def _list_names(calls: Sequence[ExpectedToolCall]) -> tuple[str, ...]:
     return tuple(one.tool for one in calls)
 
 
-def _named(case: OwnCase) -> Iterator[str]:
+def _iter_named_tools(case: UserCase) -> Iterator[str]:
     """Yield the tools that only a check names, as often as it wants them."""
     expected = Counter(one.name for one in case.expect.calls)
     for row in case.expect.checks:
@@ -85,28 +85,28 @@ def _named(case: OwnCase) -> Iterator[str]:
         yield from (tool for tool in row.get("before", ()) if not expected[tool])
 
 
-def wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Wrong, ...]]:
+def find_wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Mismatch, ...]]:
     """Every argument that was expected or given, with what is wrong with it."""
-    found: dict[str, tuple[Wrong, ...]] = {}
+    found: dict[str, tuple[Mismatch, ...]] = {}
     for name, wanted in expected.arguments.items():
         path = member_path("$", name)
         if name in arguments:
-            found[name] = tuple(mismatches(wanted, arguments[name], path))
+            found[name] = tuple(iter_mismatches(wanted, arguments[name], path))
         else:
-            found[name] = () if may_be_left_out(wanted) else (Wrong(path, "missing"),)
+            found[name] = () if is_optional(wanted) else (Mismatch(path, "missing"),)
     if not expected.more:
         extra = (name for name in arguments if name not in expected.arguments)
-        found |= {name: (Wrong(member_path("$", name), "was not asked for"),) for name in extra}
+        found |= {name: (Mismatch(member_path("$", name), "was not asked for"),) for name in extra}
     return found
 
 
-def _meets(expected: ExpectedCall, arguments: dict[str, object]) -> bool:
-    return not any(wrong_arguments(expected, arguments).values())
+def _is_match(expected: ExpectedCall, arguments: dict[str, object]) -> bool:
+    return not any(find_wrong_arguments(expected, arguments).values())
 
 
-def _needs_a_call(case: OwnCase) -> bool | None:
+def _needs_a_call(case: UserCase) -> bool | None:
     expect = case.expect
-    changes = any(list(mismatches(wanted, value_in(case.initial, at))) for at, wanted in expect.state.items())
+    changes = any(list(iter_mismatches(wanted, find_value(case.initial, at))) for at, wanted in expect.state.items())
     named = any("before" in row or (row.get("called") and row.get("times") != 0) for row in expect.checks)
     if expect.calls or changes or named:
         return True
@@ -114,7 +114,7 @@ def _needs_a_call(case: OwnCase) -> bool | None:
     return False if expect.no_call or never else None
 
 
-def _counted(made: Sequence[Called]) -> tuple[Called, ...]:
+def _drop_recovered_calls(made: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
     return tuple(
         one
         for place, one in enumerate(made)
@@ -122,20 +122,24 @@ def _counted(made: Sequence[Called]) -> tuple[Called, ...]:
     )
 
 
-def _pair(expected: ExpectedCall, made: Called | None) -> Pair:
-    return Pair(expected, made, wrong_arguments(expected, made.result.arguments or {}) if made else {})
+def _build_pair(expected: ExpectedCall, made: RecordedCall | None) -> CallPair:
+    return CallPair(expected, made, find_wrong_arguments(expected, made.result.arguments or {}) if made else {})
 
 
-def _best(expected: Sequence[ExpectedCall], made: Sequence[Called]) -> list[tuple[ExpectedCall, int | None]]:
+def _match_best(
+    expected: Sequence[ExpectedCall], made: Sequence[RecordedCall]
+) -> list[tuple[ExpectedCall, int | None]]:
     if not expected or not made:
         return [(one, None) for one in expected]
-    costs = np.array([[_cost(one, other) for other in made] for one in expected])
+    costs = np.array([[_compute_cost(one, other) for other in made] for one in expected])
     rows, columns = linear_sum_assignment(costs)
     chosen = {int(row): int(column) for row, column in zip(rows, columns, strict=True)}
-    return [(one, _if_same_tool(one, made, chosen.get(place))) for place, one in enumerate(expected)]
+    return [(one, _keep_same_tool(one, made, chosen.get(place))) for place, one in enumerate(expected)]
 
 
-def _in_order(expected: Sequence[ExpectedCall], made: Sequence[Called]) -> list[tuple[ExpectedCall, int | None]]:
+def _match_in_order(
+    expected: Sequence[ExpectedCall], made: Sequence[RecordedCall]
+) -> list[tuple[ExpectedCall, int | None]]:
     found: list[tuple[ExpectedCall, int | None]] = []
     start = 0
     for one in expected:
@@ -145,11 +149,11 @@ def _in_order(expected: Sequence[ExpectedCall], made: Sequence[Called]) -> list[
     return found
 
 
-def _cost(expected: ExpectedCall, made: Called) -> float:
+def _compute_cost(expected: ExpectedCall, made: RecordedCall) -> float:
     if made.tool != expected.name:
-        return _ANOTHER_TOOL
-    return float(sum(bool(wrong) for wrong in wrong_arguments(expected, made.result.arguments or {}).values()))
+        return _WRONG_TOOL_COST
+    return float(sum(bool(wrong) for wrong in find_wrong_arguments(expected, made.result.arguments or {}).values()))
 
 
-def _if_same_tool(expected: ExpectedCall, made: Sequence[Called], place: int | None) -> int | None:
+def _keep_same_tool(expected: ExpectedCall, made: Sequence[RecordedCall], place: int | None) -> int | None:
     return place if place is not None and made[place].tool == expected.name else None

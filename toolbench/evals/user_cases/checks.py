@@ -9,23 +9,23 @@ from typing import Any
 
 from toolbench.engine.events import Ended
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.judging.messages import shown
-from toolbench.evals.record_counts import called
+from toolbench.evals.judging.messages import render_short
+from toolbench.evals.record_counts import iter_calls
 from toolbench.evals.types import Check
 
-KINDS = ("answer_contains", "answer_lacks", "answer_is", "called", "not_called", "calls_at_most", "before")
+CHECK_KINDS = ("answer_contains", "answer_lacks", "answer_is", "called", "not_called", "calls_at_most", "before")
 
 
 def run_check(row: JsonObject, ended: Ended) -> Check:
-    kind = next(name for name in KINDS if name in row)
-    return _RUN[kind](row, ended)
+    kind = next(name for name in CHECK_KINDS if name in row)
+    return _CHECK_BY_KIND[kind](row, ended)
 
 
-def check_faults(row: Any, tools: Collection[str]) -> Iterator[str]:
+def find_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
     """What is wrong with a row, in sentences."""
-    kinds = [name for name in KINDS if name in row] if isinstance(row, Mapping) else []
+    kinds = [name for name in CHECK_KINDS if name in row] if isinstance(row, Mapping) else []
     if len(kinds) != 1:
-        yield f"A check is an object with exactly one of {', '.join(KINDS)}."
+        yield f"A check is an object with exactly one of {', '.join(CHECK_KINDS)}."
         return
     kind = kinds[0]
     value = row[kind]
@@ -36,7 +36,7 @@ def check_faults(row: Any, tools: Collection[str]) -> Iterator[str]:
     else:
         good = isinstance(value, str) and bool(value)
     if not good:
-        yield f"{kind} takes {_TAKES.get(kind, 'a text')}."
+        yield f"{kind} takes {_VALUE_BY_KIND.get(kind, 'a text')}."
         return
     named = value if kind == "before" else [value] if kind in ("called", "not_called") else []
     yield from (f"There is no tool {name} in this case." for name in named if name not in tools)
@@ -50,62 +50,66 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _names(ended: Ended) -> list[str]:
-    return [one.tool for one in called(ended)]
+def _list_called_tools(ended: Ended) -> list[str]:
+    return [one.tool for one in iter_calls(ended)]
 
 
-def _contains(row: JsonObject, ended: Ended) -> Check:
+def _check_contains(row: JsonObject, ended: Ended) -> Check:
     text = row["answer_contains"]
-    return _check(f"the answer contains {shown(text)}", text.casefold() in ended.final_text.casefold(), ended)
+    return _build_answer_check(
+        f"the answer contains {render_short(text)}", text.casefold() in ended.final_text.casefold(), ended
+    )
 
 
-def _lacks(row: JsonObject, ended: Ended) -> Check:
+def _check_lacks(row: JsonObject, ended: Ended) -> Check:
     text = row["answer_lacks"]
-    return _check(f"the answer lacks {shown(text)}", text.casefold() not in ended.final_text.casefold(), ended)
+    return _build_answer_check(
+        f"the answer lacks {render_short(text)}", text.casefold() not in ended.final_text.casefold(), ended
+    )
 
 
-def _is(row: JsonObject, ended: Ended) -> Check:
+def _check_is(row: JsonObject, ended: Ended) -> Check:
     text = row["answer_is"]
     is_it = text.strip().casefold() == ended.final_text.strip().casefold()
-    return _check(f"the answer is {shown(text)}", is_it, ended)
+    return _build_answer_check(f"the answer is {render_short(text)}", is_it, ended)
 
 
-def _called(row: JsonObject, ended: Ended) -> Check:
-    tool, times, found = row["called"], row.get("times"), _names(ended).count(row["called"])
+def _check_called(row: JsonObject, ended: Ended) -> Check:
+    tool, times, found = row["called"], row.get("times"), _list_called_tools(ended).count(row["called"])
     name = f"{tool} is called" + ("" if times is None else f" {times} times")
     return Check(name, found >= 1 if times is None else found == times, f"it was called {found} times")
 
 
-def _not_called(row: JsonObject, ended: Ended) -> Check:
-    found = _names(ended).count(row["not_called"])
+def _check_not_called(row: JsonObject, ended: Ended) -> Check:
+    found = _list_called_tools(ended).count(row["not_called"])
     return Check(f"{row['not_called']} is not called", not found, f"it was called {found} times" if found else "")
 
 
-def _at_most(row: JsonObject, ended: Ended) -> Check:
-    found = len(_names(ended))
+def _check_at_most(row: JsonObject, ended: Ended) -> Check:
+    found = len(_list_called_tools(ended))
     return Check(f"at most {row['calls_at_most']} calls", found <= row["calls_at_most"], f"calls made: {found}")
 
 
-def _before(row: JsonObject, ended: Ended) -> Check:
+def _check_before(row: JsonObject, ended: Ended) -> Check:
     first, second = row["before"]
-    return Check(f"{first} before {second}", _comes_first(_names(ended), first, second))
+    return Check(f"{first} before {second}", _is_first(_list_called_tools(ended), first, second))
 
 
-def _comes_first(names: Sequence[str], first: str, second: str) -> bool:
+def _is_first(names: Sequence[str], first: str, second: str) -> bool:
     return first in names and (second not in names or names.index(first) < names.index(second))
 
 
-def _check(name: str, ok: bool, ended: Ended) -> Check:
-    return Check(name, ok, "" if ok else f"the answer is {shown(ended.final_text)}")
+def _build_answer_check(name: str, ok: bool, ended: Ended) -> Check:
+    return Check(name, ok, "" if ok else f"the answer is {render_short(ended.final_text)}")
 
 
-_RUN: Mapping[str, Callable[[JsonObject, Ended], Check]] = {
-    "answer_contains": _contains,
-    "answer_lacks": _lacks,
-    "answer_is": _is,
-    "called": _called,
-    "not_called": _not_called,
-    "calls_at_most": _at_most,
-    "before": _before,
+_CHECK_BY_KIND: Mapping[str, Callable[[JsonObject, Ended], Check]] = {
+    "answer_contains": _check_contains,
+    "answer_lacks": _check_lacks,
+    "answer_is": _check_is,
+    "called": _check_called,
+    "not_called": _check_not_called,
+    "calls_at_most": _check_at_most,
+    "before": _check_before,
 }
-_TAKES = {"calls_at_most": "a whole number from 0", "before": "a list of two tools", "called": "a tool's name"}
+_VALUE_BY_KIND = {"calls_at_most": "a whole number from 0", "before": "a list of two tools", "called": "a tool's name"}

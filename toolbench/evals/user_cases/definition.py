@@ -19,7 +19,7 @@ class ExpectedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class CaseExpectation:
     """`ordered`: the calls come in the order given. `others`: calls that are not named are no failure. `state` is what
     stands at JSON Pointers of the simulated state at the end; `checks` are rows of own/checks.py."""
 
@@ -32,14 +32,14 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCase:
+class UserCase:
     """`tools` are in OpenAI's shape. `results` say what a tool answers (own/simulated_tools.py); `initial` is the
     state its effects change. After `turns` answers the run ends, None leaves that to the policy; `parallel` asks for
     several calls in one answer."""
 
     messages: tuple[Message, ...]
     tools: tuple[JsonObject, ...]
-    expect: Expected
+    expect: CaseExpectation
     results: JsonObject = field(default_factory=dict)
     initial: JsonObject = field(default_factory=dict)
     turns: int | None = None
@@ -47,28 +47,32 @@ class OwnCase:
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        return tuple(definition_of(tool) for tool in self.tools)
+        return tuple(build_definition(tool) for tool in self.tools)
 
 
-def definition_of(tool: Mapping[str, Any]) -> ToolDefinition:
+def build_definition(tool: Mapping[str, Any]) -> ToolDefinition:
     function = tool["function"]
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
     return StoredToolDefinition(function["name"], function.get("description") or "", parameters)
 
 
-def case_json(case: OwnCase) -> JsonObject:
+def case_to_json(case: UserCase) -> JsonObject:
     """Plain data, in which keys keep their order; `own.reading.case_of` reads it back."""
-    told: JsonObject = {"messages": list(case.messages), "tools": list(case.tools), "expect": _expected(case.expect)}
+    told: JsonObject = {
+        "messages": list(case.messages),
+        "tools": list(case.tools),
+        "expect": _expectation_to_json(case.expect),
+    }
     rest = {"results": case.results, "initial": case.initial, "turns": case.turns, "parallel": case.parallel}
     return told | {key: value for key, value in rest.items() if value}
 
 
-def case_text(case: OwnCase) -> str:
+def render_case(case: UserCase) -> str:
     """As it is stored: ASCII, whatever the texts hold."""
-    return json.dumps(case_json(case))
+    return json.dumps(case_to_json(case))
 
 
-def _expected(expect: Expected) -> JsonObject:
+def _expectation_to_json(expect: CaseExpectation) -> JsonObject:
     calls = [
         {"name": call.name, "arguments": call.arguments} | ({"more": True} if call.more else {})
         for call in expect.calls

@@ -14,29 +14,31 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from toolbench.engine.json_text import MAX_DEPTH, is_too_deep
 
-LARGEST = 1_000_000  # characters
-LARGEST_YAML = 300_000
-LARGEST_HALF = 60_000  # of YAML with halves of characters, which PyYAML's own reader reads, ten times slower
-_TOO_DEEP = f"This is nested deeper than {MAX_DEPTH} levels."
+MAX_CHARACTERS = 1_000_000  # characters
+MAX_YAML_CHARACTERS = 300_000
+MAX_SURROGATE_YAML_CHARACTERS = (
+    60_000  # of YAML with halves of characters, which PyYAML's own reader reads, ten times slower
+)
+_TOO_DEEP_TEXT = f"This is nested deeper than {MAX_DEPTH} levels."
 _JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]')
-_TAG = "tag:yaml.org,2002:"
-_PLAIN_TAGS = frozenset(_TAG + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
+_YAML_TAG_PREFIX = "tag:yaml.org,2002:"
+_ALLOWED_TAGS = frozenset(_YAML_TAG_PREFIX + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
 
 
-def whole_characters(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return `text` with a question mark for each half of a character, which a document may hold and no page can."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-class NotReadable(Exception):
+class DocumentError(Exception):
     """`line` and `column` count from 1; None where the parser names no place."""
 
     def __init__(self, says: str, line: int | None = None, column: int | None = None) -> None:
-        self.says, self.line, self.column = whole_characters(says), line, column
+        self.says, self.line, self.column = replace_surrogates(says), line, column
         super().__init__(f"line {line}, column {column}: {self.says}" if line else self.says)
 
 
-class _Plain(Composer, SafeConstructor):
+class _PlainDataConstructor(Composer, SafeConstructor):
     """Plain data: no aliases, which can grow without end, no dates, no key twice, at most MAX_DEPTH levels.
 
     Without a limit on levels the time grows with their square: the scanner visits every open level for each token."""
@@ -46,28 +48,28 @@ class _Plain(Composer, SafeConstructor):
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
         parser: Any = self
         if parser.check_event(yaml.AliasEvent):
-            raise _at("aliases (*name) are not read; write the value out.", parser.peek_event().start_mark)
+            raise _build_error("aliases (*name) are not read; write the value out.", parser.peek_event().start_mark)
         self.levels += 1
         if self.levels > MAX_DEPTH + 1:  # the innermost level may hold plain values
-            raise _at(_TOO_DEEP, parser.peek_event().start_mark)
+            raise _build_error(_TOO_DEEP_TEXT, parser.peek_event().start_mark)
         node = super().compose_node(parent, index)
         self.levels -= 1
-        if node is not None and node.tag not in _PLAIN_TAGS:
-            raise _at(f"the tag {node.tag} is not read; only plain data is.", node.start_mark)
+        if node is not None and node.tag not in _ALLOWED_TAGS:
+            raise _build_error(f"the tag {node.tag} is not read; only plain data is.", node.start_mark)
         return node
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
-                raise _at("a key must be a text; put it in quotes.", key.start_mark)
+            if not isinstance(key, ScalarNode) or key.tag != f"{_YAML_TAG_PREFIX}str":
+                raise _build_error("a key must be a text; put it in quotes.", key.start_mark)
             if key.value in seen:
-                raise _at(f"the key {key.value} is here twice.", key.start_mark)
+                raise _build_error(f"the key {key.value} is here twice.", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
-class _Loader(_Plain, yaml.CSafeLoader):
+class _Loader(_PlainDataConstructor, yaml.CSafeLoader):
     """Of libyaml's events: PyYAML's own reader takes a second for 15,000 characters."""
 
     def __init__(self, stream: str) -> None:
@@ -75,28 +77,28 @@ class _Loader(_Plain, yaml.CSafeLoader):
         Composer.__init__(self)
 
 
-class _PatientLoader(_Plain, yaml.SafeLoader):
+class _SurrogateLoader(_PlainDataConstructor, yaml.SafeLoader):
     """Takes escapes of half a character, which libyaml refuses."""
 
 
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
-_NUMBER = r"-?(?:0|[1-9][0-9]*)"
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_JSON_NUMBER = r"-?(?:0|[1-9][0-9]*)"
 _Loader.yaml_implicit_resolvers = {}
 for _name, _pattern, _first in (
     ("null", r"^(?:null|~|)$", ["n", "~", ""]),
     ("bool", r"^(?:true|false)$", ["t", "f"]),
-    ("int", rf"^{_NUMBER}$", list("-0123456789")),
-    ("float", rf"^{_NUMBER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-0123456789")),
+    ("int", rf"^{_JSON_NUMBER}$", list("-0123456789")),
+    ("float", rf"^{_JSON_NUMBER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-0123456789")),
 ):  # as JSON writes them: no stays a text, and so do 12:30 and 2026-11-22
-    _Loader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(_pattern), _first)
-_PatientLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
-_Plain.add_constructor(f"{_TAG}float", lambda loader, node: _finite(node.value))
+    _Loader.add_implicit_resolver(f"{_YAML_TAG_PREFIX}{_name}", re.compile(_pattern), _first)
+_SurrogateLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+_PlainDataConstructor.add_constructor(f"{_YAML_TAG_PREFIX}float", lambda loader, node: _parse_finite(node.value))
 
 
 def check_length(text: str) -> None:
     """Raises NotReadable."""
-    if len(text) > LARGEST:
-        raise NotReadable(f"This is longer than {LARGEST:,} characters.")
+    if len(text) > MAX_CHARACTERS:
+        raise DocumentError(f"This is longer than {MAX_CHARACTERS:,} characters.")
 
 
 def read_document(text: str) -> Any:
@@ -104,27 +106,27 @@ def read_document(text: str) -> Any:
     check_length(text)
     looks_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     try:
-        return _json(text.lstrip("\ufeff")) if looks_like_json else _yaml(text)
+        return _parse_json(text.lstrip("\ufeff")) if looks_like_json else _parse_yaml(text)
     except json.JSONDecodeError as error:
-        raise NotReadable(f"this is not JSON: {error.msg}.", error.lineno, error.colno) from error
+        raise DocumentError(f"this is not JSON: {error.msg}.", error.lineno, error.colno) from error
     except RecursionError as error:
-        raise NotReadable(_TOO_DEEP) from error
+        raise DocumentError(_TOO_DEEP_TEXT) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _at(f"this is not YAML: {error.problem or error.context}.", mark) from error
+        raise _build_error(f"this is not YAML: {error.problem or error.context}.", mark) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        raise NotReadable(f"This cannot be read: {str(error).splitlines()[0]}.") from error
+        raise DocumentError(f"This cannot be read: {str(error).splitlines()[0]}.") from error
 
 
-def line_of(text: str, place: Sequence[str | int]) -> int | None:
+def find_line(text: str, place: Sequence[str | int]) -> int | None:
     """The line in which the value at `place` begins, or the nearest one around it; None where nothing can be said."""
     try:
-        node = _composed(text) if len(text) <= LARGEST_YAML else None
+        node = _compose(text) if len(text) <= MAX_YAML_CHARACTERS else None
     except (yaml.YAMLError, RecursionError, ValueError):
         return None
     line = node.start_mark.line + 1 if node else None
     for step in place:
-        node = _inside(node, step)
+        node = _find_child(node, step)
         if node is None:
             break
         line = node.start_mark.line + 1
@@ -132,12 +134,12 @@ def line_of(text: str, place: Sequence[str | int]) -> int | None:
 
 
 @lru_cache(maxsize=1)
-def _composed(text: str) -> Node | None:
+def _compose(text: str) -> Node | None:
     node: Node | None = yaml.compose(text.replace("\t", " "), Loader=yaml.CSafeLoader)
     return node
 
 
-def _inside(node: Node | None, step: str | int) -> Node | None:
+def _find_child(node: Node | None, step: str | int) -> Node | None:
     if isinstance(node, SequenceNode) and isinstance(step, int):
         return node.value[step] if step < len(node.value) else None
     if isinstance(node, MappingNode):
@@ -145,31 +147,32 @@ def _inside(node: Node | None, step: str | int) -> Node | None:
     return None
 
 
-def _yaml(text: str) -> Any:
-    if len(text) > LARGEST_YAML:
-        raise NotReadable(f"YAML is read up to {LARGEST_YAML:,} characters: write this as JSON.")
-    has_half = _HALF.search(text) is not None
-    if has_half and len(text) > LARGEST_HALF:
-        raise NotReadable(
-            f"YAML with halves of characters is read up to {LARGEST_HALF:,} characters: write this as JSON."
+def _parse_yaml(text: str) -> Any:
+    if len(text) > MAX_YAML_CHARACTERS:
+        raise DocumentError(f"YAML is read up to {MAX_YAML_CHARACTERS:,} characters: write this as JSON.")
+    has_half = _SURROGATE_ESCAPE.search(text) is not None
+    if has_half and len(text) > MAX_SURROGATE_YAML_CHARACTERS:
+        raise DocumentError(
+            f"YAML with halves of characters is read up to {MAX_SURROGATE_YAML_CHARACTERS:,} characters: "
+            "write this as JSON."
         )
-    return yaml.load(text, Loader=_PatientLoader if has_half else _Loader)
+    return yaml.load(text, Loader=_SurrogateLoader if has_half else _Loader)
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise _repeated_key(text)
+            raise _build_repeated_key_error(text)
         return found
 
-    value = json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=each_once)
+    value = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite, object_pairs_hook=each_once)
     if is_too_deep(value):
-        raise NotReadable(_TOO_DEEP)
+        raise DocumentError(_TOO_DEEP_TEXT)
     return value
 
 
-def _repeated_key(text: str) -> NotReadable:
+def _build_repeated_key_error(text: str) -> DocumentError:
     """Return the error for the first key that its object has twice.
 
     Args:
@@ -188,17 +191,17 @@ def _repeated_key(text: str) -> NotReadable:
             if key in keys_of[-1]:
                 line_start = text.rfind("\n", 0, token.start()) + 1
                 line = text.count("\n", 0, token.start()) + 1
-                return NotReadable(f"the key {key} is here twice.", line, token.start() - line_start + 1)
+                return DocumentError(f"the key {key} is here twice.", line, token.start() - line_start + 1)
             keys_of[-1].add(key)
         is_key = sign == "{" or (sign == "," and keys_of[-1] is not None)
-    return NotReadable("A key is here twice.")
+    return DocumentError("A key is here twice.")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
         raise ValueError(f"{text} is no JSON number")
     return number
 
 
-def _at(says: str, mark: yaml.error.Mark | None) -> NotReadable:
-    return NotReadable(says, mark.line + 1, mark.column + 1) if mark else NotReadable(says)
+def _build_error(says: str, mark: yaml.error.Mark | None) -> DocumentError:
+    return DocumentError(says, mark.line + 1, mark.column + 1) if mark else DocumentError(says)

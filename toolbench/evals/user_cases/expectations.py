@@ -8,43 +8,43 @@ from toolbench.engine.json_paths import member_path
 from toolbench.engine.messages import SchemaError
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import schema_errors
-from toolbench.evals.user_cases.definition import ExpectedCall, OwnCase
+from toolbench.evals.user_cases.definition import ExpectedCall, UserCase
 from toolbench.evals.user_cases.matchers import is_matcher
 
-_MAY_ALLOW_MORE = {"additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
+_OPEN_KEYWORDS = {"additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
 
 
-def misfits(case: OwnCase) -> tuple[str, ...]:
+def list_schema_violations(case: UserCase) -> tuple[str, ...]:
     """Sentences without a full stop: `cancel_order $.order: is required`. A value with a matcher in it is passed
     over."""
     tools = {tool.name: tool for tool in case.definitions}
     return tuple(
         f"{call.name} {error.path}: {error.message}"
         for call in case.expect.calls
-        for error in (*_broken(tools[call.name], call), *_unknown(tools[call.name], call))
+        for error in (*_find_violations(tools[call.name], call), *_find_unknown_arguments(tools[call.name], call))
     )
 
 
-def _broken(tool: ToolDefinition, call: ExpectedCall) -> Iterator[SchemaError]:
-    plain = {name: value for name, value in call.arguments.items() if not _holds_matcher(value)}
+def _find_violations(tool: ToolDefinition, call: ExpectedCall) -> Iterator[SchemaError]:
+    plain = {name: value for name, value in call.arguments.items() if not _has_matcher(value)}
     matched = {member_path("$", name) for name in call.arguments.keys() - plain.keys()}
     for error in schema_errors(tool, plain):
         if not (error.kind == "missing" and (call.more or error.path in matched)):
             yield error
 
 
-def _unknown(tool: ToolDefinition, call: ExpectedCall) -> Iterator[SchemaError]:
+def _find_unknown_arguments(tool: ToolDefinition, call: ExpectedCall) -> Iterator[SchemaError]:
     """Arguments that the schema lets through and does not name."""
     known = tool.parameters.get("properties")
-    if not isinstance(known, Mapping) or tool.parameters.keys() & _MAY_ALLOW_MORE:
+    if not isinstance(known, Mapping) or tool.parameters.keys() & _OPEN_KEYWORDS:
         return
     for name in call.arguments:
         if name not in known:
             yield SchemaError(member_path("$", name), "extra", "is not among the tool's arguments")
 
 
-def _holds_matcher(value: Any) -> bool:
+def _has_matcher(value: Any) -> bool:
     if is_matcher(value):
         return True
     inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return any(map(_holds_matcher, inside))
+    return any(map(_has_matcher, inside))

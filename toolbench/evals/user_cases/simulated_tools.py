@@ -12,11 +12,11 @@ from typing import Any
 from jsonpointer import JsonPointer, JsonPointerException
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.workspace import refusal
+from toolbench.evals.workspace import build_refusal
 
-WAYS = ("fixed", "generated", "error")
-_SAMPLES = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
-_DEEPEST = 12
+RESULT_KINDS = ("fixed", "generated", "error")
+_SAMPLE_BY_TYPE = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
+_MAX_DEPTH = 12
 
 
 class SimulatedTools:
@@ -29,26 +29,26 @@ class SimulatedTools:
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         says = self._results.get(name, {})
         if "error" in says:
-            return refusal(name, "ARGUMENT_ERROR", says["error"])
+            return build_refusal(name, "ARGUMENT_ERROR", says["error"])
         for pointer, value in says.get("set", {}).items():
-            _put(self._state, _filled(pointer, arguments), _value(value, arguments))
+            _set_value(self._state, _fill_pointer(pointer, arguments), _build_value(value, arguments))
         if "fixed" in says:
             return copy.deepcopy(says["fixed"])
-        return sample(says["generated"]) if "generated" in says else {"simulated": True, "arguments": arguments}
+        return build_sample(says["generated"]) if "generated" in says else {"simulated": True, "arguments": arguments}
 
     def snapshot(self) -> JsonObject:
         return copy.deepcopy(self._state)
 
 
-def says_of(results: JsonObject, tool: str) -> str:
+def describe_results(results: JsonObject, tool: str) -> str:
     """How a tool's results come about, for the page."""
     says = results.get(tool, {})
     told = {"fixed": "a fixed result", "generated": "made up from a schema", "error": "always refuses"}
-    how = next((told[way] for way in WAYS if way in says), "gives back its arguments")
+    how = next((told[way] for way in RESULT_KINDS if way in says), "gives back its arguments")
     return f"{how}, and changes the state" if "set" in says else how
 
 
-def value_in(state: JsonObject, pointer: str) -> Any:
+def find_value(state: JsonObject, pointer: str) -> Any:
     """What stands at a JSON Pointer; None where nothing does."""
     try:
         return JsonPointer(pointer).resolve(state, None)
@@ -56,7 +56,7 @@ def value_in(state: JsonObject, pointer: str) -> Any:
         return None
 
 
-def result_faults(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
+def find_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Where results are written wrongly: place and sentence."""
     if not isinstance(results, Mapping):
         yield (), "Results are an object: a tool's name, and what it answers."
@@ -64,18 +64,18 @@ def result_faults(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[
     for name, says in results.items():
         if name not in tools:
             yield (name,), f"There is no tool {name} in this case."
-        if not isinstance(says, Mapping) or not says or set(says) - {*WAYS, "set"}:
+        if not isinstance(says, Mapping) or not says or set(says) - {*RESULT_KINDS, "set"}:
             yield (
                 (name,),
                 "A tool's result is an object with fixed, generated or error, and set if it changes the state.",
             )
-        elif sum(way in says for way in WAYS) > 1:
+        elif sum(way in says for way in RESULT_KINDS) > 1:
             yield (name,), "Only one of fixed, generated and error can be given."
         else:
-            yield from _entry_faults(name, says)
+            yield from _find_entry_problems(name, says)
 
 
-def _entry_faults(name: str, says: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _find_entry_problems(name: str, says: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     if not isinstance(says.get("error", ""), str):
         yield (name, "error"), "error takes a text."
     if not isinstance(says.get("generated", {}), Mapping):
@@ -92,9 +92,9 @@ def is_pointer(text: str) -> bool:
         return False
 
 
-def sample(schema: Any, depth: int = 0) -> Any:
+def build_sample(schema: Any, depth: int = 0) -> Any:
     """A value of a JSON Schema's kind, always the same one."""
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return None
     for key in ("const", "default"):
         if key in schema:
@@ -104,25 +104,25 @@ def sample(schema: Any, depth: int = 0) -> Any:
     kind = schema.get("type", "object" if "properties" in schema else "string")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if kind == "object":
-        return {name: sample(child, depth + 1) for name, child in dict(schema.get("properties") or {}).items()}
+        return {name: build_sample(child, depth + 1) for name, child in dict(schema.get("properties") or {}).items()}
     if kind == "array":
-        return [sample(schema.get("items", {}), depth + 1)]
-    return _SAMPLES.get(str(kind), "text")
+        return [build_sample(schema.get("items", {}), depth + 1)]
+    return _SAMPLE_BY_TYPE.get(str(kind), "text")
 
 
-def _filled(pointer: str, arguments: JsonObject) -> str:
+def _fill_pointer(pointer: str, arguments: JsonObject) -> str:
     for name, value in arguments.items():
         pointer = pointer.replace(f"{{{name}}}", str(value).replace("~", "~0").replace("/", "~1"))
     return pointer
 
 
-def _value(value: Any, arguments: JsonObject) -> Any:
+def _build_value(value: Any, arguments: JsonObject) -> Any:
     if isinstance(value, str) and value.startswith("$"):
         return arguments.get(value[1:])
     return copy.deepcopy(value)
 
 
-def _put(state: JsonObject, pointer: str, value: Any) -> None:
+def _set_value(state: JsonObject, pointer: str, value: Any) -> None:
     """Sets the value; objects on the way that are not there yet are made."""
     *parts, last = JsonPointer(pointer).parts
     here: Any = state

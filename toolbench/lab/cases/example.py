@@ -1,11 +1,11 @@
 """A small case to begin from: two tools, one with an object in an object and one with a closed list of values."""
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.cases.drafts import Draft, pretty
+from toolbench.lab.cases.drafts import CaseDraft, render_json
 
-NOTE = "An example, filled in: run it as it is, or put your own tools, message and call in its place."
+EXAMPLE_NOTE = "An example, filled in: run it as it is, or put your own tools, message and call in its place."
 
-_SCHEDULE: JsonObject = {
+_SCHEDULE_TOOL: JsonObject = {
     "name": "schedule_delivery",
     "description": "Sets when and where an order is delivered.",
     "parameters": {
@@ -22,7 +22,7 @@ _SCHEDULE: JsonObject = {
         "required": ["order", "window", "address"],
     },
 }
-_CANCEL: JsonObject = {
+_CANCEL_TOOL: JsonObject = {
     "name": "cancel_order",
     "description": "Cancels an order that was not sent yet.",
     "parameters": {
@@ -31,10 +31,10 @@ _CANCEL: JsonObject = {
         "required": ["order"],
     },
 }
-EXAMPLE = Draft(
-    tools=pretty([{"type": "function", "function": tool} for tool in (_SCHEDULE, _CANCEL)]),
+EXAMPLE_DRAFT = CaseDraft(
+    tools=render_json([{"type": "function", "function": tool} for tool in (_SCHEDULE_TOOL, _CANCEL_TOOL)]),
     message='Please schedule the delivery of order "A-1042" for the evening, to "Lisbon", zip "1100-148".',
-    expect=pretty(
+    expect=render_json(
         {
             "name": "schedule_delivery",
             "arguments": {

@@ -2,79 +2,79 @@
 
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.evals.types import Instance
-from toolbench.evals.user_cases.scenario import OwnScenario
-from toolbench.lab.cases.drafts import Draft, draft_of, pretty
+from toolbench.evals.user_cases.scenario import UserCaseScenario
+from toolbench.lab.cases.drafts import CaseDraft, build_draft, render_json
 from toolbench.lab.models import Trial
 from toolbench.lab.scenarios.catalogue import find_scenario
 from toolbench.lab.traces.reading import ReadStep, read_steps
 
-PASSED = "Filled in from trial {id}, which passed: its calls stand as what is expected."
-FAILED = (
+PASSED_NOTE = "Filled in from trial {id}, which passed: its calls stand as what is expected."
+FAILED_NOTE = (
     "Filled in from trial {id}, which did not pass: its calls stand as they were made. Write what should have come."
 )
-OWN = (
+COPY_NOTE = (
     "A copy of the case of trial {id}: what is expected stands as the case has it, whatever the trial did. To change "
     "the case itself, and judge its trials again, edit it."
 )
 
 
-class NotMade(Exception):
+class CaseNotCreatedError(Exception):
     """No case can be made of it; its text says why."""
 
 
-def draft_from_trial(trial_id: int) -> tuple[Draft, str]:
+def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
     """The texts of a new case, and a sentence about where they come from. Raises NotMade."""
     trial = Trial.objects.filter(pk=trial_id, run__deleted_at=None).prefetch_related("steps__body").first()
     if trial is None:
-        raise NotMade(f"There is no trial {trial_id}.")
+        raise CaseNotCreatedError(f"There is no trial {trial_id}.")
     try:
         scenario = find_scenario(trial.scenario, trial.scenario_version)
     except KeyError:
-        raise NotMade(f"The scenario {trial.scenario} is not known here any more.") from None
+        raise CaseNotCreatedError(f"The scenario {trial.scenario} is not known here any more.") from None
     if scenario.version != trial.scenario_version:
-        raise NotMade(f"The scenario {trial.scenario} has changed since trial {trial_id} was made.")
-    note = (PASSED if trial.outcome == Trial.Outcome.PASS else FAILED).format(id=trial_id)
-    if isinstance(scenario, OwnScenario):
-        return draft_of(f"{scenario.title} (from trial {trial_id})", scenario.case), OWN.format(id=trial_id)
-    instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
+        raise CaseNotCreatedError(f"The scenario {trial.scenario} has changed since trial {trial_id} was made.")
+    note = (PASSED_NOTE if trial.outcome == Trial.Outcome.PASS else FAILED_NOTE).format(id=trial_id)
+    if isinstance(scenario, UserCaseScenario):
+        return build_draft(f"{scenario.title} (from trial {trial_id})", scenario.case), COPY_NOTE.format(id=trial_id)
+    instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
     if instance.further:
         said = 1 + len(instance.further)
-        raise NotMade(
+        raise CaseNotCreatedError(
             f"In trial {trial_id} the user says {said} messages, each once the one before it is answered; a case of "
             "one's own has one. Write a case of the message that matters, with what came before it as its history."
         )
     steps = [one for one in read_steps(trial) if one.is_tool]
-    return _draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note
+    return _build_draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note
 
 
-def _draft(title: str, instance: Instance, steps: list[ReadStep]) -> Draft:
+def _build_draft(title: str, instance: Instance, steps: list[ReadStep]) -> CaseDraft:
     messages: list[Message] = [*instance.history, {"role": "user", "content": instance.user_text}]
-    calls = [call for one in steps if (call := _call(one))]
-    results = {call["name"]: _result(one) for one in steps if (call := _call(one)) and _answers(one)}
+    calls = [call for one in steps if (call := _find_call(one))]
+    results = {call["name"]: _build_result(one) for one in steps if (call := _find_call(one)) and _has_result(one)}
     offered = {tool.name for tool in instance.tools}
     asked = instance.layer.get("request_overrides") or {}
     expect: object = calls[0] if len(calls) == 1 else {"calls": calls} if calls else {"no_call": True}
-    return Draft(
+    return CaseDraft(
         title=title,
-        tools=pretty([tool.to_openai() for tool in instance.tools if tool.exposed_to_model]),
-        message=pretty(messages) if instance.history else instance.user_text,
-        expect=pretty(expect),
+        tools=render_json([tool.to_openai() for tool in instance.tools if tool.exposed_to_model]),
+        message=render_json(messages) if instance.history else instance.user_text,
+        expect=render_json(expect),
         system=instance.system,
-        results=pretty({name: says for name, says in results.items() if name in offered}) if results else "",
+        results=render_json({name: says for name, says in results.items() if name in offered}) if results else "",
         turns=instance.layer.get("max_turns"),
         parallel=bool(asked.get("parallel_tool_calls")),
     )
 
 
-def _call(one: ReadStep) -> JsonObject | None:
+def _find_call(one: ReadStep) -> JsonObject | None:
     """The call with its arguments; None for one whose arguments could not be read."""
     arguments, name = one.facts.get("arguments"), one.facts.get("call", {}).get("name")
     return {"name": name, "arguments": arguments} if isinstance(arguments, dict) and isinstance(name, str) else None
 
 
-def _answers(one: ReadStep) -> bool:
+def _has_result(one: ReadStep) -> bool:
     return bool(one.facts.get("envelope", {}).get("ok"))
 
 
-def _result(one: ReadStep) -> JsonObject:
+def _build_result(one: ReadStep) -> JsonObject:
     return {"fixed": one.facts["envelope"].get("data", {})}

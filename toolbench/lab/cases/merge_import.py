@@ -6,32 +6,32 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import F
 
-from toolbench.evals.user_cases.definition import OwnCase, case_text
-from toolbench.lab.cases.edit import MINE, Filing, add_cases, edit_case
+from toolbench.evals.user_cases.definition import UserCase, render_case
+from toolbench.lab.cases.edit import DEFAULT_SET_NAME, NewCaseOptions, add_cases, edit_case
 from toolbench.lab.models import Case, CaseSet, CaseVersion
 from toolbench.lab.traces.step_facts import column_text
 
-MOST_NAMED = 5
-TAKEN_OVER = "taken over as it reads now, in a new version where more than the name changed"
+MAX_SLUGS_NAMED = 5
+UPDATED_TEXT = "taken over as it reads now, in a new version where more than the name changed"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ParsedCase:
     """A case as a file tells it: `slug` and `set` are "" where it names none."""
 
     title: str
-    case: OwnCase
+    case: UserCase
     slug: str = ""
     set: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtIn:
+class CaseImportResult:
     """`changed` have a new version or another name; of `standing` nothing was made."""
 
     new: tuple[Case, ...] = ()
     changed: tuple[Case, ...] = ()
-    standing: tuple[Case, ...] = ()
+    unchanged: tuple[Case, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -39,41 +39,43 @@ class BroughtIn:
         shared = tuple(case for case in self.changed if case.set.public)
         parts = {
             f"brought in{', private' if private else ''}": self.new,
-            TAKEN_OVER: tuple(case for case in self.changed if not case.set.public),
-            f"{TAKEN_OVER}, in a public set, which exports hold": shared,
-            "here already as told: nothing was made of it": self.standing,
+            UPDATED_TEXT: tuple(case for case in self.changed if not case.set.public),
+            f"{UPDATED_TEXT}, in a public set, which exports hold": shared,
+            "here already as told: nothing was made of it": self.unchanged,
         }
-        return " ".join(f"{_counted(cases)} {what}." for what, cases in parts.items() if cases)
+        return " ".join(f"{_describe_cases(cases)} {what}." for what, cases in parts.items() if cases)
 
 
-def _counted(cases: Sequence[Case]) -> str:
-    named = ", ".join(case.slug for case in cases[:MOST_NAMED])
-    more = f" and {len(cases) - MOST_NAMED:,} more" if len(cases) > MOST_NAMED else ""
+def _describe_cases(cases: Sequence[Case]) -> str:
+    named = ", ".join(case.slug for case in cases[:MAX_SLUGS_NAMED])
+    more = f" and {len(cases) - MAX_SLUGS_NAMED:,} more" if len(cases) > MAX_SLUGS_NAMED else ""
     return f"{len(cases):,} case{'' if len(cases) == 1 else 's'} ({named}{more})"
 
 
 @transaction.atomic
-def bring_in(told: Sequence[Told], group: str = "") -> BroughtIn:
+def merge_cases(told: Sequence[ParsedCase], group: str = "") -> CaseImportResult:
     """All or none. A case that is here by its slug stands or gets a new version, whatever set it is in; one that is
     here by name and content stands; any other is new, in the set `group`, else where it says it belongs."""
-    by_slug = {row.case.slug: row for row in _current(case__slug__in=[one.slug for one in told if one.slug])}
-    texts = [case_text(one.case) for one in told]
-    alike = {(row.case.title, row.definition): row for row in _current(definition__in=texts)}
-    new: list[tuple[str, OwnCase, Filing]] = []
+    by_slug = {
+        row.case.slug: row for row in _get_current_versions(case__slug__in=[one.slug for one in told if one.slug])
+    }
+    texts = [render_case(one.case) for one in told]
+    alike = {(row.case.title, row.definition): row for row in _get_current_versions(definition__in=texts)}
+    new: list[tuple[str, UserCase, NewCaseOptions]] = []
     changed, standing = [], []
     for one, text in zip(told, texts, strict=True):
         meant = column_text(one.title, 120), text
         here = by_slug.get(one.slug) or alike.get(meant)
         if here is None:
-            new.append((one.title, one.case, Filing(set=group or one.set or MINE, slug=one.slug)))
+            new.append((one.title, one.case, NewCaseOptions(set=group or one.set or DEFAULT_SET_NAME, slug=one.slug)))
         elif (here.case.title, here.definition) == meant:
             standing.append(here.case)
         else:
             changed.append(edit_case(here.case.slug, one.title, one.case))
-    return BroughtIn(add_cases(new), tuple(changed), tuple(standing))
+    return CaseImportResult(add_cases(new), tuple(changed), tuple(standing))
 
 
-def _current(**which: object) -> Iterable[CaseVersion]:
+def _get_current_versions(**which: object) -> Iterable[CaseVersion]:
     """The newest versions of cases of one's own."""
     rows = CaseVersion.objects.filter(case__deleted_at=None, case__set__kind=CaseSet.Kind.OWN, **which)
     return rows.filter(number=F("case__current")).select_related("case__set")

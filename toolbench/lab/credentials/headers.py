@@ -6,7 +6,7 @@ from collections.abc import Collection
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.credentials.keys import encrypt, endpoint_headers
 from toolbench.lab.models import Provider
-from toolbench.providers.masking.secrets import is_open
+from toolbench.providers.masking.secrets import is_public_header
 
 FIELDS = ("header_names", "headers_encrypted")
 
@@ -19,7 +19,7 @@ def kept_names(provider: Provider, given: Collection[str], removed: Collection[s
 
 def secret_names(names: Collection[str]) -> tuple[str, ...]:
     """Those that may carry a secret, so that they stay with the host they were entered for."""
-    return tuple(name for name in names if not is_open(name))
+    return tuple(name for name in names if not is_public_header(name))
 
 
 def change_headers(provider: Provider, given: JsonObject, removed: Collection[str] = ()) -> None:

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Provider
-from toolbench.private_files import make_once
+from toolbench.private_files import create_once
 
 
 class KeyUnavailable(Exception):
@@ -37,7 +37,7 @@ class KeyNotInEnvironment(KeyUnavailable):
 
 def encrypt(secret: str) -> bytes:
     """The secret as it is stored. Makes the key file on first use."""
-    held = make_once(Path(settings.KEY_FILE), Fernet.generate_key)
+    held = create_once(Path(settings.KEY_FILE), Fernet.generate_key)
     return Fernet(held.strip()).encrypt(secret.encode())
 
 

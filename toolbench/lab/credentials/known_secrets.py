@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.lab.credentials.provider_secrets import address_secrets
 from toolbench.lab.models import Provider, ServiceAddress
-from toolbench.providers.masking.secrets import Masker, is_open
+from toolbench.providers.masking.secrets import Masker, is_public_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,6 @@ def known_secrets(further: Iterable[str] = ()) -> Redaction:
 
 
 def _secrets_of(provider: Provider) -> list[str]:
-    values = [str(value) for name, value in endpoint_headers(provider).items() if not is_open(name)]
+    values = [str(value) for name, value in endpoint_headers(provider).items() if not is_public_header(name)]
     tokens = [value.partition(" ")[2].strip() for value in values]
     return [secret for secret in (endpoint_key(provider), *values, *tokens) if secret]

@@ -7,7 +7,7 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from toolbench.providers.masking.secrets import mask_in_use
+from toolbench.providers.masking.secrets import mask_known_secrets
 
 
 class MaskedRecord(logging.LogRecord):
@@ -17,12 +17,12 @@ class MaskedRecord(logging.LogRecord):
         super().__init__(*args, **kwargs)
         if self.exc_info and self.exc_info[0] is not None:
             said = "".join(traceback.format_exception(*self.exc_info))
-            self.exc_text = mask_in_use(said.rstrip("\n"))
+            self.exc_text = mask_known_secrets(said.rstrip("\n"))
         if self.stack_info:
-            self.stack_info = mask_in_use(self.stack_info)
+            self.stack_info = mask_known_secrets(self.stack_info)
 
     def getMessage(self) -> str:  # the name that logging calls
-        return mask_in_use(super().getMessage())
+        return mask_known_secrets(super().getMessage())
 
 
 def install() -> None:
@@ -33,7 +33,7 @@ def install() -> None:
 
 
 def _print_masked(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    sys.stderr.write(mask_in_use("".join(traceback.format_exception(kind, error, trace))))
+    sys.stderr.write(mask_known_secrets("".join(traceback.format_exception(kind, error, trace))))
 
 
 def _print_masked_of_thread(failed: threading.ExceptHookArgs) -> None:

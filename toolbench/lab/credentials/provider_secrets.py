@@ -8,7 +8,7 @@ from contextlib import suppress
 from toolbench.lab.credentials.headers import secret_names
 from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.lab.models import Provider
-from toolbench.providers.masking.url_keys import secrets_in_url
+from toolbench.providers.masking.url_keys import find_url_secrets
 
 _NAMES = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
@@ -31,4 +31,4 @@ def provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tuple[str
 
 def address_secrets(provider: Provider) -> tuple[str, ...]:
     """Return what may be a secret in the base URL and in the prefix of a provider; new ones are refused there."""
-    return (*secrets_in_url(provider.base_url), *secrets_in_url(f"/{provider.api_prefix.strip('/')}"))
+    return (*find_url_secrets(provider.base_url), *find_url_secrets(f"/{provider.api_prefix.strip('/')}"))

@@ -6,22 +6,22 @@ from django.db import transaction
 from django.utils.text import slugify
 
 from toolbench.engine.capabilities.proposing import propose
-from toolbench.lab.endpoints.capabilities import learned_by
+from toolbench.lab.endpoints.capabilities import read_probe_capabilities
 from toolbench.lab.models import Model, Preset, Probe
 
 
-class NothingToAdopt(Exception):
+class NothingToAdoptError(Exception):
     """The probe proposes no preset; its text says why."""
 
 
 @transaction.atomic
-def adopt(probe_id: int) -> Preset:
+def adopt_preset(probe_id: int) -> Preset:
     """Counts for strategy production from the next launch on; runs keep what they froze. Adopting twice gives the same
     preset. Raises NothingToAdopt, Probe.DoesNotExist."""
     probe = Probe.objects.select_related("model").get(pk=probe_id)
-    proposal = propose(learned_by(probe))
+    proposal = propose(read_probe_capabilities(probe))
     if not proposal.patch:
-        raise NothingToAdopt("This probe proposes nothing: the endpoint needs no preset, or could not be told.")
+        raise NothingToAdoptError("This probe proposes nothing: the endpoint needs no preset, or could not be told.")
     name = f"probe-{slugify(probe.model_name)[:50]}-{probe.model_id}"
     said = f"From probe {probe.pk} of {probe.model_name}: {' '.join(proposal.reasons)}"
     patch = json.loads(json.dumps(proposal.patch))

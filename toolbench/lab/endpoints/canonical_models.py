@@ -4,17 +4,17 @@ from toolbench.lab.models import Model
 from toolbench.lab.plain_text import plain
 from toolbench.lab.traces.step_facts import column_text
 
-LONGEST = 200
+MAX_NAME_CHARS = 200
 
 
-def name_weights(model_id: int, name: str) -> str | None:
+def set_canonical_name(model_id: int, name: str) -> str | None:
     """Counts from the next run on; runs keep what they froze. Returns the name as it is kept, None for an unknown
     model. A blank name says that nobody knows."""
-    kept = column_text(plain(name), LONGEST).lower()
+    kept = column_text(plain(name), MAX_NAME_CHARS).lower()
     return kept if Model.objects.filter(pk=model_id).update(canonical=kept) else None
 
 
-def known_weights() -> tuple[str, ...]:
+def list_canonical_names() -> tuple[str, ...]:
     """Every name in use. One query."""
     named = Model.objects.exclude(canonical="").order_by("canonical").values_list("canonical", flat=True)
     return tuple(named.distinct())

@@ -13,13 +13,13 @@ from toolbench.engine.constrain.forms import form_named
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats.registry import FORMATS
 from toolbench.engine.formats.turns import TURNS
-from toolbench.lab.endpoints.capabilities import get_effective, template_of
+from toolbench.lab.endpoints.capabilities import get_capabilities_by_model, get_template_slug
 from toolbench.lab.endpoints.format_viewer import EXAMPLE_CALL
-from toolbench.lab.endpoints.model_page import in_words
+from toolbench.lab.endpoints.model_page import render_value
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.providers.probing.probes import MOST_REQUESTS
+from toolbench.providers.probing.probes import MAX_REQUESTS
 
-COLUMNS = (
+CAPABILITY_COLUMNS = (
     ("supports_tool_use", "Tool calls"),
     ("tools_field", "Tools sent are"),
     ("tool_choice_values", "tool_choice"),
@@ -50,7 +50,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CapabilityCell:
     """`source` is "" where nothing is known; `who` says so in words."""
 
     value: str
@@ -65,7 +65,7 @@ class CompatibilityRow:
 
     model: Model
     probe: Probe | None
-    cells: tuple[Known, ...]
+    cells: tuple[CapabilityCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class ProviderTable:
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyRow:
+class TextFormatRow:
     """One dialect: whether servers know it, whether we write its turns, whether a grammar of ours holds a model to it,
     how it writes a call, and the models that were seen to use it."""
 
@@ -103,48 +103,52 @@ class FamilyRow:
     models: tuple[Model, ...]
 
 
-def get_compatibility() -> tuple[ProviderTable, ...]:
+def get_provider_tables() -> tuple[ProviderTable, ...]:
     """Every provider that has models, real ones first. Four queries."""
     models = list(Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name"))
-    effective, probes = get_effective(models), _latest_probes()
+    effective, probes = get_capabilities_by_model(models), _get_latest_probes()
     grouped = groupby(models, key=lambda model: model.provider)
-    tables = [_table(provider, list(own), effective, probes) for provider, own in grouped]
+    tables = [_build_table(provider, list(own), effective, probes) for provider, own in grouped]
     return tuple(sorted(tables, key=lambda table: table.simulated))
 
 
-def _latest_probes() -> dict[int, Probe]:
+def _get_latest_probes() -> dict[int, Probe]:
     latest = Probe.objects.order_by("model_id", "-pk").distinct("model_id").defer("checks", "learned")
     return {probe.model_id: probe for probe in latest}
 
 
-def _table(
+def _build_table(
     provider: Provider, models: list[Model], effective: Mapping[int, Effective], probes: Mapping[int, Probe]
 ) -> ProviderTable:
     filled = Counter(name for model in models for name in effective[model.pk].origins)
-    shown = sorted((column for column in COLUMNS if filled[column[0]]), key=lambda column: -filled[column[0]])
+    shown = sorted(
+        (column for column in CAPABILITY_COLUMNS if filled[column[0]]), key=lambda column: -filled[column[0]]
+    )
     rows = tuple(
-        CompatibilityRow(model, probes.get(model.pk), tuple(_known(name, effective[model.pk]) for name, _ in shown))
+        CompatibilityRow(
+            model, probes.get(model.pk), tuple(_build_cell(name, effective[model.pk]) for name, _ in shown)
+        )
         for model in models
     )
     return ProviderTable(
         provider=provider,
         titles=tuple(title for _, title in shown),
-        unknown=tuple(title for name, title in COLUMNS if not filled[name]),
+        unknown=tuple(title for name, title in CAPABILITY_COLUMNS if not filled[name]),
         rows=rows,
-        declared=declared_by(template_of(provider)),
-        most_requests=len(models) * MOST_REQUESTS,
+        declared=declared_by(get_template_slug(provider)),
+        most_requests=len(models) * MAX_REQUESTS,
     )
 
 
-def get_families() -> tuple[FamilyRow, ...]:
+def get_text_format_rows() -> tuple[TextFormatRow, ...]:
     """Every dialect. Three queries."""
     models = {model.pk: model for model in Model.objects.select_related("provider")}
     users: dict[str, list[Model]] = {}
-    for pk, one in get_effective(models.values()).items():
+    for pk, one in get_capabilities_by_model(models.values()).items():
         if one.capabilities.text_format:
             users.setdefault(one.capabilities.text_format, []).append(models[pk])
     return tuple(
-        FamilyRow(
+        TextFormatRow(
             name=form.name,
             native=form.native,
             template=form.name in TURNS,
@@ -164,8 +168,8 @@ def _has_grammar(format: str) -> bool:
     return True
 
 
-def _known(name: str, effective: Effective) -> Known:
+def _build_cell(name: str, effective: Effective) -> CapabilityCell:
     told = effective.origins.get(name)
     if told is None:
-        return Known("", "", "", None)
-    return Known(in_words(getattr(effective.capabilities, name)), told.source, told.who, told.at)
+        return CapabilityCell("", "", "", None)
+    return CapabilityCell(render_value(getattr(effective.capabilities, name)), told.source, told.who, told.at)

@@ -13,9 +13,9 @@ from toolbench.engine.policy.presets import model_workarounds
 from toolbench.lab.credentials.headers import change_headers, kept_names, secret_names
 from toolbench.lab.credentials.keys import KeyUnavailable, encrypt, endpoint_headers, endpoint_key
 from toolbench.lab.credentials.provider_secrets import provider_secrets
-from toolbench.lab.endpoints.simulated import TEMPLATE as SIMULATED
-from toolbench.lab.endpoints.simulated import in_disguise, personas_of
-from toolbench.lab.endpoints.urls import address_trouble, prefix_trouble, same_place
+from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
+from toolbench.lab.endpoints.simulated import build_personas, find_simulated_url_error
+from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
 from toolbench.lab.errors import FieldsRefused
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.plain_text import plain
@@ -24,23 +24,23 @@ from toolbench.lab.worker.notify import wake
 from toolbench.lab.worker.trial_plan import NotHere, NotReady, endpoint_of, reach
 from toolbench.providers import model_list
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.provider_templates import ProviderTemplate, all_templates, with_key_in
-from toolbench.providers.simulated.server import NAME as SERVICE
+from toolbench.providers.provider_templates import ProviderTemplate, list_templates_with_key, load_templates
+from toolbench.providers.simulated.server import SERVER_NAME as SERVICE
 
-LIST_SECONDS = 15.0  # for a provider's list of models
-_KINDS = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
+LIST_TIMEOUT_SECONDS = 15.0  # for a provider's list of models
+_KIND_BY_WIRE = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
 
 
-class ConnectRefused(FieldsRefused):
+class ConnectionSettingsError(FieldsRefused):
     """A connection that cannot be made as written."""
 
 
-class NoAnswer(Exception):
+class ModelListError(Exception):
     """The provider could not be asked; its text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionSettings:
     """What a person writes of a provider; `wire` says which API it speaks. A blank `key` leaves a stored one as it is,
     unless it is to be removed; `key_env` names a variable of the worker's environment. `headers` are added to the
     stored ones or take the place of those with their names. Seconds of None mean the settings' own."""
@@ -71,36 +71,38 @@ class DetectedKey:
     provider_id: int | None
 
 
-def templates() -> tuple[ProviderTemplate, ...]:
-    return tuple(all_templates().values())
+def list_templates() -> tuple[ProviderTemplate, ...]:
+    return tuple(load_templates().values())
 
 
-def detected_keys() -> tuple[DetectedKey, ...]:
+def list_detected_keys() -> tuple[DetectedKey, ...]:
     """One query. The values are never read here."""
     used = dict(Provider.objects.exclude(key_env="").values_list("key_env", "pk"))
-    return tuple(DetectedKey(found, found.key_env, used.get(found.key_env)) for found in with_key_in(os.environ))
+    return tuple(
+        DetectedKey(found, found.key_env, used.get(found.key_env)) for found in list_templates_with_key(os.environ)
+    )
 
 
-def connect(wish: Connection) -> Provider:
+def connect_provider(wish: ConnectionSettings) -> Provider:
     """Raises ConnectRefused. A provider of this name that came with Toolbench and has no key yet is filled in."""
     there = Provider.objects.filter(name=wish.name.strip()).first()
-    known = wish.template in all_templates()
+    known = wish.template in load_templates()
     if there is not None and there.template == wish.template and known and not _has_key(there):
-        return edit(there.pk, wish)
-    _check(wish, Provider())
-    return _fill(Provider(), wish)
+        return edit_provider(there.pk, wish)
+    _check_settings(wish, Provider())
+    return _save_provider(Provider(), wish)
 
 
-def edit(provider_id: int, wish: Connection) -> Provider:
+def edit_provider(provider_id: int, wish: ConnectionSettings) -> Provider:
     """Counts from the next trial on; runs keep what they froze. Raises ConnectRefused, Provider.DoesNotExist."""
     provider = Provider.objects.get(pk=provider_id)
-    _check(wish, provider)
-    provider = _fill(provider, wish)
+    _check_settings(wish, provider)
+    provider = _save_provider(provider, wish)
     wake([provider_id])
     return provider
 
 
-def delete(provider_id: int) -> None:
+def delete_provider(provider_id: int) -> None:
     """Runs stay whole. Trials that wait for it end as infrastructure, with a sentence; those in flight go on."""
     with transaction.atomic():
         Provider.objects.filter(pk=provider_id).delete()
@@ -108,27 +110,29 @@ def delete(provider_id: int) -> None:
     finish_runs()
 
 
-def list_models(provider_id: int) -> tuple[str, ...]:
+def list_provider_models(provider_id: int) -> tuple[str, ...]:
     """Names from the provider's own /models, in its order. Raises NoAnswer. Not in a thread with an event loop."""
     provider = Provider.objects.get(pk=provider_id)
     try:
         endpoint = endpoint_of(reach(provider), provider.service, "")
-        return asyncio.run(_listed(endpoint))
+        return asyncio.run(_request_models(endpoint))
     except (KeyUnavailable, NotHere, NotReady) as error:
-        raise NoAnswer(str(error)) from error
-    except model_list.ExchangeFailed as failed:
+        raise ModelListError(str(error)) from error
+    except model_list.ProviderRequestError as failed:
         status = f"HTTP {failed.error.status}: " if failed.error.status else ""
         hint = f" {failed.error.hint}" if failed.error.hint else ""
-        raise NoAnswer(f"{status}{failed.error.message}{hint}") from failed
+        raise ModelListError(f"{status}{failed.error.message}{hint}") from failed
 
 
-async def _listed(endpoint: Endpoint) -> tuple[str, ...]:
+async def _request_models(endpoint: Endpoint) -> tuple[str, ...]:
     """Ask for the list within `LIST_SECONDS`, since a page waits for it."""
     try:
-        async with asyncio.timeout(LIST_SECONDS):
+        async with asyncio.timeout(LIST_TIMEOUT_SECONDS):
             return await model_list.list_models(endpoint)
     except TimeoutError:
-        raise NoAnswer(f"It gave no list of models within {LIST_SECONDS:g} s; ask again, or name a model.") from None
+        raise ModelListError(
+            f"It gave no list of models within {LIST_TIMEOUT_SECONDS:g} s; ask again, or name a model."
+        ) from None
 
 
 def add_models(provider_id: int, names: Iterable[str]) -> int:
@@ -138,17 +142,17 @@ def add_models(provider_id: int, names: Iterable[str]) -> int:
     typed = (plain(name) for name in names)
     wanted = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
     known = set(provider.models.values_list("name", flat=True))
-    personas = personas_of(provider) if provider.kind == Provider.Kind.SIMULATED else None
+    personas = build_personas(provider) if provider.kind == Provider.Kind.SIMULATED else None
     missing = [name for name in wanted if name not in known]
     fresh = [
-        personas[name] if personas else _model(provider, name)
+        personas[name] if personas else _build_model(provider, name)
         for name in missing
         if personas is None or name in personas
     ]
     return len(Model.objects.bulk_create(fresh, ignore_conflicts=True))
 
 
-def _model(provider: Provider, name: str) -> Model:
+def _build_model(provider: Provider, name: str) -> Model:
     return Model(
         provider=provider,
         name=name,
@@ -165,58 +169,65 @@ def _has_key(provider: Provider) -> bool:
         return False
 
 
-def _check(wish: Connection, provider: Provider) -> None:
-    secrets = [("key", _key_trouble(wish, provider)), ("headers", _header_trouble(wish, provider))]
-    kind = [("template", _kind_trouble(wish, provider)), ("wire", _wire_trouble(wish, provider))]
-    known = provider_secrets(provider, (wish.key, os.environ.get(wish.key_env.strip(), ""), *map(str, _hidden(wish))))
-    troubles = [("name", _name_trouble(wish.name.strip(), provider.pk)), *kind, *secrets, *_troubles(wish, known)]
+def _check_settings(wish: ConnectionSettings, provider: Provider) -> None:
+    secrets = [("key", _find_key_error(wish, provider)), ("headers", _find_header_error(wish, provider))]
+    kind = [("template", _find_kind_error(wish, provider)), ("wire", _find_wire_error(wish, provider))]
+    known = provider_secrets(
+        provider, (wish.key, os.environ.get(wish.key_env.strip(), ""), *map(str, _list_secret_values(wish)))
+    )
+    troubles = [
+        ("name", _find_name_error(wish.name.strip(), provider.pk)),
+        *kind,
+        *secrets,
+        *_list_field_errors(wish, known),
+    ]
     if errors := {name: [sentence] for name, sentence in troubles if sentence}:
-        raise ConnectRefused(errors)
+        raise ConnectionSettingsError(errors)
 
 
-def _hidden(wish: Connection) -> tuple[object, ...]:
+def _list_secret_values(wish: ConnectionSettings) -> tuple[object, ...]:
     return tuple(wish.headers[name] for name in secret_names(wish.headers))
 
 
-def _kind_trouble(wish: Connection, provider: Provider) -> str:
+def _find_kind_error(wish: ConnectionSettings, provider: Provider) -> str:
     if provider.pk is None or (wish.template == SIMULATED) == (provider.kind == Provider.Kind.SIMULATED):
         return ""
     return "What is simulated stays so, and nothing else becomes simulated: connect another provider instead."
 
 
-def _wire_trouble(wish: Connection, provider: Provider) -> str:
+def _find_wire_error(wish: ConnectionSettings, provider: Provider) -> str:
     fixed = provider.kind == Provider.Kind.SIMULATED and provider.pk is not None and wish.wire != provider.wire
     if not fixed or not provider.models.exists():
         return ""
     return "Its personas are named for the API that they speak: connect another simulated provider for the other."
 
 
-def _name_trouble(name: str, other_than: int | None) -> str:
+def _find_name_error(name: str, other_than: int | None) -> str:
     if not 0 < len(name) <= 80:
         return "A provider needs a name of at most 80 characters."
     taken = Provider.objects.filter(name=name).exclude(pk=other_than or 0).exists()
     return f"There is a provider named {name} already." if taken else ""
 
 
-def _key_trouble(wish: Connection, provider: Provider) -> str:
+def _find_key_error(wish: ConnectionSettings, provider: Provider) -> str:
     """A stored key goes to the host it was entered for and to no other."""
     kept = provider.key_encrypted is not None and not (wish.key.strip() or wish.key_env.strip() or wish.remove_key)
-    if not kept or not _leads_elsewhere(wish, provider):
+    if not kept or not _is_other_host(wish, provider):
         return ""
     return "The address leads to another host: enter the key for it, or choose to remove the stored key."
 
 
-def _header_trouble(wish: Connection, provider: Provider) -> str:
+def _find_header_error(wish: ConnectionSettings, provider: Provider) -> str:
     if not all(isinstance(value, str) for value in wish.headers.values()):
         return 'Headers are an object of texts, such as {"X-Title": "Toolbench"}.'
     kept = kept_names(provider, wish.headers, wish.remove_headers)
-    if (secret := ", ".join(secret_names(kept))) and _leads_elsewhere(wish, provider):
+    if (secret := ", ".join(secret_names(kept))) and _is_other_host(wish, provider):
         return f"The address leads to another host: enter {secret} for it, or choose to remove what is stored."
     changed = wish.headers or wish.remove_headers
-    return _why_unreadable(provider) if kept and changed else ""
+    return _find_decryption_error(provider) if kept and changed else ""
 
 
-def _why_unreadable(provider: Provider) -> str:
+def _find_decryption_error(provider: Provider) -> str:
     try:
         endpoint_headers(provider)
     except KeyUnavailable as error:
@@ -224,16 +235,19 @@ def _why_unreadable(provider: Provider) -> str:
     return ""
 
 
-def _leads_elsewhere(wish: Connection, provider: Provider) -> bool:
-    return not address_trouble(wish.base_url) and not same_place(provider.base_url, wish.base_url)
+def _is_other_host(wish: ConnectionSettings, provider: Provider) -> bool:
+    return not find_url_error(wish.base_url) and not is_same_origin(provider.base_url, wish.base_url)
 
 
-def _troubles(wish: Connection, held: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _list_field_errors(wish: ConnectionSettings, held: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """A sentence by field, "" where nothing is wrong."""
     simulated = wish.template == SIMULATED
-    yield "base_url", "" if simulated else address_trouble(wish.base_url, held) or in_disguise(wish.base_url)
-    yield "api_prefix", prefix_trouble(wish.api_prefix, held)
-    known = simulated or not wish.template or wish.template in all_templates()
+    yield (
+        "base_url",
+        "" if simulated else find_url_error(wish.base_url, held) or find_simulated_url_error(wish.base_url),
+    )
+    yield "api_prefix", find_prefix_error(wish.api_prefix, held)
+    known = simulated or not wish.template or wish.template in load_templates()
     yield "template", "" if known else f"There is no template {wish.template}."
     yield "wire", "" if wish.wire in Provider.Wire.values else f"Nothing here speaks {wish.wire}."
     reserved = ", ".join(sorted(RESERVED & wish.option_defaults.keys()))
@@ -243,15 +257,15 @@ def _troubles(wish: Connection, held: tuple[str, ...]) -> Iterator[tuple[str, st
     yield "concurrency", "" if at_once else "Between 1 and 1000 trials can be in flight at once."
 
 
-def _fill(provider: Provider, wish: Connection) -> Provider:
+def _save_provider(provider: Provider, wish: ConnectionSettings) -> Provider:
     provider.name = wish.name.strip()
     provider.template = wish.template
     provider.wire = wish.wire
     provider.base_url = wish.base_url.strip().rstrip("/")
     if wish.template == SIMULATED:
         provider.kind, provider.service, provider.base_url = Provider.Kind.SIMULATED, SERVICE, ""
-    elif provider.kind in _KINDS.values():
-        provider.kind = _KINDS[wish.wire]
+    elif provider.kind in _KIND_BY_WIRE.values():
+        provider.kind = _KIND_BY_WIRE[wish.wire]
     provider.api_prefix = wish.api_prefix.strip()
     provider.option_defaults = wish.option_defaults
     provider.connect_seconds = wish.connect_seconds
@@ -259,13 +273,13 @@ def _fill(provider: Provider, wish: Connection) -> Provider:
     provider.max_attempts = wish.max_attempts
     provider.concurrency = wish.concurrency
     provider.paused_reason = ""
-    _fill_key(provider, wish)
+    _set_key(provider, wish)
     change_headers(provider, wish.headers, wish.remove_headers)
     provider.save()
     return provider
 
 
-def _fill_key(provider: Provider, wish: Connection) -> None:
+def _set_key(provider: Provider, wish: ConnectionSettings) -> None:
     if key := wish.key.strip():
         provider.key_source, provider.key_encrypted, provider.key_env = Provider.KeySource.STORED, encrypt(key), ""
     elif variable := wish.key_env.strip():

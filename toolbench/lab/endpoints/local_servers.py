@@ -7,15 +7,15 @@ from django.core.cache import cache
 
 from toolbench.lab.models import Provider
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.model_list import ExchangeFailed, list_models
-from toolbench.providers.provider_templates import ProviderTemplate, all_templates
+from toolbench.providers.model_list import ProviderRequestError, list_models
+from toolbench.providers.provider_templates import ProviderTemplate, load_templates
 
-PATIENCE = Timeouts(connect=0.3, read=1.5, deadline=2.0)
-SEEN = "local-servers"
+LIST_TIMEOUTS = Timeouts(connect=0.3, read=1.5, deadline=2.0)
+CACHE_KEY = "local-servers"
 
 
 @dataclass(frozen=True, slots=True)
-class LocalServer:
+class DetectedServer:
     """`models` is None when nothing answers there; `provider_id` the provider that is connected to it already."""
 
     template: ProviderTemplate
@@ -23,41 +23,43 @@ class LocalServer:
     provider_id: int | None
 
 
-def look_for_local_servers() -> None:
+def scan_local_servers() -> None:
     """Ask every usual port for its models and keep what answered until the web server restarts. Call it for a POST
     only. Must not be called from a running event loop."""
-    cache.set(SEEN, asyncio.run(_look()), None)
+    cache.set(CACHE_KEY, asyncio.run(_scan()), None)
 
 
-def get_local_servers() -> tuple[LocalServer, ...]:
+def get_detected_servers() -> tuple[DetectedServer, ...]:
     """Return every kind that was looked for last, answering or not; () before anybody looked. At most one query;
     nothing is sent."""
-    seen: dict[str, int | None] | None = cache.get(SEEN)
+    seen: dict[str, int | None] | None = cache.get(CACHE_KEY)
     if seen is None:
         return ()
     connected = dict(Provider.objects.filter(template__in=list(seen)).values_list("template", "pk"))
-    return tuple(LocalServer(found, seen.get(found.slug), connected.get(found.slug)) for found in _candidates())
+    return tuple(
+        DetectedServer(found, seen.get(found.slug), connected.get(found.slug)) for found in _list_scannable_templates()
+    )
 
 
-def local_kinds() -> tuple[str, ...]:
+def list_server_titles() -> tuple[str, ...]:
     """Return the names of the servers that can be looked for."""
-    return tuple(template.title for template in _candidates())
+    return tuple(template.title for template in _list_scannable_templates())
 
 
-def _candidates() -> tuple[ProviderTemplate, ...]:
-    return tuple(template for template in all_templates().values() if template.probe_port)
+def _list_scannable_templates() -> tuple[ProviderTemplate, ...]:
+    return tuple(template for template in load_templates().values() if template.probe_port)
 
 
-async def _look() -> dict[str, int | None]:
-    found = _candidates()
+async def _scan() -> dict[str, int | None]:
+    found = _list_scannable_templates()
     counts = await asyncio.gather(*(_count_models(template) for template in found))
     return {template.slug: count for template, count in zip(found, counts, strict=True)}
 
 
 async def _count_models(template: ProviderTemplate) -> int | None:
-    endpoint = Endpoint(base_url=template.base_url, model="", api_prefix=template.api_prefix, timeouts=PATIENCE)
+    endpoint = Endpoint(base_url=template.base_url, model="", api_prefix=template.api_prefix, timeouts=LIST_TIMEOUTS)
     try:
-        async with asyncio.timeout(PATIENCE.deadline):
+        async with asyncio.timeout(LIST_TIMEOUTS.deadline):
             return len(await list_models(endpoint))
-    except (ExchangeFailed, TimeoutError):
+    except (ProviderRequestError, TimeoutError):
         return None

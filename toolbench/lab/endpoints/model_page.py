@@ -5,18 +5,23 @@ from datetime import datetime
 
 from toolbench.engine.capabilities.proposing import Proposal, propose
 from toolbench.engine.capabilities.record import DOCS, Effective, Told
-from toolbench.evals.causes.text_calls import Cause, Clues, causes
-from toolbench.lab.endpoints.capabilities import Measured, effective_of, get_effective, get_measured
-from toolbench.lab.endpoints.refused_parameters import Offer, get_offers
+from toolbench.evals.causes.text_calls import TextCallCause, TextCallEvidence, assess_text_call_causes
+from toolbench.lab.endpoints.capabilities import (
+    MeasuredCalls,
+    get_capabilities_by_model,
+    get_measured_calls,
+    get_model_capabilities,
+)
+from toolbench.lab.endpoints.refused_parameters import SuggestedOmission, get_suggested_omissions
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.providers.probing.probes import MOST_REQUESTS
+from toolbench.providers.probing.probes import MAX_REQUESTS
 
-SHOWN_PROBES = 10
-SELF_HOSTED = ("vllm", "llama-cpp", "ollama", "lm-studio", "sglang")
+MAX_PROBES_SHOWN = 10
+SELF_HOSTED_TEMPLATES = ("vllm", "llama-cpp", "ollama", "lm-studio", "sglang")
 
 
 @dataclass(frozen=True, slots=True)
-class CapabilityLine:
+class CapabilityRow:
     """`value` in words, "not known" where it is not; `overruled` are those who say otherwise, with their value."""
 
     name: str
@@ -25,7 +30,7 @@ class CapabilityLine:
     source: str
     who: str
     at: datetime | None
-    overruled: tuple[tuple[str, str], ...]
+    overruled_values: tuple[tuple[str, str], ...]
 
     @property
     def known(self) -> bool:
@@ -35,12 +40,12 @@ class CapabilityLine:
 @dataclass(frozen=True, slots=True)
 class ModelPage:
     model: Model
-    lines: tuple[CapabilityLine, ...]
+    lines: tuple[CapabilityRow, ...]
     probes: tuple[Probe, ...]
     proposal: Proposal
-    causes: tuple[Cause, ...]
-    refused: tuple[Offer, ...] = ()
-    most_requests: int = MOST_REQUESTS  # of a probe
+    causes: tuple[TextCallCause, ...]
+    refused: tuple[SuggestedOmission, ...] = ()
+    most_requests: int = MAX_REQUESTS  # of a probe
 
     @property
     def open_probe(self) -> Probe | None:
@@ -50,48 +55,48 @@ class ModelPage:
 def get_model_page(model_id: int) -> ModelPage:
     """Raises Model.DoesNotExist."""
     model = Model.objects.select_related("provider").get(pk=model_id)
-    effective = effective_of(model)
+    effective = get_model_capabilities(model)
     return ModelPage(
         model=model,
-        lines=lines_of(effective),
-        probes=tuple(model.probes.defer("checks", "learned")[:SHOWN_PROBES]),
+        lines=build_capability_rows(effective),
+        probes=tuple(model.probes.defer("checks", "learned")[:MAX_PROBES_SHOWN]),
         proposal=propose(effective.capabilities),
-        causes=get_causes(model, effective),
-        refused=get_offers(model),
+        causes=list_text_call_causes(model, effective),
+        refused=get_suggested_omissions(model),
     )
 
 
-def lines_of(effective: Effective) -> tuple[CapabilityLine, ...]:
+def build_capability_rows(effective: Effective) -> tuple[CapabilityRow, ...]:
     """Every field, those that are known first."""
-    lines = [_line(name, effective) for name in DOCS]
+    lines = [_build_row(name, effective) for name in DOCS]
     return tuple(sorted(lines, key=lambda line: not line.known))
 
 
-def get_causes(model: Model, effective: Effective, *, dialect: str = "") -> tuple[Cause, ...]:
+def list_text_call_causes(model: Model, effective: Effective, *, dialect: str = "") -> tuple[TextCallCause, ...]:
     """Return why this model's calls come as text. At most five queries."""
     same = Model.objects.filter(canonical=model.canonical).exclude(pk=model.pk).exclude(canonical="")
     others = {other.pk: other for other in same.select_related("provider")}
-    known = get_effective(others.values()) if others else {}
+    known = get_capabilities_by_model(others.values()) if others else {}
 
     def places(calls: bool) -> tuple[str, ...]:
         found = (pk for pk, one in known.items() if one.capabilities.supports_tool_use is calls)
         return tuple(dict.fromkeys(str(others[pk].provider) for pk in found))
 
-    hosted = model.provider.kind == Provider.Kind.LOCAL or model.provider.template in SELF_HOSTED
-    measured = get_measured([model]).get(model.pk, Measured())
-    return causes(
-        Clues(
+    hosted = model.provider.kind == Provider.Kind.LOCAL or model.provider.template in SELF_HOSTED_TEMPLATES
+    measured = get_measured_calls([model]).get(model.pk, MeasuredCalls())
+    return assess_text_call_causes(
+        TextCallEvidence(
             known=effective.capabilities,
             dialect=dialect,
             siblings=places(True),
             silent_siblings=places(False),
             self_hosted=hosted,
-            silent_trials=measured.silent,
+            silent_trials=measured.trials_without_calls,
         )
     )
 
 
-def in_words(value: object) -> str:
+def render_value(value: object) -> str:
     """A capability's value as people read it."""
     if value is None:
         return "not known"
@@ -102,22 +107,25 @@ def in_words(value: object) -> str:
     return str(value)
 
 
-def _line(name: str, effective: Effective) -> CapabilityLine:
+def _build_row(name: str, effective: Effective) -> CapabilityRow:
     told = effective.origins.get(name)
-    return CapabilityLine(
+    return CapabilityRow(
         name=name,
         doc=DOCS[name],
-        value=in_words(getattr(effective.capabilities, name)),
+        value=render_value(getattr(effective.capabilities, name)),
         source=told.source if told else "",
         who=told.who if told else "",
         at=told.at if told else None,
-        overruled=tuple((_who(one), in_words(getattr(one.capabilities, name))) for one in _against(name, effective)),
+        overruled_values=tuple(
+            (_describe_source(one), render_value(getattr(one.capabilities, name)))
+            for one in _list_overruled(name, effective)
+        ),
     )
 
 
-def _against(name: str, effective: Effective) -> tuple[Told, ...]:
+def _list_overruled(name: str, effective: Effective) -> tuple[Told, ...]:
     return effective.contradicted.get(name, ())
 
 
-def _who(told: Told) -> str:
+def _describe_source(told: Told) -> str:
     return f"{told.source} by {told.who}" if told.who else told.source

@@ -7,10 +7,10 @@ from datetime import datetime
 from django.core.cache import cache
 from django.utils import timezone
 
-from toolbench.lab.endpoints.connect import NoAnswer, list_models
+from toolbench.lab.endpoints.connect import ModelListError, list_provider_models
 from toolbench.lab.models import Provider
 
-MOST_OFFERED = 300
+MAX_MODELS_OFFERED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ModelList:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedModels:
     """The last list of a provider, narrowed by a search.
 
     Attributes:
@@ -46,30 +46,30 @@ class Offer:
     listed_at: datetime | None = None
 
 
-def ask_for_models(provider_id: int) -> None:
+def request_models(provider_id: int) -> None:
     """Ask the provider for its list and keep the answer. Call it for a POST only: it sends the key. Must not be called
     from a running event loop. Raises: Provider.DoesNotExist."""
     provider = Provider.objects.get(pk=provider_id)
     try:
-        listed = ModelList(list_models(provider_id), "", timezone.now())
-    except NoAnswer as error:
+        listed = ModelList(list_provider_models(provider_id), "", timezone.now())
+    except ModelListError as error:
         listed = ModelList((), str(error), timezone.now())
-    cache.set(_key(provider), listed, None)
+    cache.set(_build_cache_key(provider), listed, None)
 
 
-def get_offer(provider_id: int, search: str = "") -> Offer:
+def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
     """Return the list that the provider gave last; nothing is sent. At most two queries."""
     provider = Provider.objects.get(pk=provider_id)
-    listed: ModelList | None = cache.get(_key(provider))
+    listed: ModelList | None = cache.get(_build_cache_key(provider))
     if listed is None:
-        return Offer(provider, search=search)
+        return OfferedModels(provider, search=search)
     there = set(provider.models.values_list("name", flat=True))
     wanted = [name for name in listed.names if search.lower() in name.lower()]
-    offered = tuple(OfferedModel(name, name in there) for name in wanted[:MOST_OFFERED])
-    return Offer(provider, offered, len(listed.names), search, listed.trouble, listed.listed_at)
+    offered = tuple(OfferedModel(name, name in there) for name in wanted[:MAX_MODELS_OFFERED])
+    return OfferedModels(provider, offered, len(listed.names), search, listed.trouble, listed.listed_at)
 
 
-def _key(provider: Provider) -> str:
+def _build_cache_key(provider: Provider) -> str:
     """Another address or API is another list."""
     named = (provider.pk, provider.created_at, provider.base_url, provider.api_prefix, provider.wire)
     return f"models-{hashlib.sha256(repr(named).encode()).hexdigest()}"

@@ -6,19 +6,19 @@ from django.db.models import Sum
 
 from toolbench.engine.capabilities.proposing import Proposal, propose
 from toolbench.lab.credentials.provider_secrets import environment_secrets
-from toolbench.lab.endpoints.capabilities import learned_by
+from toolbench.lab.endpoints.capabilities import read_probe_capabilities
 from toolbench.lab.models import Probe, ProbeExchange
 from toolbench.lab.traces.code_view import Code, code_of
 from toolbench.lab.whole_numbers import whole_number
 from toolbench.providers.masking.url_keys import mask_address
-from toolbench.providers.probing.probes import QUESTIONS, TITLES
+from toolbench.providers.probing.probes import CHECKS, TITLES
 
-MARKS = {"passed": "pass", "failed": "fail", "unknown": "na"}
-FIRST_USE_CHECKS = 3
+MARK_BY_OUTCOME = {"passed": "pass", "failed": "fail", "unknown": "na"}
+FIRST_USE_CHECK_COUNT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class CheckLine:
+class ProbeCheckRow:
     """`mark` is an outcome's; `exchanges` are the numbers of its evidence."""
 
     title: str
@@ -29,7 +29,7 @@ class CheckLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownExchange:
     """One exchange with its bytes laid out."""
 
     exchange: ProbeExchange
@@ -42,13 +42,13 @@ class ProbePage:
     """`tokens` and `cost` are of all executions: what a lost worker sent was sent too."""
 
     probe: Probe
-    checks: tuple[CheckLine, ...]
+    checks: tuple[ProbeCheckRow, ...]
     total: int
     requests: int
     tokens: int
     cost: float | None
     proposal: Proposal
-    shown: Shown | None
+    shown: ShownExchange | None
 
     @property
     def address(self) -> str:
@@ -67,31 +67,31 @@ def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
     full = probe.kind == Probe.Kind.CONFORMANCE
     return ProbePage(
         probe=probe,
-        checks=tuple(_line(check) for check in probe.checks),
-        total=len(QUESTIONS) if full else FIRST_USE_CHECKS,
+        checks=tuple(_build_row(check) for check in probe.checks),
+        total=len(CHECKS) if full else FIRST_USE_CHECK_COUNT,
         requests=probe.exchanges.count(),
         tokens=(sent["read"] or 0) + (sent["written"] or 0),
         cost=sent["cost"],
-        proposal=propose(learned_by(probe)),
-        shown=_shown(probe, exchange),
+        proposal=propose(read_probe_capabilities(probe)),
+        shown=_find_exchange(probe, exchange),
     )
 
 
-def _line(check: dict[str, object]) -> CheckLine:
+def _build_row(check: dict[str, object]) -> ProbeCheckRow:
     slug, outcome = str(check["slug"]), str(check["outcome"])
     numbers = check.get("exchanges")
-    return CheckLine(
+    return ProbeCheckRow(
         title=TITLES.get(slug, slug),
-        mark=MARKS.get(outcome, "na"),
+        mark=MARK_BY_OUTCOME.get(outcome, "na"),
         word="could not be told" if outcome == "unknown" else outcome,
         sentence=str(check["sentence"]),
         exchanges=tuple(numbers) if isinstance(numbers, list) else (),
     )
 
 
-def _shown(probe: Probe, number: str) -> Shown | None:
+def _find_exchange(probe: Probe, number: str) -> ShownExchange | None:
     ordinal = whole_number(number)
     found = None if ordinal is None else probe.exchanges.filter(ordinal=ordinal).order_by("-execution").first()
     if found is None:
         return None
-    return Shown(found, code_of(bytes(found.request)), code_of(bytes(found.response)))
+    return ShownExchange(found, code_of(bytes(found.request)), code_of(bytes(found.response)))

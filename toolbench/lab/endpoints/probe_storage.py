@@ -39,7 +39,7 @@ WHERE state = 'running' AND lease_until < clock_timestamp()
 """
 
 
-class ProbeLost(Exception):
+class ProbeLeaseLostError(Exception):
     """Another worker has the probe now, or it is gone; nothing more is written of it."""
 
 
@@ -55,7 +55,7 @@ class ClaimedProbe:
     lease: UUID
 
 
-def claim(probe_id: int) -> ClaimedProbe | None:
+def claim_probe(probe_id: int) -> ClaimedProbe | None:
     """None when it is not waiting, or another of its provider is under way. From now on it counts among what is in
     flight at the provider."""
     provider = Probe.objects.filter(pk=probe_id).values_list("provider_id", flat=True).first()
@@ -68,21 +68,23 @@ def claim(probe_id: int) -> ClaimedProbe | None:
     return ClaimedProbe(*row) if row else None
 
 
-def renew(claimed: ClaimedProbe) -> bool:
+def renew_lease(claimed: ClaimedProbe) -> bool:
     """False when the lease is no longer ours."""
     with connection.cursor() as cursor:
         cursor.execute(_RENEW, [settings.LEASE_SECONDS, claimed.id, claimed.lease])
         return bool(cursor.rowcount)
 
 
-def store(claimed: ClaimedProbe, heard: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]) -> None:
+def store_exchanges(
+    claimed: ClaimedProbe, heard: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]
+) -> None:
     """Raises ProbeLost."""
     with transaction.atomic():
-        _write(claimed, checks=[_plain(check) for check in checks])
-        ProbeExchange.objects.bulk_create(_exchange(claimed, slug, step) for slug, step in heard)
+        _update_probe(claimed, checks=[_check_to_json(check) for check in checks])
+        ProbeExchange.objects.bulk_create(_build_exchange(claimed, slug, step) for slug, step in heard)
 
 
-def finish(
+def finish_probe(
     claimed: ClaimedProbe,
     checks: Sequence[ProbeCheck],
     *,
@@ -94,8 +96,8 @@ def finish(
     what was stored of it before stays."""
     first = exchanges[0] if exchanges else None
     tools = next((check for check in checks if check.slug == "tools"), None)
-    fields: dict[str, Any] = {"checks": [_plain(check) for check in checks]} if checks else {}
-    _write(
+    fields: dict[str, Any] = {"checks": [_check_to_json(check) for check in checks]} if checks else {}
+    _update_probe(
         claimed,
         **fields,
         state=Probe.State.DONE,
@@ -103,7 +105,7 @@ def finish(
         lease=None,
         lease_until=None,
         ok=tools is not None and tools.outcome != "unknown",
-        error=_code(first.error if first else None, tools),
+        error=_find_error_code(first.error if first else None, tools),
         sentence=column_text(tools.sentence if tools else sentence, 4000),
         latency_ms=first.duration_ms if first else None,
         raw_hash=hashlib.sha256(first.response_body).hexdigest() if first else "",
@@ -113,36 +115,36 @@ def finish(
     )
 
 
-def give_back(claimed: ClaimedProbe) -> None:
+def requeue_probe(claimed: ClaimedProbe) -> None:
     """Queues it again; nothing where the lease is lost."""
     Probe.objects.filter(pk=claimed.id, lease=claimed.lease).update(
         state=Probe.State.QUEUED, lease=None, lease_until=None
     )
 
 
-def queue_lost() -> tuple[int, ...]:
+def requeue_lost_probes() -> tuple[int, ...]:
     """Queues probes whose worker is gone; the ids of all that wait for one."""
     with connection.cursor() as cursor:
         cursor.execute(_EXPIRE)
     return tuple(Probe.objects.filter(state=Probe.State.QUEUED).order_by("pk").values_list("pk", flat=True))
 
 
-def _write(claimed: ClaimedProbe, **fields: Any) -> None:
+def _update_probe(claimed: ClaimedProbe, **fields: Any) -> None:
     held = Probe.objects.filter(pk=claimed.id, lease=claimed.lease, state=Probe.State.RUNNING)
     if not held.update(**fields):
-        raise ProbeLost
+        raise ProbeLeaseLostError
 
 
-def _code(error: ExchangeError | None, tools: ProbeCheck | None) -> str:
+def _find_error_code(error: ExchangeError | None, tools: ProbeCheck | None) -> str:
     return error.code[:60] if error and tools and tools.outcome == "unknown" else ""
 
 
-def _plain(check: ProbeCheck) -> dict[str, Any]:
+def _check_to_json(check: ProbeCheck) -> dict[str, Any]:
     plain = asdict(check)
     return {**plain, "sentence": column_text(check.sentence, 2000)}
 
 
-def _exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> ProbeExchange:
+def _build_exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> ProbeExchange:
     usage = step.turn_read.usage if step.turn_read else None
     return ProbeExchange(
         probe_id=claimed.id,

@@ -7,14 +7,14 @@ from django.db import transaction
 from django.utils.text import slugify
 
 from toolbench.engine.policy.optional_parameters import differs_without
-from toolbench.lab.endpoints.adopt_preset import NothingToAdopt
+from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError
 from toolbench.lab.models import Model, Preset, RefusedParameter
 
-KEY = "left_out_parameters"
+POLICY_KEY = "left_out_parameters"
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SuggestedOmission:
     """A parameter to leave out: what the endpoint said in the newest run that learnt it."""
 
     name: str
@@ -23,19 +23,22 @@ class Offer:
     run_id: int
 
 
-def get_offers(model: Model) -> tuple[Offer, ...]:
+def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
     """Return what runs have learnt and the model's workarounds do not say yet. Two queries."""
     rows = RefusedParameter.objects.filter(provider=model.provider_id, model_name=model.name, run__deleted_at=None)
-    found = {row.name: Offer(row.name, row.why, differs_without(row.name), row.run_id) for row in rows.order_by("pk")}
+    found = {
+        row.name: SuggestedOmission(row.name, row.why, differs_without(row.name), row.run_id)
+        for row in rows.order_by("pk")
+    }
     if not found:
         return ()
     presets = Preset.objects.filter(name__in=model.workarounds).values_list("patch", flat=True)
-    taken = {name for patch in presets for name in _left_out(patch)}
+    taken = {name for patch in presets for name in _list_omitted(patch)}
     return tuple(offer for name, offer in found.items() if name not in taken)
 
 
 @transaction.atomic
-def take_up(model_id: int) -> Preset:
+def adopt_omissions(model_id: int) -> Preset:
     """Leave out all that is offered: in strategy production, from the next launch on; runs keep what they froze.
 
     Raises:
@@ -43,13 +46,15 @@ def take_up(model_id: int) -> Preset:
         Model.DoesNotExist: there is no such model.
     """
     model = Model.objects.select_for_update().get(pk=model_id)
-    offers = get_offers(model)
+    offers = get_suggested_omissions(model)
     if not offers:
-        raise NothingToAdopt("No run has found a parameter that this endpoint refuses, or all are left out already.")
+        raise NothingToAdoptError(
+            "No run has found a parameter that this endpoint refuses, or all are left out already."
+        )
     preset, _ = Preset.objects.select_for_update().get_or_create(name=f"left-out-{slugify(model.name)[:50]}-{model.pk}")
-    names = dict.fromkeys((*_left_out(preset.patch), *(offer.name for offer in offers)))
+    names = dict.fromkeys((*_list_omitted(preset.patch), *(offer.name for offer in offers)))
     runs = ", ".join(str(run) for run in sorted({offer.run_id for offer in offers}))
-    preset.patch = {KEY: list(names)}
+    preset.patch = {POLICY_KEY: list(names)}
     preset.description = f"Parameters that the endpoint of {model.name} refused; the last ones in run {runs}."
     preset.save()
     model.workarounds = list(dict.fromkeys([*model.workarounds, preset.name]))
@@ -57,6 +62,6 @@ def take_up(model_id: int) -> Preset:
     return preset
 
 
-def _left_out(patch: Any) -> tuple[str, ...]:
-    names = patch.get(KEY) if isinstance(patch, dict) else None
+def _list_omitted(patch: Any) -> tuple[str, ...]:
+    names = patch.get(POLICY_KEY) if isinstance(patch, dict) else None
     return tuple(names) if isinstance(names, list) else ()

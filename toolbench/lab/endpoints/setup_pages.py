@@ -10,14 +10,14 @@ from django.db.models import Count, Q
 from toolbench.engine.policy.presets import preset_description
 from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
 from toolbench.lab.credentials.provider_secrets import provider_secrets
-from toolbench.lab.endpoints.capabilities import get_effective
-from toolbench.lab.endpoints.simulated import TEMPLATE as SIMULATED
-from toolbench.lab.endpoints.urls import shown_address
+from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
+from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
+from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingProfile, ServiceAddress
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderLine:
+class ProviderRow:
     """`state` is an outcome mark, `says` its words. Whether a key is right is only known when it is used."""
 
     provider: Provider
@@ -30,7 +30,7 @@ class ProviderLine:
     @property
     def address(self) -> str:
         """The base URL or the service, with stars for what may be a key in a row of an earlier version."""
-        return shown_address(self.provider.base_url, provider_secrets(self.provider)) or self.provider.service
+        return mask_provider_url(self.provider.base_url, provider_secrets(self.provider)) or self.provider.service
 
     @property
     def own(self) -> bool:
@@ -39,7 +39,7 @@ class ProviderLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelLine:
+class ModelRow:
     """`constraint` is the one that the method constrained would use, "" where none is known to hold."""
 
     model: Model
@@ -47,13 +47,13 @@ class ModelLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelGroup:
+class ProviderModels:
     provider: Provider
-    models: tuple[ModelLine, ...]
+    models: tuple[ModelRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PresetLine:
+class PresetRow:
     name: str
     description: str
     patch: str
@@ -62,7 +62,7 @@ class PresetLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileLine:
+class ProfileRow:
     name: str
     applies_to: str
     options: tuple[tuple[str, str], ...]
@@ -70,32 +70,34 @@ class ProfileLine:
     models: int  # that it applies to
 
 
-def get_providers() -> tuple[ProviderLine, ...]:
+def get_providers() -> tuple[ProviderRow, ...]:
     """Two queries."""
     ready = set(ServiceAddress.objects.values_list("name", flat=True))
     live = Count("models", filter=Q(models__retired=False))
-    return tuple(_provider(provider, ready, provider.live) for provider in Provider.objects.annotate(live=live))
+    return tuple(
+        _build_provider_row(provider, ready, provider.live) for provider in Provider.objects.annotate(live=live)
+    )
 
 
-def get_provider(provider_id: int) -> ProviderLine:
+def get_provider(provider_id: int) -> ProviderRow:
     """Three queries. Raises Provider.DoesNotExist."""
     provider = Provider.objects.get(pk=provider_id)
     ready = set(ServiceAddress.objects.values_list("name", flat=True))
     counted = provider.models.filter(retired=False).count()
     runs = RunConfig.objects.filter(provider=provider).values("run_id").distinct().count()
-    return replace(_provider(provider, ready, counted), runs=runs)
+    return replace(_build_provider_row(provider, ready, counted), runs=runs)
 
 
-def _provider(provider: Provider, ready: set[str], models: int) -> ProviderLine:
-    state, says = _state(provider, ready, models)
+def _build_provider_row(provider: Provider, ready: set[str], models: int) -> ProviderRow:
+    state, says = _find_state(provider, ready, models)
     key = {
         Provider.KeySource.ENVIRONMENT: provider.key_env,
         Provider.KeySource.STORED: "stored, encrypted",
     }.get(Provider.KeySource(provider.key_source), "none needed")
-    return ProviderLine(provider=provider, key=key, state=state, says=says, models=models)
+    return ProviderRow(provider=provider, key=key, state=state, says=says, models=models)
 
 
-def _state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
+def _find_state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
     try:
         endpoint_key(provider)
         endpoint_headers(provider)
@@ -108,24 +110,24 @@ def _state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
     return ("pass", "ready to be asked") if models else ("na", "no model chosen yet")
 
 
-def get_models(search: str = "") -> tuple[ModelGroup, ...]:
+def get_models(search: str = "") -> tuple[ProviderModels, ...]:
     """Three queries."""
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
     found = list(rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows)
-    known = get_effective(found)
-    lines = [ModelLine(model, (known[model.pk].capabilities.constrained or ("",))[0]) for model in found]
+    known = get_capabilities_by_model(found)
+    lines = [ModelRow(model, (known[model.pk].capabilities.constrained or ("",))[0]) for model in found]
     grouped = groupby(lines, key=lambda line: line.model.provider)
-    return tuple(ModelGroup(provider, tuple(models)) for provider, models in grouped)
+    return tuple(ProviderModels(provider, tuple(models)) for provider, models in grouped)
 
 
-def get_presets() -> tuple[PresetLine, ...]:
+def get_presets() -> tuple[PresetRow, ...]:
     """Two queries."""
     users: dict[str, list[str]] = {}
     for name, workarounds in Model.objects.values_list("name", "workarounds"):
         for preset in workarounds:
             users.setdefault(preset, []).append(name)
     return tuple(
-        PresetLine(
+        PresetRow(
             name=preset.name,
             description=preset.description or (preset_description(preset.name) if preset.builtin else ""),
             patch=json.dumps(preset.patch, indent=2, ensure_ascii=False),
@@ -136,14 +138,14 @@ def get_presets() -> tuple[PresetLine, ...]:
     )
 
 
-def get_profiles() -> tuple[ProfileLine, ...]:
+def get_profiles() -> tuple[ProfileRow, ...]:
     """Two queries."""
     names = list(Model.objects.values_list("name", flat=True))
-    return tuple(_profile(profile, names) for profile in SamplingProfile.objects.all())
+    return tuple(_build_profile_row(profile, names) for profile in SamplingProfile.objects.all())
 
 
-def _profile(profile: SamplingProfile, names: list[str]) -> ProfileLine:
-    return ProfileLine(
+def _build_profile_row(profile: SamplingProfile, names: list[str]) -> ProfileRow:
+    return ProfileRow(
         name=profile.name,
         applies_to=profile.applies_to,
         options=tuple((key, json.dumps(value)) for key, value in profile.options.items()),

@@ -1,28 +1,28 @@
 """Simulated providers, the one that comes along and others of another name: the same personas, always labelled."""
 
-from toolbench.lab.endpoints.urls import same_place
+from toolbench.lab.endpoints.urls import is_same_origin
 from toolbench.lab.models import Model, Provider, ServiceAddress
-from toolbench.providers.simulated.personas import all_personas
-from toolbench.providers.simulated.server import NAME
+from toolbench.providers.simulated.personas import load_personas
+from toolbench.providers.simulated.server import SERVER_NAME
 from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES
 
-TEMPLATE = "simulated"  # of those that a person connected
-TITLE = "Simulated: the personas of this machine"
-_PREFIXES = {Provider.Wire.CHAT.value: CHAT.prefix, Provider.Wire.ANTHROPIC.value: MESSAGES.prefix}
+SIMULATED_TEMPLATE = "simulated"  # of those that a person connected
+SIMULATED_TITLE = "Simulated: the personas of this machine"
+_PREFIX_BY_WIRE = {Provider.Wire.CHAT.value: CHAT.name_prefix, Provider.Wire.ANTHROPIC.value: MESSAGES.name_prefix}
 
 
-def in_disguise(address: str) -> str:
+def find_simulated_url_error(address: str) -> str:
     """Why this machine's simulated server cannot be connected as if it were a model's; "" for any other address. One
     query."""
-    served = ServiceAddress.objects.filter(name=NAME).values_list("url", flat=True)
-    if not any(same_place(address, url) for url in served):
+    served = ServiceAddress.objects.filter(name=SERVER_NAME).values_list("url", flat=True)
+    if not any(is_same_origin(address, url) for url in served):
         return ""
     return "That is this machine's simulated provider: choose the template Simulated, so that its figures say so."
 
 
-def personas_of(provider: Provider) -> dict[str, Model]:
+def build_personas(provider: Provider) -> dict[str, Model]:
     """Every persona whose drift can be said on the provider's wire, by its name there. Nothing is written."""
-    prefix = _PREFIXES[provider.wire]
+    prefix = _PREFIX_BY_WIRE[provider.wire]
     return {
         f"{prefix}{persona.slug}": Model(
             provider=provider,
@@ -32,6 +32,6 @@ def personas_of(provider: Provider) -> dict[str, Model]:
             note=persona.sentence,
             workarounds=list(persona.workarounds),  # its published rates of strategy production hold with them
         )
-        for persona in all_personas().values()
+        for persona in load_personas().values()
         if provider.wire in persona.wires
     }

@@ -8,28 +8,28 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios
-from toolbench.evals.bfcl.cases import Case as BfclCase
-from toolbench.evals.user_cases.parse import Faults, case_of
-from toolbench.lab.cases.bfcl_import import LICENCE, LINK
-from toolbench.lab.interchange.row_json import BadRow
+from toolbench.evals.bfcl.cases import BfclCase as BfclCase
+from toolbench.evals.user_cases.parse import InvalidCaseError, parse_case
+from toolbench.lab.cases.bfcl_import import BFCL_LICENCE, BFCL_LINK
+from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 from toolbench.lab.traces.step_facts import column_text
 
-_SOURCE = "brought in with a bundle"
-_ABOUT = {
-    CaseSet.Kind.OWN: {"source": _SOURCE},
+_BUNDLE_SOURCE = "brought in with a bundle"
+_SET_FIELDS_BY_KIND = {
+    CaseSet.Kind.OWN: {"source": _BUNDLE_SOURCE},
     CaseSet.Kind.BFCL: {
-        "source": f"Berkeley Function Calling Leaderboard, {_SOURCE}",
-        "licence": LICENCE,
-        "link": LINK,
+        "source": f"Berkeley Function Calling Leaderboard, {_BUNDLE_SOURCE}",
+        "licence": BFCL_LICENCE,
+        "link": BFCL_LINK,
     },
 }
-_TEXTS = ("slug", "title", "kind", "definition")
-_MOST_NAMES = 1000
+_TEXT_FIELDS = ("slug", "title", "kind", "definition")
+_MAX_NAME_NUMBER = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class CaseSeed:
+class BundledCase:
     """One version of one case. `definition` is its JSON as text: the order of keys is part of what is sent."""
 
     slug: str
@@ -40,94 +40,94 @@ class CaseSeed:
     definition: str
 
 
-def case_seeds(tried: Iterable[tuple[str, int]]) -> tuple[CaseSeed, ...]:
+def get_bundled_cases(tried: Iterable[tuple[str, int]]) -> tuple[BundledCase, ...]:
     """Those of the scenarios and versions that are cases here. One query."""
     wanted = set(tried)
     rows = CaseVersion.objects.select_related("case__set").filter(case__slug__in={slug for slug, _ in wanted})
     found = (row for row in rows.order_by("case__slug", "number") if (row.case.slug, row.number) in wanted)
     return tuple(
-        CaseSeed(row.case.slug, row.number, row.case.title, row.case.set.kind, row.case.set.public, row.definition)
+        BundledCase(row.case.slug, row.number, row.case.title, row.case.set.kind, row.case.set.public, row.definition)
         for row in found
     )
 
 
-def cases_json(seeds: Iterable[CaseSeed]) -> JsonObject:
+def cases_to_json(seeds: Iterable[BundledCase]) -> JsonObject:
     return {"cases": [asdict(seed) for seed in seeds]}
 
 
-def read_cases(whole: JsonObject) -> tuple[CaseSeed, ...]:
+def parse_cases(whole: JsonObject) -> tuple[BundledCase, ...]:
     """What `cases_json` wrote, each read as a case once. Raises BadRow."""
     listed = whole.get("cases")
     if not isinstance(listed, list):
-        raise BadRow("cases is no list")
-    return tuple(_read(one) for one in listed)
+        raise InvalidRowError("cases is no list")
+    return tuple(_parse_case(one) for one in listed)
 
 
-def plant_cases(seeds: Sequence[CaseSeed], tried: Iterable[str]) -> Mapping[str, str]:
+def create_cases(seeds: Sequence[BundledCase], tried: Iterable[str]) -> Mapping[str, str]:
     """Makes the cases that are not here yet, in sets of their own. What is returned leads from the scenarios whose
     names mean something else here to the names they have here. Raises BadRow."""
-    by_slug = {slug: tuple(group) for slug, group in groupby(sorted(seeds, key=_order), lambda seed: seed.slug)}
+    by_slug = {slug: tuple(group) for slug, group in groupby(sorted(seeds, key=_get_sort_key), lambda seed: seed.slug)}
     names: dict[str, str] = {}
     for slug in sorted({*by_slug, *tried}):
         own = by_slug.get(slug, ())
-        names[slug] = next((name for name in _candidates(slug) if _means(name, own)), "")
+        names[slug] = next((name for name in _iter_names(slug) if _is_name_usable(name, own)), "")
         if not names[slug]:
-            raise BadRow(f"there is no free name for the case {slug}")
-        _plant(names[slug], own)
+            raise InvalidRowError(f"there is no free name for the case {slug}")
+        _create_case(names[slug], own)
     return {there: here for there, here in names.items() if there != here}
 
 
-def _order(seed: CaseSeed) -> tuple[str, int]:
+def _get_sort_key(seed: BundledCase) -> tuple[str, int]:
     return seed.slug, seed.version
 
 
-def _read(told: Any) -> CaseSeed:
-    if not isinstance(told, dict) or not all(isinstance(told.get(name), str) for name in _TEXTS):
-        raise BadRow("a case has no slug, title, kind or definition")
+def _parse_case(told: Any) -> BundledCase:
+    if not isinstance(told, dict) or not all(isinstance(told.get(name), str) for name in _TEXT_FIELDS):
+        raise InvalidRowError("a case has no slug, title, kind or definition")
     slug, kind, version, public = told["slug"], told["kind"], told.get("version"), told.get("public")
     if not slug.isascii() or not slug.replace("-", "").replace("_", "").isalnum() or len(slug) > 60:
-        raise BadRow(f"{slug[:60]!r} is no name of a case")
+        raise InvalidRowError(f"{slug[:60]!r} is no name of a case")
     if (
         not isinstance(public, bool)
         or isinstance(version, bool)
         or not isinstance(version, int)
         or version not in range(1, 32768)
     ):
-        raise BadRow(f"the case {slug} has no version, or does not say whether it is public")
+        raise InvalidRowError(f"the case {slug} has no version, or does not say whether it is public")
     try:
         plain = json.loads(told["definition"])
-        {CaseSet.Kind.OWN.value: case_of, CaseSet.Kind.BFCL.value: BfclCase.of}[kind](plain)
-    except (Faults, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise BadRow(f"the case {slug} cannot be read: {str(error)[:200]}") from error
-    return CaseSeed(slug, version, column_text(told["title"], 120), kind, public, told["definition"])
+        {CaseSet.Kind.OWN.value: parse_case, CaseSet.Kind.BFCL.value: BfclCase.from_json}[kind](plain)
+    except (InvalidCaseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InvalidRowError(f"the case {slug} cannot be read: {str(error)[:200]}") from error
+    return BundledCase(slug, version, column_text(told["title"], 120), kind, public, told["definition"])
 
 
-def _candidates(slug: str) -> Iterator[str]:
+def _iter_names(slug: str) -> Iterator[str]:
     """The name itself, then others of the same length."""
     yield slug
-    for number in range(2, _MOST_NAMES):
+    for number in range(2, _MAX_NAME_NUMBER):
         ending = f"-{number}"
         yield f"{slug[: -len(ending)]}{ending}"
 
 
-def _means(name: str, seeds: Sequence[CaseSeed]) -> bool:
+def _is_name_usable(name: str, seeds: Sequence[BundledCase]) -> bool:
     """Whether the name can stand here for these versions of a case; for none, whether it stands for no case here."""
     case = Case.objects.select_related("set").filter(slug=name).first()
     if case is None:
-        code = any(scenario.slug == name for scenario in scenarios.all())
+        code = any(scenario.slug == name for scenario in scenarios.list_scenarios())
         return not seeds or not (code or Cell.objects.filter(scenario=name).exists())
     here = dict(case.versions.values_list("number", "definition"))
-    grows = case.set.source == _SOURCE
+    grows = case.set.source == _BUNDLE_SOURCE
     same = (here.get(seed.version, seed.definition if grows else None) == seed.definition for seed in seeds)
     return bool(seeds) and case.set.kind == seeds[0].kind and all(same)
 
 
-def _plant(name: str, seeds: Sequence[CaseSeed]) -> None:
+def _create_case(name: str, seeds: Sequence[BundledCase]) -> None:
     if not seeds:
         return
     case = Case.objects.filter(slug=name).first()
     if case is None:
-        case = Case.objects.create(set=_set(seeds[0]), slug=name, title=seeds[0].title or name)
+        case = Case.objects.create(set=_get_or_create_set(seeds[0]), slug=name, title=seeds[0].title or name)
     known = set(case.versions.values_list("number", flat=True))
     missing = [seed for seed in seeds if seed.version not in known]
     CaseVersion.objects.bulk_create(CaseVersion(case=case, number=s.version, definition=s.definition) for s in missing)
@@ -136,10 +136,10 @@ def _plant(name: str, seeds: Sequence[CaseSeed]) -> None:
         case.save(update_fields=["current"])
 
 
-def _set(seed: CaseSeed) -> CaseSet:
+def _get_or_create_set(seed: BundledCase) -> CaseSet:
     """Private cases stay apart from public ones, and both from what was written here."""
     kind = CaseSet.Kind(seed.kind)
-    wanted = {"kind": kind, "public": seed.public, **_ABOUT[kind]}
+    wanted = {"kind": kind, "public": seed.public, **_SET_FIELDS_BY_KIND[kind]}
     found = CaseSet.objects.filter(**wanted).first()
     if found is not None:
         return found

@@ -27,17 +27,17 @@ def copy_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> l
         return []
     key = model._meta.pk
     assert key is not None
-    numbered = rows if key.attname in rows[0] else _numbered(model, key, rows)
+    numbered = rows if key.attname in rows[0] else _assign_ids(model, key, rows)
     fields = model._meta.concrete_fields
     columns = sql.SQL(", ").join([sql.Identifier(str(field.column)) for field in fields])
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(model._meta.db_table), columns)
     with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as copy:
-        for values in _prepared(fields, numbered):
+        for values in _iter_prepared_values(fields, numbered):
             copy.write_row(values)
     return [row[key.attname] for row in numbered]
 
 
-def _numbered(
+def _assign_ids(
     model: type[models.Model], key: "models.Field[Any, Any]", rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
@@ -45,11 +45,13 @@ def _numbered(
         return [{**row, key.attname: number} for row, (number,) in zip(rows, cursor.fetchall(), strict=True)]
 
 
-def _prepared(fields: "Sequence[models.Field[Any, Any]]", rows: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
+def _iter_prepared_values(
+    fields: "Sequence[models.Field[Any, Any]]", rows: Sequence[Mapping[str, Any]]
+) -> Iterator[list[Any]]:
     """The values of each row as psycopg takes them; the defaults are prepared once."""
     database = connections[DEFAULT_DB_ALIAS]  # looked up once, not for each value
     names = {field.attname: place for place, field in enumerate(fields)}
-    defaults = [field.get_db_prep_save(_default(field), database) for field in fields]
+    defaults = [field.get_db_prep_save(_get_default(field), database) for field in fields]
     for row in rows:
         values = defaults.copy()
         for name, value in row.items():
@@ -59,5 +61,5 @@ def _prepared(fields: "Sequence[models.Field[Any, Any]]", rows: Sequence[Mapping
         yield values
 
 
-def _default(field: "models.Field[Any, Any]") -> Any:
+def _get_default(field: "models.Field[Any, Any]") -> Any:
     return timezone.now() if getattr(field, "auto_now_add", False) else field.get_default()

@@ -7,12 +7,12 @@ from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
 
 
-def json_bytes(value: Any) -> bytes:
-    finite = json.loads(json.dumps(value, default=str), parse_constant=_null)
+def render_json_bytes(value: Any) -> bytes:
+    finite = json.loads(json.dumps(value, default=str), parse_constant=_replace_constant)
     return json.dumps(finite, indent=2).encode("ascii") + b"\n"
 
 
-def read_text(stored: bytes | memoryview | None) -> str:
+def decode_text(stored: bytes | memoryview | None) -> str:
     """Stored bytes as text, lone surrogates kept; what is no UTF-8 is written as escapes."""
     data = bytes(stored or b"")
     try:
@@ -21,14 +21,14 @@ def read_text(stored: bytes | memoryview | None) -> str:
         return data.decode("utf-8", "backslashreplace")
 
 
-def read_object(stored: bytes | memoryview | None) -> dict[str, Any] | None:
+def parse_object(stored: bytes | memoryview | None) -> dict[str, Any] | None:
     """The JSON object in stored bytes, None when they hold anything else."""
     try:
-        value = read_json(read_text(stored))
+        value = read_json(decode_text(stored))
     except BadJson:
         return None
     return value if isinstance(value, dict) else None
 
 
-def _null(name: str) -> None:
+def _replace_constant(name: str) -> None:
     """What stands for NaN and the infinities."""

@@ -5,13 +5,13 @@ from typing import IO
 
 from django.contrib.auth.models import AbstractBaseUser
 
-from toolbench.lab.interchange.bundle.read import USUAL, import_bundle
-from toolbench.lab.interchange.create_run import Progress, unwatched
-from toolbench.lab.interchange.inspect_ai.log import LOG_CAPS, import_log
-from toolbench.lab.interchange.safe_zip import MOST_MEMBER_BYTES
+from toolbench.lab.interchange.bundle.read import DEFAULT_LIMITS, import_bundle
+from toolbench.lab.interchange.create_run import OnProgress, ignore_progress
+from toolbench.lab.interchange.inspect_ai.log import LOG_LIMITS, import_log
+from toolbench.lab.interchange.safe_zip import MAX_MEMBER_BYTES
 from toolbench.lab.models import Run
 
-LOGS = (".eval", ".json")
+LOG_SUFFIXES = (".eval", ".json")
 
 
 def import_run(
@@ -19,8 +19,8 @@ def import_run(
     name: str,
     *,
     owner: AbstractBaseUser | None,
-    progress: Progress = unwatched,
-    member_bytes: int = MOST_MEMBER_BYTES,
+    progress: OnProgress = ignore_progress,
+    member_bytes: int = MAX_MEMBER_BYTES,
 ) -> Run:
     """A name that ends in .eval or .json is a log of Inspect AI, anything else a bundle. Raises ImportRefused; then
     nothing is kept.
@@ -28,5 +28,5 @@ def import_run(
     Args:
         member_bytes: what one member of an archive may unpack to.
     """
-    wanted, caps = (import_log, LOG_CAPS) if name.lower().endswith(LOGS) else (import_bundle, USUAL)
+    wanted, caps = (import_log, LOG_LIMITS) if name.lower().endswith(LOG_SUFFIXES) else (import_bundle, DEFAULT_LIMITS)
     return wanted(file, name, owner=owner, caps=replace(caps, member_bytes=member_bytes), progress=progress)

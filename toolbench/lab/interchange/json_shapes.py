@@ -8,24 +8,24 @@ import jsonschema_rs
 from toolbench.engine.capabilities.record import DOCS
 from toolbench.engine.messages import JsonObject
 
-_TEXT, _WHOLE, _YES_NO = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+_TEXT, _INTEGER, _BOOLEAN = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 
 
-def _exactly(**columns: JsonObject) -> JsonObject:
+def _build_object_schema(**columns: JsonObject) -> JsonObject:
     """An object of just these."""
     return {"type": "object", "properties": columns, "required": list(columns), "additionalProperties": False}
 
 
-_LAYER = {"type": "array", "prefixItems": [_TEXT, {"type": "object"}], "minItems": 2, "maxItems": 2}
-_SUPPORT = {
+_LAYER_SCHEMA = {"type": "array", "prefixItems": [_TEXT, {"type": "object"}], "minItems": 2, "maxItems": 2}
+_SUPPORT_SCHEMA = {
     "properties": {"field": {"enum": sorted(DOCS)}, "source": _TEXT, "who": _TEXT, "at": _TEXT, "error": _TEXT},
     "required": ["field", "value", "source", "who", "at", "error"],
 }
-_SHAPES: Mapping[str, JsonObject] = {
+_SCHEMA_BY_COLUMN: Mapping[str, JsonObject] = {
     "verdict": {
         "properties": {
-            "checks": {"type": "array", "items": _exactly(name=_TEXT, ok=_YES_NO, detail=_TEXT)},
-            "judging": _WHOLE,
+            "checks": {"type": "array", "items": _build_object_schema(name=_TEXT, ok=_BOOLEAN, detail=_TEXT)},
+            "judging": _INTEGER,
         }
     },
     "causes": {
@@ -36,17 +36,17 @@ _SHAPES: Mapping[str, JsonObject] = {
                 "code": _TEXT,
                 "path": _TEXT,
                 "count": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
-                "mended": _YES_NO,
+                "mended": _BOOLEAN,
             },
         },
     },
-    "layers": {"type": "array", "items": _LAYER},
+    "layers": {"type": "array", "items": _LAYER_SCHEMA},
     "routing": {"properties": {"passed": {"type": "array"}}},
-    "support": {"anyOf": [{"maxProperties": 0}, _SUPPORT]},
+    "support": {"anyOf": [{"maxProperties": 0}, _SUPPORT_SCHEMA]},
 }
-_VALIDATORS = {name: jsonschema_rs.validator_for(shape) for name, shape in _SHAPES.items()}
+_VALIDATORS = {name: jsonschema_rs.validator_for(shape) for name, shape in _SCHEMA_BY_COLUMN.items()}
 
 
-def has_shape(column: str, value: Any) -> bool:
+def is_valid_column(column: str, value: Any) -> bool:
     """True too for a column that no page opens."""
     return column not in _VALIDATORS or _VALIDATORS[column].is_valid(value)

@@ -7,18 +7,18 @@ from dataclasses import asdict, dataclass, field
 
 from toolbench.engine.messages import JsonObject
 
-FORMAT = "toolbench-bundle"
-VERSION = 2
-READABLE = (1, VERSION)  # version 1 had no quantiles with bounds; its evidence is the same
-MANIFEST = "manifest.json"
-INDEX = "index.html"
-RUN = "evidence/run.json"
-CASES = "evidence/cases.json"
-TRIALS = "evidence/trials/"
-EVIDENCE = "evidence/"
+BUNDLE_FORMAT = "toolbench-bundle"
+BUNDLE_VERSION = 2
+READABLE_VERSIONS = (1, BUNDLE_VERSION)  # version 1 had no quantiles with bounds; its evidence is the same
+MANIFEST_NAME = "manifest.json"
+INDEX_NAME = "index.html"
+RUN_NAME = "evidence/run.json"
+CASES_NAME = "evidence/cases.json"
+TRIALS_FOLDER = "evidence/trials/"
+EVIDENCE_FOLDER = "evidence/"
 
 
-class NotABundle(ValueError):
+class ManifestError(ValueError):
     """A manifest that cannot be read; its text says why."""
 
 
@@ -29,7 +29,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutItem:
     what: str
     why: str
 
@@ -42,48 +42,48 @@ class Manifest:
     made_at: str
     source: JsonObject
     members: Mapping[str, Member]
-    left_out: tuple[LeftOut, ...] = ()
-    format: str = FORMAT
-    version: int = VERSION
+    left_out: tuple[LeftOutItem, ...] = ()
+    format: str = BUNDLE_FORMAT
+    version: int = BUNDLE_VERSION
     evidence: str = field(default="")
 
     def text(self) -> bytes:
         return json.dumps(asdict(self), indent=1).encode("ascii")
 
 
-def trial_member(number: int) -> str:
-    return f"{TRIALS}{number:06}.json"
+def build_trial_name(number: int) -> str:
+    return f"{TRIALS_FOLDER}{number:06}.json"
 
 
-def trace_member(number: int) -> str:
+def build_trace_name(number: int) -> str:
     return f"traces/{number:06}.html"
 
 
-def evidence_hash(members: Mapping[str, Member]) -> str:
-    lines = [f"{name} {members[name].sha256}\n" for name in sorted(members) if name.startswith(EVIDENCE)]
+def hash_evidence(members: Mapping[str, Member]) -> str:
+    lines = [f"{name} {members[name].sha256}\n" for name in sorted(members) if name.startswith(EVIDENCE_FOLDER)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def member_of(content: bytes) -> Member:
+def build_member(content: bytes) -> Member:
     return Member(hashlib.sha256(content).hexdigest(), len(content))
 
 
-def read_manifest(content: bytes) -> Manifest:
+def parse_manifest(content: bytes) -> Manifest:
     """Raises NotABundle."""
     try:
         given = json.loads(content)
-        if given["format"] != FORMAT:
-            raise NotABundle(f"its format is {str(given['format'])[:40]!r}, not {FORMAT!r}")
-        if given["version"] not in READABLE:
-            known = " and ".join(map(str, READABLE))
-            raise NotABundle(f"its version is {str(given['version'])[:20]}, and this Toolbench reads {known}")
+        if given["format"] != BUNDLE_FORMAT:
+            raise ManifestError(f"its format is {str(given['format'])[:40]!r}, not {BUNDLE_FORMAT!r}")
+        if given["version"] not in READABLE_VERSIONS:
+            known = " and ".join(map(str, READABLE_VERSIONS))
+            raise ManifestError(f"its version is {str(given['version'])[:20]}, and this Toolbench reads {known}")
         members = {str(name): Member(str(m["sha256"]), int(m["bytes"])) for name, m in given["members"].items()}
-        left_out = tuple(LeftOut(str(one["what"]), str(one["why"])) for one in given["left_out"])
+        left_out = tuple(LeftOutItem(str(one["what"]), str(one["why"])) for one in given["left_out"])
         source = given["source"] if isinstance(given["source"], dict) else {}
         return Manifest(str(given["made_at"]), source, members, left_out, evidence=str(given["evidence"]))
     except KeyError as error:
-        raise NotABundle(f"its {MANIFEST} does not say {error}") from error
+        raise ManifestError(f"its {MANIFEST_NAME} does not say {error}") from error
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        if isinstance(error, NotABundle):
+        if isinstance(error, ManifestError):
             raise
-        raise NotABundle(f"its {MANIFEST} cannot be read ({type(error).__name__})") from error
+        raise ManifestError(f"its {MANIFEST_NAME} cannot be read ({type(error).__name__})") from error

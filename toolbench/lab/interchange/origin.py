@@ -21,5 +21,5 @@ class Origin:
     renamed: Mapping[str, str] = field(default_factory=dict)  # there -> here, where a name was taken by something else
     note: str = ""
 
-    def plain(self) -> JsonObject:
+    def to_json(self) -> JsonObject:
         return asdict(self)

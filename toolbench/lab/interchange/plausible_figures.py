@@ -7,7 +7,7 @@ from datetime import datetime
 from toolbench.engine.bounds import bounded_cost, bounded_count, bounded_moment, bounded_ms
 
 
-class FigureCheck:
+class FigureReader:
     """Reads figures by the name of their column. What is outside its bounds is unknown, and `sentence` says so."""
 
     def __init__(self) -> None:
@@ -30,21 +30,21 @@ class FigureCheck:
         else:
             kept = bounded_count(value) if name.endswith("_tokens") else bounded_ms(value, per_unit=per_unit)
         if kept is None and value is not None:
-            self.note(name)
+            self.note_implausible(name)
         return kept
 
-    def moment(self, name: str, value: datetime) -> datetime | None:
+    def read_time(self, name: str, value: datetime) -> datetime | None:
         """Return a moment that every page can show."""
         kept = bounded_moment(value)
         if kept is None:
-            self.note(name)
+            self.note_implausible(name)
         return kept
 
-    def total(self, name: str, values: Iterable[int | float | None]) -> int | float:
+    def read_total(self, name: str, values: Iterable[int | float | None]) -> int | float:
         """Return the sum of what is known; 0 where it is implausible."""
         return self.read(name, sum(value for value in values if value is not None)) or 0
 
-    def note(self, name: str) -> None:
+    def note_implausible(self, name: str) -> None:
         """Count a figure that is unknown because it is implausible."""
         self._implausible[name] += 1
 

@@ -20,17 +20,17 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from toolbench.lab.interchange.import_run import import_run
-from toolbench.lab.interchange.safe_zip import ImportRefused
+from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.models import Replay
-from toolbench.lab.replays.queue import LEASE, ReplayKind
+from toolbench.lab.replays.queue import LEASE_DURATION, ReplayKind
 from toolbench.lab.worker.database_thread import AWAY, is_away
 from toolbench.lab.worker.notify import wake_replays
 
-_FOLDER = "imports"
-_TELL_SECONDS = 1.0
-_ORPHANED = timedelta(days=1)  # after it was written, a file without a row is nobody's
-_SHOWN = timedelta(days=1)  # since a refusal
-MOST_MEMBER_BYTES = 32 << 20  # of an archive; nested JSON takes up to 32 times as much memory once it is read
+_IMPORT_FOLDER = "imports"
+_PROGRESS_SECONDS = 1.0
+_ORPHAN_AGE = timedelta(days=1)  # after it was written, a file without a row is nobody's
+_REFUSAL_SHOWN_FOR = timedelta(days=1)  # since a refusal
+MAX_UPLOADED_MEMBER_BYTES = 32 << 20  # of an archive; nested JSON takes up to 32 times as much memory once it is read
 
 
 class _LeaseLostError(Exception):
@@ -38,7 +38,7 @@ class _LeaseLostError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ImportPage:
+class ImportStatus:
     """An import that a worker does.
 
     Attributes:
@@ -63,7 +63,7 @@ class ImportPage:
 def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
     """Keep the file and ask a worker to import it."""
     key = uuid4().hex
-    path = _path(key)
+    path = _build_path(key)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with path.open("xb") as kept:
@@ -79,42 +79,44 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
     return row
 
 
-def get_import(row_id: int) -> ImportPage:
+def get_import(row_id: int) -> ImportStatus:
     """Return how far the import is. Raises Replay.DoesNotExist."""
-    return _page_of(Replay.objects.get(pk=row_id, kind=Replay.IMPORT))
+    return _build_status(Replay.objects.get(pk=row_id, kind=Replay.IMPORT))
 
 
-def open_imports() -> tuple[ImportPage, ...]:
+def get_open_imports() -> tuple[ImportStatus, ...]:
     """Return the imports that wait, run, or were refused in the last day, the newest first. One query."""
-    refused = ~Q(refused="") & Q(finished_at__gt=Now() - _SHOWN)
+    refused = ~Q(refused="") & Q(finished_at__gt=Now() - _REFUSAL_SHOWN_FOR)
     rows = Replay.objects.filter(kind=Replay.IMPORT).filter(~Q(state=Replay.State.DONE) | refused)
-    return tuple(map(_page_of, rows.order_by("-pk")))
+    return tuple(map(_build_status, rows.order_by("-pk")))
 
 
-def _page_of(row: Replay) -> ImportPage:
+def _build_status(row: Replay) -> ImportStatus:
     run_id = row.counts[0] if row.counts else None
-    return ImportPage(row.pk, row.asked_at, row.file_name, row.done, row.total, row.refused, run_id)
+    return ImportStatus(row.pk, row.asked_at, row.file_name, row.done, row.total, row.refused, run_id)
 
 
-def work_import(row: Replay, held: QuerySet[Replay]) -> None:
+def process_import(row: Replay, held: QuerySet[Replay]) -> None:
     """Import the row's file in one transaction with the row's end.
 
     Args:
         held: the row as long as this worker has its lease.
     """
-    path = _path_of(row)
+    path = _get_row_path(row)
     try:
-        with path.open("rb") as file, _told(held) as progress, transaction.atomic():
+        with path.open("rb") as file, _report_progress(held) as progress, transaction.atomic():
             owner = User.objects.filter(pk=row.scope_id).first()
-            run = import_run(file, row.file_name, owner=owner, progress=progress.tell, member_bytes=MOST_MEMBER_BYTES)
-            if not _end(held, counts=[run.pk], done=run.trial_count, total=run.trial_count):
+            run = import_run(
+                file, row.file_name, owner=owner, progress=progress.update, member_bytes=MAX_UPLOADED_MEMBER_BYTES
+            )
+            if not _end_row(held, counts=[run.pk], done=run.trial_count, total=run.trial_count):
                 raise _LeaseLostError
     except _LeaseLostError:
         return
     except FileNotFoundError:
-        _end(held, refused="The file is gone: send it again. Nothing was imported.")
-    except ImportRefused as refused:
-        _end(held, refused=str(refused))
+        _end_row(held, refused="The file is gone: send it again. Nothing was imported.")
+    except RunImportError as refused:
+        _end_row(held, refused=str(refused))
     except Exception as error:
         if not is_away(error):  # else the file stays for the worker that takes the row up again
             _remove_file(row)
@@ -124,39 +126,39 @@ def work_import(row: Replay, held: QuerySet[Replay]) -> None:
 
 def remove_orphaned_files() -> None:
     """Delete the files of a day ago that no import needs: a process died before it could."""
-    files = _files_before(timezone.now() - _ORPHANED)
+    files = _list_files_before(timezone.now() - _ORPHAN_AGE)
     if files:  # read before the rows: a row is there within a day of its file
         needed = Replay.objects.filter(kind=Replay.IMPORT).exclude(state=Replay.State.DONE)
-        for name in files.keys() - {_path_of(row).name for row in needed}:
+        for name in files.keys() - {_get_row_path(row).name for row in needed}:
             files[name].unlink(missing_ok=True)
 
 
-def _files_before(moment: datetime) -> dict[str, Path]:
+def _list_files_before(moment: datetime) -> dict[str, Path]:
     found = {}
-    for path in _path("").glob("*"):
+    for path in _build_path("").glob("*"):
         with suppress(FileNotFoundError):  # an import has ended meanwhile
             if path.stat().st_mtime < moment.timestamp():
                 found[path.name] = path
     return found
 
 
-def _end(held: QuerySet[Replay], **columns: object) -> int:
+def _end_row(held: QuerySet[Replay], **columns: object) -> int:
     return held.update(state=Replay.State.DONE, finished_at=Now(), lease=None, **columns)
 
 
-def _path_of(row: Replay) -> Path:
-    return _path(parse_qs(row.query)["file"][0])
+def _get_row_path(row: Replay) -> Path:
+    return _build_path(parse_qs(row.query)["file"][0])
 
 
 def _remove_file(row: Replay) -> None:
-    _path_of(row).unlink(missing_ok=True)
+    _get_row_path(row).unlink(missing_ok=True)
 
 
-def _path(key: str) -> Path:
-    return Path(settings.VAR_DIR) / _FOLDER / key
+def _build_path(key: str) -> Path:
+    return Path(settings.VAR_DIR) / _IMPORT_FOLDER / key
 
 
-class _Progress:
+class _ProgressWriter:
     """Writes how far an import is and renews its lease, on a connection of its own.
 
     The import itself is one transaction, in which nobody else would see a progress."""
@@ -167,7 +169,7 @@ class _Progress:
         self._lost = False
         self.stopped = threading.Event()
 
-    def tell(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int) -> None:
         """Note the figures. Raises _LeaseLostError."""
         self._figures = {"done": done, "total": total}
         if self._lost:
@@ -175,21 +177,21 @@ class _Progress:
 
     def write_until_stopped(self) -> None:
         try:
-            while not self.stopped.wait(_TELL_SECONDS):
+            while not self.stopped.wait(_PROGRESS_SECONDS):
                 self._write()
         finally:
             connections.close_all()
 
     def _write(self) -> None:
         try:
-            self._lost = not self._held.all().update(lease_until=Now() + LEASE, **self._figures)
+            self._lost = not self._held.all().update(lease_until=Now() + LEASE_DURATION, **self._figures)
         except AWAY:
             connections.close_all()  # the import meets the same; the next second tries a new connection
 
 
 @contextmanager
-def _told(held: QuerySet[Replay]) -> Iterator[_Progress]:
-    progress = _Progress(held)
+def _report_progress(held: QuerySet[Replay]) -> Iterator[_ProgressWriter]:
+    progress = _ProgressWriter(held)
     thread = threading.Thread(target=progress.write_until_stopped, name="import progress", daemon=True)
     thread.start()
     try:
@@ -199,11 +201,11 @@ def _told(held: QuerySet[Replay]) -> Iterator[_Progress]:
         thread.join()
 
 
-WORK = {
+REPLAY_KINDS = {
     Replay.IMPORT: ReplayKind(
         "an import",
         "The worker stopped four times at this file. Nothing was imported.",
-        work_import,
+        process_import,
         _remove_file,
     )
 }

@@ -11,12 +11,12 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.interchange.json_shapes import has_shape
-from toolbench.lab.interchange.plausible_figures import FigureCheck
+from toolbench.lab.interchange.json_shapes import is_valid_column
+from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 # What a person noted stays at home; ids, leases and workers mean nothing elsewhere; counts are derived again.
-_LEFT_OUT: Mapping[type[models.Model], frozenset[str]] = {
+_OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset({"trial_count", "purpose", "deleted_at", "imported", "origin"}),
     RunConfig: frozenset(),
     Trial: frozenset({"state", "lease", "lease_until", "worker", "backing_off", "queued_at", "label", "note"}),
@@ -24,30 +24,42 @@ _LEFT_OUT: Mapping[type[models.Model], frozenset[str]] = {
     StepBody: frozenset(),
     Judgement: frozenset(),
 }
-_CELL = {"scenario", "scenario_version", "scenario_group", "control", "instance_kind", "deterministic", "position"}
-_CELL |= {"error", "decided"}
+_CELL_COLUMNS = {
+    "scenario",
+    "scenario_version",
+    "scenario_group",
+    "control",
+    "instance_kind",
+    "deterministic",
+    "position",
+}
+_CELL_COLUMNS |= {"error", "decided"}
 
 
-class BadRow(ValueError):
+class InvalidRowError(ValueError):
     """A row that no table takes; its text names the column and says why."""
 
 
-def row_json(row: models.Model) -> JsonObject:
+def row_to_json(row: models.Model) -> JsonObject:
     """The columns that travel, bytes as `packed`. One at its default is left out: a column that a later version adds
     changes the hash of no earlier evidence."""
-    values = ((field, getattr(row, field.name)) for field in _fields(type(row)))
-    return {field.name: _plain(value) for field, value in values if value != field.get_default()}
+    values = ((field, getattr(row, field.name)) for field in _list_fields(type(row)))
+    return {field.name: _value_to_json(value) for field, value in values if value != field.get_default()}
 
 
-def row_columns(model: type[models.Model], given: object, check: FigureCheck) -> dict[str, Any]:
+def parse_row(model: type[models.Model], given: object, check: FigureReader) -> dict[str, Any]:
     """The columns of a new row. What is not known here is passed over, what is missing stays at its default, and a
     figure that `check` finds implausible is unknown. Raises BadRow."""
     if not isinstance(given, dict):
-        raise BadRow(f"a {model.__name__.lower()} is not an object")
-    return {field.name: _read(field, given[field.name], check) for field in _fields(model) if field.name in given}
+        raise InvalidRowError(f"a {model.__name__.lower()} is not an object")
+    return {
+        field.name: _parse_value(field, given[field.name], check)
+        for field in _list_fields(model)
+        if field.name in given
+    }
 
 
-def packed(raw: bytes | memoryview | None) -> JsonObject | None:
+def encode_bytes(raw: bytes | memoryview | None) -> JsonObject | None:
     """Bytes as text where they are UTF-8, else in base64."""
     if raw is None:
         return None
@@ -57,7 +69,7 @@ def packed(raw: bytes | memoryview | None) -> JsonObject | None:
         return {"base64": base64.b64encode(raw).decode("ascii")}
 
 
-def unpacked(given: object) -> bytes | None:
+def decode_bytes(given: object) -> bytes | None:
     """Raises BadRow for anything that `packed` does not write."""
     if given is None:
         return None
@@ -68,30 +80,30 @@ def unpacked(given: object) -> bytes | None:
             try:
                 return base64.b64decode(text, validate=True)
             except (binascii.Error, ValueError) as error:
-                raise BadRow(f"bytes are not base64: {error}") from error
-    raise BadRow("bytes are neither text nor base64")
+                raise InvalidRowError(f"bytes are not base64: {error}") from error
+    raise InvalidRowError("bytes are neither text nor base64")
 
 
-def _fields(model: type[models.Model]) -> "tuple[models.Field[Any, Any], ...]":
+def _list_fields(model: type[models.Model]) -> "tuple[models.Field[Any, Any], ...]":
     own = (field for field in model._meta.concrete_fields if not field.is_relation and not field.primary_key)
     if model is Cell:
-        return tuple(field for field in own if field.name in _CELL)
-    return tuple(field for field in own if field.name not in _LEFT_OUT[model])
+        return tuple(field for field in own if field.name in _CELL_COLUMNS)
+    return tuple(field for field in own if field.name not in _OMITTED_COLUMNS[model])
 
 
-def _plain(value: Any) -> Any:
+def _value_to_json(value: Any) -> Any:
     if isinstance(value, bytes | memoryview):
-        return packed(value)
+        return encode_bytes(value)
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _read(field: "models.Field[Any, Any]", given: Any, check: FigureCheck) -> Any:
+def _parse_value(field: "models.Field[Any, Any]", given: Any, check: FigureReader) -> Any:
     """Text where text belongs and numbers where numbers do, as far as the column takes them."""
     if isinstance(field, models.BinaryField):
-        return unpacked(given)
+        return decode_bytes(given)
     if given is None:
         if not field.null:
-            raise BadRow(f"{field.name} is empty")
+            raise InvalidRowError(f"{field.name} is empty")
         return None
     if check.is_figure(field.name):
         figure = check.read(field.name, given)
@@ -101,13 +113,13 @@ def _read(field: "models.Field[Any, Any]", given: Any, check: FigureCheck) -> An
         value = field.to_python(given)
         field.run_validators(value)
     except (ValidationError, OverflowError) as error:
-        raise BadRow(f"{field.name} cannot be stored: {error}") from error
+        raise InvalidRowError(f"{field.name} cannot be stored: {error}") from error
     if isinstance(value, datetime):
-        return check.moment(field.name, value)
+        return check.read_time(field.name, value)
     if isinstance(value, float) and not math.isfinite(value):
-        raise BadRow(f"{field.name} is no finite number")
+        raise InvalidRowError(f"{field.name} is no finite number")
     if field.choices and value not in ("", *(key for key, _ in field.flatchoices)):
-        raise BadRow(f"{field.name} is an unknown word")
+        raise InvalidRowError(f"{field.name} is an unknown word")
     return value
 
 
@@ -115,10 +127,10 @@ def _check_type(field: "models.Field[Any, Any]", given: Any) -> None:
     """Raises BadRow."""
     texts = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
     if not isinstance(field, models.JSONField) and isinstance(given, str) != texts:
-        raise BadRow(f"{field.name} has the wrong type")
+        raise InvalidRowError(f"{field.name} has the wrong type")
     if isinstance(field, models.JSONField) and field.default in (dict, list) and not isinstance(given, field.default):
-        raise BadRow(f"{field.name} has the wrong shape")
-    if isinstance(field, models.JSONField) and not has_shape(field.name, given):
-        raise BadRow(f"{field.name} has the wrong shape")
+        raise InvalidRowError(f"{field.name} has the wrong shape")
+    if isinstance(field, models.JSONField) and not is_valid_column(field.name, given):
+        raise InvalidRowError(f"{field.name} has the wrong shape")
     if isinstance(given, list | dict) and not isinstance(field, models.JSONField):
-        raise BadRow(f"{field.name} has the wrong type")
+        raise InvalidRowError(f"{field.name} has the wrong type")

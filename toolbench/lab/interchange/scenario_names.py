@@ -3,27 +3,27 @@
 from collections.abc import Mapping
 from typing import Any
 
-NAMED = ("scenario", "signature", "cause_signature", "columns")
-_SIGNATURES = ("signature", "cause_signature")
-_PART = " · "
+SCENARIO_COLUMNS = ("scenario", "signature", "cause_signature", "columns")
+_SIGNATURE_COLUMNS = ("signature", "cause_signature")
+_SEPARATOR = " · "
 
 
-def renamed(columns: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def rename_scenarios(columns: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The columns of a cell, a trial or a judgement with every name of a scenario as `names` has it. Signatures name
     it in their second part."""
     changed = dict(columns)
     if "scenario" in changed:
         changed["scenario"] = names.get(changed["scenario"], changed["scenario"])
-    for column in _SIGNATURES:
+    for column in _SIGNATURE_COLUMNS:
         if isinstance(text := changed.get(column), str):
-            changed[column] = _signature(text, names)
+            changed[column] = _rename_in_signature(text, names)
     if isinstance(judged := changed.get("columns"), dict):
-        changed["columns"] = renamed(judged, names)
+        changed["columns"] = rename_scenarios(judged, names)
     return changed
 
 
-def _signature(text: str, names: Mapping[str, str]) -> str:
-    parts = text.split(_PART)
+def _rename_in_signature(text: str, names: Mapping[str, str]) -> str:
+    parts = text.split(_SEPARATOR)
     if len(parts) < 2:
         return text
-    return _PART.join((parts[0], names.get(parts[1], parts[1]), *parts[2:]))
+    return _SEPARATOR.join((parts[0], names.get(parts[1], parts[1]), *parts[2:]))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import IO, Any, TypeVar, cast
 
 _T = TypeVar("_T")
-Written = Generator[None, None, _T]  # yields after each part of a file that it has written
+PartWriter = Generator[None, None, _T]  # yields after each part of a file that it has written
 
 
 class _Buffer(io.RawIOBase):
@@ -22,12 +22,12 @@ class _Buffer(io.RawIOBase):
         return len(data)
 
     def fetch(self) -> bytes:
-        whole = b"".join(self._parts)
+        run_writer = b"".join(self._parts)
         self._parts.clear()
-        return whole
+        return run_writer
 
 
-def in_pieces(write: Callable[[IO[bytes]], Written[object]]) -> Iterator[bytes]:
+def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterator[bytes]:
     """Yield what `write` writes, part by part: no more than one part is in memory."""
     buffer = _Buffer()
     for _ in write(cast("IO[bytes]", buffer)):
@@ -35,7 +35,7 @@ def in_pieces(write: Callable[[IO[bytes]], Written[object]]) -> Iterator[bytes]:
     yield buffer.fetch()
 
 
-def whole(written: Written[_T]) -> _T:
+def run_writer(written: PartWriter[_T]) -> _T:
     """Write everything at once and return what the writer returns."""
     while True:
         try:

@@ -3,22 +3,22 @@
 from django.core.management.base import CommandError
 
 from toolbench.evals import scenarios
-from toolbench.evals.name_filter import nearest
+from toolbench.evals.name_filter import find_similar_words
 from toolbench.lab.models import Case, Run, Trial
 
-REFUSED = 2
+REFUSED_EXIT_CODE = 2
 
 
-def check_run(run_id: int | None) -> None:
+def check_run_exists(run_id: int | None) -> None:
     """Raise CommandError for a number that no run has; None is all of them."""
     if run_id is not None and not Run.objects.filter(pk=run_id, deleted_at=None).exists():
-        raise CommandError(f"There is no run {run_id}.", returncode=REFUSED)
+        raise CommandError(f"There is no run {run_id}.", returncode=REFUSED_EXIT_CODE)
 
 
-def check_scenario(slug: str) -> None:
+def check_scenario_exists(slug: str) -> None:
     """Raise CommandError for a slug that neither a scenario nor a stored trial has."""
-    known = [scenario.slug for scenario in scenarios.all()]
+    known = [scenario.slug for scenario in scenarios.list_scenarios()]
     if slug in known or Trial.objects.filter(scenario=slug).exists() or Case.objects.filter(slug=slug).exists():
         return
-    near = nearest(slug, (*known, *Case.objects.values_list("slug", flat=True))) or known
-    raise CommandError(f"There is no scenario {slug!r}; the nearest: {', '.join(near)}.", returncode=REFUSED)
+    near = find_similar_words(slug, (*known, *Case.objects.values_list("slug", flat=True))) or known
+    raise CommandError(f"There is no scenario {slug!r}; the nearest: {', '.join(near)}.", returncode=REFUSED_EXIT_CODE)

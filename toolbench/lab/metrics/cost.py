@@ -8,8 +8,8 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
 
-from toolbench.evals.decisions.choice import ratio
-from toolbench.evals.decisions.requirements import Span
+from toolbench.evals.decisions.choice import compute_cost_ratio
+from toolbench.evals.decisions.requirements import IntervalEstimate
 from toolbench.evals.prices import Price
 from toolbench.lab.metrics.spending import DOLLARS, NAMED, SPENT, price_columns, prices_of
 from toolbench.lab.models import RunConfig, Trial
@@ -94,8 +94,10 @@ def paid_together(every: Iterable[Paid]) -> Paid:
     )
 
 
-def cost_per_success(paid: Paid) -> Span | None:
+def cost_per_success(paid: Paid) -> IntervalEstimate | None:
     """Dollars per delivered success; None where a trial's cost is not known, nothing was paid or nothing delivered."""
     if not paid.whole:
         return None
-    return ratio(paid.dollars, paid.squares, with_pass=paid.with_pass, passed=paid.delivered, tried=paid.tried)
+    return compute_cost_ratio(
+        paid.dollars, paid.squares, with_pass=paid.with_pass, passed=paid.delivered, tried=paid.tried
+    )

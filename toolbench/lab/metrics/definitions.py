@@ -103,7 +103,7 @@ def tokens_per_trial(tally: Tally) -> Figure | None:
 def cost_per_success(tally: Tally) -> Figure | None:
     """Failed and retried requests are paid and counted. None where a trial's cost is unknown or nothing was
     delivered."""
-    return _single(formulas.per_success(tally.cost, tally.passed - tally.late_passes), "dollars")
+    return _single(formulas.compute_cost_per_success(tally.cost, tally.passed - tally.late_passes), "dollars")
 
 
 def _of(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
@@ -167,7 +167,7 @@ def _over_scenarios(estimate: Callable[[int, int, int], float | None], k: int) -
 
 def _f1(counted: Counted) -> Figure | None:
     tally = pooled((counted.tools, counted.control))
-    return _single(formulas.f1(tally.called_rightly, tally.called_needlessly, tally.call_missed), "share")
+    return _single(formulas.compute_f1(tally.called_rightly, tally.called_needlessly, tally.call_missed), "share")
 
 
 def _violations(kind: str, what: str) -> Metric:
@@ -181,14 +181,14 @@ def _passes(k: int) -> Iterable[Metric]:
         f"pass^{k}",
         f"chance that {k} tries all pass, {mean}",
         None,
-        _over_scenarios(formulas.pass_hat, k),
+        _over_scenarios(formulas.compute_pass_hat, k),
     )
     yield Metric(
         f"pass_at_{k}",
         f"pass@{k}",
         f"chance that one of {k} tries passes, {mean}",
         None,
-        _over_scenarios(formulas.pass_at, k),
+        _over_scenarios(formulas.compute_pass_at, k),
     )
 
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from toolbench.evals.statistics import more_trials_to_clear
-from toolbench.evals.statistics.intervals import FIXED, Stopping, interval
-from toolbench.evals.statistics.pooling import Pooled
-from toolbench.evals.statistics.rounding import half_up, written
+from toolbench.evals.statistics import count_more_trials_to_clear
+from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign, compute_interval
+from toolbench.evals.statistics.pooling import PooledRate
+from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 
 _SAME = 1e-9  # shares this close are one
 
@@ -47,32 +47,32 @@ class Rate:
 
     @property
     def axis(self) -> float:
-        return half_up(100 * self.share, 1)
+        return round_half_up(100 * self.share, 1)
 
     @property
     def low_axis(self) -> float:
-        return half_up(100 * self.low, 1)
+        return round_half_up(100 * self.low, 1)
 
     @property
     def high_axis(self) -> float:
-        return half_up(100 * self.high, 1)
+        return round_half_up(100 * self.high, 1)
 
     @property
     def percent(self) -> str:
         """Whole percent; one decimal where rounding would claim all or nothing."""
         exact = 100 * self.share
-        whole = written(exact)
+        whole = format_rounded(exact)
         if not 0 < self.k < self.n or whole not in {"0", "100"}:
             return whole
-        return {"0.0": "<0.1", "100.0": ">99.9"}.get(written(exact, 1), written(exact, 1))
+        return {"0.0": "<0.1", "100.0": ">99.9"}.get(format_rounded(exact, 1), format_rounded(exact, 1))
 
     @property
     def low_percent(self) -> str:
-        return written(100 * self.low)
+        return format_rounded(100 * self.low)
 
     @property
     def high_percent(self) -> str:
-        return written(100 * self.high)
+        return format_rounded(100 * self.high)
 
     @property
     def text(self) -> str:
@@ -101,10 +101,10 @@ class Rate:
 
 def rounded(number: float) -> int:
     """The nearest whole number, halves upwards."""
-    return int(half_up(number))
+    return int(round_half_up(number))
 
 
-_interval = lru_cache(maxsize=8192)(interval)  # pages ask for the same few counts again and again
+_interval = lru_cache(maxsize=8192)(compute_interval)  # pages ask for the same few counts again and again
 
 
 def rate_of(
@@ -114,15 +114,15 @@ def rate_of(
     target: float | None = None,
     distinct: int | None = None,
     withheld: bool = False,
-    stopping: Stopping = FIXED,
+    stopping: StoppingDesign = FIXED_STOPPING,
 ) -> Rate:
     """The rate of `k` in `n`, with the interval that its trials' ending allows. A withheld one has no claim to name."""
-    stopping = FIXED if withheld else stopping
+    stopping = FIXED_STOPPING if withheld else stopping
     low, high = _interval(k, n, stopping)
     return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld, error=stopping.error)
 
 
-def pooled_rate(k: int, n: int, pooled: Pooled, *, withheld: bool = False) -> Rate:
+def pooled_rate(k: int, n: int, pooled: PooledRate, *, withheld: bool = False) -> Rate:
     """The rate of `k` in `n` with the interval of its scenarios weighing alike."""
     share = pooled.share if n and abs(pooled.share - k / n) > _SAME else None
     return Rate(
@@ -137,7 +137,7 @@ def trials_to_decide(rate: Rate) -> int | None:
     if rate.target is None or not rate.n or rate.withheld or rate.error or rate.against != "open":
         return None
     if 100 * rate.k > rate.target * rate.n:
-        return more_trials_to_clear(rate.k, rate.n, rate.target / 100)
+        return count_more_trials_to_clear(rate.k, rate.n, rate.target / 100)
     if 100 * rate.k == rate.target * rate.n:
         return None
-    return more_trials_to_clear(rate.n - rate.k, rate.n, (100 - rate.target) / 100)
+    return count_more_trials_to_clear(rate.n - rate.k, rate.n, (100 - rate.target) / 100)

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from toolbench.evals.statistics.clusters import Clustered
-from toolbench.evals.statistics.intervals import FIXED, Part, Stopping
+from toolbench.evals.statistics.clusters import ClusterSums
+from toolbench.evals.statistics.intervals import FIXED_STOPPING, ScenarioSample, StoppingDesign
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cells import ANSWERED
 from toolbench.lab.models import Trial
@@ -65,14 +65,16 @@ def find_met_again(trials: QuerySet[Trial], key: Sequence[str]) -> MetAgain:
     return found
 
 
-def part_of(k: int, n: int, again: Iterable[tuple[int, int]], stopping: Stopping = FIXED) -> Part:
+def part_of(
+    k: int, n: int, again: Iterable[tuple[int, int]], stopping: StoppingDesign = FIXED_STOPPING
+) -> ScenarioSample:
     """`k` of `n` of which these counts are each of one instance; every other trial met one of its own."""
     clusters = [pair for pair in again if pair[1]]
     alone_n = max(0, n - sum(of for _, of in clusters))
     alone_k = min(alone_n, max(0, k - sum(one for one, _ in clusters)))
-    whole = Clustered(alone_n, alone_k, alone_n, alone_k, alone_k, alone_n)
+    whole = ClusterSums(alone_n, alone_k, alone_n, alone_k, alone_k, alone_n)
     for one, of in clusters:
-        whole += Clustered(1, one, of, one * one, one * of, of * of)
+        whole += ClusterSums(1, one, of, one * one, one * of, of * of)
     if whole.design_effect == 1:
-        return Part(k, n, stopping)
-    return Part(*whole.effective(), stopping, clustered=True)
+        return ScenarioSample(k, n, stopping)
+    return ScenarioSample(*whole.compute_effective_counts(), stopping, clustered=True)

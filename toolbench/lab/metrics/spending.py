@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from django.db.models import QuerySet
 
 from toolbench.engine.bounds import MAX_COST
-from toolbench.evals.prices import Price, price_of
+from toolbench.evals.prices import Price, find_price
 from toolbench.lab.models import RunConfig
 
 
@@ -44,7 +44,7 @@ DOLLARS = f"""
 def prices_of(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
     """The list price of each configuration that has one, by its id. One query."""
     known = configs.filter(provider__isnull=False).order_by()
-    found = {pk: price_of(*key) for pk, *key in known.values_list("pk", "provider__template", "model_name")}
+    found = {pk: find_price(*key) for pk, *key in known.values_list("pk", "provider__template", "model_name")}
     return {pk: price for pk, price in found.items() if price is not None}
 
 

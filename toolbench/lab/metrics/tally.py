@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Aggregate, Count, F, Min, Q, Sum
 
-from toolbench.evals.statistics.intervals import Stopping
+from toolbench.evals.statistics.intervals import StoppingDesign
 from toolbench.lab.metrics.rate import Rate, rate_of
 from toolbench.lab.models import Cell
 
@@ -139,8 +139,8 @@ class Tally:
         return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)
 
     @property
-    def stopping(self) -> Stopping:
-        return Stopping(self.error, self.cells)
+    def stopping(self) -> StoppingDesign:
+        return StoppingDesign(self.error, self.cells)
 
     def rate(self, k: int, n: int, target: float | None = None) -> Rate:
         """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent, and

@@ -8,7 +8,7 @@ import numpy as np
 from django.db.models import Aggregate, BinaryField
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.statistics.quantiles import Quantile, quantile
+from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.models import Cell, CellTimes
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -120,4 +120,4 @@ def quantile_range(found: Iterable[Quantile | None]) -> QuantileRange | None:
 
 
 def _quantile(stored: bytes, q: float) -> Quantile | None:
-    return quantile(np.frombuffer(stored, _STORED), q) if stored else None
+    return compute_quantile(np.frombuffer(stored, _STORED), q) if stored else None

@@ -17,45 +17,45 @@ from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import Layers, goes_without_defaults
-from toolbench.lab.endpoints.capabilities import effective_of, get_effective
-from toolbench.lab.endpoints.probe_job import ask_probe
+from toolbench.lab.endpoints.capabilities import get_capabilities_by_model, get_model_capabilities
+from toolbench.lab.endpoints.probe_job import queue_probe
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
-from toolbench.lab.planning.policy_hash import policy_hash
-from toolbench.lab.planning.strategies import read_strategy
-from toolbench.lab.planning.tool_support import after_probe
+from toolbench.lab.planning.policy_hash import hash_policy
+from toolbench.lab.planning.strategies import parse_strategy
+from toolbench.lab.planning.tool_support import build_probe_columns
 from toolbench.lab.worker.job_failures import recorded
 from toolbench.lab.worker.notify import wake
 
 logger = logging.getLogger(__name__)
 
-ROUTING = "routing"
+ROUTING_LAYER = "routing"
 NO_METHOD = "none"  # of a configuration that waited for one
-_ABOVE = ("profile", "run", "scenario")  # what a person asked for lies above what the endpoint can do
-_CHOSEN = ("preset ", "workaround ")
-_WAITING_NO_MORE = (*Run.ENDED, Run.State.CANCELLING)
+_USER_LAYERS = ("profile", "run", "scenario")  # what a person asked for lies above what the endpoint can do
+_USER_LAYER_PREFIXES = ("preset ", "workaround ")
+_ENDING_STATES = (*Run.ENDED, Run.State.CANCELLING)
 
 
-def must_probe(known: Capabilities) -> bool:
+def needs_probe(known: Capabilities) -> bool:
     """Whether nothing says if the model calls tools."""
     return known.supports_tool_use is None and known.tools_field in (None, "accepted")
 
 
-def way(layers: Layers, effective: Effective) -> Route:
+def choose_available_method(layers: Layers, effective: Effective) -> Route:
     """The first of the policy's paths that the endpoint is able to take."""
     return route(resolve(layers).policy.paths, effective.capabilities)
 
 
-def with_route(layers: Layers, chosen: Route) -> Layers:
+def add_routing_layer(layers: Layers, chosen: Route) -> Layers:
     """The layers with the method that was chosen, above what the launch asked of every configuration."""
     patch: JsonObject = {"method": chosen.method}
     if chosen.constraint:
         patch["constraint"] = chosen.constraint
-    rest = tuple((name, below) for name, below in layers if name != ROUTING)
-    return (*rest[:1], (ROUTING, patch), *rest[1:])
+    rest = tuple((name, below) for name, below in layers if name != ROUTING_LAYER)
+    return (*rest[:1], (ROUTING_LAYER, patch), *rest[1:])
 
 
-def with_capabilities(layers: Layers, strategy: str, effective: Effective) -> Layers:
+def add_capability_layers(layers: Layers, strategy: str, effective: Effective) -> Layers:
     """The layers with those that keep the run within what the endpoint can do, below whatever a person chose: presets,
     workarounds, profile, overrides. Strategies raw and wire_standard go without. Raises PolicyError."""
     rest = tuple((name, patch) for name, patch in layers if not name.startswith(PREFIX))
@@ -63,15 +63,15 @@ def with_capabilities(layers: Layers, strategy: str, effective: Effective) -> La
         return rest
     policy = resolve(rest).policy
     fitting = capability_layers(effective, policy.llm_options_defaults | policy.request_overrides)
-    place = next((at for at, (name, _) in enumerate(rest) if _is_above(name)), len(rest))
+    place = next((at for at, (name, _) in enumerate(rest) if _is_user_layer(name)), len(rest))
     return (*rest[:place], *fitting, *rest[place:])
 
 
-def _is_above(name: str) -> bool:
-    return name in _ABOVE or name.startswith(_CHOSEN)
+def _is_user_layer(name: str) -> bool:
+    return name in _USER_LAYERS or name.startswith(_USER_LAYER_PREFIXES)
 
 
-def routing_of(chosen: Route, effective: Effective) -> JsonObject:
+def build_routing(chosen: Route, effective: Effective) -> JsonObject:
     """What is kept of a decision."""
     known = {
         name: {"value": value, "source": effective.origins[name].source, "who": effective.origins[name].who}
@@ -80,53 +80,53 @@ def routing_of(chosen: Route, effective: Effective) -> JsonObject:
     return {"asked": AUTO, **chosen.to_json(), "known": known}
 
 
-def models_to_probe(run: Run) -> list[Model]:
+def list_models_to_probe(run: Run) -> list[Model]:
     """Return the models that trials of the run wait for and of which nothing says yet whether they call tools."""
     ids = RunConfig.objects.filter(run=run, awaits_probe=True).values_list("model_id", flat=True)
     models = list(Model.objects.filter(pk__in=ids).select_related("provider"))
-    known = get_effective(models)
-    return [model for model in models if must_probe(known[model.pk].capabilities)]
+    known = get_capabilities_by_model(models)
+    return [model for model in models if needs_probe(known[model.pk].capabilities)]
 
 
-def ask_first_probes(run: Run) -> None:
+def queue_first_probes(run: Run) -> None:
     """Ask for the probes that trials of this new run wait for. Call it in the transaction that writes the run."""
-    for model in models_to_probe(run):
-        ask_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
+    for model in list_models_to_probe(run):
+        queue_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
 
 
-def settle(model_id: int) -> int:
+def decide_waiting_methods(model_id: int) -> int:
     """Decides for configurations that waited for this model's probe, unless one is still open; returns how many. What
     could not be told counts as unknown, and native is tried then."""
     if Probe.objects.filter(model_id=model_id).exclude(state=Probe.State.DONE).exists():
         return 0
-    waiting = RunConfig.objects.filter(model_id=model_id, awaits_probe=True).exclude(run__state__in=_WAITING_NO_MORE)
+    waiting = RunConfig.objects.filter(model_id=model_id, awaits_probe=True).exclude(run__state__in=_ENDING_STATES)
     configs = list(waiting.select_related("run"))
     if configs:
         model = Model.objects.select_related("provider").get(pk=model_id)
-        effective = effective_of(model)
-        support = after_probe(model_id, effective)
+        effective = get_model_capabilities(model)
+        support = build_probe_columns(model_id, effective)
         with transaction.atomic():
             for config in configs:
-                _decide(config, effective, support=support)
+                _decide_config(config, effective, support=support)
             transaction.on_commit(lambda: wake([model.provider_id]))
     return len(configs)
 
 
-def settle_all() -> int:
+def decide_all_waiting_methods() -> int:
     """For all that wait although no probe is open: a wake-up was lost. A model that cannot be settled does not stop the
     others: it is logged and counted."""
-    waiting = RunConfig.objects.filter(awaits_probe=True, model__isnull=False).exclude(run__state__in=_WAITING_NO_MORE)
+    waiting = RunConfig.objects.filter(awaits_probe=True, model__isnull=False).exclude(run__state__in=_ENDING_STATES)
     decided = 0
     for model_id in set(waiting.values_list("model_id", flat=True)) - {None}:
         with recorded("choosing methods after a probe"):
-            decided += settle(model_id)
+            decided += decide_waiting_methods(model_id)
     return decided
 
 
-def _decide(config: RunConfig, effective: Effective, *, support: Mapping[str, Any]) -> None:
+def _decide_config(config: RunConfig, effective: Effective, *, support: Mapping[str, Any]) -> None:
     """Frozen settings that this version no longer takes end what waits of the configuration, and of no other."""
     try:
-        columns, why_not = _decided(config, effective)
+        columns, why_not = _build_decision(config, effective)
     except PolicyError as error:
         columns, why_not = {"method": NO_METHOD}, f"Its settings are not taken any more: {error}"
     except Exception as error:
@@ -135,30 +135,34 @@ def _decide(config: RunConfig, effective: Effective, *, support: Mapping[str, An
         why_not = f"Toolbench itself failed ({type(error).__name__}) while choosing a method; the log has more."
     RunConfig.objects.filter(pk=config.pk, awaits_probe=True).update(awaits_probe=False, **columns, **support)
     if why_not:
-        _refuse(config, why_not)
+        _end_as_not_applicable(config, why_not)
 
 
-def _decided(config: RunConfig, effective: Effective) -> tuple[dict[str, Any], str]:
+def _build_decision(config: RunConfig, effective: Effective) -> tuple[dict[str, Any], str]:
     """The columns of the decision, and why no method is left, "" where one is. Raises PolicyError."""
     layers: Layers = tuple((name, patch) for name, patch in config.layers)
-    layers = with_capabilities(layers, read_strategy(config.strategy).base, effective)
+    layers = add_capability_layers(layers, parse_strategy(config.strategy).base, effective)
     if config.method != AUTO:
-        return _frozen(layers), refusal(config.method, effective.capabilities)
-    chosen = way(layers, effective)
-    layers = with_route(layers, chosen) if chosen.method else layers
-    columns = {"method": chosen.method or NO_METHOD, "routing": routing_of(chosen, effective), **_frozen(layers)}
+        return _build_layer_columns(layers), refusal(config.method, effective.capabilities)
+    chosen = choose_available_method(layers, effective)
+    layers = add_routing_layer(layers, chosen) if chosen.method else layers
+    columns = {
+        "method": chosen.method or NO_METHOD,
+        "routing": build_routing(chosen, effective),
+        **_build_layer_columns(layers),
+    }
     return columns, "" if chosen.method else chosen.reason
 
 
-def _frozen(layers: Layers) -> dict[str, Any]:
+def _build_layer_columns(layers: Layers) -> dict[str, Any]:
     """The columns of the layers. Raises PolicyError."""
     return {
         "layers": [[name, patch] for name, patch in layers],
-        "policy_hash": policy_hash(resolve(layers).policy),
+        "policy_hash": hash_policy(resolve(layers).policy),
     }
 
 
-def _refuse(config: RunConfig, why: str) -> None:
+def _end_as_not_applicable(config: RunConfig, why: str) -> None:
     """Ends what waits of a configuration before its first request: not applicable, with the reason."""
     waiting = Trial.objects.filter(config=config, state=Trial.State.QUEUED)
     cells: Iterable[int] = sorted(Cell.objects.filter(config=config).values_list("pk", flat=True))

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from toolbench.lab.models import Cell
 
-NEWEST = 5  # cells that a forecast stands on, of each kind
-_LOOKED_AT = 1000  # the newest cells of these models, and of these scenarios
-_WORDS = (
+MAX_CELLS_PER_KIND = 5  # cells that a forecast stands on, of each kind
+_MAX_CELLS_READ = 1000  # the newest cells of these models, and of these scenarios
+_KIND_DESCRIPTIONS = (
     "the same model, scenario, method and strategy",
     "the same model, scenario and method under other strategies, beside other models",
     "the same model and method, other scenarios",
     "the same model, other methods",
     "other models, the same scenario and method",
 )
-Key = tuple[object, ...]
+MatchKey = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlannedTrials:
     """Trials of one cell that are to come: at least and at most so many. `places`: trials at once at the provider.
     `requests` is the least and the most that one trial may send, None where nobody asked."""
 
@@ -29,7 +29,7 @@ class Asked:
     provider: int
     kind: str
     template: str
-    places: int
+    max_concurrency: int
     method: str
     strategy: str
     scenario: str
@@ -37,44 +37,48 @@ class Asked:
     most: int
     requests: tuple[int, int] | None = None
 
-    def keys(self) -> tuple[Key, ...]:
-        return _keys(self.model, self.kind, self.method, self.strategy, self.scenario)
+    def keys(self) -> tuple[MatchKey, ...]:
+        return _build_keys(self.model, self.kind, self.method, self.strategy, self.scenario)
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class SimilarCells:
     """The newest cells of the first kind there is, and which kind that is. `others` are cells of other models."""
 
     cells: tuple[int, ...]
-    words: str
+    description: str
     others: tuple[int, ...] = ()
 
 
-def find_history(asked: Sequence[Asked]) -> tuple[History | None, ...]:
+def find_similar_cells(asked: Sequence[PlannedTrials]) -> tuple[SimilarCells | None, ...]:
     """In the order asked for; None where there is nothing like it. Of cells of any model, the newest one of each. Two
     queries."""
-    newest: dict[Key, list[int]] = defaultdict(list)
-    there: set[tuple[Key, object]] = set()
-    for cell_id, model, *identity in _rows(asked):
-        for key in _keys(model, *identity):
+    newest: dict[MatchKey, list[int]] = defaultdict(list)
+    there: set[tuple[MatchKey, object]] = set()
+    for cell_id, model, *identity in _iter_cells(asked):
+        for key in _build_keys(model, *identity):
             one = (key, model if key[0] == "others" else cell_id)
-            if len(newest[key]) < NEWEST and one not in there:
+            if len(newest[key]) < MAX_CELLS_PER_KIND and one not in there:
                 there.add(one)
                 newest[key].append(cell_id)
-    return tuple(_first(one, newest) for one in asked)
+    return tuple(_find_closest(one, newest) for one in asked)
 
 
-def _first(one: Asked, newest: dict[Key, list[int]]) -> History | None:
+def _find_closest(one: PlannedTrials, newest: dict[MatchKey, list[int]]) -> SimilarCells | None:
     """Another strategy may end where this one goes on: how long others go on is part of the range then."""
     keys = one.keys()
     others = tuple(newest.get(keys[-1], ()))
-    for key, words in zip(keys, _WORDS, strict=True):
+    for key, words in zip(keys, _KIND_DESCRIPTIONS, strict=True):
         if cells := tuple(newest.get(key, ())):
-            return History(() if key is keys[-1] else cells, words, others if key[0] in ("strategy", "others") else ())
+            return SimilarCells(
+                () if key is keys[-1] else cells, words, others if key[0] in ("strategy", "others") else ()
+            )
     return None
 
 
-def _keys(model: object, kind: object, method: object, strategy: object, scenario: object) -> tuple[Key, ...]:
+def _build_keys(
+    model: object, kind: object, method: object, strategy: object, scenario: object
+) -> tuple[MatchKey, ...]:
     """From the closest to the widest."""
     return (
         ("same", model, method, strategy, scenario),
@@ -85,12 +89,12 @@ def _keys(model: object, kind: object, method: object, strategy: object, scenari
     )
 
 
-def _rows(asked: Sequence[Asked]) -> Iterator[tuple[int, object, object, object, object, object]]:
+def _iter_cells(asked: Sequence[PlannedTrials]) -> Iterator[tuple[int, object, object, object, object, object]]:
     """The newest first, of these models and then of these scenarios."""
     tried = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
     named = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
     models = {one.model for one in asked if one.model is not None}
-    yield from tried.filter(config__model_id__in=models).values_list(*named)[:_LOOKED_AT]
+    yield from tried.filter(config__model_id__in=models).values_list(*named)[:_MAX_CELLS_READ]
     scenarios, kinds = {one.scenario for one in asked}, {one.kind for one in asked}
     wider = tried.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
-    yield from wider.values_list(*named)[:_LOOKED_AT]
+    yield from wider.values_list(*named)[:_MAX_CELLS_READ]

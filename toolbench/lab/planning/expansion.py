@@ -14,63 +14,69 @@ from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.engine.policy.presets import Layers
 from toolbench.evals import few_shot
-from toolbench.evals.statistics.stopping import FIRST
+from toolbench.evals.statistics.stopping import FIRST_ANALYSIS_TRIALS
 from toolbench.evals.types import Scenario
 from toolbench.lab.confirmation import FREE_KINDS, needs_asking
 from toolbench.lab.models import Model, Provider
-from toolbench.lab.planning.auto_method import must_probe, routing_of, way, with_capabilities, with_route
-from toolbench.lab.planning.lookup import DEFAULT_PROFILE, MOST_TRIALS, LookedUp, look_up
-from toolbench.lab.planning.policy_hash import policy_hash
-from toolbench.lab.planning.policy_layers import layers_of
-from toolbench.lab.planning.request_bounds import is_applicable, most_requests
-from toolbench.lab.planning.rules import with_rules
+from toolbench.lab.planning.auto_method import (
+    add_capability_layers,
+    add_routing_layer,
+    build_routing,
+    choose_available_method,
+    needs_probe,
+)
+from toolbench.lab.planning.lookup import DEFAULT_PROFILE, MAX_RUN_TRIALS, LookupResult, look_up_request
+from toolbench.lab.planning.policy_hash import hash_policy
+from toolbench.lab.planning.policy_layers import build_config_layers
+from toolbench.lab.planning.request_bounds import count_max_requests, is_applicable
+from toolbench.lab.planning.rules import add_rules_layer
 from toolbench.lab.planning.run_request import (
     ConfigChoice,
-    LaunchRefused,
+    LaunchError,
     Plan,
     PlannedCell,
     PlannedConfig,
     RunRequest,
-    Skipped,
+    SkippedItem,
 )
-from toolbench.lab.planning.strategies import read_strategy
-from toolbench.lab.planning.tool_support import deciding_probe, support_of
-from toolbench.providers.probing.probes import MOST_FIRST_USE_REQUESTS
+from toolbench.lab.planning.strategies import parse_strategy
+from toolbench.lab.planning.tool_support import build_support, find_deciding_probe
+from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 
 
-def expand(request: RunRequest) -> Plan:
+def build_plan(request: RunRequest) -> Plan:
     """Raises LaunchRefused with plain sentences by field."""
-    found = look_up(request)
-    choices, skipped = _choices(request, found)
+    found = look_up_request(request)
+    choices, skipped = _list_choices(request, found)
     configs: list[PlannedConfig] = []
     cells: list[PlannedCell] = []
     for choice in choices:
-        if why := _unsuited(choice, found):
-            skipped.append(Skipped(_named(choice, found), why))
+        if why := _find_method_error(choice, found):
+            skipped.append(SkippedItem(_describe_choice(choice, found), why))
             continue
-        config = _config(request, choice, found)
+        config = _plan_config(request, choice, found)
         if not config.method:
-            skipped.append(Skipped(_named(choice, found), config.routing["reason"]))
+            skipped.append(SkippedItem(_describe_choice(choice, found), config.routing["reason"]))
             continue
-        kept, left_out = _cells(request, config, len(configs), found)
+        kept, left_out = _plan_cells(request, config, len(configs), found)
         skipped += left_out
         if kept:
             configs.append(config)
             cells += kept
-    return _plan(request, configs, cells, skipped)
+    return _assemble_plan(request, configs, cells, skipped)
 
 
-def _choices(request: RunRequest, found: LookedUp) -> tuple[list[ConfigChoice], list[Skipped]]:
+def _list_choices(request: RunRequest, found: LookupResult) -> tuple[list[ConfigChoice], list[SkippedItem]]:
     """Every configuration asked for, profiles that do not apply left out; a model with none left gets the default."""
     if request.configs:
         return list(request.configs), []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedItem] = []
     choices: list[ConfigChoice] = []
     for pk in request.models:
         model = found.models[pk]
-        fitting = [name for name in request.profiles if _applies(name, model, request, found)]
+        fitting = [name for name in request.profiles if _is_profile_applicable(name, model, request, found)]
         skipped += [
-            Skipped(f"{model.name} · {name}", f"The profile applies to {found.profiles[name].applies_to} only.")
+            SkippedItem(f"{model.name} · {name}", f"The profile applies to {found.profiles[name].applies_to} only.")
             for name in request.profiles
             if name not in fitting
         ]
@@ -80,12 +86,12 @@ def _choices(request: RunRequest, found: LookedUp) -> tuple[list[ConfigChoice], 
     return choices, skipped
 
 
-def _applies(name: str, model: Model, request: RunRequest, found: LookedUp) -> bool:
+def _is_profile_applicable(name: str, model: Model, request: RunRequest, found: LookupResult) -> bool:
     profile = found.profiles.get(name)
     return profile is None or not request.enforce_applicability or fnmatchcase(model.name, profile.applies_to)
 
 
-def _unsuited(choice: ConfigChoice, found: LookedUp) -> str:
+def _find_method_error(choice: ConfigChoice, found: LookupResult) -> str:
     """Why a method that was named cannot be used here; "" where it can."""
     wire = found.models[choice.model].provider.wire
     if choice.method == "template" and wire != Provider.Wire.CHAT:
@@ -93,28 +99,28 @@ def _unsuited(choice: ConfigChoice, found: LookedUp) -> str:
     return "" if choice.method == AUTO else refusal(choice.method, found.effective[choice.model].capabilities)
 
 
-def _named(choice: ConfigChoice, found: LookedUp) -> str:
+def _describe_choice(choice: ConfigChoice, found: LookupResult) -> str:
     parts = (found.models[choice.model].name, choice.profile, choice.strategy, choice.method, choice.examples)
     return " · ".join(part for part in parts if part)
 
 
-def _config(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> PlannedConfig:
+def _plan_config(request: RunRequest, choice: ConfigChoice, found: LookupResult) -> PlannedConfig:
     model = found.models[choice.model]
     profile = found.profiles.get(choice.profile)
     options = profile.options if profile else {}
-    layers = layers_of(request, choice, found)
+    layers = build_config_layers(request, choice, found)
     effective = found.effective[choice.model]
     try:
-        layers = with_rules(layers)
-        layers = with_capabilities(layers, read_strategy(choice.strategy).base, effective)
-        chosen = _chosen(choice, layers, effective)
-        layers = with_route(layers, chosen) if chosen and chosen.method else layers
+        layers = add_rules_layer(layers)
+        layers = add_capability_layers(layers, parse_strategy(choice.strategy).base, effective)
+        chosen = _choose_config_method(choice, layers, effective)
+        layers = add_routing_layer(layers, chosen) if chosen and chosen.method else layers
         policy = resolve(layers).policy
         ask_for(policy)
     except PolicyError as error:
-        raise LaunchRefused(_policy_errors(error)) from error
+        raise LaunchError(_list_policy_errors(error)) from error
     except PlanError as error:
-        raise LaunchRefused({"methods": [str(error)]}) from error
+        raise LaunchError({"methods": [str(error)]}) from error
     return PlannedConfig(
         model=model.pk,
         provider=model.provider_id,
@@ -128,29 +134,29 @@ def _config(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> Plann
         examples=choice.examples,
         stream=choice.stream,
         layers=layers,
-        policy_hash=policy_hash(policy),
-        routing=routing_of(chosen, effective) if chosen else {},
-        support=support_of(effective),
-        probe=deciding_probe(effective),
+        policy_hash=hash_policy(policy),
+        routing=build_routing(chosen, effective) if chosen else {},
+        support=build_support(effective),
+        probe=find_deciding_probe(effective),
         awaits_probe=_awaits_probe(request, choice, effective),
     )
 
 
-def _chosen(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route | None:
+def _choose_config_method(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route | None:
     """Where auto leads; None for a method that was named, and while a probe has to be awaited."""
-    if choice.method != AUTO or must_probe(effective.capabilities):
+    if choice.method != AUTO or needs_probe(effective.capabilities):
         return None
-    return way(layers, effective)
+    return choose_available_method(layers, effective)
 
 
 def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: Effective) -> bool:
     """A run with a cap sends no more than the cap, and what a probe sends counts under none; but auto needs a probe."""
     capped = request.request_cap is not None or request.token_cap is not None
     wanted = choice.method == AUTO or (request.probe_unknown and not capped)
-    return wanted and must_probe(effective.capabilities)
+    return wanted and needs_probe(effective.capabilities)
 
 
-def _policy_errors(error: PolicyError) -> dict[str, list[str]]:
+def _list_policy_errors(error: PolicyError) -> dict[str, list[str]]:
     errors: dict[str, list[str]] = defaultdict(list)
     for problem in error.problems:
         mine = problem.layer == "run"
@@ -159,64 +165,70 @@ def _policy_errors(error: PolicyError) -> dict[str, list[str]]:
     return dict(errors)
 
 
-def samples_at_zero(policy: Policy) -> bool:
+def is_temperature_zero(policy: Policy) -> bool:
     """Whether the temperature that is sent is 0, whichever layer asks for it."""
     return merge_options(policy.llm_options_defaults, policy.request_overrides).get("temperature") == 0
 
 
-def _cells(
-    request: RunRequest, config: PlannedConfig, place: int, found: LookedUp
-) -> tuple[list[PlannedCell], list[Skipped]]:
+def _plan_cells(
+    request: RunRequest, config: PlannedConfig, place: int, found: LookupResult
+) -> tuple[list[PlannedCell], list[SkippedItem]]:
     kept: list[PlannedCell] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedItem] = []
     for scenario in found.scenarios:
-        if config.examples and config.examples not in few_shot.sets_for(scenario.slug):
-            skipped.append(Skipped(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}."))
+        if config.examples and config.examples not in few_shot.load_sets(scenario.slug):
+            skipped.append(
+                SkippedItem(f"{config} × {scenario.slug}", f"The scenario has no examples {config.examples}.")
+            )
             continue
-        instance = scenario.draw(0, kind="parity")
+        instance = scenario.draw_instance(0, kind="parity")
         tools = (*instance.tools, *(tool for said in instance.further for tool in said.tools))
         troubles = tool_troubles(tools, found.effective[config.model].capabilities)
         if troubles and config.method in ("native", AUTO):
-            skipped.append(Skipped(f"{config} × {scenario.slug}", troubles[0]))
+            skipped.append(SkippedItem(f"{config} × {scenario.slug}", troubles[0]))
             continue
-        kept.append(_cell(request, config, place, scenario, found))
+        kept.append(_plan_cell(request, config, place, scenario, found))
     return kept, skipped
 
 
-def _cell(request: RunRequest, config: PlannedConfig, place: int, scenario: Scenario, found: LookedUp) -> PlannedCell:
-    instance = scenario.draw(0, kind="parity")
+def _plan_cell(
+    request: RunRequest, config: PlannedConfig, place: int, scenario: Scenario, found: LookupResult
+) -> PlannedCell:
+    instance = scenario.draw_instance(0, kind="parity")
     policy = resolve((*config.layers, ("scenario", instance.layer))).policy
     applicable = is_applicable(policy, scenario)
     provider = found.models[config.model].provider
-    most = most_requests(policy, provider, instance, stream=config.stream) if applicable else 0
+    most = count_max_requests(policy, provider, instance, stream=config.stream) if applicable else 0
     return PlannedCell(
         config=place,
         scenario=scenario.slug,
-        scenario_version=scenario.draw(0, kind=request.instance_kind).version,
+        scenario_version=scenario.draw_instance(0, kind=request.instance_kind).version,
         scenario_group=scenario.group,
         control=scenario.control,
         applicable=applicable,
-        deterministic=samples_at_zero(policy),
+        deterministic=is_temperature_zero(policy),
         least_requests=min(scenario.straight_requests, most),
         most_requests=most,
     )
 
 
-def _plan(request: RunRequest, configs: list[PlannedConfig], cells: list[PlannedCell], skipped: list[Skipped]) -> Plan:
+def _assemble_plan(
+    request: RunRequest, configs: list[PlannedConfig], cells: list[PlannedCell], skipped: list[SkippedItem]
+) -> Plan:
     trials = len(cells) * request.trials
-    if trials > MOST_TRIALS:
-        raise LaunchRefused({"trials": [f"This would be {trials} trials; a run has at most {MOST_TRIALS}."]})
+    if trials > MAX_RUN_TRIALS:
+        raise LaunchError({"trials": [f"This would be {trials} trials; a run has at most {MAX_RUN_TRIALS}."]})
     if not cells:
-        raise LaunchRefused({"models": ["Nothing is left to try.", *(f"{item.what}: {item.why}" for item in skipped)]})
-    if request.until.get("rule") == "best" and max(competitors(cells).values(), default=0) < 2:
-        raise LaunchRefused({"until": ["The best of one is known already: choose a second configuration."]})
-    least = first_blocks(request)
+        raise LaunchError({"models": ["Nothing is left to try.", *(f"{item.what}: {item.why}" for item in skipped)]})
+    if request.until.get("rule") == "best" and max(count_competitors(cells).values(), default=0) < 2:
+        raise LaunchError({"until": ["The best of one is known already: choose a second configuration."]})
+    least = count_first_blocks(request)
     cap = request.request_cap if request.request_cap is not None else 2**62
     paid: dict[str, int] = defaultdict(int)
-    for name, most in _paid(configs, cells):
+    for name, most in _iter_paid_requests(configs, cells):
         paid[name] = min(cap, paid[name] + most * request.trials)
-    for name in _probed_and_paid(configs):
-        paid[name] += MOST_FIRST_USE_REQUESTS
+    for name in _list_paid_probes(configs):
+        paid[name] += MAX_FIRST_USE_REQUESTS
     return Plan(
         configs=tuple(configs),
         cells=tuple(cells),
@@ -230,23 +242,23 @@ def _plan(request: RunRequest, configs: list[PlannedConfig], cells: list[Planned
     )
 
 
-def first_blocks(request: RunRequest) -> int:
+def count_first_blocks(request: RunRequest) -> int:
     """Trials of every cell that are queued at once."""
-    return min(FIRST, request.trials) if request.until else request.trials
+    return min(FIRST_ANALYSIS_TRIALS, request.trials) if request.until else request.trials
 
 
-def competitors(cells: Sequence[PlannedCell]) -> Counter[str]:
+def count_competitors(cells: Sequence[PlannedCell]) -> Counter[str]:
     """How many cells a scenario has that can be decided."""
     return Counter(cell.scenario for cell in cells if cell.applicable)
 
 
-def _probed_and_paid(configs: list[PlannedConfig]) -> list[str]:
+def _list_paid_probes(configs: list[PlannedConfig]) -> list[str]:
     """Return the provider's name for every model whose probe costs money; no cap of the run counts its requests."""
     waiting = {config.model: config for config in configs if config.awaits_probe}
     return [config.provider_name for config in waiting.values() if config.provider_kind not in FREE_KINDS]
 
 
-def _paid(configs: list[PlannedConfig], cells: list[PlannedCell]) -> Iterator[tuple[str, int]]:
+def _iter_paid_requests(configs: list[PlannedConfig], cells: list[PlannedCell]) -> Iterator[tuple[str, int]]:
     for cell in cells:
         config = configs[cell.config]
         if config.provider_kind not in FREE_KINDS:

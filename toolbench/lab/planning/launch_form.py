@@ -6,25 +6,25 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from toolbench.evals import scenarios
-from toolbench.evals.statistics.stopping import RATES
+from toolbench.evals.statistics.stopping import RATE_NAMES
 from toolbench.evals.types import Scenario
 from toolbench.lab.endpoints.setup_pages import get_providers
 from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.lookup import DEFAULT_PROFILE, METHODS
 from toolbench.lab.scenarios.case_sets import kept_sets, word_of
-from toolbench.providers.simulated.personas import all_personas
+from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.wire_formats import MESSAGES
 
-STRATEGIES = (
+STRATEGY_CHOICES = (
     ("production", "all layers of workarounds"),
     ("baseline", "infrastructure and provider defaults, no model workarounds"),
     ("raw", "as a naive client would ask"),
     ("wire_standard", "as raw, and only calls in the shape of the published wire standards are read"),
 )
-MOST_CASES = 100
-MOST_SPREAD = 24  # models of a provider; more are folded
-DECIDED_BY = tuple(RATES.items())
-HINTS = {  # of methods
+MAX_CASES = 100
+MAX_MODELS_EXPANDED = 24  # models of a provider; more are folded
+RATE_CHOICES = tuple(RATE_NAMES.items())
+METHOD_HINTS = {  # of methods
     "auto": "the first that the endpoint is able to take; one nobody knows is probed first",
     "native": "tools in the request",
     "text_json": "one fenced JSON template in the prompt; deprecated: for models without native tools",
@@ -34,7 +34,7 @@ HINTS = {  # of methods
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FormChoice:
     value: str
     label: str
     hint: str = ""
@@ -49,11 +49,11 @@ class Choice:
 class ChoiceList:
     """Choices that stand together; `fold` names those that are folded away until they are asked for or chosen."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[FormChoice, ...]
     fold: str = ""
 
 
-def all_of(lists: tuple[ChoiceList, ...]) -> list[Choice]:
+def list_choices(lists: tuple[ChoiceList, ...]) -> list[FormChoice]:
     return [choice for one in lists for choice in one.choices]
 
 
@@ -62,7 +62,7 @@ class ModelGroup:
     """Models of one provider that stand together; `title` is "" where they need no heading."""
 
     title: str
-    models: tuple[Choice, ...]
+    models: tuple[FormChoice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ class ProviderChoices:
     away: str
 
     @property
-    def models(self) -> tuple[Choice, ...]:
+    def models(self) -> tuple[FormChoice, ...]:
         return tuple(model for group in self.groups for model in group.models)
 
-    def narrowed(self, words: str, keep: Container[str]) -> "ProviderChoices":
+    def filter_models(self, words: str, keep: Container[str]) -> "ProviderChoices":
         """Only what has all the words in its name or hint, or is to be kept."""
         wanted = words.casefold().split()
         groups = (
@@ -105,18 +105,19 @@ class LaunchChoices:
 def get_launch_choices() -> LaunchChoices:
     """Seven queries. Providers without models are left out."""
     return LaunchChoices(
-        providers=_providers(),
-        profiles=_profiles(),
-        scenarios=_scenarios(),
+        providers=_list_providers(),
+        profiles=_list_profiles(),
+        scenarios=_list_scenarios(),
         sets=tuple(
-            (name, tuple(one.slug for one in scenarios.select(name))) for name in (*scenarios.SETS, *scenarios.PACKS)
+            (name, tuple(one.slug for one in scenarios.select_scenarios(name)))
+            for name in (*scenarios.SETS, *scenarios.PACKS)
         ),
-        strategies=_strategies(),
-        methods=(ChoiceList(tuple(Choice(name, name, HINTS[name]) for name in METHODS)),),
+        strategies=_list_strategies(),
+        methods=(ChoiceList(tuple(FormChoice(name, name, METHOD_HINTS[name]) for name in METHODS)),),
     )
 
 
-def _providers() -> tuple[ProviderChoices, ...]:
+def _list_providers() -> tuple[ProviderChoices, ...]:
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
     away = {line.provider.pk: line.says for line in get_providers() if line.state != "pass"}
     grouped = ((provider, tuple(models)) for provider, models in groupby(rows, key=lambda row: row.provider))
@@ -125,90 +126,94 @@ def _providers() -> tuple[ProviderChoices, ...]:
             provider=provider.name,
             kind=provider.kind,
             simulated=provider.kind == Provider.Kind.SIMULATED,
-            open=provider.kind != Provider.Kind.SIMULATED and len(models) <= MOST_SPREAD,
-            groups=_groups(provider, models),
+            open=provider.kind != Provider.Kind.SIMULATED and len(models) <= MAX_MODELS_EXPANDED,
+            groups=_group_models(provider, models),
             away=away.get(provider.pk, ""),
         )
         for provider, models in grouped
     )
 
 
-def _groups(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, ...]:
+def _group_models(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, ...]:
     """Personas by their group, in the order of the cast; other models as one."""
     if provider.kind != Provider.Kind.SIMULATED:
-        return (ModelGroup("", tuple(_model(model) for model in models)),)
-    cast = all_personas()
-    found: dict[str, list[Choice]] = {persona.group: [] for persona in cast.values()}
+        return (ModelGroup("", tuple(_build_model_choice(model) for model in models)),)
+    cast = load_personas()
+    found: dict[str, list[FormChoice]] = {persona.group: [] for persona in cast.values()}
     for model in models:
-        persona = cast.get(model.name.removeprefix(MESSAGES.prefix))
-        found.setdefault(persona.group if persona else "Others", []).append(_model(model))
+        persona = cast.get(model.name.removeprefix(MESSAGES.name_prefix))
+        found.setdefault(persona.group if persona else "Others", []).append(_build_model_choice(model))
     return tuple(ModelGroup(title, tuple(choices)) for title, choices in found.items() if choices)
 
 
-def _model(model: Model) -> Choice:
+def _build_model_choice(model: Model) -> FormChoice:
     hints = [
         "retired" if model.retired else "",
         "mixed upstreams" if model.mixed_upstreams else "",
         f"workaround {', '.join(model.workarounds)}" if model.workarounds else "",
         model.note,
     ]
-    return Choice(str(model.pk), model.name, " · ".join(hint for hint in hints if hint), muted=model.retired)
+    return FormChoice(str(model.pk), model.name, " · ".join(hint for hint in hints if hint), muted=model.retired)
 
 
-def _strategies() -> tuple[ChoiceList, ...]:
-    presets = tuple(Choice(preset.name, preset.name, preset.description) for preset in Preset.objects.all())
-    return _folded(tuple(Choice(name, name, hint) for name, hint in STRATEGIES), (("preset", "presets"), presets))
+def _list_strategies() -> tuple[ChoiceList, ...]:
+    presets = tuple(FormChoice(preset.name, preset.name, preset.description) for preset in Preset.objects.all())
+    return _collapse_lists(
+        tuple(FormChoice(name, name, hint) for name, hint in STRATEGY_CHOICES), (("preset", "presets"), presets)
+    )
 
 
-def _profiles() -> tuple[ChoiceList, ...]:
-    first: list[Choice] = []
-    others: list[Choice] = []
+def _list_profiles() -> tuple[ChoiceList, ...]:
+    first: list[FormChoice] = []
+    others: list[FormChoice] = []
     for profile in SamplingProfile.objects.all():
-        (first if profile.name == DEFAULT_PROFILE else others).append(_profile(profile))
-    return _folded(tuple(first), (("more profile", "more profiles"), tuple(others)))
+        (first if profile.name == DEFAULT_PROFILE else others).append(_build_profile_choice(profile))
+    return _collapse_lists(tuple(first), (("more profile", "more profiles"), tuple(others)))
 
 
-def _folded(spread: tuple[Choice, ...], *folded: tuple[tuple[str, str], tuple[Choice, ...]]) -> tuple[ChoiceList, ...]:
+def _collapse_lists(
+    spread: tuple[FormChoice, ...], *folded: tuple[tuple[str, str], tuple[FormChoice, ...]]
+) -> tuple[ChoiceList, ...]:
     """What is always seen, then each list that is folded, under its number and its name for one or for many; empty
     ones are left out."""
     lists = (ChoiceList(choices, f"{len(choices)} {names[len(choices) != 1]}") for names, choices in folded)
     return tuple(one for one in (ChoiceList(spread), *lists) if one.choices)
 
 
-def _profile(profile: SamplingProfile) -> Choice:
+def _build_profile_choice(profile: SamplingProfile) -> FormChoice:
     options = ", ".join(f"{name} {json.dumps(value)}" for name, value in profile.options.items()) or "no overrides"
     scope = "" if profile.applies_to == "*" else f" · {profile.applies_to} only"
-    return Choice(profile.name, profile.name, options + scope)
+    return FormChoice(profile.name, profile.name, options + scope)
 
 
-def _scenarios() -> tuple[ChoiceList, ...]:
+def _list_scenarios() -> tuple[ChoiceList, ...]:
     """By group, each group's first with its name; packs and cases are folded."""
-    own: list[Choice] = []
-    packs: list[Choice] = []
-    for name, members in scenarios.groups().items():
-        first, *others = (_scenario(scenario) for scenario in members)
+    own: list[FormChoice] = []
+    packs: list[FormChoice] = []
+    for name, members in scenarios.group_scenarios().items():
+        first, *others = (_build_scenario_choice(scenario) for scenario in members)
         found = packs if name in scenarios.PACKS else own
         found += [replace(first, heading=name), *others]
-    return _folded(
+    return _collapse_lists(
         tuple(own),
         (("scenario of the packs", "scenarios of the packs"), tuple(packs)),
-        (("set of cases", "sets of cases"), tuple(_case_sets())),
-        (("case of your own", "cases of your own"), tuple(_own_cases())),
+        (("set of cases", "sets of cases"), tuple(_iter_case_sets())),
+        (("case of your own", "cases of your own"), tuple(_iter_user_cases())),
     )
 
 
-def _case_sets() -> Iterator[Choice]:
+def _iter_case_sets() -> Iterator[FormChoice]:
     for group, cases in kept_sets():
         hint = f"{cases} case{'' if cases == 1 else 's'}, {'public' if group.public else 'private'}"
-        yield Choice(word_of(group), group.name, hint)
+        yield FormChoice(word_of(group), group.name, hint)
 
 
-def _own_cases() -> Iterator[Choice]:
+def _iter_user_cases() -> Iterator[FormChoice]:
     """The newest cases of one's own."""
-    cases = Case.objects.filter(set__kind=CaseSet.Kind.OWN, deleted_at=None).order_by("-pk")[:MOST_CASES]
+    cases = Case.objects.filter(set__kind=CaseSet.Kind.OWN, deleted_at=None).order_by("-pk")[:MAX_CASES]
     for case in cases:
-        yield Choice(case.slug, case.slug, case.title)
+        yield FormChoice(case.slug, case.slug, case.title)
 
 
-def _scenario(scenario: Scenario) -> Choice:
-    return Choice(scenario.slug, scenario.slug, scenario.intent, muted=scenario.control)
+def _build_scenario_choice(scenario: Scenario) -> FormChoice:
+    return FormChoice(scenario.slug, scenario.slug, scenario.intent, muted=scenario.control)

@@ -9,21 +9,21 @@ from toolbench.engine.capabilities.record import Effective
 from toolbench.engine.capabilities.routing import AUTO
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.presets import STRATEGIES, preset_names
-from toolbench.evals.statistics.stopping import Until, UntilRefused
+from toolbench.evals.statistics.stopping import StoppingRule, StoppingRuleError
 from toolbench.evals.types import Scenario
-from toolbench.lab.endpoints.capabilities import get_effective
+from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.models import Model, Preset, SamplingProfile
-from toolbench.lab.planning.run_request import LARGEST_CAP, LaunchRefused, RunRequest
-from toolbench.lab.planning.strategies import read_strategy
+from toolbench.lab.planning.run_request import MAX_CAP, LaunchError, RunRequest
+from toolbench.lab.planning.strategies import parse_strategy
 from toolbench.lab.scenarios.catalogue import find_scenarios, in_catalogue_order
 
 METHODS = (AUTO, "native", "text_json", "template", "constrained")
-MOST_TRIALS = 100_000  # of one run
+MAX_RUN_TRIALS = 100_000  # of one run
 DEFAULT_PROFILE = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class LookedUp:
+class LookupResult:
     """The rows and scenarios a request speaks of, by what it calls them."""
 
     models: Mapping[int, Model]
@@ -33,7 +33,7 @@ class LookedUp:
     effective: Mapping[int, Effective]
 
 
-def look_up(request: RunRequest) -> LookedUp:
+def look_up_request(request: RunRequest) -> LookupResult:
     """Raises LaunchRefused with plain sentences by field."""
     errors: dict[str, list[str]] = defaultdict(list)
     wanted = {choice.model for choice in request.configs} or set(request.models)
@@ -50,20 +50,20 @@ def look_up(request: RunRequest) -> LookedUp:
     errors["strategies"] += [
         f"There is no strategy or preset {word}."
         for name in sorted(strategies)
-        for word in read_strategy(name).unknown(STRATEGIES, known)
+        for word in parse_strategy(name).unknown(STRATEGIES, known)
     ]
     methods = {choice.method for choice in request.configs} or set(request.methods)
     errors["methods"] += [
         f"There is no method {name}: choose from {', '.join(METHODS)}." for name in sorted(methods - set(METHODS))
     ]
-    chosen = _scenarios(request, errors)
+    chosen = _look_up_scenarios(request, errors)
     _check_numbers(request, errors)
     if problems := {name: sentences for name, sentences in errors.items() if sentences}:
-        raise LaunchRefused(problems)
-    return LookedUp(models, profiles, presets, chosen, get_effective(models.values()))
+        raise LaunchError(problems)
+    return LookupResult(models, profiles, presets, chosen, get_capabilities_by_model(models.values()))
 
 
-def _scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:
+def _look_up_scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scenario, ...]:
     known = find_scenarios(request.scenarios)
     errors["scenarios"] += [f"There is no scenario {slug}." for slug in request.scenarios if slug not in known]
     if not request.scenarios:
@@ -72,16 +72,16 @@ def _scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tuple[Scena
 
 
 def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:
-    if not 1 <= request.trials <= MOST_TRIALS:
-        errors["trials"].append(f"Trials per cell must be between 1 and {MOST_TRIALS}.")
+    if not 1 <= request.trials <= MAX_RUN_TRIALS:
+        errors["trials"].append(f"Trials per cell must be between 1 and {MAX_RUN_TRIALS}.")
     if request.until:
         try:
-            Until.read(request.until)
-        except UntilRefused as refused:
+            StoppingRule.read(request.until)
+        except StoppingRuleError as refused:
             errors["until"].append(str(refused))
     for name, cap in (("request_cap", request.request_cap), ("token_cap", request.token_cap)):
-        if cap is not None and not 1 <= cap <= LARGEST_CAP:
-            errors[name].append(f"A cap is a whole number from 1 to {LARGEST_CAP:,}; leave it empty for none.")
+        if cap is not None and not 1 <= cap <= MAX_CAP:
+            errors[name].append(f"A cap is a whole number from 1 to {MAX_CAP:,}; leave it empty for none.")
     if request.deadline_seconds is not None and not 0 < request.deadline_seconds <= 24 * 3600:
         errors["deadline_seconds"].append("The deadline of a trial must be more than 0 seconds and at most a day.")
     if request.instance_kind not in ("parity", "drawn"):

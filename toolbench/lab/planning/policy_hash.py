@@ -6,6 +6,6 @@ import json
 from toolbench.engine.policy.policy import Policy, policy_json
 
 
-def policy_hash(policy: Policy) -> str:
+def hash_policy(policy: Policy) -> str:
     """Equal for equal settings, however they came about."""
     return hashlib.sha256(json.dumps(policy_json(policy), sort_keys=True).encode()).hexdigest()

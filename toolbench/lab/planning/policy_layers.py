@@ -3,19 +3,19 @@
 from toolbench.engine.capabilities.routing import AUTO
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.presets import Layers, UnknownPreset, Wishes, layers_for, preset
-from toolbench.lab.planning.lookup import LookedUp
-from toolbench.lab.planning.rules import LAUNCH
-from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
-from toolbench.lab.planning.strategies import read_strategy
+from toolbench.lab.planning.lookup import LookupResult
+from toolbench.lab.planning.rules import LAUNCH_LAYER
+from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
+from toolbench.lab.planning.strategies import parse_strategy
 
 
-def layers_of(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> Layers:
+def build_config_layers(request: RunRequest, choice: ConfigChoice, found: LookupResult) -> Layers:
     """Lowest first. What the run asks of every configuration lies below the workarounds (but see planning.rules); what
     the user wrote as overrides lies above all but the scenario. Raises LaunchRefused."""
     model = found.models[choice.model]
     profile = found.profiles.get(choice.profile)
-    words = read_strategy(choice.strategy)
-    workarounds = [name for name in model.workarounds if name not in words.less]
+    words = parse_strategy(choice.strategy)
+    workarounds = [name for name in model.workarounds if name not in words.removed_workarounds]
     own = [name for name in workarounds if name in found.presets]
     patch: JsonObject = found.presets.get(words.base, {})
     wishes = Wishes(
@@ -31,26 +31,26 @@ def layers_of(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> Lay
             wishes=wishes,
         )
     except UnknownPreset as error:
-        raise LaunchRefused({"models": [f"{model.name} names a workaround nobody knows: {error.name}."]}) from error
+        raise LaunchError({"models": [f"{model.name} names a workaround nobody knows: {error.name}."]}) from error
     if model.provider.option_defaults:
         layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
-    added = [*(own if words.base == "production" else ()), *words.more]
-    layers = _with_workarounds(layers, tuple((f"workaround {name}", _preset(name, found)) for name in added))
-    return ((LAUNCH, _asked(request, choice, found)), *layers)
+    added = [*(own if words.base == "production" else ()), *words.added_presets]
+    layers = _insert_workarounds(layers, tuple((f"workaround {name}", _find_preset(name, found)) for name in added))
+    return ((LAUNCH_LAYER, _build_launch_patch(request, choice, found)), *layers)
 
 
-def _preset(name: str, found: LookedUp) -> JsonObject:
+def _find_preset(name: str, found: LookupResult) -> JsonObject:
     return found.presets[name] if name in found.presets else preset(name)
 
 
-def _with_workarounds(layers: Layers, own: Layers) -> Layers:
+def _insert_workarounds(layers: Layers, own: Layers) -> Layers:
     """The user's own workarounds, and presets put on top of a strategy, stand where built-in workarounds do: below
     profile, preset and run."""
     place = next((at for at, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
     return (*layers[:place], *own, *layers[place:])
 
 
-def _asked(request: RunRequest, choice: ConfigChoice, found: LookedUp) -> JsonObject:
+def _build_launch_patch(request: RunRequest, choice: ConfigChoice, found: LookupResult) -> JsonObject:
     model = found.models[choice.model]
     asked: JsonObject = {
         "tool_use_mode": request.tool_use_mode,

@@ -13,18 +13,18 @@ from toolbench.evals import scenarios
 from toolbench.evals.types import Scenario
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
 from toolbench.lab.plain_text import plain
-from toolbench.lab.planning.expansion import expand
+from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.lookup import METHODS
-from toolbench.lab.planning.policy_values import values_by_key
-from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
+from toolbench.lab.planning.policy_values import flatten_policy
+from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
 from toolbench.lab.scenarios.catalogue import find_scenario, own_cases
 from toolbench.lab.whole_numbers import whole_number
 
-MOST_CASES = 200  # of one's own, to choose from
+MAX_CASES = 200  # of one's own, to choose from
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyChoice:
+class PolicyQuery:
     """What the address asks about: a configuration frozen in a run, or one that would be launched."""
 
     config: int | None = None
@@ -35,7 +35,7 @@ class PolicyChoice:
     scenario: str = "happy_path"
 
     @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> "PolicyChoice":
+    def from_query(cls, query: Mapping[str, str]) -> "PolicyQuery":
         def name(key: str, usual: str) -> str:
             return plain(query.get(key, ""), 80) or usual
 
@@ -50,7 +50,7 @@ class PolicyChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyKey:
+class PolicyKeyRow:
     """One leaf. `parts` are (what, origin), one for a plain value, one per element or leaf of a list or object."""
 
     name: str
@@ -61,10 +61,10 @@ class PolicyKey:
 
 @dataclass(frozen=True, slots=True)
 class PolicyPage:
-    choice: PolicyChoice
+    choice: PolicyQuery
     title: str
     layers: tuple[tuple[str, str], ...]
-    keys: tuple[PolicyKey, ...]
+    keys: tuple[PolicyKeyRow, ...]
     overridden: tuple[Overridden, ...]
     errors: tuple[str, ...]
     models: tuple[Model, ...]
@@ -74,87 +74,87 @@ class PolicyPage:
     scenarios: tuple[str, ...]
 
 
-def get_policy_page(choice: PolicyChoice) -> PolicyPage:
+def get_policy_page(choice: PolicyQuery) -> PolicyPage:
     """At most twelve queries. What cannot be resolved is said in `errors`; the choices stay."""
     models = tuple(Model.objects.select_related("provider"))
-    title, layers, errors = _layers(choice, models)
+    title, layers, errors = _resolve_layers(choice, models)
     resolved = resolve(layers) if layers else None
     return PolicyPage(
         choice=choice,
         title=title,
-        layers=tuple((name, _text(patch)) for name, patch in layers),
-        keys=_keys(policy_json(resolved.policy), resolved.origins) if resolved else (),
+        layers=tuple((name, _render_json(patch)) for name, patch in layers),
+        keys=_build_keys(policy_json(resolved.policy), resolved.origins) if resolved else (),
         overridden=resolved.overridden if resolved else (),
         errors=errors,
         models=models,
         profiles=tuple(SamplingProfile.objects.values_list("name", flat=True)),
         strategies=(*STRATEGIES, *Preset.objects.values_list("name", flat=True)),
         methods=METHODS,
-        scenarios=_to_choose(choice.scenario),
+        scenarios=_list_scenarios(choice.scenario),
     )
 
 
-def _layers(choice: PolicyChoice, models: tuple[Model, ...]) -> tuple[str, Layers, tuple[str, ...]]:
+def _resolve_layers(choice: PolicyQuery, models: tuple[Model, ...]) -> tuple[str, Layers, tuple[str, ...]]:
     """What is looked at, its layers, and why there are none."""
     try:
-        scenario = find_scenario(choice.scenario, _frozen_version(choice))
+        scenario = find_scenario(choice.scenario, _find_scenario_version(choice))
     except KeyError:
         return "", (), (f"There is no scenario {choice.scenario}.",)
     if choice.config is not None:
-        return _frozen(choice.config, scenario)
+        return _get_frozen_layers(choice.config, scenario)
     model = next((model for model in models if model.pk == (choice.model or models[0].pk)), None) if models else None
     if model is None:
         return "", (), ("There is no such model: choose one." if models else "No model is known yet: connect one.",)
     wanted = ConfigChoice(model.pk, choice.profile, choice.strategy, choice.method)
     try:
-        plan = expand(RunRequest(configs=(wanted,), scenarios=(choice.scenario,), trials=1))
-    except LaunchRefused as refused:
+        plan = build_plan(RunRequest(configs=(wanted,), scenarios=(choice.scenario,), trials=1))
+    except LaunchError as refused:
         return str(model), (), tuple(sentence for found in refused.errors.values() for sentence in found)
     config = plan.configs[0]
-    return str(config), (*config.layers, *_scenario_layer(scenario)), ()
+    return str(config), (*config.layers, *_build_scenario_layer(scenario)), ()
 
 
-def _frozen(config_id: int, scenario: Scenario) -> tuple[str, Layers, tuple[str, ...]]:
+def _get_frozen_layers(config_id: int, scenario: Scenario) -> tuple[str, Layers, tuple[str, ...]]:
     config = RunConfig.objects.select_related("run").filter(pk=config_id, run__deleted_at=None).first()
     if config is None:
         return "", (), (f"There is no configuration {config_id}; its run may be deleted.",)
     layers = tuple((name, patch) for name, patch in config.layers)
-    return f"{config}, as frozen in run {config.run_id}", (*layers, *_scenario_layer(scenario)), ()
+    return f"{config}, as frozen in run {config.run_id}", (*layers, *_build_scenario_layer(scenario)), ()
 
 
-def _frozen_version(choice: PolicyChoice) -> int | None:
+def _find_scenario_version(choice: PolicyQuery) -> int | None:
     """Of the scenario, as the configuration tries it; None for the newest."""
     cells = Cell.objects.filter(config_id=choice.config, scenario=choice.scenario)
     return None if choice.config is None else cells.values_list("scenario_version", flat=True).first()
 
 
-def _to_choose(chosen: str) -> tuple[str, ...]:
+def _list_scenarios(chosen: str) -> tuple[str, ...]:
     """Scenarios that are code, one's own cases, and the one that is shown."""
-    found = (*(scenario.slug for scenario in scenarios.all()), *own_cases(MOST_CASES))
+    found = (*(scenario.slug for scenario in scenarios.list_scenarios()), *own_cases(MAX_CASES))
     return found if chosen in found else (*found, chosen)
 
 
-def _scenario_layer(scenario: Scenario) -> Layers:
-    layer = scenario.draw(0, kind="parity").layer
+def _build_scenario_layer(scenario: Scenario) -> Layers:
+    layer = scenario.draw_instance(0, kind="parity").layer
     return (("scenario", layer),) if layer else ()
 
 
-def _keys(policy: JsonObject, origins: Mapping[str, str]) -> tuple[PolicyKey, ...]:
+def _build_keys(policy: JsonObject, origins: Mapping[str, str]) -> tuple[PolicyKeyRow, ...]:
     """Those that some layer speaks of first."""
-    values = values_by_key(policy)
+    values = flatten_policy(policy)
     keys = []
     for row in describe_keys():
-        parts = tuple(_parts(row.name, values, origins))
-        keys.append(PolicyKey(row.name, row.doc, parts, all(origin == ENGINE for _, origin in parts)))
+        parts = tuple(_iter_parts(row.name, values, origins))
+        keys.append(PolicyKeyRow(row.name, row.doc, parts, all(origin == ENGINE for _, origin in parts)))
     return tuple(sorted(keys, key=lambda key: key.usual))
 
 
-def _parts(name: str, values: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _iter_parts(name: str, values: Mapping[str, Any], origins: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for key, origin in origins.items():
         if key == name or key.startswith((f"{name}[", f"{name}.")):
             leaf = key.removeprefix(f"{name}.") if key.startswith(f"{name}.") else ""
-            yield f"{leaf}: {_text(values[key])}" if leaf else _text(values[key]), origin
+            yield f"{leaf}: {_render_json(values[key])}" if leaf else _render_json(values[key]), origin
 
 
-def _text(value: object) -> str:
+def _render_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)

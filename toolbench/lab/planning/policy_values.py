@@ -6,7 +6,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.layering import leaves
 
 
-def values_by_key(policy: JsonObject) -> dict[str, Any]:
+def flatten_policy(policy: JsonObject) -> dict[str, Any]:
     """Every setting by its name, and beside it a list's elements (`name[0]`) and an object's leaves (`name.leaf`)."""
     found = dict(policy)
     for name, value in policy.items():

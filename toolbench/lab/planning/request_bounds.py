@@ -14,18 +14,20 @@ from toolbench.lab.models import Cell, Provider
 from toolbench.lab.scenarios.catalogue import find_scenario
 
 
-def most_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
+def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
     """Of one trial: every turn of each of the user's messages is used, every turn is asked again without tools where
     the policy allows it, every optional parameter is refused once where the policy then asks without it, and every
     request is sent as often as it may be."""
     asked = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
-    refused = len(_optional_parameters(policy, provider, instance, stream=stream))
+    refused = len(_list_optional_parameters(policy, provider, instance, stream=stream))
     turns = (1 + len(instance.further)) * policy.max_turns * asked
     again = refused if policy.drop_refused_parameters else 0
     return (turns + again) * max(provider.max_attempts, policy.cut_stream_retries + 1)
 
 
-def _optional_parameters(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> frozenset[str]:
+def _list_optional_parameters(
+    policy: Policy, provider: Provider, instance: Instance, *, stream: bool
+) -> frozenset[str]:
     """Return the optional parameters that requests of a trial may carry."""
     sent = set(merge_options(policy.llm_options_defaults, policy.request_overrides))
     if policy.method in ("native", AUTO) and (instance.tools or any(said.tools for said in instance.further)):
@@ -44,13 +46,13 @@ def is_applicable(policy: Policy, scenario: Scenario) -> bool:
     return scenario.control or policy.tool_use_mode != "disabled"
 
 
-def frozen_policy(cell: Cell) -> Policy:
+def resolve_frozen_policy(cell: Cell) -> Policy:
     """As its run froze it, under the scenario's own layer. Raises PolicyError where this engine no longer takes it."""
-    layer = find_scenario(cell.scenario, cell.scenario_version).draw(0, kind="parity").layer
+    layer = find_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind="parity").layer
     return resolve((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
 
 
-def check_paid_for(
+def check_paid_requests(
     trials: Iterable[tuple[Cell, Policy, int]],
     *,
     cap_left: int | None,
@@ -70,8 +72,8 @@ def check_paid_for(
             continue
         scenario = find_scenario(cell.scenario, cell.scenario_version)
         if is_applicable(policy, scenario):
-            instance = scenario.draw(0, kind="parity")
-            most = most_requests(policy, config.provider, instance, stream=config.stream)
+            instance = scenario.draw_instance(0, kind="parity")
+            most = count_max_requests(policy, config.provider, instance, stream=config.stream)
             paid[config.provider_name] += count * most
     capped = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
     check_agreed(Counter(capped) + Counter(probes), agreed)

@@ -3,17 +3,17 @@
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import Layers
 
-LAUNCH, RULES, RUN = "launch", "rules", "run"
-_KEYS = ("tool_use_mode", "tool_failure_policy")
+LAUNCH_LAYER, RULES_LAYER, RUN_LAYER = "launch", "rules", "run"
+_RULE_KEYS = ("tool_use_mode", "tool_failure_policy")
 
 
-def with_rules(layers: Layers) -> Layers:
+def add_rules_layer(layers: Layers) -> Layers:
     """The layers with what the launch asked for once more above presets and workarounds, where one says otherwise, and
     below the run's overrides; only tools that one of these switches off stay off. Raises PolicyError."""
-    rest = tuple(layer for layer in layers if layer[0] != RULES)
-    place = next((at for at, (name, _) in enumerate(rest) if name == RUN), len(rest))
-    launched = [layer for layer in rest if layer[0] == LAUNCH]
+    rest = tuple(layer for layer in layers if layer[0] != RULES_LAYER)
+    place = next((at for at, (name, _) in enumerate(rest) if name == RUN_LAYER), len(rest))
+    launched = [layer for layer in rest if layer[0] == LAUNCH_LAYER]
     asked, below = resolve(launched).policy, resolve(rest[:place]).policy
-    wanted = {key: getattr(asked, key) for key in _KEYS if any(key in patch for _, patch in launched)}
+    wanted = {key: getattr(asked, key) for key in _RULE_KEYS if any(key in patch for _, patch in launched)}
     lost = {key: value for key, value in wanted.items() if getattr(below, key) not in (value, "disabled")}
-    return (*rest[:place], (RULES, lost), *rest[place:]) if lost else rest
+    return (*rest[:place], (RULES_LAYER, lost), *rest[place:]) if lost else rest

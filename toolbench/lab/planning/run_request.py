@@ -8,11 +8,11 @@ from typing import Any
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.errors import FieldsRefused
 
-LARGEST_CAP = 2**31 - 1  # that a column takes
-STREAMS = {"none": (False,), "streamed": (True,), "both": (False, True)}
+MAX_CAP = 2**31 - 1  # that a column takes
+STREAMS_BY_OPTION = {"none": (False,), "streamed": (True,), "both": (False, True)}
 
 
-class LaunchRefused(FieldsRefused):
+class LaunchError(FieldsRefused):
     """A request that cannot be launched."""
 
 
@@ -77,14 +77,14 @@ class RunRequest:
         known = {f.name: f for f in fields(cls)}
         unknown = sorted(set(value) - set(known))
         if unknown:
-            raise LaunchRefused({name: [f"There is no field named {name}."] for name in unknown})
+            raise LaunchError({name: [f"There is no field named {name}."] for name in unknown})
         given: JsonObject = {name: tuple(item) if isinstance(item, list) else item for name, item in value.items()}
-        if odd := sorted(name for name, item in given.items() if not _fits(item, getattr(_PLAIN, name))):
-            raise LaunchRefused({name: [f"{name} is of another kind than expected."] for name in odd})
+        if odd := sorted(name for name, item in given.items() if not _has_field_type(item, getattr(_DEFAULTS, name))):
+            raise LaunchError({name: [f"{name} is of another kind than expected."] for name in odd})
         try:
             given["configs"] = tuple(ConfigChoice(**config) for config in given.get("configs", ()))
         except TypeError as error:
-            raise LaunchRefused(
+            raise LaunchError(
                 {
                     "configs": [
                         "Each configuration has model and, if need be, profile, strategy, method, examples, stream."
@@ -94,10 +94,10 @@ class RunRequest:
         return cls(**given)
 
 
-_PLAIN = RunRequest()
+_DEFAULTS = RunRequest()
 
 
-def _fits(item: object, plain: object) -> bool:
+def _has_field_type(item: object, plain: object) -> bool:
     """Whether a value is of the kind of the field's default; None stands for numbers that may be left out."""
     if plain is None:
         return item is None or (isinstance(item, int | float) and not isinstance(item, bool))
@@ -105,7 +105,7 @@ def _fits(item: object, plain: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedItem:
     """Something that was asked for and is left out."""
 
     what: str
@@ -167,7 +167,7 @@ class Plan:
 
     configs: tuple[PlannedConfig, ...]
     cells: tuple[PlannedCell, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedItem, ...]
     trials: int  # at most, where cells go on until they are decided
     least_trials: int
     least_requests: int

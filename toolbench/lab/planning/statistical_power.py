@@ -3,11 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from toolbench.evals.statistics.power import least_found, trials_to_find
+from toolbench.evals.statistics.power import count_trials_to_detect, find_detectable_difference
 from toolbench.lab.planning.run_request import Plan
 
-SHARE = 0.9  # of the better side
-POINTS = 10
+ASSUMED_SUCCESS = 0.9  # of the better side
+DEFAULT_POINTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ def get_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
     if not scenarios:
         return None
     fewest, repeats = min(scenarios.values()), plan.trials // len(plan.cells)
-    found = least_found(fewest * repeats, share=SHARE)
-    wanted = points or POINTS
+    found = find_detectable_difference(fewest * repeats, share=ASSUMED_SUCCESS)
+    wanted = points or DEFAULT_POINTS
     return PowerHint(
         trials=fewest * repeats,
         least=None if found is None else round(100 * found),
         points=wanted,
-        needed=-(-trials_to_find(wanted / 100, share=SHARE) // fewest),
+        needed=-(-count_trials_to_detect(wanted / 100, share=ASSUMED_SUCCESS) // fewest),
     )

@@ -5,25 +5,25 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass
 
-WITH, WITHOUT = "+", "!"
+ADD_PRESET, REMOVE_WORKAROUND = "+", "!"
 
 
 @dataclass(frozen=True, slots=True)
-class StrategyWords:
+class StrategyExpression:
     """`base` names the strategy or preset; `more` are presets on top of the workarounds, `less` workarounds left
     out."""
 
     base: str
-    more: tuple[str, ...] = ()
-    less: tuple[str, ...] = ()
+    added_presets: tuple[str, ...] = ()
+    removed_workarounds: tuple[str, ...] = ()
 
     def unknown(self, strategies: Container[str], presets: Container[str]) -> tuple[str, ...]:
         """The words that name nothing."""
         base = () if self.base in strategies or self.base in presets else (self.base,)
-        return (*base, *(word for word in (*self.more, *self.less) if word not in presets))
+        return (*base, *(word for word in (*self.added_presets, *self.removed_workarounds) if word not in presets))
 
 
-def read_strategy(text: str) -> StrategyWords:
+def parse_strategy(text: str) -> StrategyExpression:
     base, *parts = re.split(r"(?=[+!])", text)
-    more = tuple(part[1:] for part in parts if part.startswith(WITH))
-    return StrategyWords(base, more, tuple(part[1:] for part in parts if part.startswith(WITHOUT)))
+    more = tuple(part[1:] for part in parts if part.startswith(ADD_PRESET))
+    return StrategyExpression(base, more, tuple(part[1:] for part in parts if part.startswith(REMOVE_WORKAROUND)))

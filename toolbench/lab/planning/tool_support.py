@@ -10,52 +10,52 @@ from toolbench.engine.capabilities.record import DOCS, Effective, Told
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Probe
 
-SUPPORT = "supports_tool_use"
-_WORDS = {True: "yes", False: "no", None: "could not be told"}
+SUPPORT_FIELD = "supports_tool_use"
+_ANSWER_TEXTS = {True: "yes", False: "no", None: "could not be told"}
 
 
-def support_of(effective: Effective) -> JsonObject:
+def build_support(effective: Effective) -> JsonObject:
     """Who said whether tools can be used here, and what; {} where nobody did."""
-    field, told = _decided(effective)
+    field, told = _find_deciding_record(effective)
     if told is None:
         return {}
-    return _told(field, getattr(effective.capabilities, field), told.source, told.who, told.at)
+    return _build_support_json(field, getattr(effective.capabilities, field), told.source, told.who, told.at)
 
 
-def deciding_probe(effective: Effective) -> int | None:
+def find_deciding_probe(effective: Effective) -> int | None:
     """The number of the probe that `support_of` speaks of; None where it speaks of none."""
-    _, told = _decided(effective)
+    _, told = _find_deciding_record(effective)
     return told.probe if told else None
 
 
-def after_probe(model_id: int, effective: Effective) -> dict[str, Any]:
+def build_probe_columns(model_id: int, effective: Effective) -> dict[str, Any]:
     """The columns of configurations whose probe is done; where that could not tell, that it could not and why."""
-    support, probe = support_of(effective), deciding_probe(effective)
+    support, probe = build_support(effective), find_deciding_probe(effective)
     asked = Probe.objects.filter(model_id=model_id, state=Probe.State.DONE).order_by("-pk").first()
     if not support and asked is not None:
-        told = _told(SUPPORT, None, "probed", f"probe {asked.pk}", asked.finished_at)
+        told = _build_support_json(SUPPORT_FIELD, None, "probed", f"probe {asked.pk}", asked.finished_at)
         support, probe = {**told, "ok": bool(asked.ok), "error": asked.error}, asked.pk
     return {"support": support, "probe_id": probe}
 
 
-def support_sentence(support: JsonObject) -> str:
+def describe_support(support: JsonObject) -> str:
     """For people; it says so where nobody was asked."""
     if not support:
         return "Nobody had said so before the first request: it was tried."
     value = support["value"]
-    said = _WORDS.get(value, value) if isinstance(value, bool) or value is None else value
+    said = _ANSWER_TEXTS.get(value, value) if isinstance(value, bool) or value is None else value
     error = f" ({support['error']})" if support["error"] else ""
     dated = f", {support['at'][:10]}" if support["at"] else ""
     return f"{DOCS[support['field']]} {str(said).capitalize()}{error}: {support['source']}, {support['who']}{dated}."
 
 
-def _decided(effective: Effective) -> tuple[str, Told | None]:
+def _find_deciding_record(effective: Effective) -> tuple[str, Told | None]:
     """What becomes of the tools decides where they never arrive, else whether calls come back."""
     lost = effective.capabilities.tools_field in ("refused", "dropped")
-    field = "tools_field" if lost else SUPPORT
+    field = "tools_field" if lost else SUPPORT_FIELD
     return field, effective.origins.get(field)
 
 
-def _told(field: str, value: object, source: str, who: str, at: datetime | None) -> JsonObject:
+def _build_support_json(field: str, value: object, source: str, who: str, at: datetime | None) -> JsonObject:
     dated = at.isoformat() if at else ""
     return {"field": field, "value": value, "source": source, "who": who, "at": dated, "ok": True, "error": ""}

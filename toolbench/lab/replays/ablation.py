@@ -5,12 +5,19 @@ from dataclasses import dataclass, replace
 
 from toolbench.engine.policy.policy import resolve
 from toolbench.lab.models import Trial
-from toolbench.lab.replays.execute import replay
-from toolbench.lab.replays.what_if import UNKNOWN, Change, Totals, change_of, counted, totals
-from toolbench.lab.replays.what_if_settings import WhatIf, transforms_of
+from toolbench.lab.replays.execute import replay_trials
+from toolbench.lab.replays.what_if import (
+    UNKNOWN,
+    ChangeTotals,
+    TrialChange,
+    build_change,
+    compute_totals,
+    count_changes,
+)
+from toolbench.lab.replays.what_if_settings import WhatIfSettings, list_policy_transforms
 from toolbench.lab.worker.trial_plan import frozen_configs
 
-ALL = "all"
+ALL_TRANSFORMS = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,39 +26,41 @@ class Ablation:
     outcome is another one than under the settings as chosen; where either is not known they are `unsure`."""
 
     name: str
-    totals: Totals
-    changed: tuple[Change, ...]
+    totals: ChangeTotals
+    changed: tuple[TrialChange, ...]
     unsure: int
 
 
-def transforms_in(trial_ids: Sequence[int], asked: WhatIf) -> tuple[str, ...]:
+def list_transforms(trial_ids: Sequence[int], asked: WhatIfSettings) -> tuple[str, ...]:
     """Every transform and repair that the settings apply in any configuration of these trials, in order."""
     configs = set(Trial.objects.filter(pk__in=trial_ids).values_list("config_id", flat=True))
     found: dict[str, None] = {}
     for _, config in sorted(frozen_configs(configs).items()):
         policy = resolve(asked.apply(config).layers).policy
-        for names in transforms_of(policy).values():
+        for names in list_policy_transforms(policy).values():
             found.update(dict.fromkeys(names))
     return tuple(found)
 
 
-def ablate(
-    trial_ids: Sequence[int], asked: WhatIf, names: Iterable[str], chosen: Sequence[Change]
+def run_ablation(
+    trial_ids: Sequence[int], asked: WhatIfSettings, names: Iterable[str], chosen: Sequence[TrialChange]
 ) -> tuple[Ablation, ...]:
     """One row for every name, then one without any. `chosen` is what the settings as chosen make of the trials. To be
     called in a thread without an event loop."""
     every = tuple(names)
-    rows = [(name, (name,)) for name in every] + ([(ALL, every)] if len(every) > 1 else [])
-    return tuple(_row(name, trial_ids, _less(asked, left_out), chosen) for name, left_out in rows)
+    rows = [(name, (name,)) for name in every] + ([(ALL_TRANSFORMS, every)] if len(every) > 1 else [])
+    return tuple(_build_ablation(name, trial_ids, _leave_out(asked, left_out), chosen) for name, left_out in rows)
 
 
-def _less(asked: WhatIf, names: tuple[str, ...]) -> WhatIf:
+def _leave_out(asked: WhatIfSettings, names: tuple[str, ...]) -> WhatIfSettings:
     return replace(asked, without=(*asked.without, *names))
 
 
-def _row(name: str, trial_ids: Sequence[int], asked: WhatIf, chosen: Sequence[Change]) -> Ablation:
-    changes = tuple(change_of(one) for one in replay(trial_ids, asked.apply))
+def _build_ablation(
+    name: str, trial_ids: Sequence[int], asked: WhatIfSettings, chosen: Sequence[TrialChange]
+) -> Ablation:
+    changes = tuple(build_change(one) for one in replay_trials(trial_ids, asked.apply))
     before = {one.trial: one.after for one in chosen}
     other = [one for one in changes if one.after != before[one.trial]]
     sure = tuple(one for one in other if UNKNOWN not in (one.after, before[one.trial]))
-    return Ablation(name, totals(counted(changes)), sure, unsure=len(other) - len(sure))
+    return Ablation(name, compute_totals(count_changes(changes)), sure, unsure=len(other) - len(sure))

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from toolbench.evals.judging.verdict import NEW_CLASSES
+from toolbench.evals.judging.verdict import NEW_CLASSES_BY_VERSION
 from toolbench.lab.models import Trial
-from toolbench.lab.replays.execute import Replayed, differences, judging_version, replay
+from toolbench.lab.replays.execute import ReplayedTrial, list_differences, read_judging_version, replay_trials
 
-_DECISIVE = ("outcome", "end", "task_pass", "parity_pass", "failure_class", "category")
+_DECISIVE_COLUMNS = ("outcome", "end", "task_pass", "parity_pass", "failure_class", "category")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +41,22 @@ class ReplayCheck:
         )
 
 
-def check_run(run_id: int) -> ReplayCheck:
+def check_replay(run_id: int) -> ReplayCheck:
     """Replay every finished trial of the run. Call it in a thread without an event loop."""
     ids = Trial.objects.filter(run_id=run_id, state=Trial.State.DONE).order_by("position").values_list("pk", flat=True)
     same = never_sent = 0
     newer: list[str] = []
     differing: list[str] = []
     unknown: list[str] = []
-    for one in replay(ids):
+    for one in replay_trials(ids):
         name = f"trial {one.trial.pk} ({one.trial.scenario})"
         if one.never_sent:
             never_sent += 1
         elif one.unknown_from is not None:
             unknown.append(f"{name}: unknown from step {one.unknown_from}: {one.why}.")
-        elif not (changed := _changed(one)):
+        elif not (changed := _list_changed_columns(one)):
             same += 1
-        elif version := _naming_version(one):
+        elif version := _find_rules_version(one):
             now = one.columns["failure_class"]
             newer.append(f"{name}: {one.trial.failure_class or 'pass'} → {now}, by version {version} of the rules.")
         else:
@@ -64,20 +64,20 @@ def check_run(run_id: int) -> ReplayCheck:
     return ReplayCheck(same, never_sent, tuple(newer), tuple(differing), tuple(unknown))
 
 
-def _changed(one: Replayed) -> tuple[str, ...]:
+def _list_changed_columns(one: ReplayedTrial) -> tuple[str, ...]:
     """Return the columns that differ. Of a trial judged by older rules only what decides counts: newer rules may say
     the same in other words."""
-    changed = differences(one)
-    if _judged_by(one.trial) == judging_version(one.columns["verdict"]):
+    changed = list_differences(one)
+    if _get_judging_version(one.trial) == read_judging_version(one.columns["verdict"]):
         return changed
-    return tuple(name for name in changed if name in _DECISIVE)
+    return tuple(name for name in changed if name in _DECISIVE_COLUMNS)
 
 
-def _naming_version(one: Replayed) -> int:
+def _find_rules_version(one: ReplayedTrial) -> int:
     """Return the version of the judging rules that newly gives the trial's failure class; 0 where none does."""
-    newer = range(_judged_by(one.trial) + 1, judging_version(one.columns["verdict"]) + 1)
-    return next((v for v in newer if one.columns["failure_class"] in NEW_CLASSES.get(v, ())), 0)
+    newer = range(_get_judging_version(one.trial) + 1, read_judging_version(one.columns["verdict"]) + 1)
+    return next((v for v in newer if one.columns["failure_class"] in NEW_CLASSES_BY_VERSION.get(v, ())), 0)
 
 
-def _judged_by(trial: Trial) -> int:
-    return judging_version(trial.verdict)
+def _get_judging_version(trial: Trial) -> int:
+    return read_judging_version(trial.verdict)

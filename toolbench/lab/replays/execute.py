@@ -17,7 +17,7 @@ from toolbench.engine.errors import EngineError
 from toolbench.engine.events import End, Ended, ExchangeError, LeftOut, StopReason
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.judging import failure_classes
-from toolbench.evals.judging.verdict import without_tools
+from toolbench.evals.judging.verdict import mark_tools_dropped
 from toolbench.evals.types import Scenario, Verdict
 from toolbench.lab.models import Judgement, Step, Trial
 from toolbench.lab.scenarios.catalogue import find_judging_scenario, find_scenario
@@ -26,14 +26,20 @@ from toolbench.lab.traces.step_facts import load
 from toolbench.lab.traces.trial_columns import AnyStep, Drive, trial_columns
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.trial_plan import FrozenConfig, Reach, ScenarioChanged, TrialPlan, frozen_configs, trial_plan
-from toolbench.providers.driver.cancellation import Cancel
-from toolbench.providers.driver.drive import World, drive
+from toolbench.providers.driver.cancellation import CancellationToken
+from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.http.client import Door
-from toolbench.providers.recorded_transport import RecordedTransport, Recording, StoredExchange, Unknown, run_instantly
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.recorded_transport import (
+    NotRecordedError,
+    RecordedTransport,
+    Recording,
+    StoredExchange,
+    run_in_virtual_time,
+)
 
-BATCH = 40  # trials whose bodies are in memory at once
-COLUMNS = (
+TRIALS_PER_BATCH = 40  # trials whose bodies are in memory at once
+VERDICT_COLUMNS = (
     "outcome",
     "end",
     "task_pass",
@@ -47,15 +53,15 @@ COLUMNS = (
     "verdict",
     "first_bad_ordinal",
 )
-_STOPS = {End.DEADLINE_EXCEEDED.value: StopReason.DEADLINE, End.CANCELLED.value: StopReason.CANCELLED}
-_JUDGED_BY = ("trial__scenario", "scenario_version")
-_NOWHERE = "http://recorded.invalid"
-Change = Callable[[FrozenConfig], FrozenConfig]
-FIRST_JUDGING = 1  # of verdicts that do not say which version judged them
+_STOP_REASON_BY_END = {End.DEADLINE_EXCEEDED.value: StopReason.DEADLINE, End.CANCELLED.value: StopReason.CANCELLED}
+_SCENARIO_FIELDS = ("trial__scenario", "scenario_version")
+_PLACEHOLDER_URL = "http://recorded.invalid"
+ChangeConfig = Callable[[FrozenConfig], FrozenConfig]
+FIRST_JUDGING_VERSION = 1  # of verdicts that do not say which version judged them
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedTrial:
     """What became of one trial. `columns` are those of COLUMNS, {} where the end cannot be known: then `unknown_from`
     is the step (from 1) from which on, and `why`. `never_sent`: there is nothing to replay, and no setting would
     have changed that. `assumed` are request fields no model sees in which the requests would differ."""
@@ -70,7 +76,7 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Terms:
+class _ReplayOptions:
     """`own_plan`: under the trial's own settings. `played`: by trial, the scenario that is played in its version,
     whatever version was launched."""
 
@@ -89,7 +95,9 @@ class _Terms:
         return scenario.version if scenario else trial.scenario_version
 
 
-def replay(trial_ids: Iterable[int], change: Change | None = None, *, anew: bool = False) -> Iterator[Replayed]:
+def replay_trials(
+    trial_ids: Iterable[int], change: ChangeConfig | None = None, *, anew: bool = False
+) -> Iterator[ReplayedTrial]:
     """In the order of the ids; deleted ones and those still to do are passed over. `change` makes another plan of what
     was frozen. The scenario judges in the version by which the trial is judged now; with `anew` what judges trials of
     that version now is played and judges: a case in its newest version, code in the version that was launched while
@@ -97,30 +105,34 @@ def replay(trial_ids: Iterable[int], change: Change | None = None, *, anew: bool
     without an event loop."""
     wanted = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
-    for start in range(0, len(wanted), BATCH):
-        trials = _load(wanted[start : start + BATCH])
+    for start in range(0, len(wanted), TRIALS_PER_BATCH):
+        trials = _load_trials(wanted[start : start + TRIALS_PER_BATCH])
         missing = {trial.config_id for trial in trials} - configs.keys()
         for config_id, config in frozen_configs(missing).items():
             configs[config_id] = change(config) if change else config
-        recorded = _steps(trials)
-        terms = _Terms(change is None, _scenarios_now(trials) if anew else _scenarios_that_judged(trials))
-        yield from run_instantly(_replay_batch(trials, configs, recorded, terms))
+        recorded = _load_steps(trials)
+        terms = _ReplayOptions(
+            change is None, _find_current_scenarios(trials) if anew else _find_judging_scenarios(trials)
+        )
+        yield from run_in_virtual_time(_replay_batch(trials, configs, recorded, terms))
 
 
-def _scenarios_now(trials: Sequence[Trial]) -> dict[int, Scenario]:
+def _find_current_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
     """What judges them now, by trial; what is not there any more is left out."""
-    return _by_trial({trial.pk: (trial.scenario, trial.scenario_version) for trial in trials}, find_judging_scenario)
+    return _map_scenarios(
+        {trial.pk: (trial.scenario, trial.scenario_version) for trial in trials}, find_judging_scenario
+    )
 
 
-def _scenarios_that_judged(trials: Sequence[Trial]) -> dict[int, Scenario]:
+def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
     """Of the trials that were judged again, where that version is still there. One query."""
     rows = Judgement.objects.filter(trial__in=trials, current=True, judged_at__gte=F("trial__finished_at"))
     again = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
-    wanted = {pk: (slug, version) for pk, slug, version in again.values_list("trial", *_JUDGED_BY)}
-    return {pk: one for pk, one in _by_trial(wanted, find_scenario).items() if one.version == wanted[pk][1]}
+    wanted = {pk: (slug, version) for pk, slug, version in again.values_list("trial", *_SCENARIO_FIELDS)}
+    return {pk: one for pk, one in _map_scenarios(wanted, find_scenario).items() if one.version == wanted[pk][1]}
 
 
-def _by_trial(wanted: Mapping[int, tuple[str, int]], find: Callable[[str, int], Scenario]) -> dict[int, Scenario]:
+def _map_scenarios(wanted: Mapping[int, tuple[str, int]], find: Callable[[str, int], Scenario]) -> dict[int, Scenario]:
     """The scenario that `find` gives for slug and version, by trial."""
     found: dict[tuple[str, int], Scenario] = {}
     for slug, version in set(wanted.values()):
@@ -129,13 +141,13 @@ def _by_trial(wanted: Mapping[int, tuple[str, int]], find: Callable[[str, int], 
     return {pk: found[asked] for pk, asked in wanted.items() if asked in found}
 
 
-def _load(ids: Sequence[int]) -> list[Trial]:
+def _load_trials(ids: Sequence[int]) -> list[Trial]:
     rows = Trial.objects.filter(pk__in=ids, state=Trial.State.DONE, run__deleted_at=None)
     found = {trial.pk: trial for trial in rows.select_related("config").defer("rendered_prompt", "final_text")}
     return [found[pk] for pk in ids if pk in found]
 
 
-def _steps(trials: Sequence[Trial]) -> dict[int, list[Step]]:
+def _load_steps(trials: Sequence[Trial]) -> dict[int, list[Step]]:
     """The steps of each trial's last execution, with their bodies."""
     rows = Step.objects.filter(trial__in=trials, execution=F("trial__execution")).select_related("body")
     ordered = rows.order_by("trial_id", "ordinal")
@@ -143,34 +155,38 @@ def _steps(trials: Sequence[Trial]) -> dict[int, list[Step]]:
 
 
 async def _replay_batch(
-    trials: Sequence[Trial], configs: dict[int, FrozenConfig], steps: dict[int, list[Step]], terms: _Terms
-) -> list[Replayed]:
-    return [await _replay(trial, configs[trial.config_id], steps.get(trial.pk, []), terms) for trial in trials]
+    trials: Sequence[Trial], configs: dict[int, FrozenConfig], steps: dict[int, list[Step]], terms: _ReplayOptions
+) -> list[ReplayedTrial]:
+    return [await _replay_trial(trial, configs[trial.config_id], steps.get(trial.pk, []), terms) for trial in trials]
 
 
-async def _replay(trial: Trial, config: FrozenConfig, steps: Sequence[Step], terms: _Terms) -> Replayed:
+async def _replay_trial(
+    trial: Trial, config: FrozenConfig, steps: Sequence[Step], terms: _ReplayOptions
+) -> ReplayedTrial:
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
-    if not exchanges or not _was_driven(trial):
-        return Replayed(trial, never_sent=True, why=trial.sentence)
-    recording = _recording(trial, steps, own_plan=terms.own_plan)
+    if not exchanges or not _has_run_to_end(trial):
+        return ReplayedTrial(trial, never_sent=True, why=trial.sentence)
+    recording = _build_recording(trial, steps, own_plan=terms.own_plan)
     try:
-        sent = _as_sent(terms.config(config, trial), exchanges[0])
-        plan = trial_plan(_claimed(trial, terms.version(trial)), sent, _reach(trial, exchanges))
+        sent = _use_sent_model_name(terms.config(config, trial), exchanges[0])
+        plan = trial_plan(
+            _build_claimed_trial(trial, terms.version(trial)), sent, _build_provider_access(trial, exchanges)
+        )
     except (EngineError, ScenarioChanged, KeyError) as error:
-        return Replayed(trial, unknown_from=1, why=str(error))
-    return await _driven(trial, plan, recording)
+        return ReplayedTrial(trial, unknown_from=1, why=str(error))
+    return await _run_loop(trial, plan, recording)
 
 
-async def _driven(trial: Trial, plan: TrialPlan, recording: Recording) -> Replayed:
-    notes = _Notes()
-    cancelled = Cancel()
+async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> ReplayedTrial:
+    notes = _StepCollector()
+    cancelled = CancellationToken()
     transport = RecordedTransport(recording, cancelled)
     clock = asyncio.get_running_loop().time
     workspace = plan.scenario.open(plan.instance)
-    world = World(
+    world = RunContext(
         endpoint=plan.endpoint,
-        door=Door(transport, clock=clock),
-        call_tool=transport.tools_of(workspace.call),
+        client=HttpClient(transport, clock=clock),
+        call_tool=transport.wrap_tools(workspace.call),
         gate=transport,
         recorder=notes,
         clock=clock,
@@ -178,34 +194,34 @@ async def _driven(trial: Trial, plan: TrialPlan, recording: Recording) -> Replay
     )
     try:
         ended = await drive(plan.loop, world)
-    except Unknown as unknown:
-        return Replayed(trial, unknown_from=len(notes.steps) + 1, why=str(unknown))
+    except NotRecordedError as unknown:
+        return ReplayedTrial(trial, unknown_from=len(notes.steps) + 1, why=str(unknown))
     except EngineError as error:
-        return Replayed(trial, unknown_from=1, why=str(error))
+        return ReplayedTrial(trial, unknown_from=1, why=str(error))
     verdict = plan.scenario.judge(plan.instance, ended, workspace)
     if trial.tools_dropped:
-        verdict = without_tools(verdict, ended)
-    columns = _columns(trial, ended, verdict, notes)
-    return Replayed(trial, columns, plan.scenario.version, assumed=tuple(sorted(transport.assumed)))
+        verdict = mark_tools_dropped(verdict, ended)
+    columns = _build_columns(trial, ended, verdict, notes)
+    return ReplayedTrial(trial, columns, plan.scenario.version, assumed=tuple(sorted(transport.assumed)))
 
 
-def _columns(trial: Trial, ended: Ended, verdict: Verdict, notes: "_Notes") -> JsonObject:
+def _build_columns(trial: Trial, ended: Ended, verdict: Verdict, notes: "_StepCollector") -> JsonObject:
     columns = trial_columns(Drive(ended, verdict, notes.steps, trial.scenario, 0.0))
-    return {name: columns[name] for name in COLUMNS}
+    return {name: columns[name] for name in VERDICT_COLUMNS}
 
 
-def differences(replayed: Replayed) -> tuple[str, ...]:
+def list_differences(replayed: ReplayedTrial) -> tuple[str, ...]:
     """The columns in which a replay differs from what is stored; () for one whose end is not known."""
-    made = _comparable(replayed.columns)
-    stored = _comparable({name: getattr(replayed.trial, name) for name in replayed.columns})
+    made = _remove_judging_version(replayed.columns)
+    stored = _remove_judging_version({name: getattr(replayed.trial, name) for name in replayed.columns})
     return tuple(name for name, value in made.items() if stored[name] != value)
 
 
-def judging_version(verdict: JsonObject) -> int:
-    return int(verdict.get("judging", FIRST_JUDGING))
+def read_judging_version(verdict: JsonObject) -> int:
+    return int(verdict.get("judging", FIRST_JUDGING_VERSION))
 
 
-def _comparable(columns: JsonObject) -> JsonObject:
+def _remove_judging_version(columns: JsonObject) -> JsonObject:
     """The columns without the version that judged."""
     if "verdict" not in columns:
         return columns
@@ -213,7 +229,7 @@ def _comparable(columns: JsonObject) -> JsonObject:
 
 
 @dataclass(eq=False, slots=True)
-class _Notes:
+class _StepCollector:
     """The driver's recorder: only here, never stored."""
 
     steps: list[AnyStep] = field(default_factory=list)
@@ -222,24 +238,24 @@ class _Notes:
         self.steps.append(step)
 
 
-def _was_driven(trial: Trial) -> bool:
+def _has_run_to_end(trial: Trial) -> bool:
     """Whether the loop came to an end and the judge spoke; not so where Toolbench itself gave the trial up."""
-    known = {row.code: row.judged for row in failure_classes.all_classes()}
+    known = {row.code: row.judged for row in failure_classes.load_classes()}
     return not trial.failure_class or known.get(trial.failure_class, True) or bool(trial.verdict)
 
 
-def _recording(trial: Trial, steps: Sequence[Step], *, own_plan: bool) -> Recording:
+def _build_recording(trial: Trial, steps: Sequence[Step], *, own_plan: bool) -> Recording:
     last = steps[-1]
-    stopped = _STOPS.get(trial.end)
+    stopped = _STOP_REASON_BY_END.get(trial.end)
     return Recording(
-        exchanges=tuple(_stored(step) for step in steps if step.kind == Step.Kind.EXCHANGE),
+        exchanges=tuple(_build_stored_exchange(step) for step in steps if step.kind == Step.Kind.EXCHANGE),
         stopped=stopped,
         in_tools=stopped is not None and last.kind == Step.Kind.EXCHANGE and bool(last.ok),
         own_plan=own_plan,
     )
 
 
-def _stored(step: Step) -> StoredExchange:
+def _build_stored_exchange(step: Step) -> StoredExchange:
     facts = load(step.body.facts)
     error = facts.get("error")
     return StoredExchange(
@@ -257,7 +273,7 @@ def _stored(step: Step) -> StoredExchange:
     )
 
 
-def _claimed(trial: Trial, scenario_version: int) -> ClaimedTrial:
+def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
     return ClaimedTrial(
         id=trial.pk,
         run_id=trial.run_id,
@@ -274,7 +290,7 @@ def _claimed(trial: Trial, scenario_version: int) -> ClaimedTrial:
     )
 
 
-def _as_sent(config: FrozenConfig, first: Step) -> FrozenConfig:
+def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
     """With the model's name as it went over the wire: a local server has one of its own."""
     try:
         body = json.loads(bytes(first.body.request))
@@ -284,12 +300,12 @@ def _as_sent(config: FrozenConfig, first: Step) -> FrozenConfig:
     return replace(config, model_name=name) if isinstance(name, str) and name else config
 
 
-def _reach(trial: Trial, exchanges: Sequence[Step]) -> Reach:
+def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> Reach:
     """An endpoint that says what the record says of the real one: its wire, whether it took seeds, how often it was
     asked again."""
     last = load(exchanges[-1].body.facts).get("error") or {}
     given_up = trial.end == End.PROVIDER_ERROR.value and last.get("retryable")
     attempts = exchanges[-1].attempt if given_up else max(step.attempt for step in exchanges) + 1
     wire = "anthropic" if exchanges[0].url.endswith("/messages") else "chat"
-    endpoint = Endpoint(_NOWHERE, "", api_prefix="", max_attempts=attempts, wire=wire, seeded=trial.seed_sent)
+    endpoint = Endpoint(_PLACEHOLDER_URL, "", api_prefix="", max_attempts=attempts, wire=wire, seeded=trial.seed_sent)
     return Reach(endpoint, local=False, services={})

@@ -16,19 +16,19 @@ from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.lab.models import Judgement, Replay, Run
-from toolbench.lab.replays.execute import replay
-from toolbench.lab.replays.rejudge import Rejudged, of_run, rejudge, rejudge_by_batches
-from toolbench.lab.replays.what_if import UNKNOWN, Change, Counts, Scope, change_of, counted
-from toolbench.lab.replays.what_if_settings import WhatIf
+from toolbench.lab.replays.execute import replay_trials
+from toolbench.lab.replays.rejudge import RejudgeResult, list_run_trials, rejudge_in_batches, rejudge_trials
+from toolbench.lab.replays.what_if import UNKNOWN, ChangeCounts, ReplayScope, TrialChange, build_change, count_changes
+from toolbench.lab.replays.what_if_settings import WhatIfSettings
 from toolbench.lab.worker.database_thread import is_away
 from toolbench.lab.worker.job_failures import recorded
 from toolbench.lab.worker.notify import wake_replays
 
-BATCH = 40
-LEASE = timedelta(seconds=60)
-MOST_ATTEMPTS = 4  # by workers that were stopped, or lost the database
-MOST_REJUDGED = 200  # while a page is waited for
-MOST_LISTED = 500  # flips and unknowns that are kept one by one; every trial is counted
+TRIALS_PER_BATCH = 40
+LEASE_DURATION = timedelta(seconds=60)
+MAX_ATTEMPTS = 4  # by workers that were stopped, or lost the database
+MAX_REJUDGED_AT_ONCE = 200  # while a page is waited for
+MAX_CHANGES_LISTED = 500  # flips and unknowns that are kept one by one; every trial is counted
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ReplayKind:
     clean_up: Callable[[Replay], None] = lambda row: None
 
 
-def ask_replay(scope: Scope, asked: WhatIf, run: Run) -> Replay:
+def request_replay(scope: ReplayScope, asked: WhatIfSettings, run: Run) -> Replay:
     """The row of this address: a new one, one that is under way, or a finished one. Wakes a worker where none is at
     it. A finished one is done again where there are other trials now, or where some were judged again since."""
     total = scope.trials().count()
@@ -59,31 +59,31 @@ def ask_replay(scope: Scope, asked: WhatIf, run: Run) -> Replay:
             query=asked.query(),
             defaults={"total": total, "requests_before": run.requests_reserved},
         )
-        if row.state == Replay.State.DONE and (row.total != total or _judged_since(scope, row)):
+        if row.state == Replay.State.DONE and (row.total != total or _has_newer_judgement(scope, row)):
             row.delete()
-            return ask_replay(scope, asked, run)
-        waiting = Replay.objects.filter(pk=row.pk).filter(_free())
+            return request_replay(scope, asked, run)
+        waiting = Replay.objects.filter(pk=row.pk).filter(_build_unclaimed_filter())
         if made or waiting.exists():
             transaction.on_commit(lambda: wake_replays([row.pk]))
     return row
 
 
-def _judged_since(scope: Scope, row: Replay) -> bool:
+def _has_newer_judgement(scope: ReplayScope, row: Replay) -> bool:
     trials = scope.trials().order_by().values("pk")
     return Judgement.objects.filter(trial__in=trials, judged_at__gt=row.finished_at).exists()
 
 
-def forget_failed(scope: Scope, asked: WhatIf) -> None:
+def delete_failed_replays(scope: ReplayScope, asked: WhatIfSettings) -> None:
     """Whoever looks at this address next asks anew; a row that is waited for or was answered stays."""
     rows = Replay.objects.filter(kind=scope.kind, scope_id=scope.id, query=asked.query())
     rows.filter(state=Replay.State.DONE).exclude(refused="").delete()
 
 
-def ask_rejudging(run: Run) -> Rejudged | None:
+def request_rejudging(run: Run) -> RejudgeResult | None:
     """Judges a small run at once; of a larger one None: a worker judges it, soon."""
-    ids = list(of_run(run.pk).values_list("pk", flat=True))
-    if len(ids) <= MOST_REJUDGED:
-        return rejudge(ids)
+    ids = list(list_run_trials(run.pk).values_list("pk", flat=True))
+    if len(ids) <= MAX_REJUDGED_AT_ONCE:
+        return rejudge_trials(ids)
     with transaction.atomic():
         rows = Replay.objects.filter(kind=Replay.REJUDGE, scope_id=run.pk)
         rows.filter(state=Replay.State.DONE).delete()
@@ -94,18 +94,18 @@ def ask_rejudging(run: Run) -> Rejudged | None:
     return None
 
 
-def rejudging_of(run: Run) -> Replay | None:
+def find_rejudging(run: Run) -> Replay | None:
     """The re-judgement of the run that is waited for, or that failed."""
     rows = Replay.objects.filter(kind=Replay.REJUDGE, scope_id=run.pk)
     return rows.exclude(state=Replay.State.DONE, refused="").first()
 
 
-def waiting_replays() -> tuple[int, ...]:
+def list_waiting_replays() -> tuple[int, ...]:
     """Rows that no worker is at: their wake-up was lost, or their worker."""
-    return tuple(Replay.objects.filter(_free()).order_by("pk").values_list("pk", flat=True))
+    return tuple(Replay.objects.filter(_build_unclaimed_filter()).order_by("pk").values_list("pk", flat=True))
 
 
-def work_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyType({})) -> None:
+def run_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyType({})) -> None:
     """Claim the row and do its work; return at once if another worker is at it or it is done.
 
     Log and count an exception of the work. One of a database that answers leaves the row to the next attempt, any other
@@ -118,14 +118,14 @@ def work_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyT
         django.db.Error: the database cannot be reached; whoever sweeps finds the row when its lease is over.
     """
     lease = uuid4()
-    claimed = {"lease": lease, "lease_until": Now() + LEASE, "attempts": F("attempts") + 1}
+    claimed = {"lease": lease, "lease_until": Now() + LEASE_DURATION, "attempts": F("attempts") + 1}
     mine = Replay.objects.filter(pk=replay_id)
-    if not mine.filter(_free()).update(state=Replay.State.RUNNING, done=0, **claimed):
+    if not mine.filter(_build_unclaimed_filter()).update(state=Replay.State.RUNNING, done=0, **claimed):
         return
     row, held = mine.get(), mine.filter(lease=lease)
-    kind = {**others, Replay.REJUDGE: _REJUDGE}.get(row.kind, _WHAT_IF)
-    if row.attempts > MOST_ATTEMPTS:
-        _fail(held, kind.stopped)
+    kind = {**others, Replay.REJUDGE: _REJUDGE_KIND}.get(row.kind, _WHAT_IF_KIND)
+    if row.attempts > MAX_ATTEMPTS:
+        _end_refused(held, kind.stopped)
         kind.clean_up(row)
         return
     with recorded(kind.job):
@@ -133,36 +133,36 @@ def work_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyT
             kind.work(row, held)
         except Exception as error:
             if not is_away(error):
-                _fail(held, f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
+                _end_refused(held, f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
             raise
 
 
-def _fail(held: QuerySet[Replay], said: str) -> None:
+def _end_refused(held: QuerySet[Replay], said: str) -> None:
     held.update(state=Replay.State.DONE, refused=said, finished_at=Now(), lease=None)
 
 
-def _rejudge(row: Replay, held: QuerySet[Replay]) -> None:
+def _run_rejudging(row: Replay, held: QuerySet[Replay]) -> None:
     """Each batch is kept: whoever takes the row up again finds those trials judged."""
-    done = Rejudged()
-    for _ in rejudge_by_batches(list(of_run(row.scope_id).values_list("pk", flat=True)), done):
-        if not held.update(done=done.looked, lease_until=Now() + LEASE):
+    done = RejudgeResult()
+    for _ in rejudge_in_batches(list(list_run_trials(row.scope_id).values_list("pk", flat=True)), done):
+        if not held.update(done=done.processed, lease_until=Now() + LEASE_DURATION):
             return
     held.update(state=Replay.State.DONE, finished_at=Now(), lease=None)
 
 
-def _replay(row: Replay, held: QuerySet[Replay]) -> None:
-    asked = WhatIf.from_query(parse_qs(row.query))
-    ids = Scope(row.kind, row.scope_id).trials().values_list("pk", flat=True)
-    counts: Counts = Counter()
-    listed: list[Change] = []
+def _run_what_if(row: Replay, held: QuerySet[Replay]) -> None:
+    asked = WhatIfSettings.from_query(parse_qs(row.query))
+    ids = ReplayScope(row.kind, row.scope_id).trials().values_list("pk", flat=True)
+    counts: ChangeCounts = Counter()
+    listed: list[TrialChange] = []
     assumed: set[str] = set()
     try:
-        replayed = replay(list(ids), asked.apply)
-        while batch := [change_of(one) for one in islice(replayed, BATCH)]:
-            counts += counted(batch)
-            listed += [one for one in batch if one.flips or one.after == UNKNOWN][: MOST_LISTED - len(listed)]
+        replayed = replay_trials(list(ids), asked.apply)
+        while batch := [build_change(one) for one in islice(replayed, TRIALS_PER_BATCH)]:
+            counts += count_changes(batch)
+            listed += [one for one in batch if one.flips or one.after == UNKNOWN][: MAX_CHANGES_LISTED - len(listed)]
             assumed.update(name for one in batch for name in one.assumed)
-            if not held.update(done=counts.total(), lease_until=Now() + LEASE):
+            if not held.update(done=counts.total(), lease_until=Now() + LEASE_DURATION):
                 return
     except PolicyError as error:
         held.update(refused=f"These settings do not go together: {error}")
@@ -176,27 +176,29 @@ def _replay(row: Replay, held: QuerySet[Replay]) -> None:
     )
 
 
-def counts_of(row: Replay) -> Counts:
+def read_counts(row: Replay) -> ChangeCounts:
     return Counter({tuple(key): count for *key, count in row.counts})
 
 
-def changes_of(row: Replay) -> tuple[Change, ...]:
-    return tuple(_change(one) for one in row.listed)
+def read_changes(row: Replay) -> tuple[TrialChange, ...]:
+    return tuple(_read_change(one) for one in row.listed)
 
 
-def _change(stored: Mapping[str, object]) -> Change:
+def _read_change(stored: Mapping[str, object]) -> TrialChange:
     assumed = stored["assumed"]
     assert isinstance(assumed, Sequence)
-    return Change(**{**stored, "assumed": tuple(assumed)})  # type: ignore[arg-type]  # as asdict wrote it
+    return TrialChange(**{**stored, "assumed": tuple(assumed)})  # type: ignore[arg-type]  # as asdict wrote it
 
 
-def _free() -> Q:
+def _build_unclaimed_filter() -> Q:
     return Q(state=Replay.State.QUEUED) | Q(state=Replay.State.RUNNING, lease_until__lt=Now())
 
 
-_WHAT_IF = ReplayKind("a what-if", "The worker stopped four times at this what-if. There is no result.", _replay)
-_REJUDGE = ReplayKind(
+_WHAT_IF_KIND = ReplayKind(
+    "a what-if", "The worker stopped four times at this what-if. There is no result.", _run_what_if
+)
+_REJUDGE_KIND = ReplayKind(
     "judging again",
     "The worker stopped four times while it judged this run again. Verdicts it had stored by then are kept.",
-    _rejudge,
+    _run_rejudging,
 )

@@ -13,8 +13,8 @@ from django.db.models.functions import Coalesce
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.causes.step_types import WireStep
-from toolbench.evals.causes.table import taxonomy_version
-from toolbench.evals.expected_calls import Due, Graded, grade
+from toolbench.evals.causes.table import read_taxonomy_version
+from toolbench.evals.expected_calls import CallGrades, ExpectedCalls, grade_calls
 from toolbench.evals.types import Scenario
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Judgement, Trial
@@ -22,9 +22,9 @@ from toolbench.lab.scenarios.catalogue import find_scenario
 from toolbench.lab.traces.cause_columns import COLUMNS, cause_columns
 from toolbench.lab.traces.taxonomy_steps import stored_steps
 
-_ROWS = 200
-_GRADED = ("call_expected", "arguments_asked", "arguments_right")
-_READ = (
+_TRIALS_PER_BATCH = 200
+_GRADED_COLUMNS = ("call_expected", "arguments_asked", "arguments_right")
+_READ_COLUMNS = (
     "pk",
     "execution",
     "scenario",
@@ -35,7 +35,7 @@ _READ = (
     "failure_class",
     "cause",
     "cause_signature",
-    *_GRADED,
+    *_GRADED_COLUMNS,
 )
 
 _WRITE = f"""
@@ -55,33 +55,33 @@ def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, 
     if run_id is not None:
         done = done.filter(run_id=run_id)
     if not again:
-        done = done.filter(~Q(taxonomy=taxonomy_version()))
+        done = done.filter(~Q(taxonomy=read_taxonomy_version()))
     looked, changed, last = 0, 0, 0
-    while rows := _rows(done.filter(pk__gt=last).order_by("pk")[:_ROWS]):
+    while rows := _get_rows(done.filter(pk__gt=last).order_by("pk")[:_TRIALS_PER_BATCH]):
         last = rows[-1]["pk"]
         looked += len(rows)
-        changed += _reclassify(rows)
+        changed += _reclassify_rows(rows)
     return looked, changed
 
 
 def reclassify_trials(trial_ids: Iterable[int]) -> None:
     """Looks at these again, as after another verdict."""
     left = iter(trial_ids)
-    while ids := list(islice(left, _ROWS)):
-        _reclassify(_rows(Trial.objects.filter(pk__in=ids)))
+    while ids := list(islice(left, _TRIALS_PER_BATCH)):
+        _reclassify_rows(_get_rows(Trial.objects.filter(pk__in=ids)))
 
 
-def _rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
+def _get_rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
     """With the version of the scenario that judged last, and whether anybody judged."""
     current = Judgement.objects.filter(trial=OuterRef("pk"), current=True).values("scenario_version")
     rows = trials.annotate(version=Coalesce(Subquery(current), "scenario_version"), judged=~Q(verdict={}))
-    return list(rows.values(*_READ, "version", "judged"))
+    return list(rows.values(*_READ_COLUMNS, "version", "judged"))
 
 
-def _reclassify(rows: Sequence[Mapping[str, Any]]) -> int:
+def _reclassify_rows(rows: Sequence[Mapping[str, Any]]) -> int:
     steps = stored_steps([row["pk"] for row in rows])
-    find = cache(_scenario_as_it_was)
-    columns = [_columns(row, steps.get(row["pk"], ()), find(row["scenario"], row["version"])) for row in rows]
+    find = cache(_find_same_version)
+    columns = [_build_columns(row, steps.get(row["pk"], ()), find(row["scenario"], row["version"])) for row in rows]
     written = [
         {"id": row["pk"], "execution": row["execution"], **some} for row, some in zip(rows, columns, strict=True)
     ]
@@ -92,18 +92,21 @@ def _reclassify(rows: Sequence[Mapping[str, Any]]) -> int:
     return sum((row["cause"], row["cause_signature"]) != (new["cause"], new["cause_signature"]) for row, new in both)
 
 
-def _columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: Scenario | None) -> JsonObject:
+def _build_columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: Scenario | None) -> JsonObject:
     """What is due stays as it was written where the scenario is no longer the one that judged."""
     if not row["judged"]:
-        graded = grade(steps, Due())
+        graded = grade_calls(steps, ExpectedCalls())
     elif scenario is None:
-        graded = Graded(*(row[name] for name in _GRADED))
+        graded = CallGrades(*(row[name] for name in _GRADED_COLUMNS))
     else:
-        graded = grade(steps, scenario.due(scenario.draw(row["instance_seed"], kind=row["instance_kind"])))
+        graded = grade_calls(
+            steps,
+            scenario.build_expected_calls(scenario.draw_instance(row["instance_seed"], kind=row["instance_kind"])),
+        )
     return cause_columns(steps, row, scenario=row["scenario"], graded=graded)
 
 
-def _scenario_as_it_was(slug: str, version: int) -> Scenario | None:
+def _find_same_version(slug: str, version: int) -> Scenario | None:
     try:
         found = find_scenario(slug, version)
     except KeyError:

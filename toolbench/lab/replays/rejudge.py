@@ -14,16 +14,23 @@ from toolbench.engine.messages import JsonObject
 from toolbench.evals.judging import verdict as judging
 from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale
 from toolbench.lab.models import Judgement, Run, Trial
-from toolbench.lab.replays.execute import COLUMNS, FIRST_JUDGING, Replayed, differences, judging_version, replay
+from toolbench.lab.replays.execute import (
+    FIRST_JUDGING_VERSION,
+    VERDICT_COLUMNS,
+    ReplayedTrial,
+    list_differences,
+    read_judging_version,
+    replay_trials,
+)
 from toolbench.lab.replays.reclassify import reclassify_trials
 from toolbench.lab.scenarios.catalogue import find_judging_scenario
 
-BATCH = 40
-MOST_CHANGES = 200  # listed; every one is counted
+TRIALS_PER_BATCH = 40
+MAX_CHANGES_LISTED = 200  # listed; every one is counted
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class RejudgedTrial:
     trial: int
     scenario: str
     before: str
@@ -32,7 +39,7 @@ class Changed:
 
 
 @dataclass(slots=True)
-class Rejudged:
+class RejudgeResult:
     """What came of judging again. `unversioned` are trials whose verdict comes out otherwise although neither version
     changed: nothing is written of them, since a version holds one verdict."""
 
@@ -42,8 +49,8 @@ class Rejudged:
     unknown: int = 0
     unversioned: int = 0
     flips: Counter[tuple[str, str]] = field(default_factory=Counter)
-    changed: list[Changed] = field(default_factory=list)
-    looked: int = 0
+    changed: list[RejudgedTrial] = field(default_factory=list)
+    processed: int = 0
 
     @property
     def sentence(self) -> str:
@@ -65,54 +72,56 @@ class JudgingState:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class JudgingVersions:
     scenario: int
     judging: int
 
 
-def rejudge(trial_ids: Iterable[int]) -> Rejudged:
+def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
     """Finished trials; the others are passed over. To be called in a thread without an event loop."""
-    done = Rejudged()
-    for _ in rejudge_by_batches(trial_ids, done):
+    done = RejudgeResult()
+    for _ in rejudge_in_batches(trial_ids, done):
         pass
     return done
 
 
-def rejudge_by_batches(trial_ids: Iterable[int], done: Rejudged) -> Iterator[None]:
+def rejudge_in_batches(trial_ids: Iterable[int], done: RejudgeResult) -> Iterator[None]:
     """The same, counted in `done`; each batch is kept before the next one begins, and cells follow at the end."""
-    replayed = replay(trial_ids, anew=True)
-    while batch := list(islice(replayed, BATCH)):
+    replayed = replay_trials(trial_ids, anew=True)
+    while batch := list(islice(replayed, TRIALS_PER_BATCH)):
         with transaction.atomic():
-            written = _keep(batch, done)
+            written = _store_verdicts(batch, done)
             reclassify_trials(trial.pk for trial in written)
             mark_stale(trial.cell_id for trial in written)
-        done.looked += len(batch)
+        done.processed += len(batch)
         yield
     bring_up_to_date()
 
 
-def of_run(run_id: int) -> QuerySet[Trial]:
+def list_run_trials(run_id: int) -> QuerySet[Trial]:
     return Trial.objects.filter(run_id=run_id, state=Trial.State.DONE, run__deleted_at=None).order_by("position")
 
 
-def of_scenario(slug: str) -> QuerySet[Trial]:
+def list_scenario_trials(slug: str) -> QuerySet[Trial]:
     done = Trial.objects.filter(scenario=slug, state=Trial.State.DONE, run__deleted_at=None)
     return done.order_by("run_id", "position")
 
 
-def outdated(run_id: int) -> int:
+def count_outdated(run_id: int) -> int:
     """How many finished trials of the run were judged by older versions than those of now."""
     now = Q()
-    for slug, tried in of_run(run_id).order_by().values_list("scenario", "scenario_version").distinct():
-        if version := _version_now(slug, tried):
-            now |= Q(scenario=slug, scenario_version=tried) & _judged_by(Versions(version, judging.VERSION))
-    judged = of_run(run_id).exclude(verdict={})
+    for slug, tried in list_run_trials(run_id).order_by().values_list("scenario", "scenario_version").distinct():
+        if version := _find_current_version(slug, tried):
+            now |= Q(scenario=slug, scenario_version=tried) & _build_version_filter(
+                JudgingVersions(version, judging.VERSION)
+            )
+    judged = list_run_trials(run_id).exclude(verdict={})
     return judged.exclude(now).count() if now else 0
 
 
 def get_judging_state(run_id: int) -> JudgingState:
     again = Judgement.objects.filter(trial__run_id=run_id, current=True).count()
-    return JudgingState(outdated(run_id), again)
+    return JudgingState(count_outdated(run_id), again)
 
 
 def get_judgements(trial: Trial) -> tuple[Judgement, ...]:
@@ -130,10 +139,10 @@ def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
         if row.current:
             current[row.trial_id] = row
     pairs = ((first[trial], row) for trial, row in current.items())
-    return tuple(islice((pair for pair in pairs if pair[0].outcome != pair[1].outcome), MOST_CHANGES))
+    return tuple(islice((pair for pair in pairs if pair[0].outcome != pair[1].outcome), MAX_CHANGES_LISTED))
 
 
-def _keep(batch: Sequence[Replayed], done: Rejudged) -> list[Trial]:
+def _store_verdicts(batch: Sequence[ReplayedTrial], done: RejudgeResult) -> list[Trial]:
     """Writes the new verdicts and gives the trials that have one."""
     ids = [one.trial.pk for one in batch]
     locked = {trial.pk: trial for trial in Trial.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
@@ -147,38 +156,38 @@ def _keep(batch: Sequence[Replayed], done: Rejudged) -> list[Trial]:
             continue
         if one.unknown_from is not None:
             done.unknown += 1
-        elif _is_new(one, trial, there.get(trial.pk), done):
-            _write(one, trial, done)
+        elif _has_new_version(one, trial, there.get(trial.pk), done):
+            _write_judgement(one, trial, done)
             written.append(trial)
     return written
 
 
-def _is_new(one: Replayed, trial: Trial, row: Judgement | None, done: Rejudged) -> bool:
-    before = _versions(trial, row)
-    if before != Versions(one.version, judging.VERSION):
+def _has_new_version(one: ReplayedTrial, trial: Trial, row: Judgement | None, done: RejudgeResult) -> bool:
+    before = _get_versions(trial, row)
+    if before != JudgingVersions(one.version, judging.VERSION):
         return True
-    done.current += not differences(one)
-    done.unversioned += bool(differences(one))
+    done.current += not list_differences(one)
+    done.unversioned += bool(list_differences(one))
     return False
 
 
-def _versions(trial: Trial, row: Judgement | None) -> Versions:
+def _get_versions(trial: Trial, row: Judgement | None) -> JudgingVersions:
     """Those of the current verdict."""
     if row is not None and trial.finished_at is not None and row.judged_at >= trial.finished_at:
-        return Versions(row.scenario_version, row.judging_version)
-    return Versions(trial.scenario_version, judging_version(trial.verdict))
+        return JudgingVersions(row.scenario_version, row.judging_version)
+    return JudgingVersions(trial.scenario_version, read_judging_version(trial.verdict))
 
 
-def _write(one: Replayed, trial: Trial, done: Rejudged) -> None:
+def _write_judgement(one: ReplayedTrial, trial: Trial, done: RejudgeResult) -> None:
     rows = Judgement.objects.filter(trial=trial)
     rows.filter(judged_at__lt=trial.finished_at).delete()  # of an execution before this one
     if not rows.exists():
-        own = {name: getattr(trial, name) for name in COLUMNS}
-        _row(trial, _versions(trial, None), own).save()
+        own = {name: getattr(trial, name) for name in VERDICT_COLUMNS}
+        _build_judgement(trial, _get_versions(trial, None), own).save()
     rows.update(current=False)
-    now = Versions(one.version, judging.VERSION)
+    now = JudgingVersions(one.version, judging.VERSION)
     rows.filter(scenario_version=now.scenario, judging_version=now.judging).delete()
-    _row(trial, now, one.columns, current=True).save()
+    _build_judgement(trial, now, one.columns, current=True).save()
     Trial.objects.filter(pk=trial.pk).update(**one.columns)
     done.judged += 1
     before, after = trial.outcome, one.columns["outcome"]
@@ -186,11 +195,13 @@ def _write(one: Replayed, trial: Trial, done: Rejudged) -> None:
         done.unchanged += 1
         return
     done.flips[before, after] += 1
-    if len(done.changed) < MOST_CHANGES:
-        done.changed.append(Changed(trial.pk, trial.scenario, before, after, one.columns["sentence"]))
+    if len(done.changed) < MAX_CHANGES_LISTED:
+        done.changed.append(RejudgedTrial(trial.pk, trial.scenario, before, after, one.columns["sentence"]))
 
 
-def _row(trial: Trial, versions: Versions, columns: JsonObject, *, current: bool = False) -> Judgement:
+def _build_judgement(
+    trial: Trial, versions: JudgingVersions, columns: JsonObject, *, current: bool = False
+) -> Judgement:
     """Unsaved. The first verdict was made when the trial ended."""
     return Judgement(
         trial=trial,
@@ -203,19 +214,19 @@ def _row(trial: Trial, versions: Versions, columns: JsonObject, *, current: bool
     )
 
 
-def _judged_by(versions: Versions) -> Q:
+def _build_version_filter(versions: JudgingVersions) -> Q:
     again = Q(
         judgements__current=True,
         judgements__scenario_version=versions.scenario,
         judgements__judging_version=versions.judging,
     )
     said = Q(verdict__judging=versions.judging)
-    if versions.judging == FIRST_JUDGING:
+    if versions.judging == FIRST_JUDGING_VERSION:
         said |= Q(verdict__judging__isnull=True)
     return again | (Q(judgements__isnull=True, scenario_version=versions.scenario) & said)
 
 
-def _version_now(slug: str, tried: int) -> int | None:
+def _find_current_version(slug: str, tried: int) -> int | None:
     """Return the version that judges trials of version `tried` now; None where the scenario is gone."""
     try:
         return find_judging_scenario(slug, tried).version

@@ -7,36 +7,36 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Min, QuerySet
 
-from toolbench.evals.statistics.intervals import FIXED, Stopping
+from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign
 from toolbench.lab.metrics.rate import Rate, rate_of
 from toolbench.lab.models import Cell, Trial
-from toolbench.lab.replays.execute import Replayed
+from toolbench.lab.replays.execute import ReplayedTrial
 from toolbench.lab.whole_numbers import whole_number
 
 UNKNOWN = "unknown"
-KINDS = ("trial", "cell", "run")
-_DEADLINE = "DEADLINE_EXCEEDED"
+SCOPE_KINDS = ("trial", "cell", "run")
+_DEADLINE_END = "DEADLINE_EXCEEDED"
 
 
-class NothingToReplay(Exception):
+class NothingToReplayError(Exception):
     """The trial, cell or run is not there, or has no finished trial."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ReplayScope:
     """Whose trials: of one `kind` (trial, cell or run) by its id."""
 
     kind: str
     id: int
 
     @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> "Scope":
+    def from_query(cls, query: Mapping[str, str]) -> "ReplayScope":
         """The first kind that is named. Raises NothingToReplay."""
-        for kind in KINDS:
+        for kind in SCOPE_KINDS:
             number = whole_number(query.get(kind, ""))
             if number is not None:
                 return cls(kind, number)
-        raise NothingToReplay("Choose a trial, a cell or a run: open one and follow its link What if.")
+        raise NothingToReplayError("Choose a trial, a cell or a run: open one and follow its link What if.")
 
     def trials(self) -> QuerySet[Trial]:
         """The finished ones, in the order they were planned."""
@@ -44,14 +44,14 @@ class Scope:
         done = Trial.objects.filter(state=Trial.State.DONE, run__deleted_at=None)
         return done.filter(**{name: self.id}).order_by("position")
 
-    def stopping(self) -> Stopping:
+    def stopping(self) -> StoppingDesign:
         cells = Cell.objects.filter(pk__in=self.trials().order_by().values("cell_id"))
         ended = cells.aggregate(error=Min("error"), cells=Count("pk"))
-        return Stopping(ended["error"], ended["cells"])
+        return StoppingDesign(ended["error"], ended["cells"])
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TrialChange:
     """One trial before and after. `after` is an outcome or unknown; `unknown_from` is the step, `why` what is not
     known, or what went wrong. `left_out_after`: our own deadline, left out of success given an answer."""
 
@@ -72,7 +72,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class SuccessBounds:
     """Success given an answer under other settings: every unknown a failure, and every unknown a pass."""
 
     least: Rate
@@ -84,9 +84,9 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class ChangeTotals:
     before: Rate
-    after: Bounds
+    after: SuccessBounds
     flips: tuple[tuple[str, str, int], ...]  # before, after, how many
     unknown: int
     same: int
@@ -99,34 +99,34 @@ class Totals:
         return ", ".join(parts)
 
 
-def change_of(replayed: Replayed) -> Change:
+def build_change(replayed: ReplayedTrial) -> TrialChange:
     trial, columns = replayed.trial, replayed.columns
     unknown = replayed.unknown_from is not None
     after = UNKNOWN if unknown else trial.outcome if replayed.never_sent else columns["outcome"]
     end = trial.end if unknown or replayed.never_sent else columns["end"]
-    return Change(
+    return TrialChange(
         trial=trial.pk,
         scenario=trial.scenario,
         index=trial.index,
         before=trial.outcome,
         after=after,
-        left_out_before=trial.end == _DEADLINE,
-        left_out_after=not unknown and end == _DEADLINE,
+        left_out_before=trial.end == _DEADLINE_END,
+        left_out_after=not unknown and end == _DEADLINE_END,
         unknown_from=replayed.unknown_from,
         why=replayed.why if unknown or replayed.never_sent else columns["sentence"],
         assumed=replayed.assumed,
     )
 
 
-Counts = Counter[tuple[str, str, bool, bool]]
+ChangeCounts = Counter[tuple[str, str, bool, bool]]
 
 
-def counted(changes: Iterable[Change]) -> Counts:
+def count_changes(changes: Iterable[TrialChange]) -> ChangeCounts:
     """How many trials went from which outcome to which, and whether either is left out of success given an answer."""
     return Counter((one.before, one.after, one.left_out_before, one.left_out_after) for one in changes)
 
 
-def totals(counts: Counts, stopping: Stopping = FIXED) -> Totals:
+def compute_totals(counts: ChangeCounts, stopping: StoppingDesign = FIXED_STOPPING) -> ChangeTotals:
     """`stopping` says how the trials themselves ended: other settings read the same ones."""
 
     def those(place: int, words: tuple[str, ...]) -> int:
@@ -138,9 +138,9 @@ def totals(counts: Counts, stopping: Stopping = FIXED) -> Totals:
             flips[before, after] += count
     unknown = those(1, (UNKNOWN,))
     answered, passed = those(1, ("pass", "fail", UNKNOWN)), those(1, ("pass",))
-    return Totals(
+    return ChangeTotals(
         before=rate_of(those(0, ("pass",)), those(0, ("pass", "fail")), stopping=stopping),
-        after=Bounds(
+        after=SuccessBounds(
             rate_of(passed, answered, stopping=stopping), rate_of(passed + unknown, answered, stopping=stopping)
         ),
         flips=tuple((*pair, count) for pair, count in flips.most_common()),

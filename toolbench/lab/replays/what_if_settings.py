@@ -18,12 +18,12 @@ from toolbench.engine.policy.presets import (
     preset_names,
 )
 from toolbench.lab.models import Model, Preset, RunConfig
-from toolbench.lab.planning.rules import with_rules
+from toolbench.lab.planning.rules import add_rules_layer
 from toolbench.lab.traces.code_view import printable
 from toolbench.lab.worker.trial_plan import FrozenConfig
 
-LIMITS = ("max_turns", "max_tool_calls_per_turn", "max_tool_args_bytes", "max_tool_output_bytes")
-TRANSFORMS = (
+LIMIT_KEYS = ("max_turns", "max_tool_calls_per_turn", "max_tool_args_bytes", "max_tool_output_bytes")
+TRANSFORM_KEYS = (
     "message_transforms",
     "tool_transforms",
     "response_transforms",
@@ -31,23 +31,23 @@ TRANSFORMS = (
     "tool_result_transforms",
     "argument_repairs",
 )
-MOST_LIMIT = 10_000_000
-MOST_IGNORED = 5  # told of what is not known, each by its first MOST_SAID characters
-MOST_SAID = 60
-WHAT_IF = "what-if"
-_STEPS = frozenset((*(name for kind in transforms.KINDS for name in transforms.names(kind)), *repairs.ALL))
-_STRATEGY = (
+MAX_LIMIT = 10_000_000
+MAX_IGNORED_SHOWN = 5  # told of what is not known, each by its first MOST_SAID characters
+MAX_IGNORED_CHARS = 60
+WHAT_IF_LAYER = "what-if"
+_TRANSFORM_NAMES = frozenset((*(name for kind in transforms.KINDS for name in transforms.names(kind)), *repairs.ALL))
+_STRATEGY_LAYERS = (
     "strategy",
     INFRASTRUCTURE,
     "provider",
     "workaround",
     "preset",
 )  # first words of layers that a strategy brings
-_NO_STRATEGY = "provider options"
+_NON_STRATEGY_LAYER = "provider options"
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIf:
+class WhatIfSettings:
     """`strategy` "" leaves the one that ran. `presets` go on top of everything but the scenario; `without` are
     transforms and repairs left out; `text_format` "" and a limit that is not named stay as they were. `ignored` is what
     the address said that is not known here."""
@@ -60,15 +60,15 @@ class WhatIf:
     ignored: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
-    def from_query(cls, lists: Mapping[str, Sequence[str]]) -> "WhatIf":
+    def from_query(cls, lists: Mapping[str, Sequence[str]]) -> "WhatIfSettings":
         """`lists` holds every value of every key of the address."""
-        presets = all_presets()
+        presets = get_all_presets()
         known: Mapping[str, Callable[[str], bool]] = {
             "strategy": lambda name: name in STRATEGIES or name in presets,
             "preset": presets.__contains__,
-            "without": _STEPS.__contains__,
+            "without": _TRANSFORM_NAMES.__contains__,
             "format": formats.names().__contains__,
-            **dict.fromkeys(LIMITS, _is_limit),
+            **dict.fromkeys(LIMIT_KEYS, _is_valid_limit),
         }
         given = {key: [value for value in dict.fromkeys(lists.get(key, ())) if value] for key in known}
         taken = {key: [value for value in given[key] if known[key](value)] for key in known}
@@ -78,8 +78,10 @@ class WhatIf:
             presets=tuple(taken["preset"]),
             without=tuple(taken["without"]),
             text_format=next(reversed(taken["format"]), ""),
-            limits=tuple((name, int(taken[name][-1])) for name in LIMITS if taken[name]),
-            ignored=tuple(f"{key} {printable(value[:MOST_SAID])}" for key, value in unknown[:MOST_IGNORED]),
+            limits=tuple((name, int(taken[name][-1])) for name in LIMIT_KEYS if taken[name]),
+            ignored=tuple(
+                f"{key} {printable(value[:MAX_IGNORED_CHARS])}" for key, value in unknown[:MAX_IGNORED_SHOWN]
+            ),
         )
 
     def query(self) -> str:
@@ -101,51 +103,51 @@ class WhatIf:
         """The configuration as it would have been frozen. Raises engine.errors.PolicyError for what does not go
         together."""
         layers = self._with_strategy(config) if self.strategy else config.layers
-        presets = all_presets()
-        layers += tuple((f"{WHAT_IF} {name}", presets[name]) for name in self.presets)
+        presets = get_all_presets()
+        layers += tuple((f"{WHAT_IF_LAYER} {name}", presets[name]) for name in self.presets)
         wished = {**dict(self.limits), **({"text_format": self.text_format} if self.text_format else {})}
-        layers += ((WHAT_IF, wished),) if wished else ()
-        return replace(config, layers=without(layers, self.without), policies={})
+        layers += ((WHAT_IF_LAYER, wished),) if wished else ()
+        return replace(config, layers=leave_out_transforms(layers, self.without), policies={})
 
     def _with_strategy(self, config: FrozenConfig) -> Layers:
         """The frozen layers with those of another strategy in the place of those that were a strategy's."""
-        kept = [layer for layer in config.layers if not _is_of_strategy(layer[0])]
+        kept = [layer for layer in config.layers if not _is_strategy_layer(layer[0])]
         place = next((at for at, (name, _) in enumerate(kept) if name in ("profile", "run")), len(kept))
         high = next((at for at, (name, _) in enumerate(kept) if name == "run"), len(kept))
-        lower, chosen = _layers_of(self.strategy, config)
-        return with_rules((*kept[:place], *lower, *kept[place:high], *chosen, *kept[high:]))
+        lower, chosen = _build_strategy_layers(self.strategy, config)
+        return add_rules_layer((*kept[:place], *lower, *kept[place:high], *chosen, *kept[high:]))
 
 
-def without(layers: Layers, names: Iterable[str]) -> Layers:
+def leave_out_transforms(layers: Layers, names: Iterable[str]) -> Layers:
     """The layers with two more on top, which leave these transforms and repairs out and the others in their order."""
     left_out = set(names)
     policy = resolve(layers).policy
-    kinds = {kind: found for kind, found in transforms_of(policy).items() if left_out & set(found)}
+    kinds = {kind: found for kind, found in list_policy_transforms(policy).items() if left_out & set(found)}
     if not kinds:
         return layers
     rest = {kind: [name for name in found if name not in left_out] for kind, found in kinds.items()}
-    return (*layers, (WHAT_IF, {kind: [] for kind in kinds}), (WHAT_IF, rest))
+    return (*layers, (WHAT_IF_LAYER, {kind: [] for kind in kinds}), (WHAT_IF_LAYER, rest))
 
 
-def transforms_of(policy: Policy) -> dict[str, tuple[str, ...]]:
+def list_policy_transforms(policy: Policy) -> dict[str, tuple[str, ...]]:
     """Every transform and repair a policy applies, by its key, in order."""
-    return {kind: getattr(policy, kind) for kind in TRANSFORMS}
+    return {kind: getattr(policy, kind) for kind in TRANSFORM_KEYS}
 
 
-def all_presets() -> dict[str, JsonObject]:
+def get_all_presets() -> dict[str, JsonObject]:
     """Every preset's patch by name: the built-in ones, then the user's own. One query."""
     own = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
     return {name: preset(name) for name in preset_names()} | own
 
 
-def _layers_of(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
+def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
     """What a strategy brings below the profile and above it, for this model as it is known now. For one that is not
     known here, as its run froze that strategy, where it did."""
     row = RunConfig.objects.select_related("model__provider").get(pk=config.id)
-    if row.model is None and (frozen := _frozen_beside(row, strategy)):
+    if row.model is None and (frozen := _find_frozen_layers(row, strategy)):
         return frozen
-    template, workarounds = _model_facts(row)
-    presets = all_presets()
+    template, workarounds = _get_model_facts(row)
+    presets = get_all_presets()
     built_in = [name for name in workarounds if name in preset_names()]
     own = [name for name in workarounds if name not in built_in and name in presets]
     wishes = Wishes(preset=presets.get(strategy, {}))
@@ -156,18 +158,18 @@ def _layers_of(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
     return (*below, *added), above
 
 
-def _frozen_beside(row: RunConfig, strategy: str) -> tuple[Layers, Layers] | None:
+def _find_frozen_layers(row: RunConfig, strategy: str) -> tuple[Layers, Layers] | None:
     """The layers of the same model's configuration under that strategy; None where its run had none."""
     same = RunConfig.objects.filter(run_id=row.run_id, provider_name=row.provider_name, model_name=row.model_name)
     beside = same.filter(strategy=strategy).first()
     if beside is None:
         return None
-    layers = [(name, patch) for name, patch in beside.layers if _is_of_strategy(name)]
+    layers = [(name, patch) for name, patch in beside.layers if _is_strategy_layer(name)]
     above = tuple(layer for layer in layers if layer[0].startswith("preset "))
     return tuple(layer for layer in layers if layer not in above), above
 
 
-def _model_facts(row: RunConfig) -> tuple[str, tuple[str, ...]]:
+def _get_model_facts(row: RunConfig) -> tuple[str, tuple[str, ...]]:
     """The provider's template and the model's workarounds now; of a model that is gone, those of one with its names,
     else what the engine knows by its name."""
     named = Model.objects.select_related("provider").filter(name=row.model_name, provider__name=row.provider_name)
@@ -177,9 +179,9 @@ def _model_facts(row: RunConfig) -> tuple[str, tuple[str, ...]]:
     return model.provider.template, tuple(model.workarounds)
 
 
-def _is_of_strategy(name: str) -> bool:
-    return name.partition(" ")[0] in _STRATEGY and name != _NO_STRATEGY
+def _is_strategy_layer(name: str) -> bool:
+    return name.partition(" ")[0] in _STRATEGY_LAYERS and name != _NON_STRATEGY_LAYER
 
 
-def _is_limit(given: str) -> bool:
-    return given.isascii() and given.isdigit() and len(given) <= 8 and 1 <= int(given) <= MOST_LIMIT
+def _is_valid_limit(given: str) -> bool:
+    return given.isascii() and given.isdigit() and len(given) <= 8 and 1 <= int(given) <= MAX_LIMIT

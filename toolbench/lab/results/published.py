@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from toolbench.evals.published import CONTROL
-from toolbench.evals.statistics.differences import Stratum, difference
+from toolbench.evals.published import CONTROL_SCENARIO
+from toolbench.evals.statistics.differences import Stratum, compute_difference
 from toolbench.lab.metrics.rate import Rate, rate_of
 from toolbench.lab.models import PublishedCell, PublishedRecommendation, PublishedSnapshot
 
@@ -48,7 +48,7 @@ class PublishedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedMatrix:
     """`tool` as published, `ours` without the cells where tools are off."""
 
     slug: str
@@ -75,41 +75,43 @@ class Published:
         return max((row for row in self.rows if not row.not_applicable), key=lambda row: row.tool.axis, default=None)
 
     @property
-    def not_told_apart(self) -> tuple[PublishedRow, ...]:
+    def indistinguishable_from_best(self) -> tuple[PublishedRow, ...]:
         """One row for every lower count that shows no difference from the best, the highest first."""
         best = self.best
         lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
-        return tuple(lower[k] for k in sorted(lower, reverse=True) if best and _alike(best.tool, lower[k].tool))
+        return tuple(
+            lower[k] for k in sorted(lower, reverse=True) if best and _is_indistinguishable(best.tool, lower[k].tool)
+        )
 
 
-def _alike(one: Rate, other: Rate) -> bool:
-    found = difference([Stratum(one.k, one.n, other.k, other.n)])
-    return found is None or not found.shown
+def _is_indistinguishable(one: Rate, other: Rate) -> bool:
+    found = compute_difference([Stratum(one.k, one.n, other.k, other.n)])
+    return found is None or not found.is_significant
 
 
-def get_published(target: int | None = None) -> Published | None:
+def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
     """Three queries; None where no snapshot is loaded."""
     snapshot = PublishedSnapshot.objects.order_by("-published", "pk").first()
     if snapshot is None:
         return None
     recommendations = tuple(snapshot.recommendations.all())
-    rows = tuple(_row(cell, snapshot, recommendations, target) for cell in snapshot.cells.all())
+    rows = tuple(_build_row(cell, snapshot, recommendations, target) for cell in snapshot.cells.all())
     counted = [row for row in rows if not row.not_applicable]
     against = [row.tool.against for row in counted]
-    return Published(
+    return PublishedMatrix(
         slug=snapshot.slug,
         title=snapshot.title,
         source=snapshot.source,
         published=snapshot.published,
-        month=_month(snapshot.published),
+        month=_format_month(snapshot.published),
         note=snapshot.note,
         trials=snapshot.trials,
-        overall=_total(snapshot, "overall", target),
-        tool=_total(snapshot, "tool", target),
+        overall=_build_total_rate(snapshot, "overall", target),
+        tool=_build_total_rate(snapshot, "tool", target),
         ours=rate_of(sum(row.tool.k for row in counted), sum(row.tool.n for row in counted), target=target),
-        control=_total(snapshot, "control", target),
-        scenarios=_scenarios(snapshot, target),
-        rows=_marked(rows),
+        control=_build_total_rate(snapshot, "control", target),
+        scenarios=_list_scenario_rates(snapshot, target),
+        rows=_mark_repeated_models(rows),
         recommendations=recommendations,
         clear=against.count("clears"),
         undecided=against.count("open"),
@@ -118,24 +120,24 @@ def get_published(target: int | None = None) -> Published | None:
     )
 
 
-def _marked(rows: tuple[PublishedRow, ...]) -> tuple[PublishedRow, ...]:
+def _mark_repeated_models(rows: tuple[PublishedRow, ...]) -> tuple[PublishedRow, ...]:
     """Says of each row whether the one above is the same model."""
     above = ("", *(row.model for row in rows))
     return tuple(replace(row, again=row.model == model) for row, model in zip(rows, above, strict=False))
 
 
-def _total(snapshot: PublishedSnapshot, name: str, target: int | None) -> Rate:
+def _build_total_rate(snapshot: PublishedSnapshot, name: str, target: int | None) -> Rate:
     ok, runs = snapshot.totals.get(name) or (0, 0)
     return rate_of(ok, runs, target=target)
 
 
-def _scenarios(snapshot: PublishedSnapshot, target: int | None) -> tuple[tuple[str, Rate], ...]:
+def _list_scenario_rates(snapshot: PublishedSnapshot, target: int | None) -> tuple[tuple[str, Rate], ...]:
     """Easiest first: the database does not keep the order of a JSON object."""
     rates = [(slug, rate_of(ok, runs, target=target)) for slug, (ok, runs) in snapshot.scenarios.items()]
     return tuple(sorted(rates, key=lambda pair: (-pair[1].axis, pair[0])))
 
 
-def _row(
+def _build_row(
     cell: PublishedCell,
     snapshot: PublishedSnapshot,
     recommendations: tuple[PublishedRecommendation, ...],
@@ -163,23 +165,23 @@ def _row(
         timeouts=timeouts,
         answered=rate_of(cell.tool_ok, cell.tool_runs - timeouts, target=target),
         failures="; ".join(f"{name} x{count}" for name, count in named) or "-",
-        split=_split(dict(scenarios), unlisted, snapshot, target),
+        split=_split_by_scenario(dict(scenarios), unlisted, snapshot, target),
         recommendation=next((r for r in recommendations if (r.model, r.profile) == (cell.model, cell.profile)), None),
     )
 
 
-def _split(
+def _split_by_scenario(
     failed: dict[str, int], unlisted: int, snapshot: PublishedSnapshot, target: int | None
 ) -> tuple[tuple[str, Rate | None], ...]:
     """What follows from the published part: a scenario that is not named passed every time only when all failures are
     named."""
     trials = snapshot.trials
-    names = sorted(name for name in snapshot.scenarios if name != CONTROL)
+    names = sorted(name for name in snapshot.scenarios if name != CONTROL_SCENARIO)
     known = {name: rate_of(trials - failed.get(name, 0), trials, target=target) for name in names}
     return tuple((name, known[name] if name in failed or not unlisted else None) for name in names)
 
 
-def _month(published: str) -> str:
+def _format_month(published: str) -> str:
     """`2026-02` as February 2026; anything else unchanged."""
     try:
         return f"{date.fromisoformat(published + '-01'):%B %Y}"

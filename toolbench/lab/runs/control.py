@@ -11,194 +11,194 @@ from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.policy import Policy
-from toolbench.evals.judging.failure_classes import all_classes
+from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.confirmation import FREE_KINDS
 from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale, recompute_at_once
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.plain_text import plain
-from toolbench.lab.planning.auto_method import models_to_probe
-from toolbench.lab.planning.request_bounds import check_paid_for, frozen_policy, is_applicable
-from toolbench.lab.planning.run_request import LARGEST_CAP
+from toolbench.lab.planning.auto_method import list_models_to_probe
+from toolbench.lab.planning.request_bounds import check_paid_requests, is_applicable, resolve_frozen_policy
+from toolbench.lab.planning.run_request import MAX_CAP
 from toolbench.lab.runs import repeat as resending
-from toolbench.lab.runs.launch import planned_trial
+from toolbench.lab.runs.launch import build_trial
 from toolbench.lab.scenarios.catalogue import find_scenario, is_as_it_was
 from toolbench.lab.worker.completion import cancel_queued, finish_runs
 from toolbench.lab.worker.notify import wake
 from toolbench.lab.worker.queue import queue_trials
 from toolbench.lab.worker.request_budget import correct_requests
-from toolbench.providers.probing.probes import MOST_FIRST_USE_REQUESTS
+from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 
-MOST_ADDED = 1000
-_OPEN = (Run.State.RUNNING, Run.State.PAUSED)
-SET_UP = tuple(row.code for row in all_classes() if row.set_up)
+MAX_ADDED_TRIALS = 1000
+_OPEN_STATES = (Run.State.RUNNING, Run.State.PAUSED)
+SETUP_FAILURE_CLASSES = tuple(row.code for row in load_classes() if row.set_up)
 
 # What a trial is, whatever came of it; every other column is blank before it is tried.
-_PLANNED = frozenset({
+_PLANNED_COLUMNS = frozenset({
     "id", "run", "config", "cell", "provider", "index", "block", "position", "scenario", "scenario_version",
     "instance_kind", "instance_seed", "seed", "added_by_hand", "errors_retried", "execution", "queued_at",
     "label", "note",
 })  # fmt: skip
 
 
-class Refused(Exception):
+class RunActionError(Exception):
     """Something that cannot be done now; its text says why."""
 
 
-def cancel(run_id: int) -> None:
+def cancel_run(run_id: int) -> None:
     """Queued trials end at once, those in flight within two seconds."""
-    if not _change(run_id, _OPEN, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
-        raise Refused(f"{_named(run_id)} is not running, so there is nothing to cancel.")
+    if not _update_run(run_id, _OPEN_STATES, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
+        raise RunActionError(f"{_describe_run(run_id)} is not running, so there is nothing to cancel.")
     cancel_queued()
     bring_up_to_date(run_id)
     finish_runs()
 
 
-def pause(run_id: int, reason: str = "") -> None:
+def pause_run(run_id: int, reason: str = "") -> None:
     """Nothing more is claimed; trials in flight run to their end."""
-    if not _change(run_id, (Run.State.RUNNING,), state=Run.State.PAUSED, stopped_reason=reason or "Paused."):
-        raise Refused(f"{_named(run_id)} is not running, so it cannot be paused.")
+    if not _update_run(run_id, (Run.State.RUNNING,), state=Run.State.PAUSED, stopped_reason=reason or "Paused."):
+        raise RunActionError(f"{_describe_run(run_id)} is not running, so it cannot be paused.")
 
 
-def resume(run_id: int) -> None:
-    run = _run(run_id)
+def resume_run(run_id: int) -> None:
+    run = _get_run(run_id)
     if run.state != Run.State.PAUSED:
-        raise Refused(f"{_named(run_id)} is not paused.")
+        raise RunActionError(f"{_describe_run(run_id)} is not paused.")
     if run.request_cap is not None and run.requests_reserved >= run.request_cap:
-        raise Refused(f"The cap of {run.request_cap} requests is reached: raise it first.")
+        raise RunActionError(f"The cap of {run.request_cap} requests is reached: raise it first.")
     if run.token_cap is not None and run.tokens_used >= run.token_cap:
-        raise Refused(f"The cap of {run.token_cap} tokens is reached: raise it first.")
-    _change(run_id, (Run.State.PAUSED,), state=Run.State.RUNNING, stopped_reason="")
-    transaction.on_commit(lambda: _wake(run_id))
+        raise RunActionError(f"The cap of {run.token_cap} tokens is reached: raise it first.")
+    _update_run(run_id, (Run.State.PAUSED,), state=Run.State.RUNNING, stopped_reason="")
+    transaction.on_commit(lambda: _notify_run_workers(run_id))
 
 
 def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
     """Sets both caps, None for no cap; the run stays paused until it is resumed. What is stored counts as used."""
     bring_up_to_date(run_id)
     correct_requests(run_id)
-    run = _run(run_id)
+    run = _get_run(run_id)
     for name, cap, used in (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used)):
         if cap is not None and cap <= used:
-            raise Refused(f"{used} {name} are used already: the cap has to be higher.")
-        if cap is not None and cap > LARGEST_CAP:
-            raise Refused(f"A cap is at most {LARGEST_CAP:,} {name}; leave it empty for none. Nothing was changed.")
+            raise RunActionError(f"{used} {name} are used already: the cap has to be higher.")
+        if cap is not None and cap > MAX_CAP:
+            raise RunActionError(f"A cap is at most {MAX_CAP:,} {name}; leave it empty for none. Nothing was changed.")
     Run.objects.filter(pk=run_id).update(request_cap=request_cap, token_cap=token_cap)
 
 
 @transaction.atomic
-def resume_above(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
+def raise_caps_and_resume(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
     """Sets both caps of a paused run and resumes it; where either is refused, neither is done."""
     raise_caps(run_id, request_cap=request_cap, token_cap=token_cap)
-    resume(run_id)
+    resume_run(run_id)
 
 
-def retry_errored(run_id: int, *, agreed: int = 0) -> int:
+def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
     """Queues again exactly the trials that ended by the world's failure and whose provider still exists; returns how
     many. Their earlier steps stay, as steps of a lost execution. Raises ConfirmationNeeded when they may send more
     paid requests than are sent without asking and than were `agreed` to."""
     with transaction.atomic():
-        run = _own(run_id)
+        run = _get_local_run(run_id)
         errored = run.trials.filter(state=Trial.State.DONE, outcome=Trial.Outcome.INFRA, provider__isnull=False)
         chosen = list(errored.select_for_update(of=("self",), no_key=True).order_by("pk").values_list("pk", "cell_id"))
         if not chosen:
-            raise Refused(f"{_named(run_id)} has no errored trial that could be tried again.")
-        _check(run, Counter(cell for _, cell in chosen), agreed, used=run.requests_reserved)
-        _queue_again([pk for pk, _ in chosen])
+            raise RunActionError(f"{_describe_run(run_id)} has no errored trial that could be tried again.")
+        _check_trials(run, Counter(cell for _, cell in chosen), agreed, used=run.requests_reserved)
+        _requeue_trials([pk for pk, _ in chosen])
         recompute_at_once(cell for _, cell in chosen)
-        _reopen(run_id)
+        _reopen_run(run_id)
     return len(chosen)
 
 
 def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int:
     """Adds repeats to a cell of the run after looking at it: they are marked, since no decision may rest on them.
     Raises ConfirmationNeeded as `retry_errored` does."""
-    if not 1 <= count <= MOST_ADDED:
-        raise Refused(f"Between 1 and {MOST_ADDED} trials can be added at once.")
-    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_own(run_id)).first()
+    if not 1 <= count <= MAX_ADDED_TRIALS:
+        raise RunActionError(f"Between 1 and {MAX_ADDED_TRIALS} trials can be added at once.")
+    cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_get_local_run(run_id)).first()
     if cell is None:
-        raise Refused(f"{_named(run_id)} has no such cell.")
+        raise RunActionError(f"{_describe_run(run_id)} has no such cell.")
     if cell.config.provider_id is None:
-        raise Refused(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
-    policy = _check(cell.run, {cell_id: count}, agreed, used=cell.run.requests_reserved)[cell_id]
+        raise RunActionError(f"The provider {cell.config.provider_name} was deleted, so nothing can be added.")
+    policy = _check_trials(cell.run, {cell_id: count}, agreed, used=cell.run.requests_reserved)[cell_id]
     with transaction.atomic():
         mark_stale([cell.pk])  # cells are locked before runs, as everywhere
         Run.objects.select_for_update().get(pk=cell.run_id)
         scenario = find_scenario(cell.scenario, cell.scenario_version)
-        queue_trials(list(_added(cell, count, applicable=is_applicable(policy, scenario))))
+        queue_trials(list(_build_added_trials(cell, count, applicable=is_applicable(policy, scenario))))
         recompute_at_once([cell.pk])
         Run.objects.filter(pk=cell.run_id).update(trial_count=F("trial_count") + count)
-        _reopen(cell.run_id)
+        _reopen_run(cell.run_id)
     return count
 
 
-def repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
+def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
     """The same run again, as it was frozen, with the same seeds. Raises ConfirmationNeeded as `retry_errored` does."""
-    return resending.repeat_run(_repeatable(run_id, agreed), owner=owner)
+    return resending.repeat_run(_check_repeatable(run_id, agreed), owner=owner)
 
 
-def repeat_for_noise(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
+def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
     """As `repeat`, with sampling seeds drawn anew: an A/A comparison."""
-    return resending.repeat_for_noise(_repeatable(run_id, agreed), owner=owner)
+    return resending.repeat_for_noise(_check_repeatable(run_id, agreed), owner=owner)
 
 
-def _repeatable(run_id: int, agreed: int) -> Run:
-    run = _own(run_id)
+def _check_repeatable(run_id: int, agreed: int) -> Run:
+    run = _get_local_run(run_id)
     gone = run.configs.filter(provider=None).values_list("provider_name", flat=True).first()
     if gone is not None:
-        raise Refused(f"It cannot be repeated: the provider {gone} was deleted.")
+        raise RunActionError(f"It cannot be repeated: the provider {gone} was deleted.")
     planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
     wanted = Counter(planned.values_list("cell_id", flat=True))
-    _check(run, wanted, agreed, used=0, probes=_paid_probes(run))
+    _check_trials(run, wanted, agreed, used=0, probes=_count_paid_probes(run))
     return run
 
 
-def _paid_probes(run: Run) -> dict[str, int]:
+def _count_paid_probes(run: Run) -> dict[str, int]:
     """Return how many paid requests the probes that a copy of the run waits for may send, by the provider's name."""
     paid: Counter[str] = Counter()
-    for model in models_to_probe(run):
+    for model in list_models_to_probe(run):
         if model.provider.kind not in FREE_KINDS:
-            paid[model.provider.name] += MOST_FIRST_USE_REQUESTS
+            paid[model.provider.name] += MAX_FIRST_USE_REQUESTS
     return paid
 
 
-def label(run_id: int, text: str) -> None:
-    _run(run_id)
+def set_label(run_id: int, text: str) -> None:
+    _get_run(run_id)
     Run.objects.filter(pk=run_id).update(label=plain(text, 80))
 
 
-def delete(run_id: int) -> None:
+def delete_run(run_id: int) -> None:
     """Hides the run everywhere; what is still to do is cancelled."""
-    _run(run_id)
-    open_ones = When(state__in=_OPEN, then=Value(Run.State.CANCELLING))
+    _get_run(run_id)
+    open_ones = When(state__in=_OPEN_STATES, then=Value(Run.State.CANCELLING))
     Run.objects.filter(pk=run_id).update(deleted_at=Now(), state=Case(open_ones, default=F("state")))
     cancel_queued()
     finish_runs()
 
 
-def _run(run_id: int) -> Run:
+def _get_run(run_id: int) -> Run:
     run = Run.objects.filter(pk=run_id, deleted_at__isnull=True).first()
     if run is None:
-        raise Refused(f"There is no run {run_id}.")
+        raise RunActionError(f"There is no run {run_id}.")
     return run
 
 
-def _own(run_id: int) -> Run:
+def _get_local_run(run_id: int) -> Run:
     """One that was tried here. Raises Refused."""
-    run = _run(run_id)
+    run = _get_run(run_id)
     if run.imported:
-        raise Refused("It was tried elsewhere, by a provider that is not known here: launch a run of your own.")
+        raise RunActionError("It was tried elsewhere, by a provider that is not known here: launch a run of your own.")
     return run
 
 
-def _named(run_id: int) -> str:
-    return str(_run(run_id))
+def _describe_run(run_id: int) -> str:
+    return str(_get_run(run_id))
 
 
-def _change(run_id: int, states: Collection[str], **values: str) -> bool:
+def _update_run(run_id: int, states: Collection[str], **values: str) -> bool:
     """One conditional update; False when the run is in none of the states."""
     return Run.objects.filter(pk=run_id, deleted_at__isnull=True, state__in=states).update(**values) == 1
 
 
-def _check(
+def _check_trials(
     run: Run, wanted: Mapping[int, int], agreed: int, *, used: int, probes: Mapping[str, int] = MappingProxyType({})
 ) -> dict[int, Policy]:
     """The policies of the cells, by id, of which so many trials are wanted under the run's cap, of which so much is
@@ -207,23 +207,23 @@ def _check(
     cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
     for cell in cells.values():
         if not is_as_it_was(cell.scenario, cell.scenario_version):
-            raise Refused(f"The scenario {cell.scenario} is not as it was then: launch a new run from the form.")
+            raise RunActionError(f"The scenario {cell.scenario} is not as it was then: launch a new run from the form.")
     try:
-        policies = {pk: frozen_policy(cell) for pk, cell in cells.items()}
+        policies = {pk: resolve_frozen_policy(cell) for pk, cell in cells.items()}
     except PolicyError as error:
-        raise Refused(f"Its settings are not taken any more: {error}") from error
+        raise RunActionError(f"Its settings are not taken any more: {error}") from error
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
     trials = [(cells[pk], policies[pk], count) for pk, count in wanted.items()]
-    check_paid_for(trials, cap_left=cap_left, agreed=agreed, probes=probes)
+    check_paid_requests(trials, cap_left=cap_left, agreed=agreed, probes=probes)
     return policies
 
 
-def _added(cell: Cell, count: int, *, applicable: bool) -> list[Trial]:
+def _build_added_trials(cell: Cell, count: int, *, applicable: bool) -> list[Trial]:
     """The next repeats of the cell, at the end of its run."""
     last = cell.trials.aggregate(last=Max("index"))["last"] or 0
     end = cell.run.trials.aggregate(last=Max("position"))["last"] or 0
     trials = [
-        planned_trial(cell.run, cell, last + number, position=end + number, applicable=applicable)
+        build_trial(cell.run, cell, last + number, position=end + number, applicable=applicable)
         for number in range(1, count + 1)
     ]
     for trial in trials:
@@ -231,29 +231,31 @@ def _added(cell: Cell, count: int, *, applicable: bool) -> list[Trial]:
     return trials
 
 
-def _queue_again(trial_ids: list[int]) -> None:
+def _requeue_trials(trial_ids: list[int]) -> None:
     """Back to before the first try; the execution number stays, and that its error was tried again: what came of the
     first try was delivered, and nothing later undoes it. One that a wrong set-up kept from any answer says nothing of
     what the endpoint delivers, and is not marked."""
-    fresh = {field.name: field.get_default() for field in Trial._meta.concrete_fields if field.name not in _PLANNED}
-    own_fault = When(failure_class__in=SET_UP, answered_turns=0, then=F("errors_retried"))
+    fresh = {
+        field.name: field.get_default() for field in Trial._meta.concrete_fields if field.name not in _PLANNED_COLUMNS
+    }
+    own_fault = When(failure_class__in=SETUP_FAILURE_CLASSES, answered_turns=0, then=F("errors_retried"))
     retried = Case(own_fault, default=F("errors_retried") + 1)
     Trial.objects.filter(pk__in=trial_ids).update(**fresh, errors_retried=retried)
 
 
-def _reopen(run_id: int) -> None:
+def _reopen_run(run_id: int) -> None:
     """A run with work again; one that is paused stays paused. Raises Refused, for the transaction to be undone, when
     the run was deleted meanwhile or is being cancelled."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.deleted_at is not None:
-        raise Refused(f"There is no run {run_id}.")
+        raise RunActionError(f"There is no run {run_id}.")
     if run.state == Run.State.CANCELLING:
-        raise Refused(f"{run} is being cancelled: wait until its last requests have ended.")
+        raise RunActionError(f"{run} is being cancelled: wait until its last requests have ended.")
     if run.state != Run.State.PAUSED:
         Run.objects.filter(pk=run_id).update(state=Run.State.RUNNING, finished_at=None, stopped_reason="")
-    transaction.on_commit(lambda: _wake(run_id))
+    transaction.on_commit(lambda: _notify_run_workers(run_id))
 
 
-def _wake(run_id: int) -> None:
+def _notify_run_workers(run_id: int) -> None:
     waiting = Trial.objects.filter(run_id=run_id, state=Trial.State.QUEUED, provider__isnull=False)
     wake(waiting.order_by().values_list("provider_id", flat=True).distinct())

@@ -10,69 +10,69 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from toolbench.evals.statistics.stopping import Until
+from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.confirmation import check_agreed
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
-from toolbench.lab.planning.auto_method import ask_first_probes
-from toolbench.lab.planning.expansion import competitors, expand, first_blocks
-from toolbench.lab.planning.run_names import derived_name
+from toolbench.lab.planning.auto_method import queue_first_probes
+from toolbench.lab.planning.expansion import build_plan, count_competitors, count_first_blocks
+from toolbench.lab.planning.run_names import build_run_title
 from toolbench.lab.planning.run_request import Plan, RunRequest
 from toolbench.lab.worker.notify import wake
 from toolbench.lab.worker.queue import queue_trials
 
-FIRST_PAGE = "first_page"
-LARGEST_SEED = 0x7FFFFFFF  # what every endpoint takes
+LOCAL_DEMO_PURPOSE = "first_page"
+MAX_SEED = 0x7FFFFFFF  # what every endpoint takes
 
 
 def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed: int = 0) -> Run:
     """Raises LaunchRefused for what cannot be tried, and ConfirmationNeeded when more paid requests may be sent than
     without asking, and than were `agreed` to."""
-    plan = expand(request)
+    plan = build_plan(request)
     check_agreed(plan.paid_requests, agreed)
     with transaction.atomic():
         run = _write_run(request, plan, owner)
         cells = _write_cells(run, plan, _write_configs(run, request, plan))
-        trials = list(_trials(run, plan, cells, first_blocks(request)))
+        trials = list(_iter_trials(run, plan, cells, count_first_blocks(request)))
         queue_trials(trials)
         if all(trial.state == Trial.State.DONE for trial in trials):
             Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=run.created_at)
         recompute([cell.pk for cell in cells])
-        ask_first_probes(run)
+        queue_first_probes(run)
         transaction.on_commit(lambda: wake(config.provider for config in plan.configs))
     run.refresh_from_db()
     return run
 
 
-def seed_from(*parts: object) -> int:
+def derive_seed(*parts: object) -> int:
     """A number that depends on nothing but `parts`."""
     digest = hashlib.sha256("|".join(map(str, parts)).encode()).digest()
-    return int.from_bytes(digest[:4], "big") & LARGEST_SEED
+    return int.from_bytes(digest[:4], "big") & MAX_SEED
 
 
-def instance_seed(run_seed: int, scenario: str, index: int) -> int:
+def derive_instance_seed(run_seed: int, scenario: str, index: int) -> int:
     """The same for every configuration of the run, so that they meet the same instances. Repeats get seeds in a row:
     scenarios whose choices take turns by seed are balanced within a cell."""
-    return (seed_from("instance", run_seed, scenario) + index) & LARGEST_SEED
+    return (derive_seed("instance", run_seed, scenario) + index) & MAX_SEED
 
 
-def sampling_seed(run_seed: int, config_position: int, scenario: str, index: int) -> int:
-    return seed_from("sampling", run_seed, config_position, scenario, index)
+def derive_sampling_seed(run_seed: int, config_position: int, scenario: str, index: int) -> int:
+    return derive_seed("sampling", run_seed, config_position, scenario, index)
 
 
 def _write_run(request: RunRequest, plan: Plan, owner: AbstractBaseUser | None) -> Run:
-    seed = request.seed if request.seed is not None else secrets.randbelow(LARGEST_SEED)
+    seed = request.seed if request.seed is not None else secrets.randbelow(MAX_SEED)
     return Run.objects.create(
-        title=request.title.strip()[:200] or derived_name(plan),
+        title=request.title.strip()[:200] or build_run_title(plan),
         owner_id=owner.pk if owner else None,
         simulated=any(config.provider_kind == Provider.Kind.SIMULATED for config in plan.configs),
         purpose=request.purpose,
         instance_kind=request.instance_kind,
         seed=seed,
-        order_seed=seed_from("order", seed),
+        order_seed=derive_seed("order", seed),
         trials_per_cell=request.trials,
-        trial_count=len(plan.cells) * first_blocks(request),
+        trial_count=len(plan.cells) * count_first_blocks(request),
         until=request.until,
         request_cap=request.request_cap,
         token_cap=request.token_cap,
@@ -93,7 +93,7 @@ def _write_configs(run: Run, request: RunRequest, plan: Plan) -> list[RunConfig]
             run=run,
             position=position,
             tool_use_mode=request.tool_use_mode,
-            **_copied(models[config.model]),
+            **_copy_model_columns(models[config.model]),
             profile=config.profile,
             options=config.options,
             strategy=config.strategy,
@@ -111,7 +111,7 @@ def _write_configs(run: Run, request: RunRequest, plan: Plan) -> list[RunConfig]
     )
 
 
-def _copied(model: Model) -> dict[str, Any]:
+def _copy_model_columns(model: Model) -> dict[str, Any]:
     return {
         "provider": model.provider,
         "model": model,
@@ -126,8 +126,8 @@ def _copied(model: Model) -> dict[str, Any]:
 
 
 def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cell]:
-    until = Until.read(run.until) if run.until else None
-    rivals = competitors(plan.cells)
+    until = StoppingRule.read(run.until) if run.until else None
+    rivals = count_competitors(plan.cells)
     return Cell.objects.bulk_create(
         Cell(
             run=run,
@@ -145,24 +145,24 @@ def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cel
     )
 
 
-def _trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> Iterator[Trial]:
+def _iter_trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> Iterator[Trial]:
     """Block by block: one trial of every cell, in an order drawn from the run's order seed."""
     position = 0
     for block in range(1, blocks + 1):
-        for place in _order(run, plan, block):
-            yield planned_trial(run, cells[place], block, position=position, applicable=plan.cells[place].applicable)
+        for place in _shuffle_cells(run, plan, block):
+            yield build_trial(run, cells[place], block, position=position, applicable=plan.cells[place].applicable)
             position += 1
 
 
-def _order(run: Run, plan: Plan, block: int) -> list[int]:
+def _shuffle_cells(run: Run, plan: Plan, block: int) -> list[int]:
     order = list(range(len(plan.cells)))
-    random.Random(seed_from(run.order_seed, block)).shuffle(order)
-    if run.purpose == FIRST_PAGE:
+    random.Random(derive_seed(run.order_seed, block)).shuffle(order)
+    if run.purpose == LOCAL_DEMO_PURPOSE:
         order.sort(key=lambda place: plan.configs[plan.cells[place].config].method != "constrained")
     return order
 
 
-def planned_trial(run: Run, cell: Cell, index: int, *, position: int, applicable: bool) -> Trial:
+def build_trial(run: Run, cell: Cell, index: int, *, position: int, applicable: bool) -> Trial:
     """The `index`-th repeat (from 1) of a cell, unsaved. One that is not applicable is done before it begins."""
     config = cell.config
     trial = Trial(
@@ -176,8 +176,8 @@ def planned_trial(run: Run, cell: Cell, index: int, *, position: int, applicable
         scenario=cell.scenario,
         scenario_version=cell.scenario_version,
         instance_kind=cell.instance_kind,
-        instance_seed=instance_seed(run.seed, cell.scenario, index),
-        seed=sampling_seed(run.seed, config.position, cell.scenario, index),
+        instance_seed=derive_instance_seed(run.seed, cell.scenario, index),
+        seed=derive_sampling_seed(run.seed, config.position, cell.scenario, index),
     )
     if not applicable:
         trial.state, trial.outcome, trial.failure_class = Trial.State.DONE, Trial.Outcome.NOT_APPLICABLE, "tools_off"

@@ -11,18 +11,18 @@ from django.db import transaction
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
-from toolbench.lab.planning.auto_method import ask_first_probes
-from toolbench.lab.planning.run_request import LaunchRefused
-from toolbench.lab.runs.launch import LARGEST_SEED
+from toolbench.lab.planning.auto_method import queue_first_probes
+from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.runs.launch import MAX_SEED
 from toolbench.lab.worker.completion import finish_runs
 from toolbench.lab.worker.notify import wake
 from toolbench.lab.worker.queue import queue_trials
 
-AGAIN = "aa"  # the purpose of a run that repeats another for its noise floor
+NOISE_PURPOSE = "aa"  # the purpose of a run that repeats another for its noise floor
 
 
 @dataclass(frozen=True, slots=True)
-class Naming:
+class CopySettings:
     """What a copy of a run is called and counted as."""
 
     title: str
@@ -31,38 +31,38 @@ class Naming:
     trials_per_cell: int
 
 
-def resend(trial_id: int) -> Run:
+def resend_trial(trial_id: int) -> Run:
     """A new run of one trial. Raises LaunchRefused when the trial or its provider is gone, or nothing was sent."""
     trial = Trial.objects.select_related("run", "config").filter(pk=trial_id).first()
     if trial is None:
-        raise LaunchRefused({"trial": [f"There is no trial {trial_id}."]})
+        raise LaunchError({"trial": [f"There is no trial {trial_id}."]})
     if trial.config.provider_id is None:
-        raise LaunchRefused({"trial": [f"The provider {trial.config.provider_name} was deleted."]})
+        raise LaunchError({"trial": [f"The provider {trial.config.provider_name} was deleted."]})
     if trial.outcome == Trial.Outcome.NOT_APPLICABLE and not trial.execution:
-        raise LaunchRefused({"trial": [f"Trial {trial_id} was never sent. {trial.sentence}"]})
+        raise LaunchError({"trial": [f"Trial {trial_id} was never sent. {trial.sentence}"]})
     source, trial.index, trial.block, trial.position = trial.run, 1, 1, 0
-    return _copy(source, [trial], Naming(f"Trial {trial_id} again", "resend", source.owner_id, 1))
+    return _copy_trials(source, [trial], CopySettings(f"Trial {trial_id} again", "resend", source.owner_id, 1))
 
 
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
     """Every trial that was planned once more; none of those added by hand."""
     planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
-    naming = Naming(run.title, run.purpose, owner.pk if owner else None, run.trials_per_cell)
-    return _copy(run, list(planned.order_by("position")), naming)
+    naming = CopySettings(run.title, run.purpose, owner.pk if owner else None, run.trials_per_cell)
+    return _copy_trials(run, list(planned.order_by("position")), naming)
 
 
 def repeat_for_noise(run: Run, *, owner: AbstractBaseUser | None) -> Run:
     """The same instances and settings, with sampling seeds of its own: what differs then is chance. Of an A/A repeat
     the run that it repeats is repeated."""
-    source = run.repeat_of if run.purpose == AGAIN and run.repeat_of else run
+    source = run.repeat_of if run.purpose == NOISE_PURPOSE and run.repeat_of else run
     planned = list(source.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict"))
     for trial in planned:
-        trial.seed = secrets.randbelow(LARGEST_SEED)
-    naming = Naming(f"A/A of {source}"[:200], AGAIN, owner.pk if owner else None, source.trials_per_cell)
-    return _copy(source, planned, naming)
+        trial.seed = secrets.randbelow(MAX_SEED)
+    naming = CopySettings(f"A/A of {source}"[:200], NOISE_PURPOSE, owner.pk if owner else None, source.trials_per_cell)
+    return _copy_trials(source, planned, naming)
 
 
-def _copy(source: Run, planned: Sequence[Trial], naming: Naming) -> Run:
+def _copy_trials(source: Run, planned: Sequence[Trial], naming: CopySettings) -> Run:
     """A run of copies of these trials of `source`, with their configurations and cells."""
     with transaction.atomic():
         run = _copy_run(source, naming, len(planned))
@@ -70,7 +70,7 @@ def _copy(source: Run, planned: Sequence[Trial], naming: Naming) -> Run:
         cells = _copy_cells({trial.cell_id for trial in planned}, run, configs)
         queue_trials([_copy_trial(trial, cells[trial.cell_id]) for trial in planned])
         recompute([cell.pk for cell in cells.values()])
-        ask_first_probes(run)
+        queue_first_probes(run)
         woken = {config.provider_id for config in configs.values() if config.provider_id}
         transaction.on_commit(lambda: wake(woken))
     finish_runs()  # where nothing of it applies
@@ -78,7 +78,7 @@ def _copy(source: Run, planned: Sequence[Trial], naming: Naming) -> Run:
     return run
 
 
-def _copy_run(run: Run, naming: Naming, trial_count: int) -> Run:
+def _copy_run(run: Run, naming: CopySettings, trial_count: int) -> Run:
     return Run.objects.create(
         title=naming.title,
         owner_id=naming.owner_id,

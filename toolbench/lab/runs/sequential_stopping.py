@@ -10,29 +10,29 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from django.db import connection, transaction
 from django.db.models import F, Max, Q
 
-from toolbench.evals.statistics.stopping import STEP, Count, Until, decide
+from toolbench.evals.statistics.stopping import ANALYSIS_STEP_TRIALS, CellCount, StoppingRule, decide_cells
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Cell, Run, Trial
-from toolbench.lab.runs.launch import planned_trial, seed_from
+from toolbench.lab.runs.launch import build_trial, derive_seed
 from toolbench.lab.worker.job_failures import recorded
 from toolbench.lab.worker.notify import wake
 from toolbench.lab.worker.queue import queue_trials
 
-LIMIT, REPEATS, GONE = "limit", "repeats", "gone"
-DECIDED: Mapping[str, str] = {
+LIMIT_REACHED, ANSWERS_REPEAT, PROVIDER_DELETED = "limit", "repeats", "gone"
+DECISION_TEXTS: Mapping[str, str] = {
     "above": "decided: at or above the target",
     "below": "decided: below the target",
     "narrow": "decided: narrow enough",
     "best": "decided: the best of its scenario",
     "beaten": "decided: another one is better",
-    LIMIT: "undecided when its trials were used up",
-    REPEATS: "ended: its answers repeat, so more trials tell nothing",
-    GONE: "ended: its provider was deleted",
+    LIMIT_REACHED: "undecided when its trials were used up",
+    ANSWERS_REPEAT: "ended: its answers repeat, so more trials tell nothing",
+    PROVIDER_DELETED: "ended: its provider was deleted",
 }
 
 # One look at a time for each provider of a run; the best of several needs all of them at once.
-_AT_REST = """
+_FINISHED_ROUNDS = """
 SELECT run.id, cell.id FROM lab_run AS run
 JOIN lab_cell AS cell ON cell.run_id = run.id AND cell.error IS NOT NULL AND cell.decided = ''
 JOIN lab_runconfig AS config ON config.id = cell.config_id
@@ -43,33 +43,33 @@ ORDER BY run.id, cell.id
 """
 
 
-def look_at_undecided() -> int:
+def analyse_undecided_runs() -> int:
     """Decides what can be decided and queues the next round of the rest; returns how many trials it queued. A run that
     cannot be looked at does not stop the others: it is logged and counted."""
     with connection.cursor() as cursor:
-        cursor.execute(_AT_REST)
+        cursor.execute(_FINISHED_ROUNDS)
         resting: dict[int, list[int]] = defaultdict(list)
         for run_id, cell_id in cursor.fetchall():
             resting[run_id].append(cell_id)
     queued = 0
     for run_id, cells in resting.items():
         with recorded("continuing undecided runs"):
-            queued += _look(run_id, cells)
+            queued += _analyse_run(run_id, cells)
     return queued
 
 
-def _look(run_id: int, cell_ids: list[int]) -> int:
+def _analyse_run(run_id: int, cell_ids: list[int]) -> int:
     with transaction.atomic():
-        cells = _locked(cell_ids)
+        cells = _lock_cells(cell_ids)
         run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.state != Run.State.RUNNING or not cells:
             return 0
         for cell in cells:
             cell.run = run
-        decided = _decided(run, cells)
+        decided = _decide_cells(run, cells)
         for cell_id, word in decided.items():
             Cell.objects.filter(pk=cell_id).update(decided=word)
-        trials = list(_round(run, [cell for cell in cells if cell.pk not in decided]))
+        trials = list(_iter_round(run, [cell for cell in cells if cell.pk not in decided]))
         queue_trials(trials)
         Run.objects.filter(pk=run_id).update(trial_count=F("trial_count") + len(trials))
         recompute([cell.pk for cell in cells])
@@ -77,7 +77,7 @@ def _look(run_id: int, cell_ids: list[int]) -> int:
     return len(trials)
 
 
-def _locked(cell_ids: Collection[int]) -> list[Cell]:
+def _lock_cells(cell_ids: Collection[int]) -> list[Cell]:
     """Those that nobody has decided or continued meanwhile, with fresh counts. Cells are locked before runs, as
     everywhere."""
     open_ones = Cell.objects.filter(pk__in=cell_ids, decided="").order_by("pk")
@@ -88,20 +88,20 @@ def _locked(cell_ids: Collection[int]) -> list[Cell]:
     return list(Cell.objects.filter(pk__in=resting).select_related("config").order_by("pk"))
 
 
-def _decided(run: Run, cells: Sequence[Cell]) -> dict[int, str]:
+def _decide_cells(run: Run, cells: Sequence[Cell]) -> dict[int, str]:
     """What ended each cell that has ended, by its id."""
-    until = Until.read(run.until)
+    until = StoppingRule.read(run.until)
     found: dict[int, str] = {}
-    for rivals in _by_scenario(run, cells, until):
-        words = decide(until, [_count(cell, until) for cell in rivals])
+    for rivals in _group_competitors(run, cells, until):
+        words = decide_cells(until, [_build_count(cell, until) for cell in rivals])
         found |= {cell.pk: word for cell, word in zip(rivals, words, strict=True) if word and not cell.decided}
-    for cell, last in _last_indexes(cells):
-        if cell.pk not in found and (word := _ended_otherwise(cell, last, run.trials_per_cell)):
+    for cell, last in _get_last_indexes(cells):
+        if cell.pk not in found and (word := _find_other_ending(cell, last, run.trials_per_cell)):
             found[cell.pk] = word
     return found
 
 
-def _by_scenario(run: Run, cells: Sequence[Cell], until: Until) -> Iterator[list[Cell]]:
+def _group_competitors(run: Run, cells: Sequence[Cell], until: StoppingRule) -> Iterator[list[Cell]]:
     """Each cell by itself; where the best is looked for, with all its rivals, those that are out included."""
     if until.rule != "best":
         yield from ([cell] for cell in cells)
@@ -112,35 +112,35 @@ def _by_scenario(run: Run, cells: Sequence[Cell], until: Until) -> Iterator[list
     yield from rivals.values()
 
 
-def _count(cell: Cell, until: Until) -> Count:
+def _build_count(cell: Cell, until: StoppingRule) -> CellCount:
     assert cell.error is not None
     counts = tally([cell])
     if until.rate == "given":
-        return Count(counts.passed, counts.answered, cell.error)
-    return Count(counts.passed - counts.late_passes, counts.tried, cell.error)
+        return CellCount(counts.passed, counts.answered, cell.error)
+    return CellCount(counts.passed - counts.late_passes, counts.tried, cell.error)
 
 
-def _last_indexes(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
+def _get_last_indexes(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
     of = dict(Cell.objects.filter(pk__in=[c.pk for c in cells]).values_list("pk").annotate(last=Max("trials__index")))
     return [(cell, of[cell.pk] or 0) for cell in cells]
 
 
-def _ended_otherwise(cell: Cell, last: int, most: int) -> str:
+def _find_other_ending(cell: Cell, last: int, most: int) -> str:
     if tally([cell]).repeating:
-        return REPEATS
+        return ANSWERS_REPEAT
     if cell.config.provider_id is None:
-        return GONE
-    return LIMIT if last >= most else ""
+        return PROVIDER_DELETED
+    return LIMIT_REACHED if last >= most else ""
 
 
-def _round(run: Run, cells: Sequence[Cell]) -> Iterator[Trial]:
+def _iter_round(run: Run, cells: Sequence[Cell]) -> Iterator[Trial]:
     """Block by block, in an order drawn from the run's order seed, at the end of the run."""
-    last = {cell.pk: index for cell, index in _last_indexes(cells)}
+    last = {cell.pk: index for cell, index in _get_last_indexes(cells)}
     position = (run.trials.aggregate(last=Max("position"))["last"] or 0) + 1
-    drawing = random.Random(seed_from(run.order_seed, "round", position))
-    for number in range(1, STEP + 1):
+    drawing = random.Random(derive_seed(run.order_seed, "round", position))
+    for number in range(1, ANALYSIS_STEP_TRIALS + 1):
         block = [cell for cell in cells if last[cell.pk] + number <= run.trials_per_cell]
         drawing.shuffle(block)
         for cell in block:
-            yield planned_trial(run, cell, last[cell.pk] + number, position=position, applicable=True)
+            yield build_trial(run, cell, last[cell.pk] + number, position=position, applicable=True)
             position += 1

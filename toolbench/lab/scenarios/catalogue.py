@@ -7,18 +7,18 @@ from django.db.models import F, QuerySet
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios
-from toolbench.evals.bfcl.cases import Case as BfclCase
-from toolbench.evals.bfcl.multi_turn.cases import CATEGORIES as MULTI_TURN
+from toolbench.evals.bfcl.cases import BfclCase as BfclCase
+from toolbench.evals.bfcl.multi_turn.cases import MULTI_TURN_CATEGORIES as MULTI_TURN
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase
 from toolbench.evals.bfcl.multi_turn.scenario import MultiTurnScenario
-from toolbench.evals.bfcl.scenario import GROUP as BFCL_GROUP
+from toolbench.evals.bfcl.scenario import BFCL_GROUP as BFCL_GROUP
 from toolbench.evals.bfcl.scenario import BfclScenario
 from toolbench.evals.types import Scenario
-from toolbench.evals.user_cases.parse import case_of
-from toolbench.evals.user_cases.scenario import GROUP, OwnScenario
+from toolbench.evals.user_cases.parse import parse_case
+from toolbench.evals.user_cases.scenario import USER_CASE_GROUP, UserCaseScenario
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 
-GROUPS = (GROUP, BFCL_GROUP)  # of cells whose scenario is a case
+GROUPS = (USER_CASE_GROUP, BFCL_GROUP)  # of cells whose scenario is a case
 Versioned = tuple[str, int]  # slug, version
 
 
@@ -31,7 +31,7 @@ def find_scenario(slug: str, version: int | None = None) -> Scenario:
     Raises:
         KeyError: there is no such scenario, or no such version of a case.
     """
-    code = scenarios.versions(slug)
+    code = scenarios.list_versions(slug)
     if code:
         return next((one for one in code if one.version == version), code[0])
     wanted = F("case__current") if version is None else version
@@ -47,7 +47,7 @@ def find_judging_scenario(slug: str, version: int) -> Scenario:
     Raises:
         KeyError: there is no such scenario.
     """
-    return find_scenario(slug, version if scenarios.versions(slug) else None)
+    return find_scenario(slug, version if scenarios.list_versions(slug) else None)
 
 
 def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
@@ -95,11 +95,11 @@ def scenario_of(row: CaseVersion) -> Scenario:
     case, told = row.case, json.loads(row.definition)
     if case.set.kind == CaseSet.Kind.BFCL:
         return _of_bfcl(row, told)
-    return OwnScenario(
+    return UserCaseScenario(
         slug=case.slug,
         version=row.number,
         title=case.title,
-        case=case_of(told),
+        case=parse_case(told),
         public=case.set.public,
     )
 
@@ -107,8 +107,8 @@ def scenario_of(row: CaseVersion) -> Scenario:
 def _of_bfcl(row: CaseVersion, told: JsonObject) -> Scenario:
     case, public = row.case, row.case.set.public
     if told["category"] in MULTI_TURN:
-        return MultiTurnScenario(case.slug, row.number, case.title, MultiTurnCase.of(told), public=public)
-    return BfclScenario(case.slug, row.number, case.title, BfclCase.of(told), public=public)
+        return MultiTurnScenario(case.slug, row.number, case.title, MultiTurnCase.from_json(told), public=public)
+    return BfclScenario(case.slug, row.number, case.title, BfclCase.from_json(told), public=public)
 
 
 def is_private(slug: str) -> bool:
@@ -117,7 +117,7 @@ def is_private(slug: str) -> bool:
 
 
 def _code() -> Mapping[str, Scenario]:
-    return {scenario.slug: scenario for scenario in scenarios.all()}
+    return {scenario.slug: scenario for scenario in scenarios.list_scenarios()}
 
 
 def _versions() -> QuerySet[CaseVersion]:

@@ -59,18 +59,18 @@ class ScenarioPage:
 
 def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
     """By group, in catalogue order. No query: scenarios are code and data."""
-    return scenarios.groups()
+    return scenarios.group_scenarios()
 
 
 def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
     """The parity instance, or the one drawn from `seed`, in the newest version unless an earlier one is named. Raises
     KeyError for an unknown slug. No query but for a case."""
-    known = tuple(one.version for one in scenarios.versions(slug))
+    known = tuple(one.version for one in scenarios.list_versions(slug))
     named = whole_number(version)
     scenario = find_scenario(slug, named if named in known else None)
     drawn = whole_number(seed, most=MOST_SEED)
     number, kind = (0, "parity") if drawn is None else (drawn, "drawn")
-    instance = scenario.draw(number, kind=kind)
+    instance = scenario.draw_instance(number, kind=kind)
     unanswered = scenario.judge(instance, NOTHING, scenario.open(instance))
     return ScenarioPage(
         scenario=scenario,

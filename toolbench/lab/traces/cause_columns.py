@@ -4,12 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.causes.classify import Ending, Occurrence, cause_signature, grouped, occurrences
-from toolbench.evals.causes.decisive import cause_of
-from toolbench.evals.causes.step_counts import step_counts
+from toolbench.evals.causes.classify import (
+    CauseOccurrence,
+    TrialEnd,
+    build_cause_signature,
+    find_occurrences,
+    group_occurrences,
+)
+from toolbench.evals.causes.decisive import find_cause
+from toolbench.evals.causes.step_counts import count_steps
 from toolbench.evals.causes.step_types import WireStep
-from toolbench.evals.causes.table import taxonomy_version
-from toolbench.evals.expected_calls import Graded
+from toolbench.evals.causes.table import read_taxonomy_version
+from toolbench.evals.expected_calls import CallGrades
 from toolbench.lab.traces.step_facts import column_json, column_text
 
 COLUMNS = {
@@ -35,25 +41,25 @@ MOST_SEEN = 40  # kinds of causes kept of one trial
 
 
 def cause_columns(
-    steps: Sequence[WireStep], trial: Mapping[str, object], *, scenario: str, graded: Graded
+    steps: Sequence[WireStep], trial: Mapping[str, object], *, scenario: str, graded: CallGrades
 ) -> JsonObject:
     """COLUMNS of a finished trial. `trial` holds outcome, end and failure_class."""
-    found = occurrences(steps)
+    found = find_occurrences(steps)
     outcome, end, failure_class = (str(trial[name]) for name in ("outcome", "end", "failure_class"))
-    ending = Ending(outcome, end, failure_class, graded.call_expected, graded.needs)
-    cause = cause_of(steps, found, ending)
+    ending = TrialEnd(outcome, end, failure_class, graded.call_expected, graded.needs)
+    cause = find_cause(steps, found, ending)
     return {
-        **step_counts(steps, found),
+        **count_steps(steps, found),
         "call_expected": graded.call_expected,
         "arguments_asked": graded.asked,
         "arguments_right": graded.right,
         "cause": cause.code if cause else "",
-        "cause_signature": column_text(cause_signature(cause, scenario), 240) if cause else "",
-        "causes": [_kept(one) for one in grouped(found)[:MOST_SEEN]],
-        "taxonomy": taxonomy_version(),
+        "cause_signature": column_text(build_cause_signature(cause, scenario), 240) if cause else "",
+        "causes": [_kept(one) for one in group_occurrences(found)[:MOST_SEEN]],
+        "taxonomy": read_taxonomy_version(),
     }
 
 
-def _kept(seen: Occurrence) -> JsonObject:
+def _kept(seen: CauseOccurrence) -> JsonObject:
     kept: JsonObject = column_json(asdict(seen))
     return {**kept, "path": column_text(seen.path, 300)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
+from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.providers.driver.step_records import ExchangeStep
 
@@ -14,9 +14,9 @@ def driven_steps(steps: Iterable[AnyStep]) -> tuple[WireStep, ...]:
 
 def _driven(step: AnyStep) -> WireStep:
     if not isinstance(step, ExchangeStep):
-        return Ran(step.ordinal, step.turn, step.result)
+        return ToolRun(step.ordinal, step.turn, step.result)
     error = step.error
-    return Exchanged(
+    return ExchangeAttempt(
         step.ordinal,
         step.turn,
         step.request.tools_sent,

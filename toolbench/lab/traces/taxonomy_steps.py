@@ -14,7 +14,7 @@ from toolbench.engine.messages import (
     TransformChange,
     Turn,
 )
-from toolbench.evals.causes.step_types import Exchanged, Ran, WireStep
+from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
 from toolbench.lab.models import Step, StepBody
 from toolbench.lab.traces.step_facts import load
 
@@ -38,9 +38,9 @@ _COLUMNS = ("trial", "execution", "ordinal", "turn", "kind", "error_code", "fini
 
 def _stored(step: Step, facts: JsonObject) -> WireStep:
     if step.kind == Step.Kind.TOOL:
-        return Ran(step.ordinal, step.turn, _result(facts))
+        return ToolRun(step.ordinal, step.turn, _result(facts))
     error: JsonObject = facts.get("error") or {}
-    return Exchanged(
+    return ExchangeAttempt(
         step.ordinal,
         step.turn,
         bool(facts.get("tools_sent")),

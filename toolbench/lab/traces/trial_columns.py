@@ -12,7 +12,7 @@ from toolbench.engine.policy.optional_parameters import REFUSALS
 from toolbench.engine.values import light
 from toolbench.evals import record_counts
 from toolbench.evals.judging import verdict as judging
-from toolbench.evals.types import FirstBad, Verdict
+from toolbench.evals.types import ProblemLocation, Verdict
 from toolbench.lab.traces.step_facts import column_json, column_text
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
@@ -81,7 +81,7 @@ def verdict_json(verdict: Verdict) -> JsonObject:
     }
 
 
-def first_bad_ordinal(first: FirstBad | None, steps: Iterable[AnyStep]) -> int | None:
+def first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnyStep]) -> int | None:
     """The ordinal of the step a judge's `first_bad` points at: the call's own, else the last exchange of its turn."""
     if first is None:
         return None
@@ -164,7 +164,7 @@ def _counts(drive: Drive) -> JsonObject:
     return {
         **drive.verdict.counts,
         "turns": len({turn.turn for turn in turns}),
-        "not_executed": any(record_counts.tries_to_call(answer) and not answer.calls_found for answer in answers),
+        "not_executed": any(record_counts.has_call_attempt(answer) and not answer.calls_found for answer in answers),
     }
 
 

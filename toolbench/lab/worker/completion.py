@@ -3,7 +3,7 @@ waited."""
 
 from django.db import connection, transaction
 
-from toolbench.evals.causes.table import taxonomy_version
+from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.metrics.cells import recompute_at_once
 
 # Every trial done, every cell counted and, where its number of trials was left open, decided. A page that finds its run
@@ -76,7 +76,7 @@ def cancel_queued() -> int:
 
 def end_orphans() -> int:
     """Ends queued trials whose provider is gone: the world's failure, not the model's."""
-    return _end(_END_ORPHANS, taxonomy_version())
+    return _end(_END_ORPHANS, read_taxonomy_version())
 
 
 def _end(statement: str, *values: int) -> int:

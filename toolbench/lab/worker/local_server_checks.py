@@ -11,9 +11,9 @@ from toolbench.lab.worker.database_thread import AWAY, DatabaseThread
 from toolbench.lab.worker.local_services import is_registered, withdraw_address
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
-from toolbench.providers.http.aiohttp_transport import is_refused
-from toolbench.providers.http.client import Door
-from toolbench.providers.http.error_codes import outcome_row
+from toolbench.providers.http.aiohttp_transport import is_connection_refused
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.http.error_codes import lookup_error_code
 
 HEALTH_SECONDS = 10.0
 AWAY_SECONDS = 0.5  # between two tries while the database is away
@@ -27,7 +27,7 @@ class LocalServer:
 
     address: ServiceAddress
     endpoint: Endpoint
-    door: Door
+    client: HttpClient
     database: DatabaseThread
 
     async def lost(self, steps: Sequence[AnyStep]) -> bool:
@@ -48,9 +48,9 @@ class LocalServer:
 
     async def _is_silent(self) -> bool:
         limits = Timeouts(connect=HEALTH_SECONDS, read=HEALTH_SECONDS, deadline=HEALTH_SECONDS)
-        exchange = self.door.open(replace(self.endpoint, timeouts=limits), "health")
-        await self.door.carry(exchange)
-        if is_refused(exchange.exception):
+        exchange = self.client.open(replace(self.endpoint, timeouts=limits), "health")
+        await self.client.send(exchange)
+        if is_connection_refused(exchange.exception):
             await self.database.run(withdraw_address, self.address)
         return exchange.status is None
 
@@ -60,4 +60,4 @@ def _is_broken(steps: Sequence[AnyStep]) -> bool:
     last = next((step for step in reversed(steps) if isinstance(step, ExchangeStep)), None)
     if last is None or last.error is None:
         return last is not None and last.turn_read is not None and last.turn_read.cut
-    return last.error.code in _BROKEN or outcome_row(last.error.code).kind == "network"
+    return last.error.code in _BROKEN or lookup_error_code(last.error.code).kind == "network"

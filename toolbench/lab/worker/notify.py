@@ -19,21 +19,21 @@ BEAT = "toolbench.lab.tasks.beat"
 def wake(provider_ids: Iterable[int]) -> None:
     """Asks for a shift per provider. To be called after the commit."""
     for provider_id in sorted(set(provider_ids)):
-        if not _send(SHIFT, [provider_id], expires=settings.SHIFT_SECONDS):
+        if not _send(SHIFT, [provider_id], expires=settings.SESSION_SECONDS):
             return
 
 
 def wake_probes(probe_ids: Iterable[int]) -> None:
     """Asks for a worker per probe. To be called after the commit."""
     for probe_id in probe_ids:
-        if not _send(PROBE, [probe_id], expires=settings.SHIFT_SECONDS):
+        if not _send(PROBE, [probe_id], expires=settings.SESSION_SECONDS):
             return
 
 
 def wake_replays(replay_ids: Iterable[int]) -> None:
     """Asks a worker per what-if or re-judgement. To be called after the commit."""
     for replay_id in replay_ids:
-        if not _send(REPLAY, [replay_id], expires=settings.SHIFT_SECONDS):
+        if not _send(REPLAY, [replay_id], expires=settings.SESSION_SECONDS):
             return
 
 

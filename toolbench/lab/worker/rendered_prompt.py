@@ -12,7 +12,7 @@ from toolbench.evals.types import Instance
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.rendered_prompt import rendered_prompt
+from toolbench.providers.rendered_prompt import fetch_rendered_prompt
 
 LOOK_SECONDS = 1.0  # the trial is over: its end does not wait long for a look at its prompt
 
@@ -45,10 +45,10 @@ async def prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonOb
 
 
 async def _look(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]) -> JsonObject:
-    prompt = await rendered_prompt(endpoint, messages, tools)
+    prompt = await fetch_rendered_prompt(endpoint, messages, tools)
     if prompt is None:
         return {}
-    dropped = bool(tools) and prompt == await rendered_prompt(endpoint, messages, ())
+    dropped = bool(tools) and prompt == await fetch_rendered_prompt(endpoint, messages, ())
     return {"rendered_prompt": _hex(prompt), "tools_dropped": dropped}
 
 

@@ -14,7 +14,7 @@ from toolbench.lab.worker.database_thread import AWAY, DatabaseThread
 from toolbench.lab.worker.request_budget import Granted, reserve
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.trial_plan import NotReady
-from toolbench.providers.driver.drive import Stopped
+from toolbench.providers.driver.drive import TrialStoppedError
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Permits:
         self._asked.set()
         reason = await answer
         if reason is not None:
-            raise Stopped(reason)
+            raise TrialStoppedError(reason)
 
     async def run(self) -> None:
         """Answers until it is cancelled. A run whose requests cannot be counted ends those trials that ask, by the

@@ -21,8 +21,8 @@ from toolbench.lab.worker.request_gate import Permits
 from toolbench.lab.worker.slots import Slots
 from toolbench.lab.worker.storage import Returned
 from toolbench.lab.worker.trial_job import Bench, Try
-from toolbench.providers.driver.cancellation import Cancel
-from toolbench.providers.http.client import Door
+from toolbench.providers.driver.cancellation import CancellationToken
+from toolbench.providers.http.client import HttpClient
 
 logger = logging.getLogger(__name__)
 
@@ -87,14 +87,14 @@ class Shift:
         self._slots = Slots()
         self._held: dict[UUID, Try] = {}
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
-        self._cancels: dict[int, Cancel] = {}
+        self._cancels: dict[int, CancellationToken] = {}
         self._lag = _Lag()
         self._ended = 0
         self._reached = True
 
     async def work(self) -> int:
         try:
-            async with Door() as door, self._background() as group:
+            async with HttpClient() as door, self._background() as group:
                 bench = Bench(self._provider_id, door, self._database, self._writer, self._permits, self._slots)
                 await self._claim_until_over(bench, group)
                 if self._reached:
@@ -170,7 +170,7 @@ class Shift:
         return True
 
     def _start(self, trial: ClaimedTrial, handed: Handed, bench: Bench, group: asyncio.TaskGroup) -> None:
-        cancelled = self._cancels.setdefault(trial.run_id, Cancel())
+        cancelled = self._cancels.setdefault(trial.run_id, CancellationToken())
         held = self._held[trial.lease] = Try(trial, bench, cancelled)
         task = self._tasks[trial.lease] = group.create_task(self._try(held, handed))
         task.add_done_callback(lambda _: self._tasks.pop(trial.lease, None))

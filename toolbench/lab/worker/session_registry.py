@@ -39,7 +39,7 @@ class Roster:
                 return 0
             self._claiming[provider_id] = over
         terms = Terms(
-            settings.SHIFT_SECONDS,
+            settings.SESSION_SECONDS,
             check_runs=self._check_runs,
             sweep=self._sweep,
             stopping=self._stopping.is_set,

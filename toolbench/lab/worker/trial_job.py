@@ -10,8 +10,8 @@ from toolbench.engine.errors import EngineError, PlanError
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import UnknownTransform
-from toolbench.evals.expected_calls import Due, grade
-from toolbench.evals.judging.verdict import without_tools
+from toolbench.evals.expected_calls import ExpectedCalls, grade_calls
+from toolbench.evals.judging.verdict import mark_tools_dropped
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.traces.cause_columns import cause_columns
 from toolbench.lab.traces.finished_steps import driven_steps
@@ -34,10 +34,10 @@ from toolbench.lab.worker.trial_plan import (
     TrialPlan,
     trial_plan,
 )
-from toolbench.providers.driver.cancellation import Cancel
-from toolbench.providers.driver.drive import World, drive
-from toolbench.providers.http.client import Door
-from toolbench.providers.http.request_template import masker_of
+from toolbench.providers.driver.cancellation import CancellationToken
+from toolbench.providers.driver.drive import RunContext, drive
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.http.request_template import build_endpoint_masker
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Bench:
     """What the trials of one shift share."""
 
     provider_id: int
-    door: Door
+    client: HttpClient
     database: DatabaseThread
     writer: Writer
     permits: Permits
@@ -64,7 +64,7 @@ class Try:
 
     trial: ClaimedTrial
     bench: Bench
-    cancelled: Cancel
+    cancelled: CancellationToken
     worst_lag_ms: float = 0.0
     lost_server: bool = False
     steps: list[AnyStep] = field(default_factory=list)
@@ -124,8 +124,8 @@ class Try:
         duration_ms = (time.perf_counter() - started) * 1000
         prompt = await self._prompt(plan)
         if prompt.get("tools_dropped"):
-            verdict = without_tools(verdict, ended)
-        verdict = masker_of(plan.endpoint).mask_value(verdict)
+            verdict = mark_tools_dropped(verdict, ended)
+        verdict = build_endpoint_masker(plan.endpoint).mask_value(verdict)
         driven = Drive(ended, verdict, self.steps, self.trial.scenario, duration_ms)
         self._end({**self._columns(plan, driven), **prompt})
         return True
@@ -133,7 +133,7 @@ class Try:
     async def _lost_its_server(self, plan: TrialPlan) -> bool:
         if plan.server is None or self.trial.server_losses >= MOST_LOSSES:
             return False
-        server = LocalServer(plan.server, plan.endpoint, self.bench.door, self.bench.database)
+        server = LocalServer(plan.server, plan.endpoint, self.bench.client, self.bench.database)
         self.lost_server = await server.lost(self.steps)
         return self.lost_server
 
@@ -150,7 +150,7 @@ class Try:
             {
                 **spent_columns(self.steps),
                 **refused,
-                **self._causes(refused, Due()),
+                **self._causes(refused, ExpectedCalls()),
                 "category": "EXCEPTION",
                 "sentence": sentence[:4000],
                 "signature": signature(failure_class, self.trial.scenario, ""),
@@ -163,10 +163,10 @@ class Try:
         refused = {"outcome": "infra", "end": End.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
         self._end({**refused, "category": "EXCEPTION", "sentence": _internal_error(error)})
 
-    def _world(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> World:
-        return World(
+    def _world(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> RunContext:
+        return RunContext(
             endpoint=plan.endpoint,
-            door=self.bench.door,
+            client=self.bench.client,
             call_tool=call_tool,
             gate=self.gate,
             recorder=self,
@@ -178,7 +178,7 @@ class Try:
         outcome = trial_columns(drive)
         return {
             **outcome,
-            **self._causes(outcome, plan.scenario.due(plan.instance)),
+            **self._causes(outcome, plan.scenario.build_expected_calls(plan.instance)),
             "seed_sent": plan.loop.seed is not None and _sent_something(drive.ended),
             "prompt_version": prompt_version(plan.loop.policy, plan.instance),
             "plan_hash": plan.hash,
@@ -186,9 +186,9 @@ class Try:
             "client_lag_ms": self.worst_lag_ms,
         }
 
-    def _causes(self, outcome: JsonObject, due: Due) -> JsonObject:
+    def _causes(self, outcome: JsonObject, due: ExpectedCalls) -> JsonObject:
         steps = driven_steps(self.steps)
-        return cause_columns(steps, outcome, scenario=self.trial.scenario, graded=grade(steps, due))
+        return cause_columns(steps, outcome, scenario=self.trial.scenario, graded=grade_calls(steps, due))
 
     def _end(self, columns: JsonObject) -> None:
         steps = tuple(map(self._step_write, self.steps))

@@ -177,7 +177,7 @@ def server_of(to: Reach, service: str) -> ServiceAddress | None:
 def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPlan:
     """Raises NotHere, NotReady, ScenarioChanged, and PolicyError for layers this engine no longer takes."""
     scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _code(trial)
-    instance = scenario.draw(trial.instance_seed, kind=trial.instance_kind)
+    instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
     endpoint = endpoint_of(to, config.service, config.model_name)
     endpoint = replace(endpoint, timeouts=config.timeouts(endpoint.timeouts))
     policy, policy_text = config.policy(instance.layer)
@@ -199,13 +199,13 @@ def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPla
 
 def _code(trial: ClaimedTrial) -> Scenario:
     """Return the code in the version that was launched. Raises ScenarioChanged, and KeyError for an unknown slug."""
-    known = [one.version for one in scenarios.versions(trial.scenario)]
+    known = [one.version for one in scenarios.list_versions(trial.scenario)]
     if known and trial.scenario_version not in known:
         raise ScenarioChanged(
             f"{trial.scenario} was version {trial.scenario_version} when the run was launched and is version "
             f"{known[0]} now. Launch a new run."
         )
-    return scenarios.find(trial.scenario, trial.scenario_version)
+    return scenarios.lookup_scenario(trial.scenario, trial.scenario_version)
 
 
 def _as_sent(tools: Iterable[ToolDefinition]) -> list[tuple[object, ...]]:
@@ -213,7 +213,7 @@ def _as_sent(tools: Iterable[ToolDefinition]) -> list[tuple[object, ...]]:
 
 
 def _examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
-    return examples.sets_for(scenario)[config.examples] if config.examples else ()
+    return examples.load_sets(scenario)[config.examples] if config.examples else ()
 
 
 def endpoint_of(to: Reach, service: str, model: str) -> Endpoint:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Cancel(asyncio.Event):
+class CancellationToken(asyncio.Event):
     """Set by whoever wants the trials that share it to end now. It knows the limits of those that run, so that nobody
     has to wait on it for each. Belongs to one event loop."""
 
@@ -17,20 +17,20 @@ class Cancel(asyncio.Event):
         """Lets the limits pass at once."""
         super().set()
         for limit in self._limits:
-            _pass(limit)
+            _expire(limit)
 
     @contextmanager
-    def ending(self, limit: asyncio.Timeout) -> Iterator[None]:
+    def expire_on_cancel(self, limit: asyncio.Timeout) -> Iterator[None]:
         """Meanwhile the limit, which has been entered, passes when this is set."""
         self._limits.add(limit)
         if self.is_set():
-            _pass(limit)
+            _expire(limit)
         try:
             yield
         finally:
             self._limits.discard(limit)
 
 
-def _pass(limit: asyncio.Timeout) -> None:
+def _expire(limit: asyncio.Timeout) -> None:
     if not limit.expired():
         limit.reschedule(0)

@@ -11,14 +11,14 @@ from toolbench.engine.conversation import Conversation
 from toolbench.engine.events import Emit, Ended, Event
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.python_tools import PythonTool, PythonTools, plain_value
-from toolbench.providers.driver.cancellation import Cancel
-from toolbench.providers.driver.drive import World, drive
+from toolbench.providers.driver.cancellation import CancellationToken
+from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.http.client import Door
+from toolbench.providers.http.client import HttpClient
 
 
-async def converse(conversation: Conversation, text: str, world: World) -> Ended:
+async def converse(conversation: Conversation, text: str, world: RunContext) -> Ended:
     """Says `text`, has the calls run and their results fed back until there is an answer, and keeps what came of it in
     the conversation. Every end is a value."""
     ended = await drive(conversation.say(text), world)
@@ -26,23 +26,23 @@ async def converse(conversation: Conversation, text: str, world: World) -> Ended
     return ended
 
 
-def world_of(endpoint: Endpoint, door: Door, tools: PythonTools, emit: Emit | None = None) -> World:
+def run_context(endpoint: Endpoint, door: HttpClient, tools: PythonTools, emit: Emit | None = None) -> RunContext:
     """A world of one's own: tools are Python functions, requests are sent as soon as they are wanted, steps are not
     kept. Cancel with `world.cancelled.set()`."""
-    alone = _Unlimited()
-    return World(
+    alone = _UnlimitedGate()
+    return RunContext(
         endpoint=endpoint,
-        door=door,
-        call_tool=Running(tools),
+        client=door,
+        call_tool=PythonToolRunner(tools),
         gate=alone,
         recorder=alone,
         clock=time.perf_counter,
-        cancelled=Cancel(),
-        emit=emit or _unheard,
+        cancelled=CancellationToken(),
+        emit=emit or _ignore_event,
     )
 
 
-class Running:
+class PythonToolRunner:
     """Runs Python tools by name. Every call is awaited: async functions on this loop, others in a thread of their own,
     so that calls may run side by side and a time limit holds. A thread whose time is over runs on unheard until its
     function returns; it keeps no process alive."""
@@ -52,11 +52,11 @@ class Running:
 
     async def __call__(self, name: str, arguments: JsonObject, call_id: str) -> object:
         tool = self._tools.by_name[name]
-        value = tool.call(arguments) if tool.is_async else await _in_thread(tool, arguments)
+        value = tool.call(arguments) if tool.is_async else await _run_in_thread(tool, arguments)
         return plain_value(await value if inspect.isawaitable(value) else value)
 
 
-async def _in_thread(tool: PythonTool, arguments: JsonObject) -> object:
+async def _run_in_thread(tool: PythonTool, arguments: JsonObject) -> object:
     loop = asyncio.get_running_loop()
     came: asyncio.Future[tuple[object, Exception | None]] = loop.create_future()
     context = copy_context()
@@ -84,7 +84,7 @@ async def _in_thread(tool: PythonTool, arguments: JsonObject) -> object:
     return value
 
 
-class _Unlimited:
+class _UnlimitedGate:
     """A gate that lets everything through and a recorder that keeps nothing."""
 
     async def reserve(self) -> None: ...
@@ -95,5 +95,5 @@ class _Unlimited:
     def record(self, step: ExchangeStep | ToolStep) -> None: ...
 
 
-def _unheard(event: Event) -> None:
+def _ignore_event(event: Event) -> None:
     """Nobody listens."""

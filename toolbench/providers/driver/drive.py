@@ -22,22 +22,22 @@ from toolbench.engine.events import (
 from toolbench.engine.loop.loop import Loop, LoopPlan, run_loop
 from toolbench.engine.messages import JsonObject, Message, Turn
 from toolbench.engine.values import light
-from toolbench.providers.driver.cancellation import Cancel
+from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.step_log import Attempt, StepLog
 from toolbench.providers.driver.step_records import Gate, Recorder
 from toolbench.providers.driver.tool_execution import CallTool, run_calls
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.http.client import Door
-from toolbench.providers.http.error_codes import classify_unread, failure
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.http.error_codes import build_exchange_error, classify_unreadable
 from toolbench.providers.http.exchange import Exchange
-from toolbench.providers.http.request_template import masker_of
-from toolbench.providers.http.retry_delay import wait_seconds
-from toolbench.providers.masking.streamed_text import LiveMasker
+from toolbench.providers.http.request_template import build_endpoint_masker
+from toolbench.providers.http.retry_delay import compute_wait_seconds
+from toolbench.providers.masking.streamed_text import StreamMasker
 
-CUT = ("stream_cut", "answer_cut")  # after the answer had begun: sending again is a second sample
+TRUNCATED_CODES = ("stream_cut", "answer_cut")  # after the answer had begun: sending again is a second sample
 
 
-class Stopped(Exception):
+class TrialStoppedError(Exception):
     """Raised by a gate that lets no further request through; the trial ends with this reason."""
 
     def __init__(self, reason: StopReason) -> None:
@@ -46,41 +46,41 @@ class Stopped(Exception):
 
 
 @light(frozen=True, slots=True)
-class World:
+class RunContext:
     """All that one trial touches. `call_tool` takes name, arguments and call id and gives the value, or something to
     await for it; it refuses arguments with ToolArgumentError. `clock` gives seconds. `cancelled` is set by whoever
     wants the trial to end now."""
 
     endpoint: Endpoint
-    door: Door
+    client: HttpClient
     call_tool: CallTool
     gate: Gate
     recorder: Recorder
     clock: Callable[[], float]
-    cancelled: Cancel
+    cancelled: CancellationToken
     emit: Emit | None = None  # nobody listens
 
 
-async def drive(plan: LoopPlan, world: World) -> Ended:
+async def drive(plan: LoopPlan, world: RunContext) -> Ended:
     """Runs one trial to its end. Every end is a value: the deadline, a cancel and a closed gate are sent into the
     loop as Stop, after what was under way has been recorded. Errors of the recorder and of the gate, and the task's
     own cancellation, pass through."""
     limit = asyncio.timeout(world.endpoint.timeouts.deadline)
-    trial = _Trial(world, limit)
-    loop = run_loop(plan, trial.listen, brief=world.emit is None)
+    trial = _TrialRun(world, limit)
+    loop = run_loop(plan, trial.handle_event, brief=world.emit is None)
     try:
         async with limit:
-            with world.cancelled.ending(limit):
-                return trial.masked(await trial.run(loop))
+            with world.cancelled.expire_on_cancel(limit):
+                return trial.mask_ended(await trial.run(loop))
     except TimeoutError:
         if not limit.expired():
             raise
-        return trial.masked(_stop(loop, trial.interruption()))
-    except Stopped as stopped:
-        return trial.masked(_stop(loop, stopped.reason))
+        return trial.mask_ended(_stop_loop(loop, trial.find_stop_reason()))
+    except TrialStoppedError as stopped:
+        return trial.mask_ended(_stop_loop(loop, stopped.reason))
 
 
-def _stop(loop: Loop, reason: StopReason) -> Ended:
+def _stop_loop(loop: Loop, reason: StopReason) -> Ended:
     try:
         loop.send(Stop(reason))
     except StopIteration as end:
@@ -89,44 +89,44 @@ def _stop(loop: Loop, reason: StopReason) -> Ended:
     raise RuntimeError("the loop went on after it was told to stop")
 
 
-class _Trial:
+class _TrialRun:
     """One running trial. It hears of tool results from the loop's events, since refused calls never reach it."""
 
-    def __init__(self, world: World, limit: asyncio.Timeout) -> None:
+    def __init__(self, world: RunContext, limit: asyncio.Timeout) -> None:
         self._world = world
         self._limit = limit
         self._log = StepLog(world.recorder, world.clock)
         self._results: list[tuple[int, ToolResult]] = []
         self._tools_started: dict[str, float] = {}
-        self._open: Exchange | None = None  # whose pieces are heard
+        self._current_exchange: Exchange | None = None  # whose pieces are heard
         self._attempt = 1
-        self._masker = masker_of(world.endpoint)
-        self._live = LiveMasker(self._masker)
+        self._masker = build_endpoint_masker(world.endpoint)
+        self._stream_masker = StreamMasker(self._masker)
 
-    def listen(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Passes events on; a piece of a streamed answer with the number of the attempt it belongs to."""
         if event.type == "llm_delta":
-            if self._open is None or self._open.heard is None:
+            if self._current_exchange is None or self._current_exchange.on_chunk is None:
                 return
-            self._open.understood(call=bool(event.data.get("closed")))
+            self._current_exchange.record_progress(call=bool(event.data.get("closed")))
             if self._world.emit is not None:
-                self._tell_delta(event.turn, self._live.mask(event.data))
+                self._emit_delta(event.turn, self._stream_masker.mask(event.data))
             return
         if event.type == "tool_call_end":
             self._results.append((event.turn, event.data["result"]))
         if self._world.emit is not None:
             self._world.emit(event)
 
-    def _tell_delta(self, turn: int, data: JsonObject) -> None:
+    def _emit_delta(self, turn: int, data: JsonObject) -> None:
         if self._world.emit is not None:
             self._world.emit(Event("llm_delta", turn, {**data, "attempt": self._attempt}))
 
-    def _tell_rest(self, turn: int) -> None:
+    def _emit_held_back(self, turn: int) -> None:
         """Tells what was held back of an answer that is over."""
-        for data in self._live.rest():
-            self._tell_delta(turn, data)
+        for data in self._stream_masker.flush():
+            self._emit_delta(turn, data)
 
-    def interruption(self) -> StopReason:
+    def find_stop_reason(self) -> StopReason:
         """Why the limit has passed."""
         return StopReason.CANCELLED if self._world.cancelled.is_set() else StopReason.DEADLINE
 
@@ -143,7 +143,7 @@ class _Trial:
             ended: Ended = end.value
             return ended
 
-    def masked(self, ended: Ended) -> Ended:
+    def mask_ended(self, ended: Ended) -> Ended:
         """What is told of the end, as a text that several answers make may hold what none of them does."""
         final_text, message = self._masker.mask_value((ended.final_text, ended.message))
         same = final_text is ended.final_text and message is ended.message
@@ -153,20 +153,20 @@ class _Trial:
         number, backoff_ms, reason = 1, 0.0, ""
         while True:
             if self._world.cancelled.is_set():
-                raise Stopped(StopReason.CANCELLED)
+                raise TrialStoppedError(StopReason.CANCELLED)
             await self._world.gate.reserve()
             attempt = Attempt(ask.request, number, self._log.now_ms(), backoff_ms, reason)
             exchange, read = await self._exchange(ask, attempt)
-            reason = self._reason_to_repeat(ask, number, read)
+            reason = self._find_retry_reason(ask, number, read)
             if not reason:
                 return read if isinstance(read, Turn) else Failed(read)
             number, backoff_ms = number + 1, await self._back_off(number, exchange)
 
-    def _reason_to_repeat(self, ask: Ask, number: int, read: Turn | ExchangeError) -> str:
+    def _find_retry_reason(self, ask: Ask, number: int, read: Turn | ExchangeError) -> str:
         """Why the request is sent again after attempt `number`; "" when it is not. Another sample of an answer that
         broke off is taken only where the policy allows it."""
         code = read.code if isinstance(read, ExchangeError) else "stream_cut" if read.cut else ""
-        if code in CUT and number <= ask.request.cut_retries:
+        if code in TRUNCATED_CODES and number <= ask.request.cut_retries:
             return code
         retryable = isinstance(read, ExchangeError) and read.retryable
         return code if retryable and number < self._world.endpoint.max_attempts else ""
@@ -174,34 +174,38 @@ class _Trial:
     async def _back_off(self, attempts: int, exchange: Exchange) -> float:
         """Waits through the gate; the milliseconds it took."""
         before = self._log.now_ms()
-        await self._world.gate.back_off(wait_seconds(attempts, exchange.response_headers))
+        await self._world.gate.back_off(compute_wait_seconds(attempts, exchange.response_headers))
         return self._log.now_ms() - before
 
     async def _exchange(self, ask: Ask, attempt: Attempt) -> tuple[Exchange, Turn | ExchangeError]:
         """One attempt, written down, also when it is cut off. A streamed answer is read while it comes."""
-        exchange = self._open = self._world.door.open(self._world.endpoint, ask.request.path, ask.request.body)
+        exchange = self._current_exchange = self._world.client.open(
+            self._world.endpoint, ask.request.path, ask.request.body
+        )
         self._attempt = attempt.number
-        self._live = LiveMasker(exchange.line.masker)
+        self._stream_masker = StreamMasker(exchange.template.masker)
         if ask.request.stream:
-            exchange.heard = ask.decoder.feed
+            exchange.on_chunk = ask.decoder.feed
         try:
-            await self._world.door.carry(exchange)
+            await self._world.client.send(exchange)
         except asyncio.CancelledError:
-            partial = _broken_off(ask, exchange)
-            self._tell_rest(ask.request.turn)
-            self._log.exchange(attempt, exchange, read=self._cut_off(exchange), partial=partial)
+            partial = _take_partial_message(ask, exchange)
+            self._emit_held_back(ask.request.turn)
+            self._log.record_exchange(attempt, exchange, read=self._build_cut_off_error(exchange), partial=partial)
             raise
         error = exchange.error()
-        partial = _broken_off(ask, exchange) if error else {}
-        read = _refused(ask, error) if error else _read(ask, exchange)
-        self._tell_rest(ask.request.turn)
-        return exchange, self._log.exchange(attempt, exchange, read=read, partial=partial)
+        partial = _take_partial_message(ask, exchange) if error else {}
+        read = _resolve_error(ask, error) if error else _parse_answer(ask, exchange)
+        self._emit_held_back(ask.request.turn)
+        return exchange, self._log.record_exchange(attempt, exchange, read=read, partial=partial)
 
-    def _cut_off(self, exchange: Exchange) -> ExchangeError:
+    def _build_cut_off_error(self, exchange: Exchange) -> ExchangeError:
         """Why an exchange was cut off: by the trial's limit, or because this task is being stopped."""
         if self._limit.expired():
-            return failure(self.interruption().value, status=exchange.status)
-        return failure("cancelled", "The worker was stopped while the request was under way.", status=exchange.status)
+            return build_exchange_error(self.find_stop_reason().value, status=exchange.status)
+        return build_exchange_error(
+            "cancelled", "The worker was stopped while the request was under way.", status=exchange.status
+        )
 
     async def _execute(self, wanted: Execute) -> tuple[Outcome, ...]:
         outcomes = self._masker.mask_value(await run_calls(wanted, self._world.call_tool, self._log.now_ms))
@@ -211,44 +215,44 @@ class _Trial:
 
     def _log_results(self) -> None:
         for turn, result in self._results:
-            self._log.tool(turn, result, self._tools_started.get(result.call.id, self._log.now_ms()))
+            self._log.record_tool(turn, result, self._tools_started.get(result.call.id, self._log.now_ms()))
         self._results.clear()
 
 
-def _read(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
+def _parse_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
     """The answer as a turn. A stream was fed as it came, any other body is fed in one piece."""
     if not ask.request.stream:
         ask.decoder.feed(exchange.body)
-    _without_secrets(ask, exchange)
+    _decode_masked_body(ask, exchange)
     try:
         return ask.decoder.close()
     except MalformedAnswer as error:
-        return classify_unread(exchange.status, exchange.body, str(error))
+        return classify_unreadable(exchange.status, exchange.body, str(error))
 
 
-def _refused(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
+def _resolve_error(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
     """What becomes of an error: the turn that the text it quotes makes, else the error, with a hint."""
     read = ask.read_refused(error.generation) if error.generation else ""
     return replace(error, hint=error.hint or read) if isinstance(read, str) else read
 
 
-def _broken_off(ask: Ask, exchange: Exchange) -> Message:
+def _take_partial_message(ask: Ask, exchange: Exchange) -> Message:
     """The message as far as it came; the decoder is empty then."""
-    _without_secrets(ask, exchange)
+    _decode_masked_body(ask, exchange)
     partial = ask.decoder.partial
-    _empty(ask)
+    _reset_decoder(ask)
     return partial
 
 
-def _without_secrets(ask: Ask, exchange: Exchange) -> None:
+def _decode_masked_body(ask: Ask, exchange: Exchange) -> None:
     """Has a stream that holds a secret read again, masked; nobody hears it a second time."""
-    if ask.request.stream and exchange.holds_secret:
-        exchange.heard = None
-        _empty(ask)
-        for piece in exchange.pieces():
+    if ask.request.stream and exchange.has_secret:
+        exchange.on_chunk = None
+        _reset_decoder(ask)
+        for piece in exchange.iter_chunks():
             ask.decoder.feed(piece)
 
 
-def _empty(ask: Ask) -> None:
+def _reset_decoder(ask: Ask) -> None:
     with suppress(MalformedAnswer):
         ask.decoder.close()

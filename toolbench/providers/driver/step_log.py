@@ -35,23 +35,23 @@ class StepLog:
         """Milliseconds since the trial's start."""
         return (self._clock() - self._start) * 1000
 
-    def exchange(
+    def record_exchange(
         self, attempt: Attempt, exchange: Exchange, *, read: Turn | ExchangeError, partial: Message | None = None
     ) -> Turn | ExchangeError:
         """Writes down one attempt with all that came back, what it was read as, and of an answer that broke off the
         message as far as it came. Returns what it was read as, masked: nothing else of an answer may go on."""
-        body, masker = exchange.request_body, exchange.line.masker
+        body, masker = exchange.request_body, exchange.template.masker
         parsed, partial = read, partial or {}
         read, partial = masker.mask_value((read, partial))
         self._recorder.record(
             ExchangeStep(
-                ordinal=self._next(),
+                ordinal=self._next_ordinal(),
                 turn=attempt.request.turn,
                 attempt=attempt.number,
-                url=exchange.line.shown_url,
+                url=exchange.template.masked_url,
                 request=attempt.request if body is attempt.request.body else replace(attempt.request, body=body),
                 request_body=body,
-                request_headers=exchange.line.shown_headers,
+                request_headers=exchange.template.masked_headers,
                 status=exchange.status,
                 response_headers=exchange.response_headers,
                 response_body=exchange.body,
@@ -59,9 +59,9 @@ class StepLog:
                 body_cut=exchange.cut,
                 masked=exchange.masked or read is not parsed,
                 started_ms=attempt.started_ms,
-                first_byte_ms=_since_start(exchange, exchange.first_byte),
-                first_token_ms=_since_start(exchange, exchange.first_token),
-                first_call_ms=_since_start(exchange, exchange.first_call),
+                first_byte_ms=_compute_offset_ms(exchange, exchange.first_byte),
+                first_token_ms=_compute_offset_ms(exchange, exchange.first_token),
+                first_call_ms=_compute_offset_ms(exchange, exchange.first_call),
                 duration_ms=(exchange.ended - exchange.started) * 1000,
                 backoff_ms=attempt.backoff_ms,
                 retry_reason=attempt.reason,
@@ -73,14 +73,14 @@ class StepLog:
         )
         return read
 
-    def tool(self, turn: int, result: ToolResult, started_ms: float) -> None:
+    def record_tool(self, turn: int, result: ToolResult, started_ms: float) -> None:
         """Writes down one call with what became of it; a call that never ran took no time."""
-        self._recorder.record(ToolStep(self._next(), turn, started_ms, result.duration_ms, result))
+        self._recorder.record(ToolStep(self._next_ordinal(), turn, started_ms, result.duration_ms, result))
 
-    def _next(self) -> int:
+    def _next_ordinal(self) -> int:
         self._ordinal += 1
         return self._ordinal
 
 
-def _since_start(exchange: Exchange, moment: float | None) -> float | None:
+def _compute_offset_ms(exchange: Exchange, moment: float | None) -> float | None:
     return None if moment is None else (moment - exchange.started) * 1000

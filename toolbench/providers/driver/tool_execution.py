@@ -15,15 +15,15 @@ async def run_calls(wanted: Execute, call_tool: CallTool, now_ms: Callable[[], f
     """One outcome per call, in call order. A tool's failure is a value; only this task's own cancellation passes
     through, and stops what is under way. A call runs beside others only while it awaits something."""
     outcomes: list[Outcome] = []
-    for group in groups(wanted):
+    for group in group_calls(wanted):
         if len(group) == 1:
-            outcomes.append(await _run(group[0], call_tool, now_ms))
+            outcomes.append(await _run_call(group[0], call_tool, now_ms))
         else:
-            outcomes += await asyncio.gather(*(_run(call, call_tool, now_ms) for call in group))
+            outcomes += await asyncio.gather(*(_run_call(call, call_tool, now_ms) for call in group))
     return tuple(outcomes)
 
 
-def groups(wanted: Execute) -> list[list[PreparedCall]]:
+def group_calls(wanted: Execute) -> list[list[PreparedCall]]:
     """The calls that may run at the same time, group after group."""
     made: list[list[PreparedCall]] = []
     before_alone = True
@@ -36,7 +36,7 @@ def groups(wanted: Execute) -> list[list[PreparedCall]]:
     return made
 
 
-async def _run(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[], float]) -> Outcome:
+async def _run_call(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[], float]) -> Outcome:
     """The model learns why its arguments were refused and that time ran out; of any other failure only the kind, since
     the text of an exception may hold what is none of its business."""
     started = now_ms()
@@ -51,21 +51,21 @@ async def _run(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[], flo
     except ToolArgumentError as error:
         code, message = "ARGUMENT_ERROR", str(error)
     except asyncio.CancelledError as error:
-        if _is_stopped():
+        if _is_task_cancelled():
             raise
-        code, message = _failed(error)
+        code, message = _describe_failure(error)
     except (Exception, SystemExit) as error:  # a tool that ends the program ends its own call
-        code, message = _failed(error)
+        code, message = _describe_failure(error)
         if limit.expired():
             code, message = "TOOL_TIMEOUT", f"The tool gave no result within {call.timeout_seconds:g} s."
     return Outcome(None if code else value, code, message, started, now_ms() - started)
 
 
-def _failed(error: BaseException) -> tuple[str, str]:
+def _describe_failure(error: BaseException) -> tuple[str, str]:
     return "INTERNAL_ERROR", f"The tool failed ({type(error).__name__})."
 
 
-def _is_stopped() -> bool:
+def _is_task_cancelled() -> bool:
     """Whether it is this task that is being cancelled, and not something a tool waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -16,18 +16,18 @@ from aiohttp.connector import Connection
 # Shorter than the five seconds after which common servers close an idle connection under a client's hands.
 KEEPALIVE_SECONDS = 4.0
 DNS_CACHE_SECONDS = 60
-LARGE_BODY = 2**20  # bytes
+MIN_STREAMED_BODY_BYTES = 2**20  # bytes
 
 
-class NameNotFound(httpx.ConnectError):
+class DnsError(httpx.ConnectError):
     """The host's name has no address."""
 
 
-class TlsFailed(httpx.ConnectError):
+class TlsError(httpx.ConnectError):
     """The secure connection could not be made: wrong certificate, or no TLS at the other end."""
 
 
-class Disconnected(httpx.RemoteProtocolError):
+class ServerDisconnectedError(httpx.RemoteProtocolError):
     """The server closed the connection without an answer."""
 
 
@@ -36,12 +36,12 @@ _TRANSLATIONS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = 
     (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout),
     (aiohttp.SocketTimeoutError, httpx.ReadTimeout),
     (aiohttp.ServerTimeoutError, httpx.ReadTimeout),
-    (aiohttp.ClientConnectorDNSError, NameNotFound),
-    (aiohttp.ClientSSLError, TlsFailed),
-    (aiohttp.ServerFingerprintMismatch, TlsFailed),
-    (ssl.SSLError, TlsFailed),
+    (aiohttp.ClientConnectorDNSError, DnsError),
+    (aiohttp.ClientSSLError, TlsError),
+    (aiohttp.ServerFingerprintMismatch, TlsError),
+    (ssl.SSLError, TlsError),
     (aiohttp.ClientConnectorError, httpx.ConnectError),
-    (aiohttp.ServerDisconnectedError, Disconnected),
+    (aiohttp.ServerDisconnectedError, ServerDisconnectedError),
     (aiohttp.ClientPayloadError, httpx.ReadError),
     (aiohttp.InvalidURL, httpx.UnsupportedProtocol),
     (aiohttp.NonHttpUrlClientError, httpx.UnsupportedProtocol),
@@ -51,52 +51,52 @@ _TRANSLATIONS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = 
     (OSError, httpx.ReadError),
     (ValueError, httpx.LocalProtocolError),
 )
-_FAILURES = (aiohttp.ClientError, OSError, ValueError)
+_TRANSPORT_ERRORS = (aiohttp.ClientError, OSError, ValueError)
 
 
-def _translated(error: Exception) -> httpx.TransportError:
+def _translate_error(error: Exception) -> httpx.TransportError:
     """The httpx exception for what aiohttp raised."""
     kind = next(target for source, target in _TRANSLATIONS if isinstance(error, source))
     return kind(str(error) or type(error).__name__)
 
 
-def is_refused(error: Exception | None) -> bool:
+def is_connection_refused(error: Exception | None) -> bool:
     """Return whether nothing listens at the address. Other failures to connect may be this machine's own."""
     cause = error.__cause__ if error is not None else None
     return isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionRefusedError)
 
 
 @functools.lru_cache(maxsize=32)
-def _client_timeout(connect: float | None, read: float | None) -> aiohttp.ClientTimeout:
+def _build_timeout(connect: float | None, read: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, connect=connect, sock_read=read)
 
 
 @functools.cache
-def _tls() -> ssl.SSLContext:
+def _build_ssl_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
 class _Response(aiohttp.ClientResponse):
     """Response that knows how its connection ended."""
 
-    _carrier: ResponseHandler | None = None
+    _http_protocol: ResponseHandler | None = None
 
     async def start(self, connection: Connection) -> "_Response":
-        self._carrier = connection.protocol
+        self._http_protocol = connection.protocol
         await super().start(connection)
         return self
 
-    def reset(self) -> BaseException | None:
+    def find_reset(self) -> BaseException | None:
         """Return the error that ended a body without declared length.
 
         aiohttp takes every end of the connection for the end of such a body, a reset as well.
         """
         declared = self.headers.get("content-length") or "chunked" in self.headers.get("transfer-encoding", "").lower()
-        error = None if declared or self._carrier is None else self._carrier.exception()
+        error = None if declared or self._http_protocol is None else self._http_protocol.exception()
         return error if isinstance(error, OSError) else None
 
 
-class _Body(httpx.AsyncByteStream):
+class _ResponseBody(httpx.AsyncByteStream):
     """The answer's body, chunk by chunk as it arrives; closing it early closes the connection."""
 
     def __init__(self, answer: _Response) -> None:
@@ -108,11 +108,11 @@ class _Body(httpx.AsyncByteStream):
     async def __anext__(self) -> bytes:
         try:
             chunk = await self._answer.content.readany()
-        except _FAILURES as error:
-            raise _translated(error) from error
+        except _TRANSPORT_ERRORS as error:
+            raise _translate_error(error) from error
         if chunk:
             return chunk
-        if lost := self._answer.reset():
+        if lost := self._answer.find_reset():
             raise httpx.ReadError(str(lost)) from lost
         raise StopAsyncIteration
 
@@ -120,9 +120,9 @@ class _Body(httpx.AsyncByteStream):
         self._answer.close()
 
 
-def _sendable(data: bytes) -> bytes | io.BytesIO | None:
+def _wrap_large_body(data: bytes) -> bytes | io.BytesIO | None:
     """A large body as a stream, which aiohttp sends in parts: at once it would hold up the event loop."""
-    return io.BytesIO(data) if len(data) > LARGE_BODY else data or None
+    return io.BytesIO(data) if len(data) > MIN_STREAMED_BODY_BYTES else data or None
 
 
 class AiohttpTransport(httpx.AsyncBaseTransport):
@@ -135,24 +135,27 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         """Returns as soon as the head of the answer is there. Raises httpx.TransportError."""
         timeout = request.extensions.get("timeout", {})
         try:
-            answer = await self._opened().request(
+            answer = await self._get_session().request(
                 request.method,
                 str(request.url),
                 headers=[(name.decode(), value.decode()) for name, value in request.headers.raw],
-                data=_sendable(await request.aread()),
+                data=_wrap_large_body(await request.aread()),
                 allow_redirects=False,
-                timeout=_client_timeout(timeout.get("connect"), timeout.get("read")),
+                timeout=_build_timeout(timeout.get("connect"), timeout.get("read")),
             )
-        except _FAILURES as error:
-            raise _translated(error) from error
+        except _TRANSPORT_ERRORS as error:
+            raise _translate_error(error) from error
         assert isinstance(answer, _Response)
-        return httpx.Response(answer.status, headers=answer.raw_headers, stream=_Body(answer), request=request)
+        return httpx.Response(answer.status, headers=answer.raw_headers, stream=_ResponseBody(answer), request=request)
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _get_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    limit=0, ttl_dns_cache=DNS_CACHE_SECONDS, keepalive_timeout=KEEPALIVE_SECONDS, ssl=_tls()
+                    limit=0,
+                    ttl_dns_cache=DNS_CACHE_SECONDS,
+                    keepalive_timeout=KEEPALIVE_SECONDS,
+                    ssl=_build_ssl_context(),
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 response_class=_Response,

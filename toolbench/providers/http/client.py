@@ -9,10 +9,10 @@ import httpx
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.aiohttp_transport import AiohttpTransport
 from toolbench.providers.http.exchange import Exchange
-from toolbench.providers.http.request_template import line_to
+from toolbench.providers.http.request_template import build_request_template
 
 
-class Door:
+class HttpClient:
     """One HTTP session, shared by all trials of a shift and bound to one event loop; close it when the shift ends.
     `clock` gives seconds."""
 
@@ -24,9 +24,9 @@ class Door:
 
     def open(self, endpoint: Endpoint, path: str, body: bytes | None = None) -> Exchange:
         """An exchange whose clock runs from now and that has sent nothing yet: a POST of `body`, or a GET without."""
-        return Exchange(line_to(endpoint, path), body, self._clock)
+        return Exchange(build_request_template(endpoint, path), body, self._clock)
 
-    async def carry(self, exchange: Exchange) -> None:
+    async def send(self, exchange: Exchange) -> None:
         """Sends and receives, filling `exchange`. The world's failures end up in `exchange.exception`; being
         cancelled leaves there what had come."""
         try:
@@ -43,7 +43,7 @@ class Door:
     async def aclose(self) -> None:
         await self._transport.aclose()
 
-    async def __aenter__(self) -> "Door":
+    async def __aenter__(self) -> "HttpClient":
         return self
 
     async def __aexit__(
@@ -59,9 +59,9 @@ async def _receive(exchange: Exchange, response: httpx.Response) -> None:
     stream = response.stream
     assert isinstance(stream, httpx.AsyncByteStream)
     try:
-        exchange.begin(response)
+        exchange.start_response(response)
         async for chunk in stream:
-            if not exchange.take(chunk):
+            if not exchange.add_chunk(chunk):
                 break
     finally:
         await stream.aclose()

@@ -10,7 +10,7 @@ import httpx
 _WINDOW_AUTO = zlib.MAX_WBITS | 32  # gzip or zlib, whichever the header says
 
 
-class Inflater:
+class Decompressor:
     """Reads one body of the given content coding."""
 
     def __init__(self, coding: str) -> None:
@@ -21,15 +21,15 @@ class Inflater:
         self._inflating = zlib.decompressobj(_WINDOW_AUTO)
         self._begun = False
 
-    def inflate(self, chunk: bytes, limit: int) -> tuple[bytes, bool]:
+    def decompress_chunk(self, chunk: bytes, limit: int) -> tuple[bytes, bool]:
         """At most `limit` bytes, and whether there would have been more. Raises httpx.DecodingError."""
         try:
-            piece = self._inflated(chunk, limit + 1)
+            piece = self._decompress(chunk, limit + 1)
         except zlib.error as error:
             raise httpx.DecodingError(f"The compressed body cannot be read: {error}") from error
         return piece[:limit], len(piece) > limit
 
-    def _inflated(self, chunk: bytes, limit: int) -> bytes:
+    def _decompress(self, chunk: bytes, limit: int) -> bytes:
         begun, self._begun = self._begun, True
         try:
             return self._inflating.decompress(chunk, limit)

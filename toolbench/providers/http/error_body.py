@@ -8,11 +8,11 @@ from typing import Any
 from toolbench.engine.errors import BadJson
 from toolbench.engine.json_text import read_json
 
-PLAIN_LENGTH = 400
-REFUSED_CALL = "tool_use_failed"  # Groq's code
-_MOST_LOOKED_AT, _PLACE_LENGTH = 1000, 200  # values of an error, characters of a place in the request
-_OUTPUT = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
-_FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # of a stream of server-sent events
+MAX_PLAIN_BYTES = 400
+REFUSED_CALL_CODE = "tool_use_failed"  # Groq's code
+_MAX_VALUES, _MAX_PLACE_CHARS = 1000, 200  # values of an error, characters of a place in the request
+_OUTPUT_FIELDS = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
+_SSE_FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # of a stream of server-sent events
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class UpstreamError:
     @property
     def refuses_call(self) -> bool:
         """Whether the server refuses a call that it could not read, however much of the answer it passed on before."""
-        return bool(self.generation) or self.code == REFUSED_CALL
+        return bool(self.generation) or self.code == REFUSED_CALL_CODE
 
 
 def parse_json(body: bytes | str) -> Any:
@@ -45,26 +45,26 @@ def parse_json(body: bytes | str) -> Any:
         return None
 
 
-def read_error(body: bytes, *, must_be: bool) -> UpstreamError | None:
+def parse_error(body: bytes, *, must_be: bool) -> UpstreamError | None:
     """The error inside `body`. With `must_be` (a status that says error) anything is taken for one, plain text too;
     without it only a clear error object in an answer or in an event stream, else None."""
     payload = parse_json(body)
     if payload is None and not must_be:
-        return next(_stream_errors(body), None)
+        return next(_find_stream_errors(body), None)
     if isinstance(payload, list) and payload:
         payload = payload[0]
-    found = _error_inside(payload)
+    found = _find_error(payload)
     if found is not None:
-        return _described(found, after_output=_has_output(payload))
+        return _build_error(found, after_output=_has_output(payload))
     if not must_be:
         return None
     if isinstance(payload, dict):
-        return _described(payload, after_output=False)
-    plain = body[:PLAIN_LENGTH].decode("utf-8", "replace").strip()
+        return _build_error(payload, after_output=False)
+    plain = body[:MAX_PLAIN_BYTES].decode("utf-8", "replace").strip()
     return UpstreamError(message=plain, text=plain.lower())
 
 
-def _error_inside(payload: Any) -> Any:
+def _find_error(payload: Any) -> Any:
     """The error object (or text) of an answer: its own, or its first choice's."""
     if not isinstance(payload, dict):
         return None
@@ -87,23 +87,25 @@ def _has_output(payload: Any) -> bool:
     if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
         return False
     message = choices[0].get("message") or choices[0].get("delta")
-    return bool(choices[0].get("text")) or (isinstance(message, dict) and any(message.get(key) for key in _OUTPUT))
+    return bool(choices[0].get("text")) or (
+        isinstance(message, dict) and any(message.get(key) for key in _OUTPUT_FIELDS)
+    )
 
 
-def answer_begun(body: bytes) -> bool:
+def has_answer_begun(body: bytes) -> bool:
     """Return whether the model's answer has begun in a body that broke off.
 
     Blanks and the comments, pings and empty first events of a stream keep a connection open and answer nothing. A line
     that broke off counts as an answer once it holds more than the field's name.
     """
-    return any(_line_answers(line.strip()) for line in body.splitlines())
+    return any(_is_answer_line(line.strip()) for line in body.splitlines())
 
 
-def _line_answers(line: bytes) -> bool:
+def _is_answer_line(line: bytes) -> bool:
     name, _, value = line.partition(b":")
-    if not value.strip() and any(field.startswith(name) for field in _FIELDS):  # also b"", the name of a comment
+    if not value.strip() and any(field.startswith(name) for field in _SSE_FIELDS):  # also b"", the name of a comment
         return False
-    if name not in _FIELDS:
+    if name not in _SSE_FIELDS:
         return bool(name)
     if name not in (b"data", b"error"):
         return False
@@ -111,12 +113,12 @@ def _line_answers(line: bytes) -> bool:
     return payload is None or _has_output(payload)
 
 
-def holds_event(body: bytes) -> bool:
+def has_json_event(body: bytes) -> bool:
     """Whether the body is a stream with at least one JSON object in it."""
-    return any(isinstance(payload, dict) for _, payload in _events(body))
+    return any(isinstance(payload, dict) for _, payload in _parse_events(body))
 
 
-def _events(body: bytes) -> Iterator[tuple[bytes, Any]]:
+def _parse_events(body: bytes) -> Iterator[tuple[bytes, Any]]:
     """The JSON of every line `data: …` or `error: …`, None where it is none."""
     for line in body.splitlines():
         name, _, value = line.partition(b":")
@@ -124,25 +126,25 @@ def _events(body: bytes) -> Iterator[tuple[bytes, Any]]:
             yield name, parse_json(value)
 
 
-def _stream_errors(body: bytes) -> Iterator[UpstreamError]:
+def _find_stream_errors(body: bytes) -> Iterator[UpstreamError]:
     """Errors that stand as events in a stream of server-sent events."""
     output_seen = False
-    for name, payload in _events(body):
-        found = payload if name == b"error" and payload else _error_inside(payload)
+    for name, payload in _parse_events(body):
+        found = payload if name == b"error" and payload else _find_error(payload)
         if found is not None:
-            yield _described(found, after_output=output_seen)
+            yield _build_error(found, after_output=output_seen)
         output_seen = output_seen or _has_output(payload)
 
 
-def _described(error: Any, *, after_output: bool) -> UpstreamError:
+def _build_error(error: Any, *, after_output: bool) -> UpstreamError:
     if not isinstance(error, dict):
         message = str(error)
         return UpstreamError(message=message, text=message.lower(), after_output=after_output)
-    message = message_in(error)
+    message = find_message(error)
     code, kind = (str(error[key]) if error.get(key) is not None else "" for key in ("code", "type"))
     metadata = error.get("metadata")
     name, raw = (metadata.get("provider_name"), metadata.get("raw")) if isinstance(metadata, dict) else (None, None)
-    upstream = message_in(parse_json(raw) or raw if isinstance(raw, str) else raw)
+    upstream = find_message(parse_json(raw) or raw if isinstance(raw, str) else raw)
     hint = ": ".join(str(part) for part in (name, upstream) if part)
     text = json.dumps(error, ensure_ascii=False, default=str).lower()
     quoted = error.get("failed_generation")
@@ -154,14 +156,14 @@ def _described(error: Any, *, after_output: bool) -> UpstreamError:
         text=text,
         after_output=after_output,
         generation=quoted if isinstance(quoted, str) else "",
-        named=tuple(dict.fromkeys(_places(error, parse_json(raw) if isinstance(raw, str) else raw))),
+        named=tuple(dict.fromkeys(_find_request_places(error, parse_json(raw) if isinstance(raw, str) else raw))),
     )
 
 
-def _places(*values: Any) -> Iterator[str]:
+def _find_request_places(*values: Any) -> Iterator[str]:
     """The places that fields of an error name, wherever they stand in it."""
     waiting = list(values)
-    for _ in range(_MOST_LOOKED_AT):
+    for _ in range(_MAX_VALUES):
         if not waiting:
             return
         value = waiting.pop(0)
@@ -170,13 +172,13 @@ def _places(*values: Any) -> Iterator[str]:
         elif isinstance(value, dict):
             param, loc = value.get("param"), value.get("loc")
             if isinstance(param, str) and param.strip():
-                yield param.strip()[:_PLACE_LENGTH]
+                yield param.strip()[:_MAX_PLACE_CHARS]
             if isinstance(loc, list) and loc:
-                yield ".".join(str(part) for part in loc if part != "body")[:_PLACE_LENGTH]
+                yield ".".join(str(part) for part in loc if part != "body")[:_MAX_PLACE_CHARS]
             waiting += [inside for name, inside in value.items() if name not in ("input", "ctx")]
 
 
-def message_in(value: Any) -> str:
+def find_message(value: Any) -> str:
     """The sentence in an error of any shape: text, an object with a message, detail or error, or a list of these."""
     for _ in range(8):
         if isinstance(value, dict):

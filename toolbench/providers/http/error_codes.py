@@ -11,20 +11,20 @@ import httpx
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.http.aiohttp_transport import Disconnected, NameNotFound, TlsFailed
-from toolbench.providers.http.error_body import UpstreamError, answer_begun, holds_event, parse_json, read_error
+from toolbench.providers.http.aiohttp_transport import DnsError, ServerDisconnectedError, TlsError
+from toolbench.providers.http.error_body import UpstreamError, has_answer_begun, has_json_event, parse_error, parse_json
 
-MESSAGE_LENGTH = 2000
-_LIKE_AN_ANSWER = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON, or a stream
+MAX_MESSAGE_CHARS = 2000
+_ANSWER_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON, or a stream
 
 _CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
-    (NameNotFound, "dns"),
-    (TlsFailed, "tls"),
+    (DnsError, "dns"),
+    (TlsError, "tls"),
     (httpx.ConnectTimeout, "connect_timeout"),
     (httpx.PoolTimeout, "connect_timeout"),
     (httpx.ConnectError, "connection_refused"),
     (httpx.TimeoutException, "read_timeout"),
-    (Disconnected, "disconnected"),
+    (ServerDisconnectedError, "disconnected"),
     (httpx.NetworkError, "connection_reset"),
     (httpx.UnsupportedProtocol, "not_sendable"),
     (httpx.LocalProtocolError, "not_sendable"),
@@ -34,7 +34,7 @@ _CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeRow:
+class ErrorCode:
     """One way to fail. `kind` is the table's class: network, garbage, server, limit, access, rejected, model, content
     or ours."""
 
@@ -54,8 +54,8 @@ class _TextRule:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    rows: Mapping[str, OutcomeRow]
+class _ErrorTable:
+    rows: Mapping[str, ErrorCode]
     by_text: tuple[_TextRule, ...]
     by_status: Mapping[int, str]
     by_hundred: Mapping[int, str]
@@ -63,15 +63,15 @@ class _Table:
 
 
 @functools.cache
-def _table() -> _Table:
+def _load_table() -> _ErrorTable:
     data = json.loads(resources.files("toolbench.providers").joinpath("data/outcomes.json").read_text("utf-8"))
     rows = {
-        row["code"]: OutcomeRow(
+        row["code"]: ErrorCode(
             row["code"], row["class"], row["infrastructure"], row["retryable"], row["sentence"], row["remedy"]
         )
         for row in data["rows"]
     }
-    return _Table(
+    return _ErrorTable(
         rows=rows,
         by_text=tuple(_TextRule(r["code"], frozenset(r["statuses"]), tuple(r["any"])) for r in data["by_text"]),
         by_status={int(status): code for status, code in data["by_status"].items()},
@@ -80,26 +80,26 @@ def _table() -> _Table:
     )
 
 
-def outcome_row(code: str) -> OutcomeRow:
+def lookup_error_code(code: str) -> ErrorCode:
     """The row of this code. Raises KeyError for a code that the table does not have."""
-    return _table().rows[code]
+    return _load_table().rows[code]
 
 
-def failure(code: str, message: str = "", *, status: int | None = None, hint: str = "") -> ExchangeError:
+def build_exchange_error(code: str, message: str = "", *, status: int | None = None, hint: str = "") -> ExchangeError:
     """An error of this code, with the table's properties; without a message the table's sentence stands in."""
-    row = outcome_row(code)
+    row = lookup_error_code(code)
     return ExchangeError(
         code=code,
-        message=message[:MESSAGE_LENGTH] or row.sentence,
+        message=message[:MAX_MESSAGE_CHARS] or row.sentence,
         status=status,
         infrastructure=row.infrastructure,
         retryable=row.retryable,
         tool_support=code == "tools_unsupported",
-        hint=hint[:MESSAGE_LENGTH],
+        hint=hint[:MAX_MESSAGE_CHARS],
     )
 
 
-def classify(
+def classify_response(
     *,
     status: int | None,
     headers: JsonObject,
@@ -110,62 +110,68 @@ def classify(
     content coding, as far as it came before the exception. Whether a good-looking body is an answer is for its reader
     to say: see `classify_unread`."""
     if exception is not None and (status is None or status < 300):
-        return _of_exception(exception, status, body)
+        return _classify_exception(exception, status, body)
     if status is None:
-        return failure("not_http")
+        return build_exchange_error("not_http")
     if 300 <= status < 400:
-        return failure("redirect_refused", f"Redirect to {headers.get('location', 'nowhere')} refused.", status=status)
+        return build_exchange_error(
+            "redirect_refused", f"Redirect to {headers.get('location', 'nowhere')} refused.", status=status
+        )
     if status >= 400:
-        return _of_error(read_error(body, must_be=True), status, status)
-    return _of_success(status, body)
+        return _classify_error(parse_error(body, must_be=True), status, status)
+    return _classify_success(status, body)
 
 
-def classify_unread(status: int | None, body: bytes, reason: str = "") -> ExchangeError:
+def classify_unreadable(status: int | None, body: bytes, reason: str = "") -> ExchangeError:
     """A success whose body could not be read as an answer: garbage is infrastructure, an odd JSON object or an odd
     stream is not."""
-    if isinstance(parse_json(body), dict) or holds_event(body):
-        return failure("malformed_answer", reason, status=status)
+    if isinstance(parse_json(body), dict) or has_json_event(body):
+        return build_exchange_error("malformed_answer", reason, status=status)
     start = body[:200].decode("utf-8", "replace").strip()
-    return failure("not_an_answer", f"Not an answer: {start}" if start else "The body is empty.", status=status)
+    return build_exchange_error(
+        "not_an_answer", f"Not an answer: {start}" if start else "The body is empty.", status=status
+    )
 
 
-def _of_exception(exception: Exception, status: int | None, body: bytes) -> ExchangeError:
+def _classify_exception(exception: Exception, status: int | None, body: bytes) -> ExchangeError:
     code = next((code for kind, code in _CODES_OF_EXCEPTIONS if isinstance(exception, kind)), "not_http")
-    if code != "encoding_unreadable" and answer_begun(body):
+    if code != "encoding_unreadable" and has_answer_begun(body):
         code = "answer_cut"
-    return failure(code, str(exception), status=status)
+    return build_exchange_error(code, str(exception), status=status)
 
 
-def _of_success(status: int, body: bytes) -> ExchangeError | None:
+def _classify_success(status: int, body: bytes) -> ExchangeError | None:
     if b'"error"' in body:
-        error = read_error(body, must_be=False)
+        error = parse_error(body, must_be=False)
         if error is not None:
             if error.after_output and not error.refuses_call:
-                return failure("answer_cut", error.message, status=status, hint=error.hint)
-            return _of_error(error, _status_inside(error) or status, status)
-    if _LIKE_AN_ANSWER.match(body):
+                return build_exchange_error("answer_cut", error.message, status=status, hint=error.hint)
+            return _classify_error(error, _find_status(error) or status, status)
+    if _ANSWER_START.match(body):
         return None
-    return classify_unread(status, body)
+    return classify_unreadable(status, body)
 
 
-def _of_error(error: UpstreamError | None, meant: int, status: int) -> ExchangeError:
+def _classify_error(error: UpstreamError | None, meant: int, status: int) -> ExchangeError:
     """`meant` is the status that the error speaks of, `status` the one on the wire. An error that speaks of none, in a
     success, is known by its words alone."""
-    table = _table()
+    table = _load_table()
     text = error.text if error else ""
     fitting = (rule for rule in table.by_text if meant in rule.statuses or meant < 400)
     code = next((rule.code for rule in fitting if any(word in text for word in rule.words)), None)
     code = code or table.by_status.get(meant) or table.by_hundred.get(meant // 100, "not_http")
     if error is None:
-        return failure(code, status=status)
+        return build_exchange_error(code, status=status)
     return replace(
-        failure(code, error.message, status=status, hint=error.hint), generation=error.generation, named=error.named
+        build_exchange_error(code, error.message, status=status, hint=error.hint),
+        generation=error.generation,
+        named=error.named,
     )
 
 
-def _status_inside(error: UpstreamError) -> int | None:
+def _find_status(error: UpstreamError) -> int | None:
     """The HTTP status that an error object names by its code, or by a word in its code or type."""
     if error.code.isdigit() and 400 <= int(error.code) <= 599:
         return int(error.code)
     words = f"{error.code} {error.kind}".lower()
-    return next((status for word, status in _table().status_of_word if word in words), None)
+    return next((status for word, status in _load_table().status_of_word if word in words), None)

@@ -8,13 +8,13 @@ import httpx
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.http.decompression import Inflater
-from toolbench.providers.http.error_codes import classify, failure
-from toolbench.providers.http.request_template import Line
+from toolbench.providers.http.decompression import Decompressor
+from toolbench.providers.http.error_codes import build_exchange_error, classify_response
+from toolbench.providers.http.request_template import RequestTemplate
 
-BODY_CAP = 16 * 1024 * 1024  # bytes kept of one body; reading stops there
-LARGE_BODY = 64 * 1024  # bytes from which a body is masked in a thread
-CHUNKS_TIMED = 10_000  # chunks beyond this count into the last one
+MAX_BODY_BYTES = 16 * 1024 * 1024  # bytes kept of one body; reading stops there
+MIN_THREAD_MASKING_BYTES = 64 * 1024  # bytes from which a body is masked in a thread
+MAX_TIMED_CHUNKS = 10_000  # chunks beyond this count into the last one
 
 
 @dataclass(slots=True)
@@ -25,11 +25,11 @@ class Exchange:
     was coded, and `chunks` are (ms since the start, bytes of the kept body) in the order received. `heard` is given
     every piece of a success's body at once, unmasked."""
 
-    line: Line
+    template: RequestTemplate
     sent_body: bytes | None = field(repr=False)  # unmasked: for sending only
     clock: Callable[[], float] = field(repr=False)
     started: float = 0.0
-    heard: Callable[[bytes], None] | None = field(default=None, repr=False)
+    on_chunk: Callable[[bytes], None] | None = field(default=None, repr=False)
     first_byte: float | None = None
     first_token: float | None = None
     first_call: float | None = None
@@ -41,57 +41,57 @@ class Exchange:
     request_body: bytes = field(init=False)
     chunks: list[tuple[float, int]] = field(default_factory=list)
     _size: int = 0
-    _pieces: list[bytes] = field(default_factory=list, repr=False)
+    _received_chunks: list[bytes] = field(default_factory=list, repr=False)
     _headers: httpx.Headers | None = field(default=None, repr=False)
-    _shown_headers: JsonObject | None = field(default=None, repr=False)
-    _inflater: Inflater | None = field(default=None, repr=False)
+    _masked_headers: JsonObject | None = field(default=None, repr=False)
+    _decompressor: Decompressor | None = field(default=None, repr=False)
     _body: bytes | None = field(default=None, repr=False)
     _body_masked: bool = False
 
     def __post_init__(self) -> None:
-        self.request_body = self.line.masker.mask_body(self.sent_body or b"", parts=False)
+        self.request_body = self.template.masker.mask_body(self.sent_body or b"", parts=False)
         self.started = self.ended = self.clock()
 
     def request(self) -> httpx.Request:
         """What is sent. Raises httpx.InvalidURL or ValueError for what HTTP cannot say."""
-        return self.line.request(self.sent_body)
+        return self.template.request(self.sent_body)
 
-    def begin(self, response: httpx.Response) -> None:
+    def start_response(self, response: httpx.Response) -> None:
         """The head of the answer is there. Raises httpx.DecodingError for a content coding that cannot be read."""
         self.status = response.status_code
-        self._shown_headers = None
+        self._masked_headers = None
         self._headers = response.headers
         coding = response.headers.get("content-encoding", "").strip().lower()
         if coding not in ("", "identity"):
-            self._inflater = Inflater(coding)
+            self._decompressor = Decompressor(coding)
 
-    def take(self, chunk: bytes) -> bool:
+    def add_chunk(self, chunk: bytes) -> bool:
         """Keeps a chunk of the body. False when the cap is reached: what would follow is not read."""
         now = self.clock()
         if self.first_byte is None:
             self.first_byte = now
         self.body_bytes += len(chunk)
-        room = BODY_CAP - self._size
-        if self._inflater is None:
+        room = MAX_BODY_BYTES - self._size
+        if self._decompressor is None:
             piece, self.cut = chunk[:room], len(chunk) > room
         else:
-            piece, self.cut = self._inflater.inflate(chunk, room)
+            piece, self.cut = self._decompressor.decompress_chunk(chunk, room)
         self._size += len(piece)
-        self._pieces.append(piece)
-        self._time(now, len(piece))
-        if self.heard is not None and self.status is not None and self.status < 300:
-            self.heard(piece)
+        self._received_chunks.append(piece)
+        self._record_chunk_time(now, len(piece))
+        if self.on_chunk is not None and self.status is not None and self.status < 300:
+            self.on_chunk(piece)
         return not self.cut
 
-    def understood(self, *, call: bool) -> None:
+    def record_progress(self, *, call: bool) -> None:
         """Something was read of what came so far; `call` says that the arguments of a call are whole."""
         now = self.clock()
         self.first_token = now if self.first_token is None else self.first_token
         if call and self.first_call is None:
             self.first_call = now
 
-    def _time(self, now: float, size: int) -> None:
-        if len(self.chunks) < CHUNKS_TIMED:
+    def _record_chunk_time(self, now: float, size: int) -> None:
+        if len(self.chunks) < MAX_TIMED_CHUNKS:
             self.chunks.append(((now - self.started) * 1000, size))
         else:
             self.chunks[-1] = (self.chunks[-1][0], self.chunks[-1][1] + size)
@@ -104,41 +104,41 @@ class Exchange:
     @property
     def response_headers(self) -> JsonObject:
         """Lower-case names; a header that came twice is joined by commas."""
-        if self._shown_headers is None:
-            self._shown_headers = self.line.masker.mask_headers(_joined(self._headers))
-        return self._shown_headers
+        if self._masked_headers is None:
+            self._masked_headers = self.template.masker.mask_headers(_join_headers(self._headers))
+        return self._masked_headers
 
     @property
     def body(self) -> bytes:
         """The body as far as it came; to be read once nothing more comes."""
         if self._body is None:
-            received = b"".join(self._pieces)
-            self._keep(received, self.line.masker.mask_body(received))
+            received = b"".join(self._received_chunks)
+            self._store_body(received, self.template.masker.mask_body(received))
         return self._body or b""
 
     async def mask_large_body(self) -> None:
         """Mask a large body in a thread: one that repeats the key takes up to two seconds per MB, and nothing else
         waits for it. Call it when nothing more comes. A task that is cancelled meanwhile ends once the body is masked.
         """
-        if self._size < LARGE_BODY:
+        if self._size < MIN_THREAD_MASKING_BYTES:
             return
-        received = b"".join(self._pieces)
-        masking = asyncio.ensure_future(asyncio.to_thread(self.line.masker.mask_body, received))
+        received = b"".join(self._received_chunks)
+        masking = asyncio.ensure_future(asyncio.to_thread(self.template.masker.mask_body, received))
         try:
-            self._keep(received, await asyncio.shield(masking))
+            self._store_body(received, await asyncio.shield(masking))
         except asyncio.CancelledError:
-            self._keep(received, await masking)
+            self._store_body(received, await masking)
             raise
 
-    def _keep(self, received: bytes, masked: bytes) -> None:
+    def _store_body(self, received: bytes, masked: bytes) -> None:
         self._body, self._body_masked = masked, masked is not received
 
     @property
-    def holds_secret(self) -> bool:
+    def has_secret(self) -> bool:
         """Whether what came holds a secret, so that `body` is not what was heard."""
         return self.body is not None and self._body_masked
 
-    def pieces(self) -> Iterator[bytes]:
+    def iter_chunks(self) -> Iterator[bytes]:
         """The body again in the chunks in which it came."""
         start = 0
         for _, size in self.chunks:
@@ -149,13 +149,13 @@ class Exchange:
     def masked(self) -> bool:
         """Whether anything that was sent or received is overwritten in what is shown."""
         sent, shown = self.sent_body or b"", self.request_body
-        return self.line.shows_less or shown is not sent or self._body_masked
+        return self.template.is_masked or shown is not sent or self._body_masked
 
     def error(self) -> ExchangeError | None:
         """What went wrong, by the table; None when there is a body that may be an answer."""
         if self.cut and self.status is not None and self.status < 300:
-            return failure("body_too_large", status=self.status)
-        found = classify(
+            return build_exchange_error("body_too_large", status=self.status)
+        found = classify_response(
             status=self.status,
             headers=self.response_headers if self.status != 200 else {},
             body=self.body,
@@ -163,10 +163,10 @@ class Exchange:
         )
         if found is None or self.exception is None:
             return found
-        return replace(found, message=self.line.masker.mask_text(found.message))
+        return replace(found, message=self.template.masker.mask_text(found.message))
 
 
-def _joined(headers: httpx.Headers | None) -> JsonObject:
+def _join_headers(headers: httpx.Headers | None) -> JsonObject:
     joined: JsonObject = {}
     for raw_name, raw_value in headers.raw if headers is not None else ():
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")

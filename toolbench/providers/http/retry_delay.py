@@ -8,45 +8,45 @@ import tenacity
 from toolbench.engine.bounds import bounded_ms
 from toolbench.engine.messages import JsonObject
 
-LONGEST_WAIT = 60.0  # seconds; a longer Retry-After is cut to this
-_BACKING_OFF = tenacity.wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
+MAX_WAIT_SECONDS = 60.0  # seconds; a longer Retry-After is cut to this
+_EXPONENTIAL_WAIT = tenacity.wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
 _RETRYING = tenacity.AsyncRetrying(reraise=True)
 
 
-def wait_seconds(attempt: int, headers: JsonObject) -> float:
+def compute_wait_seconds(attempt: int, headers: JsonObject) -> float:
     """Seconds to wait after the `attempt`-th failure (from 1): what the answer asks for by Retry-After, else
     exponential with jitter. `headers` have lower-case names."""
-    asked = retry_after(headers)
+    asked = parse_retry_after(headers)
     if asked is not None:
         return asked
     state = tenacity.RetryCallState(_RETRYING, None, (), {})
     state.attempt_number = attempt
-    return _BACKING_OFF(state)
+    return _EXPONENTIAL_WAIT(state)
 
 
-def retry_after(headers: JsonObject) -> float | None:
+def parse_retry_after(headers: JsonObject) -> float | None:
     """The wait that an answer asks for, in seconds from 0 to LONGEST_WAIT; None when it asks for none that can be
     read, or for an implausible one. A date is taken against the answer's own Date, where it has one."""
     value = str(headers.get("retry-after", "")).strip()
-    seconds = _seconds(value)
+    seconds = _parse_seconds(value)
     if seconds is None:
-        moment = _moment(value)
+        moment = _parse_date(value)
         if moment is None:
             return None
-        now = _moment(str(headers.get("date", ""))) or datetime.now(UTC)
+        now = _parse_date(str(headers.get("date", ""))) or datetime.now(UTC)
         seconds = max((moment - now).total_seconds(), 0.0)
     asked = bounded_ms(seconds, per_unit=1000)
-    return None if asked is None else min(asked / 1000, LONGEST_WAIT)
+    return None if asked is None else min(asked / 1000, MAX_WAIT_SECONDS)
 
 
-def _seconds(text: str) -> float | None:
+def _parse_seconds(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

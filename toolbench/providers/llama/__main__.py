@@ -9,29 +9,29 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from toolbench.providers.llama.server import Launch, serve
-from toolbench.providers.llama.weights import find_weights, model_name
-from toolbench.providers.ready_line import Announcement, CannotStart, announce, apologise
+from toolbench.providers.llama.server import LaunchOptions, start_server
+from toolbench.providers.llama.weights import build_model_name, find_weights
+from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_ready_line, report_start_error
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    chosen = _parse(arguments)
+    chosen = _parse_arguments(arguments)
     # Blocked before any thread exists, so that the library's threads never take them; sigwait below does.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    model = model_name(chosen.gguf)
+    model = build_model_name(chosen.gguf)
     try:
         weights = find_weights(chosen.gguf)
-        serving = serve(Launch(weights=weights, model=model, template=chosen.template, port=chosen.port))
-    except CannotStart as error:
-        return apologise(error)
-    announce(Announcement(chosen.name or f"local-{chosen.template}", serving.url, serving.key, model))
+        serving = start_server(LaunchOptions(weights=weights, model=model, template=chosen.template, port=chosen.port))
+    except ServerStartError as error:
+        return report_start_error(error)
+    print_ready_line(ReadyLine(chosen.name or f"local-{chosen.template}", serving.url, serving.key, model))
     signal.sigwait(STOP_SIGNALS)
     return 0
 
 
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m toolbench.providers.llama", description="Serves one GGUF model.")
     parser.add_argument("--template", choices=("own", "tools"), required=True, help="the GGUF's own, or ours")
     parser.add_argument("--gguf", default="", help="path of a model file; default: the packaged small model")

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolbench.providers.ready_line import CannotStart
+from toolbench.providers.ready_line import ServerStartError
 
 try:
     import xllamacpp
 except ImportError as missing:  # no wheel for this platform, or the system lacks libgomp
     xllamacpp = None
-    WHY_MISSING = str(missing)
+    IMPORT_FAILURE = str(missing)
 
 SLOTS = 2
 CONTEXT_PER_SLOT = 4096  # tokens; llama.cpp shares its context among the slots
@@ -23,7 +23,7 @@ TOOLS_TEMPLATE = Path(__file__).with_name("tools.jinja")
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchOptions:
     """`template` is own (the one inside the GGUF) or tools (ours); `port` 0 takes a free one."""
 
     weights: Path
@@ -33,7 +33,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class RunningServer:
     """A running server. `server` must be kept: letting it go stops the answers."""
 
     url: str
@@ -41,21 +41,21 @@ class Serving:
     server: Any
 
 
-def serve(launch: Launch) -> Serving:
+def start_server(launch: LaunchOptions) -> RunningServer:
     """Loads the model and serves it; returns when it answers, seconds later. Raises CannotStart with one sentence."""
     if xllamacpp is None:
-        raise CannotStart(_missing_sentence(WHY_MISSING))
+        raise ServerStartError(_explain_missing_library(IMPORT_FAILURE))
     key = f"local-{secrets.token_urlsafe(24)}"
     try:
-        server = xllamacpp.Server(_parameters(launch, key))
+        server = xllamacpp.Server(_build_parameters(launch, key))
     except RuntimeError as error:
-        raise CannotStart(
+        raise ServerStartError(
             f"llama.cpp could not load {launch.weights.name} with the template '{launch.template}': {error}."
         ) from error
-    return Serving(url=str(server.listening_address).rstrip("/"), key=key, server=server)
+    return RunningServer(url=str(server.listening_address).rstrip("/"), key=key, server=server)
 
 
-def _parameters(launch: Launch, key: str) -> Any:
+def _build_parameters(launch: LaunchOptions, key: str) -> Any:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(launch.weights)
     parameters.model_alias = {launch.model}  # without it /v1/models shows the file's path
@@ -75,7 +75,7 @@ def _parameters(launch: Launch, key: str) -> Any:
     return parameters
 
 
-def _missing_sentence(why: str) -> str:
+def _explain_missing_library(why: str) -> str:
     if "libgomp" in why:
         return "The local model needs the system library libgomp: install it (Debian: apt-get install libgomp1)."
     return f"The local model cannot run on this machine ({why}); everything else works without it."

@@ -8,19 +8,19 @@ from typing import Any, BinaryIO
 from toolbench.engine.constrain.mask import Vocabulary
 from toolbench.providers.llama.weights import GGUF_MAGIC
 
-_PLAIN = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-_TEXT, _LIST = 8, 9
-_CONTROL, _UNUSED = 3, 5  # kinds of token that stand for no text
+_NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_TEXT_TYPE, _LIST_TYPE = 8, 9
+_CONTROL_TOKEN, _UNUSED_TOKEN = 3, 5  # kinds of token that stand for no text
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
     """Raises ValueError for a file that is no GGUF, or whose tokens are not written in byte-level BPE."""
-    facts = _header(path)
+    facts = _read_header(path)
     if facts.get("tokenizer.ggml.model") != "gpt2":
         raise ValueError(f"{path.name} has no vocabulary in byte-level BPE")
     kinds = facts["tokenizer.ggml.token_type"]
-    spelled = _bytes_by_character()
-    special = [place for place, kind in enumerate(kinds) if kind in (_CONTROL, _UNUSED)]
+    spelled = _build_byte_table()
+    special = [place for place, kind in enumerate(kinds) if kind in (_CONTROL_TOKEN, _UNUSED_TOKEN)]
     hidden = set(special)
     tokens = [
         token.encode() if place in hidden else b"".join(spelled.get(char, char.encode()) for char in token)
@@ -29,40 +29,40 @@ def read_vocabulary(path: Path) -> Vocabulary:
     return Vocabulary(tokens, end=facts["tokenizer.ggml.eos_token_id"], special=special)
 
 
-def _header(path: Path) -> dict[str, Any]:
+def _read_header(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         if file.read(4) != GGUF_MAGIC:
             raise ValueError(f"{path.name} is not a GGUF file")
         _, _, count = struct.unpack("<IQQ", file.read(20))
-        return dict(_facts(file, count))
+        return dict(_read_metadata(file, count))
 
 
-def _facts(file: BinaryIO, count: int) -> Iterator[tuple[str, Any]]:
+def _read_metadata(file: BinaryIO, count: int) -> Iterator[tuple[str, Any]]:
     for _ in range(count):
-        name = _text(file)
+        name = _read_text(file)
         (kind,) = struct.unpack("<I", file.read(4))
-        yield name, _value(file, kind)
+        yield name, _read_value(file, kind)
 
 
-def _value(file: BinaryIO, kind: int) -> Any:
-    if kind == _TEXT:
-        return _text(file)
-    if kind == _LIST:
+def _read_value(file: BinaryIO, kind: int) -> Any:
+    if kind == _TEXT_TYPE:
+        return _read_text(file)
+    if kind == _LIST_TYPE:
         inner, count = struct.unpack("<IQ", file.read(12))
-        if inner in _PLAIN:
-            size = struct.calcsize(f"<{_PLAIN[inner]}")
-            return struct.unpack(f"<{count}{_PLAIN[inner]}", file.read(count * size))
-        return [_value(file, inner) for _ in range(count)]
-    shape = f"<{_PLAIN[kind]}"
+        if inner in _NUMBER_FORMATS:
+            size = struct.calcsize(f"<{_NUMBER_FORMATS[inner]}")
+            return struct.unpack(f"<{count}{_NUMBER_FORMATS[inner]}", file.read(count * size))
+        return [_read_value(file, inner) for _ in range(count)]
+    shape = f"<{_NUMBER_FORMATS[kind]}"
     return struct.unpack(shape, file.read(struct.calcsize(shape)))[0]
 
 
-def _text(file: BinaryIO) -> str:
+def _read_text(file: BinaryIO) -> str:
     (length,) = struct.unpack("<Q", file.read(8))
     return file.read(length).decode("utf-8", "replace")
 
 
-def _bytes_by_character() -> dict[str, bytes]:
+def _build_byte_table() -> dict[str, bytes]:
     """Byte-level BPE writes every byte as one visible character: those that are visible as themselves, the rest from
     U+0100 on."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]

@@ -17,36 +17,36 @@ from toolbench.providers.masking.spellings import Span
 _DATA_LINE = re.compile(rb"(?:\A\s*|[\r\n])(?:data|error):[ \t]*([^\r\n]*)")
 _LINE = re.compile(rb"[^\r\n]+")
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\],:]|-?[0-9][0-9.eE+-]*+', re.DOTALL)
-_BEGINNINGS = (b"{", b"[")
+_CONTAINER_STARTS = (b"{", b"[")
 _BOM = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
 _SEPARATOR = b"\0\n"  # no secret that HTTP can send holds it
 _MAX_DEPTH = 128  # what is nested deeper counts as one level
-_LONGEST_NAME = 80  # bytes of a key or an id that tells texts apart
+_MAX_LABEL_BYTES = 80  # bytes of a key or an id that tells texts apart
 
 
-def joined_parts(data: bytes) -> bytes | None:
+def join_split_texts(data: bytes) -> bytes | None:
     """Return the texts that came in more than one part, joined and decoded, one a line; None where `data` is not what
     can be read quickly, so that `texts_of` has to be asked."""
-    parts = _Parts()
+    parts = _TextCollector()
     try:
-        parts.take_all(_documents(data))
+        parts.add_documents(_parse_documents(data))
     except (ValueError, RecursionError):
         return None
     return parts.joined().encode("utf-8", "surrogatepass")
 
 
-def _documents(data: bytes) -> Sequence[Any]:
+def _parse_documents(data: bytes) -> Sequence[Any]:
     """Return the values of a body. Raises ValueError or RecursionError for what is not JSON."""
     whole = data.removeprefix(_BOM).lstrip()
-    if whole[:1] in _BEGINNINGS:
+    if whole[:1] in _CONTAINER_STARTS:
         return (json.loads(whole),)
     lines = [line for line in _DATA_LINE.findall(data.removeprefix(_BOM)) if line and line.rstrip() != _DONE]
     values: list[Any] = json.loads(b"[%s]" % b",".join(lines))
     return values
 
 
-class _Place:
+class _TextNode:
     """A place in the values of a body. `texts` came there, `named` came under its field name anywhere."""
 
     __slots__ = ("inner", "named", "texts")
@@ -54,56 +54,56 @@ class _Place:
     def __init__(self, named: list[str]) -> None:
         self.texts: list[str] = []
         self.named = named
-        self.inner: dict[object, _Place] = {}
+        self.inner: dict[object, _TextNode] = {}
 
 
-class _Parts:
+class _TextCollector:
     """Texts by path and by field name."""
 
     def __init__(self) -> None:
         self._named: dict[str, list[str]] = {}
-        self._places: list[_Place] = []
-        self._root = self._new("")
+        self._places: list[_TextNode] = []
+        self._root = self._add_node("")
 
-    def _new(self, name: str) -> _Place:
-        place = _Place(self._named.setdefault(name, []))
+    def _add_node(self, name: str) -> _TextNode:
+        place = _TextNode(self._named.setdefault(name, []))
         self._places.append(place)
         return place
 
-    def take_all(self, documents: Iterable[Any]) -> None:
+    def add_documents(self, documents: Iterable[Any]) -> None:
         """Take the texts of these values in."""
         for document in documents:
             if type(document) is dict:
                 index = document.get("index")
-                self._object(document, self._root if index is None else self._labelled(self._root, index, ""))
+                self._object(document, self._root if index is None else self._get_labelled_node(self._root, index, ""))
             else:
                 self._list((document,), self._root, "")
 
-    def _labelled(self, place: _Place, label: object, name: str) -> _Place:
+    def _get_labelled_node(self, place: _TextNode, label: object, name: str) -> _TextNode:
         label = label if isinstance(label, (int, str)) else ""
-        return place.inner.get(label) or place.inner.setdefault(label, self._new(name))
+        return place.inner.get(label) or place.inner.setdefault(label, self._add_node(name))
 
-    def _object(self, value: dict[str, Any], place: _Place) -> None:
+    def _object(self, value: dict[str, Any], place: _TextNode) -> None:
         inner = place.inner
         for key, item in value.items():
             kind = type(item)
             if kind is str:
-                at = inner.get((key,)) or inner.setdefault((key,), self._new(key))
+                at = inner.get((key,)) or inner.setdefault((key,), self._add_node(key))
                 at.texts.append(item)
                 at.named.append(item)
             elif item and (kind is dict or kind is list):
-                at = inner.get((key,)) or inner.setdefault((key,), self._new(key))
+                at = inner.get((key,)) or inner.setdefault((key,), self._add_node(key))
                 if kind is list:
                     self._list(item, at, key)
                 else:
                     index = item.get("index")
-                    self._object(item, at if index is None else self._labelled(at, index, key))
+                    self._object(item, at if index is None else self._get_labelled_node(at, index, key))
 
-    def _list(self, items: Sequence[Any], place: _Place, name: str) -> None:
+    def _list(self, items: Sequence[Any], place: _TextNode, name: str) -> None:
         for item in items:
             kind = type(item)
             if kind is dict:
-                self._object(item, self._labelled(place, item.get("index", item.get("id", "")), name))
+                self._object(item, self._get_labelled_node(place, item.get("index", item.get("id", "")), name))
             elif kind is list:
                 self._list(item, place, name)
             elif kind is str:
@@ -117,10 +117,10 @@ class _Parts:
 
 
 @dataclass(slots=True, eq=False)
-class _Container:
+class _JsonContainer:
     """An object or a list that a scan is in. `key` is the one that was read last, in a list its own."""
 
-    parent: "_Container | None" = None
+    parent: "_JsonContainer | None" = None
     within: str = ""  # the key of the parent under which it stands
     is_list: bool = False
     key: str = ""
@@ -130,7 +130,7 @@ class _Container:
     def path(self) -> tuple[str, ...]:
         """Return the path of its texts; to be asked once the container was read."""
         steps: list[str] = []
-        at: _Container | None = self
+        at: _JsonContainer | None = self
         while at is not None:
             in_list = at.parent is not None and at.parent.is_list
             steps += (at.labels.get("index") or (at.labels.get("id", "") if in_list else ""), at.within)
@@ -139,7 +139,7 @@ class _Container:
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class BodyTexts:
     """The texts of a body in one row: `joined` with a separator after each, `parts` with their spans in the body, and
     `begins` with where each part begins in `joined`. `numbers` are spans in the body."""
 
@@ -148,7 +148,7 @@ class Texts:
     begins: tuple[int, ...]
     numbers: tuple[Span, ...]
 
-    def sources(self, spans: Iterable[Span]) -> Iterator[Span]:
+    def map_to_body(self, spans: Iterable[Span]) -> Iterator[Span]:
         """Yield the spans of the body that spans of `joined` cover."""
         for start, end in spans:
             place = max(0, bisect_right(self.begins, start) - 1)
@@ -161,10 +161,10 @@ class Texts:
                 place += 1
 
 
-def texts_of(data: bytes) -> Texts:
+def extract_texts(data: bytes) -> BodyTexts:
     """Return every text of `data`, object keys included, with where its parts stand."""
-    scan = _Scan(data)
-    whole = data.removeprefix(_BOM).lstrip()[:1] in _BEGINNINGS
+    scan = _TokenScanner(data)
+    whole = data.removeprefix(_BOM).lstrip()[:1] in _CONTAINER_STARTS
     if whole and not _DATA_LINE.search(data):
         scan.read(0, len(data))
     else:
@@ -173,14 +173,14 @@ def texts_of(data: bytes) -> Texts:
     return scan.texts()
 
 
-class _Scan:
+class _TokenScanner:
     """A scan over the tokens of JSON that may be broken."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._at = _Container()
+        self._at = _JsonContainer()
         self._too_deep = 0
-        self._texts: list[tuple[_Container, str, Span]] = []
+        self._texts: list[tuple[_JsonContainer, str, Span]] = []
         self._keys: list[Span] = []
         self._numbers: list[Span] = []
 
@@ -189,8 +189,8 @@ class _Scan:
         name, colon, value = self._data[start:end].removeprefix(_BOM).partition(b":")
         if colon and name.strip() in (b"data", b"error"):
             start = end - len(value)
-            if value.lstrip()[:1] in _BEGINNINGS:
-                self._at, self._too_deep = _Container(), 0
+            if value.lstrip()[:1] in _CONTAINER_STARTS:
+                self._at, self._too_deep = _JsonContainer(), 0
         self.read(start, end)
 
     def read(self, start: int, end: int) -> None:
@@ -215,7 +215,7 @@ class _Scan:
         if at.depth == _MAX_DEPTH:
             self._too_deep += 1
             return
-        self._at = _Container(at, at.key, is_list, at.key if is_list else "", at.depth + 1)
+        self._at = _JsonContainer(at, at.key, is_list, at.key if is_list else "", at.depth + 1)
 
     def _leave(self) -> None:
         if self._too_deep:
@@ -227,7 +227,7 @@ class _Scan:
         start, end = span[0] + 1, span[1]
         if end > start and self._data[end - 1 : end] == b'"':
             end -= 1
-        text = self._data[start:end].decode("utf-8", "replace") if end - start <= _LONGEST_NAME else ""
+        text = self._data[start:end].decode("utf-8", "replace") if end - start <= _MAX_LABEL_BYTES else ""
         if is_key:
             self._at.key = text
             self._keys.append((start, end))
@@ -241,7 +241,7 @@ class _Scan:
         if self._at.key == "index":
             self._at.labels["index"] = self._data[slice(*span)].decode()
 
-    def texts(self) -> Texts:
+    def texts(self) -> BodyTexts:
         """Return what was read: each text by its path and, with all of its name, once more."""
         by_path: defaultdict[tuple[tuple[str, ...], str], list[Span]] = defaultdict(list)
         by_name: defaultdict[str, list[Span]] = defaultdict(list)
@@ -250,9 +250,9 @@ class _Scan:
             path = paths.get(id(container)) or paths.setdefault(id(container), container.path())
             by_path[path, name].append(span)
             by_name[name].append(span)
-        return self._in_a_row((*by_path.values(), *by_name.values(), *([span] for span in self._keys)))
+        return self._build_texts((*by_path.values(), *by_name.values(), *([span] for span in self._keys)))
 
-    def _in_a_row(self, groups: Iterable[Sequence[Span]]) -> Texts:
+    def _build_texts(self, groups: Iterable[Sequence[Span]]) -> BodyTexts:
         pieces: list[bytes] = []
         parts: list[Span] = []
         begins: list[int] = []
@@ -265,4 +265,4 @@ class _Scan:
                 size += end - start
             pieces.append(_SEPARATOR)
             size += len(_SEPARATOR)
-        return Texts(b"".join(pieces), tuple(parts), tuple(begins), tuple(self._numbers))
+        return BodyTexts(b"".join(pieces), tuple(parts), tuple(begins), tuple(self._numbers))

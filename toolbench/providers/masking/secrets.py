@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.masking.body_texts import joined_parts, texts_of
-from toolbench.providers.masking.spellings import SHORTEST_SECRET, Spellings, overwrite
-from toolbench.providers.masking.url_keys import secrets_in_url
-from toolbench.providers.masking.values import texts_in, with_texts
+from toolbench.providers.masking.body_texts import extract_texts, join_split_texts
+from toolbench.providers.masking.spellings import MIN_SECRET_CHARS, SecretSpellings, overwrite
+from toolbench.providers.masking.url_keys import find_url_secrets
+from toolbench.providers.masking.values import collect_texts, map_texts
 
 Value = TypeVar("Value")
 
-_SECRET_HEADER = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
+_SECRET_HEADERS = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
 # Extra headers that say who asks and in what form; every other one may be a key, whatever its name.
-_OPEN_HEADERS = re.compile(
+_PUBLIC_HEADERS = re.compile(
     r"accept|accept-encoding|accept-language|anthropic-beta|anthropic-version|content-type|http-referer|openai-beta"
     r"|openai-organization|openai-project|referer|user-agent|x-title",
     re.IGNORECASE,
@@ -28,8 +28,8 @@ class Masker:
 
     def __init__(self, secrets: Iterable[str], headers: Iterable[str] = ()) -> None:
         self._headers = frozenset(headers)
-        known = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
-        self._spellings = Spellings(sorted(known))
+        known = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS}
+        self._spellings = SecretSpellings(sorted(known))
         self._lowered = sorted({secret.lower() for secret in known}, key=len, reverse=True)
 
     def __bool__(self) -> bool:
@@ -37,37 +37,37 @@ class Masker:
 
     def mask(self, data: bytes) -> bytes:
         """Return `data` itself when it holds no secret, else a copy of the same length."""
-        if not self._spellings.hides_in(data):
+        if not self._spellings.has_match(data):
             return data
-        return overwrite(data, self._spellings.spans(data))
+        return overwrite(data, self._spellings.find_spans(data))
 
     def mask_body(self, data: bytes, *, parts: bool = True) -> bytes:
         """Mask a body so that JSON stays JSON and a stream keeps its events. With `parts`, also a secret that came in
         parts: over the events of a stream, over the texts of one field."""
-        if not self._spellings or not (self._spellings.hides_in(data) or (parts and self._comes_in_parts(data))):
+        if not self._spellings or not (self._spellings.has_match(data) or (parts and self._has_split_secret(data))):
             return data
-        texts = texts_of(data)
-        masked = overwrite(data, texts.sources(self._spellings.spans(texts.joined)))
-        digits = [number for number in texts.numbers if self._spellings.hides_in(data[slice(*number)])]
+        texts = extract_texts(data)
+        masked = overwrite(data, texts.map_to_body(self._spellings.find_spans(texts.joined)))
+        digits = [number for number in texts.numbers if self._spellings.has_match(data[slice(*number)])]
         return self.mask(overwrite(masked, digits, b"1"))
 
-    def _comes_in_parts(self, data: bytes) -> bool:
-        joined = joined_parts(data)
-        return self._spellings.hides_in(texts_of(data).joined if joined is None else joined)
+    def _has_split_secret(self, data: bytes) -> bool:
+        joined = join_split_texts(data)
+        return self._spellings.has_match(extract_texts(data).joined if joined is None else joined)
 
     def mask_text(self, text: str) -> str:
         return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def mask_value(self, value: Value) -> Value:
         """Return `value` itself when no text in it holds a secret, else a copy: of JSON, or of what was parsed."""
-        if not self._spellings or not self._spellings.hides_in(texts_in(value).encode("utf-8", "surrogatepass")):
+        if not self._spellings or not self._spellings.has_match(collect_texts(value).encode("utf-8", "surrogatepass")):
             return value
-        return with_texts(value, self.mask_text)
+        return map_texts(value, self.mask_text)
 
     def split_at_secret(self, text: str) -> tuple[str, str]:
         """Return the masked text in two: what may be shown, and an end with which a secret may begin."""
         encoded = self.mask_text(text).encode("utf-8", "surrogatepass")
-        at = self._spellings.begins_at(encoded)
+        at = self._spellings.find_partial_start(encoded)
         return encoded[:at].decode("utf-8", "surrogatepass"), encoded[at:].decode("utf-8", "surrogatepass")
 
     def mask_headers(self, headers: JsonObject) -> JsonObject:
@@ -77,31 +77,31 @@ class Masker:
         together = "\n".join(texts.values()).encode("utf-8", "surrogatepass")
         clean = self.mask(together) is together
         return {
-            self._name(name): "*" * len(text) if self._is_secret(name) else text if clean else self.mask_text(text)
+            self._mask_name(name): "*" * len(text) if self._is_secret(name) else text if clean else self.mask_text(text)
             for name, text in texts.items()
         }
 
-    def _name(self, name: str) -> str:
+    def _mask_name(self, name: str) -> str:
         """Return a header's name with secrets overwritten; they are in lower case, as names are."""
         for secret in self._lowered:
             name = name.replace(secret, "*" * len(secret))
         return name
 
     def _is_secret(self, name: str) -> bool:
-        return name.lower() in self._headers or _named_secret(name)
+        return name.lower() in self._headers or _has_secret_name(name)
 
 
-def is_open(name: str) -> bool:
+def is_public_header(name: str) -> bool:
     """Whether a header of this name is known to carry no secret when a person adds it."""
-    return _OPEN_HEADERS.fullmatch(name.strip()) is not None
+    return _PUBLIC_HEADERS.fullmatch(name.strip()) is not None
 
 
 @functools.lru_cache(maxsize=1024)
-def _named_secret(name: str) -> bool:
-    return _SECRET_HEADER.search(name) is not None
+def _has_secret_name(name: str) -> bool:
+    return _SECRET_HEADERS.search(name) is not None
 
 
-class _InUse:
+class _MaskerRegistry:
     """All secrets that this process has made a masker for."""
 
     def __init__(self) -> None:
@@ -114,21 +114,21 @@ class _InUse:
             self.masker = Masker(self._secrets)
 
 
-_in_use = _InUse()
+_registry = _MaskerRegistry()
 
 
-def mask_in_use(text: str) -> str:
+def mask_known_secrets(text: str) -> str:
     """Mask every secret that `masker_for` was given in this process, for texts such as log records that belong to no
     endpoint."""
-    return _in_use.masker.mask_text(text)
+    return _registry.masker.mask_text(text)
 
 
-def masker_for(key: str, headers: Iterable[tuple[str, str]], addresses: Iterable[str] = ()) -> Masker:
+def build_masker(key: str, headers: Iterable[tuple[str, str]], addresses: Iterable[str] = ()) -> Masker:
     """Return the masker for an endpoint: for its key, for its extra headers but those known to be no secret, and for
     the secrets in its addresses."""
-    secret = {name.lower(): value for name, value in headers if not is_open(name)}
+    secret = {name.lower(): value for name, value in headers if not is_public_header(name)}
     credentials = [value.partition(" ")[2].strip() for value in secret.values()]  # what follows "Bearer"
-    in_addresses = [text for address in addresses for text in secrets_in_url(address)]
+    in_addresses = [text for address in addresses for text in find_url_secrets(address)]
     secrets = frozenset((key, *secret.values(), *credentials, *in_addresses))
-    _in_use.add(secrets)
+    _registry.add(secrets)
     return Masker(secrets, secret)

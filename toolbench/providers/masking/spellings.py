@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 Span = tuple[int, int]
 
-SHORTEST_SECRET = 8  # characters; a shorter key ("ollama") is also an ordinary word: it is masked in its header only
+MIN_SECRET_CHARS = 8  # characters; a shorter key ("ollama") is also an ordinary word: it is masked in its header only
 
-_DEPTH = 6  # escapes inside escapes are followed this far
+_MAX_DEPTH = 6  # escapes inside escapes are followed this far
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"
     rb"|\\[\"'\\/bfnrt]|%[0-9a-fA-F]{2}|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|amp|lt|gt|quot|apos);"
@@ -28,94 +28,96 @@ _RARE_ESCAPE = (
 )  # all that a secret of `_ORDINARY` characters can hide behind
 _PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
 _ORDINARY = re.compile(rb"[!#-%(-;=?-\[\]-~]*")
-_NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
-_LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-_ESCAPE_BEGUN = re.compile(rb"\\+(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
-_ESCAPES_OPEN = re.compile(rb"(?:\\++(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%[0-9a-fA-F]?|&(?:#?[0-9a-zA-Z]{0,8})?)++\Z")
-_LONGEST_SPELLED = 12  # bytes that one character may take in an escape
-_LONGEST_BEGUN = 64  # bytes before a hit, or at the end, in which an escape that is cut may begin
+_NAMED_ENTITIES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
+_LETTER_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_PARTIAL_ESCAPE = re.compile(rb"\\+(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
+_PARTIAL_ESCAPES = re.compile(
+    rb"(?:\\++(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%[0-9a-fA-F]?|&(?:#?[0-9a-zA-Z]{0,8})?)++\Z"
+)
+_MAX_ESCAPE_BYTES = 12  # bytes that one character may take in an escape
+_MAX_PARTIAL_ESCAPE_BYTES = 64  # bytes before a hit, or at the end, in which an escape that is cut may begin
 
 
-class Spellings:
+class SecretSpellings:
     """The spellings of some secrets. An instance without secrets is false and finds nothing."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self.needles = tuple(dict.fromkeys(needle for secret in secrets for needle in _needles(secret)))
+        self.needles = tuple(dict.fromkeys(needle for secret in secrets for needle in _build_needles(secret)))
         ordinary = all(_ORDINARY.fullmatch(needle) for needle in self.needles)
         self._signs = _RARE_ESCAPE if ordinary else _ANY_ESCAPE
         self._firsts = frozenset(needle[0] for needle in self.needles)
         self._longest = max(map(len, self.needles), default=0)
-        self._reach = _LONGEST_SPELLED * self._longest
+        self._reach = _MAX_ESCAPE_BYTES * self._longest
 
     def __bool__(self) -> bool:
         return bool(self.needles)
 
-    def hides_in(self, data: bytes) -> bool:
+    def has_match(self, data: bytes) -> bool:
         """Return whether `data` holds a secret. It takes time in proportion to the size of `data`."""
-        for _ in range(_DEPTH):
+        for _ in range(_MAX_DEPTH):
             for needle in self.needles:
                 if needle in data:
                     return True
-            if not self._is_escaped(data):
+            if not self._has_escape(data):
                 return False
-            data = _ESCAPE.sub(_meaning_of, data)
+            data = _ESCAPE.sub(_decode_match, data)
         return any(needle in data for needle in self.needles)
 
-    def spans(self, data: bytes) -> list[Span]:
+    def find_spans(self, data: bytes) -> list[Span]:
         """Return where `data` spells a secret, sorted and without overlaps.
 
         A span never begins or ends inside an escape, so that overwriting it leaves valid JSON."""
-        found = list(self._plain(data))
-        layers: list[_Layer] = []
+        found = list(self._find_plain(data))
+        layers: list[_DecodedLayer] = []
         decoded = data
-        while len(layers) < _DEPTH and self._is_escaped(decoded):
-            layers.append(_Layer(decoded))
+        while len(layers) < _MAX_DEPTH and self._has_escape(decoded):
+            layers.append(_DecodedLayer(decoded))
             decoded = layers[-1].decoded
-            for span in self._plain(decoded):
+            for span in self._find_plain(decoded):
                 for layer in reversed(layers):
                     span = layer.source(span)
                 found.append(span)
-        return _merged(_whole_escapes(data, span) for span in found)
+        return _merge_spans(_extend_to_escapes(data, span) for span in found)
 
-    def begins_at(self, data: bytes) -> int:
+    def find_partial_start(self, data: bytes) -> int:
         """Return where the end of `data` begins that a secret may begin with, the size of `data` for none.
 
         Its end is decoded as a whole, layer by layer, so that text full of escapes takes no longer than its size."""
         if not self.needles:
             return len(data)
-        begin = max(0, len(data) - self._reach - _LONGEST_BEGUN)
+        begin = max(0, len(data) - self._reach - _MAX_PARTIAL_ESCAPE_BYTES)
         decoded = data[begin:]
         earliest = len(decoded)
-        layers: list[_Layer] = []
+        layers: list[_DecodedLayer] = []
         while True:
-            at = self._prefix_at(decoded)
+            at = self._find_prefix_start(decoded)
             if at < len(decoded):
                 for layer in reversed(layers):
                     at = layer.source((at, at + 1))[0]
                 earliest = min(earliest, at)
-            if len(layers) == _DEPTH or not self._is_escaped(decoded):
+            if len(layers) == _MAX_DEPTH or not self._has_escape(decoded):
                 return begin + earliest
-            layers.append(_Layer(decoded))
+            layers.append(_DecodedLayer(decoded))
             decoded = layers[-1].decoded
 
-    def _prefix_at(self, data: bytes) -> int:
+    def _find_prefix_start(self, data: bytes) -> int:
         """Return where `data` ends with the beginning of a secret or with escapes that are not whole yet."""
-        tail = data[-_LONGEST_BEGUN:]
-        size = len(data) - len(tail) + len(_ESCAPES_OPEN.sub(b"", tail))
+        tail = data[-_MAX_PARTIAL_ESCAPE_BYTES:]
+        size = len(data) - len(tail) + len(_PARTIAL_ESCAPES.sub(b"", tail))
         whole = data[max(0, size - self._longest + 1) : size]
         for at, byte in enumerate(whole):
             if byte in self._firsts and any(needle.startswith(whole[at:]) for needle in self.needles):
                 return size - len(whole) + at
         return size
 
-    def _is_escaped(self, data: bytes) -> bool:
+    def _has_escape(self, data: bytes) -> bool:
         """Return whether `data` holds an escape behind which a secret can hide."""
         for sign in self._signs:
             if sign in data:
                 return True
         return b"%" in data and _PERCENT.search(data) is not None
 
-    def _plain(self, data: bytes) -> Iterator[Span]:
+    def _find_plain(self, data: bytes) -> Iterator[Span]:
         for needle in self.needles:
             at = data.find(needle)
             while at >= 0:
@@ -123,7 +125,7 @@ class Spellings:
                 at = data.find(needle, at + 1)
 
 
-class _Layer:
+class _DecodedLayer:
     """Bytes with one layer of escapes decoded, and where each decoded byte came from."""
 
     def __init__(self, data: bytes) -> None:
@@ -133,7 +135,7 @@ class _Layer:
         self._sources: list[Span] = []
         at = size = 0
         for match in _ESCAPE.finditer(data):
-            meaning = _meaning(match.group())
+            meaning = _decode_escape(match.group())
             pieces += (data[at : match.start()], meaning)
             size += match.start() - at
             self._starts.append(size)
@@ -165,14 +167,14 @@ def overwrite(data: bytes, spans: Iterable[Span], sign: bytes = b"*") -> bytes:
     return bytes(copy)
 
 
-def _needles(secret: str) -> Iterator[bytes]:
+def _build_needles(secret: str) -> Iterator[bytes]:
     """Yield what is searched for in every layer: the secret, what is left of it when its own escapes are decoded, and
     its base64. Of base64 only the characters that the secret alone determines are searched for."""
     plain = secret.encode("utf-8", "surrogatepass")
     yield plain
     decoded = plain
-    for _ in range(_DEPTH):
-        decoded = _ESCAPE.sub(_meaning_of, decoded)
+    for _ in range(_MAX_DEPTH):
+        decoded = _ESCAPE.sub(_decode_match, decoded)
     yield decoded
     for before in range(3):
         first, end = -(-before * 8 // 6), (before + len(plain)) * 8 // 6
@@ -181,38 +183,38 @@ def _needles(secret: str) -> Iterator[bytes]:
         yield standard.translate(bytes.maketrans(b"+/", b"-_"))
 
 
-def _meaning_of(match: re.Match[bytes]) -> bytes:
-    return _meaning(match.group())
+def _decode_match(match: re.Match[bytes]) -> bytes:
+    return _decode_escape(match.group())
 
 
 @functools.lru_cache(maxsize=4096)
-def _meaning(escape: bytes) -> bytes:
+def _decode_escape(escape: bytes) -> bytes:
     """Return the bytes that an escape stands for; those of one that stands for no character are its own."""
     if escape[:1] == b"%":
         return bytes((int(escape[1:], 16),))
     if escape[:1] == b"&":
-        return _entity(escape)
+        return _decode_entity(escape)
     if escape[1:2] == b"u":
         units = bytes.fromhex(escape.replace(b"\\u", b"").decode())
         return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "surrogatepass")
     if escape[1:2] == b"x":
         return chr(int(escape[2:], 16)).encode()
-    return _LETTERS.get(escape[1:], escape[1:])
+    return _LETTER_ESCAPES.get(escape[1:], escape[1:])
 
 
-def _entity(entity: bytes) -> bytes:
+def _decode_entity(entity: bytes) -> bytes:
     name = entity[1:-1]
     if name[:1] != b"#":
-        return _NAMED[name]
+        return _NAMED_ENTITIES[name]
     code = int(name[2:], 16) if name[1:2] in b"xX" else int(name[1:])
     return chr(code).encode("utf-8", "surrogatepass") if code < 0x110000 else entity
 
 
-def _whole_escapes(data: bytes, span: Span) -> Span:
+def _extend_to_escapes(data: bytes, span: Span) -> Span:
     """Return the span with the escapes that it would cut in two."""
     start, end = span
-    head = max(0, start - _LONGEST_BEGUN)
-    if cut := _ESCAPE_BEGUN.search(data[head:start]):
+    head = max(0, start - _MAX_PARTIAL_ESCAPE_BYTES)
+    if cut := _PARTIAL_ESCAPE.search(data[head:start]):
         start = head + cut.start()
     last = data[start:end]
     backslashes = len(last) - len(last.rstrip(b"\\"))
@@ -221,7 +223,7 @@ def _whole_escapes(data: bytes, span: Span) -> Span:
     return start, min(end, len(data))
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def _merge_spans(spans: Iterable[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -10,10 +10,10 @@ from toolbench.providers.masking.secrets import Masker
 
 Channel = tuple[str, int | None]  # the kind of text, and of arguments the place of the call
 
-_TEXTS = ("text", "reasoning")
+_TEXT_KINDS = ("text", "reasoning")
 
 
-class LiveMasker:
+class StreamMasker:
     """Takes the data of `llm_delta` events of one attempt."""
 
     def __init__(self, masker: Masker) -> None:
@@ -25,22 +25,22 @@ class LiveMasker:
         """Return the event's data with what may be shown now."""
         call = data.get("call")
         if call is None:
-            return {**data, **{kind: self._shown((kind, None), data[kind]) for kind in _TEXTS}}
+            return {**data, **{kind: self._release((kind, None), data[kind]) for kind in _TEXT_KINDS}}
         name, _ = self._masker.split_at_secret(data["name"])
-        arguments = self._shown(("arguments", call), data["arguments"], final=bool(data["closed"]))
+        arguments = self._release(("arguments", call), data["arguments"], final=bool(data["closed"]))
         self._names[call] = name
         return {**data, "name": name, "arguments": arguments}
 
-    def rest(self) -> Iterator[JsonObject]:
+    def flush(self) -> Iterator[JsonObject]:
         """Yield what is still held back, as data of further events; to be asked when the attempt is over."""
         held, self._held = self._held, {}
         for (kind, call), text in held.items():
             if kind == "arguments":
                 yield {"call": call, "name": self._names[call], "arguments": text, "closed": False}
             else:
-                yield {**dict.fromkeys(_TEXTS, ""), kind: text}
+                yield {**dict.fromkeys(_TEXT_KINDS, ""), kind: text}
 
-    def _shown(self, channel: Channel, text: str, *, final: bool = False) -> str:
+    def _release(self, channel: Channel, text: str, *, final: bool = False) -> str:
         if not text:
             return ""
         shown, held = self._masker.split_at_secret(self._held.pop(channel, "") + text)

@@ -19,25 +19,28 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote, urlsplit
 
-from toolbench.providers.masking.spellings import SHORTEST_SECRET
+from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 
-LONGEST_ID = 40  # hexadecimal digits of a SHA-1
-CHANGES, CHANGES_WITH_DASHES = 0.4, 0.5  # of neighbours; 0.62 of random ones differ, a third in words written together
-_VENDORS = re.compile(
+MAX_ID_CHARS = 40  # hexadecimal digits of a SHA-1
+MIN_CHANGE_RATE, MIN_CHANGE_RATE_WITH_DASHES = (
+    0.4,
+    0.5,
+)  # of neighbours; 0.62 of random ones differ, a third in words written together
+_VENDOR_PREFIXES = re.compile(
     r"\*{4}|(?<![A-Za-z0-9])(?:c?sk[-_][A-Za-z0-9_.\-]{8}|AIza[A-Za-z0-9_\-]{30}|(?:gsk_|xai-|pplx-|nvapi-|tgp_v1_|fw_|hf_|r8_"
     r"|rk_live_|gh[pousr]_|github_pat_|glpat-|esecret_|dapi|ya29\.|eyJ)[A-Za-z0-9]{16})"
 )
 _RUN = re.compile(r"[A-Za-z0-9]{20,}")
-_DASHED = re.compile(r"[A-Za-z0-9_\-]{32,}")
+_DASHED_RUN = re.compile(r"[A-Za-z0-9_\-]{32,}")
 
 
 def find_keys(address: str, known: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the parts of an address or path that look like keys, as they are written there; () for none."""
-    path = _path(address)
+    path = _parse_path(address)
     parts = (part for part in re.split(r"[/;,=&:]", path) if part)
-    secrets = [secret.casefold() for secret in known if len(secret) >= SHORTEST_SECRET]
-    found = [part for part in parts if looks_like_key(part) or _holds(part, secrets)]
-    if not found and _holds(address, secrets):  # it has a separator of its own, or stands in the host's name
+    secrets = [secret.casefold() for secret in known if len(secret) >= MIN_SECRET_CHARS]
+    found = [part for part in parts if looks_like_key(part) or _has_secret(part, secrets)]
+    if not found and _has_secret(address, secrets):  # it has a separator of its own, or stands in the host's name
         found = [address]
     return tuple(dict.fromkeys(found))
 
@@ -45,22 +48,22 @@ def find_keys(address: str, known: Iterable[str] = ()) -> tuple[str, ...]:
 def looks_like_key(part: str) -> bool:
     """Return whether a part of a path has the shape of a key, as this module says above."""
     return any(
-        _VENDORS.search(text)
-        or any(_is_long(run) or _is_random(run, CHANGES) for run in _RUN.findall(text))
+        _VENDOR_PREFIXES.search(text)
+        or any(_is_long(run) or _is_random(run, MIN_CHANGE_RATE) for run in _RUN.findall(text))
         or any(
-            _is_random(re.sub("[-_]", "", run), CHANGES_WITH_DASHES)
-            for run in _DASHED.findall(text)
+            _is_random(re.sub("[-_]", "", run), MIN_CHANGE_RATE_WITH_DASHES)
+            for run in _DASHED_RUN.findall(text)
             if "-" in run or "_" in run
         )
-        for text in _readings(part)
+        for text in _decode_percent(part)
     )
 
 
 def mask_address(address: str, known: Iterable[str] = ()) -> str:
     """Return the address with user name, password, query, fragment and whatever looks like a key as stars."""
-    bare, mark, hidden = _halves(address, "[?#]")
+    bare, mark, hidden = _split_once(address, "[?#]")
     scheme, colon, rest = bare.rpartition("://")
-    host, slash, path = _halves(rest, "/")
+    host, slash, path = _split_once(rest, "/")
     user, at, name = host.rpartition("@")
     shown = f"{scheme}{colon}{'*' * len(user)}{at}{name}{slash}{path}"
     for part in find_keys(shown, known):
@@ -68,7 +71,7 @@ def mask_address(address: str, known: Iterable[str] = ()) -> str:
     return f"{shown}{mark}{'*' * len(hidden)}"
 
 
-def secrets_in_url(url: str) -> tuple[str, ...]:
+def find_url_secrets(url: str) -> tuple[str, ...]:
     """Return what of an address may be a secret, as it is written and decoded: the user's name and password, the
     values of its query, and the parts of its path that look like keys."""
     try:
@@ -80,18 +83,18 @@ def secrets_in_url(url: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for one in written if one for text in (one, unquote(one))))
 
 
-def _halves(text: str, separator: str) -> tuple[str, str, str]:
+def _split_once(text: str, separator: str) -> tuple[str, str, str]:
     """Return what stands before the first match of a pattern, the match, and what follows."""
     match = re.search(separator, text)
     return (text, "", "") if match is None else (text[: match.start()], match[0], text[match.end() :])
 
 
-def _path(address: str) -> str:
+def _parse_path(address: str) -> str:
     scheme, _, rest = address.rpartition("://")
-    return _halves(rest, "[/?#]")[2] if scheme else rest
+    return _split_once(rest, "[/?#]")[2] if scheme else rest
 
 
-def _readings(text: str) -> Iterator[str]:
+def _decode_percent(text: str) -> Iterator[str]:
     """Return the text as it is and as it reads after each round of percent-decoding."""
     yield text
     for _ in range(4):
@@ -101,12 +104,12 @@ def _readings(text: str) -> Iterator[str]:
         yield (text := decoded)
 
 
-def _holds(text: str, secrets: Iterable[str]) -> bool:
-    return any(secret in reading.casefold() for reading in _readings(text) for secret in secrets)
+def _has_secret(text: str, secrets: Iterable[str]) -> bool:
+    return any(secret in reading.casefold() for reading in _decode_percent(text) for secret in secrets)
 
 
 def _is_long(run: str) -> bool:
-    return len(run) > LONGEST_ID and not run.isalpha() and not run.isdigit()
+    return len(run) > MAX_ID_CHARS and not run.isalpha() and not run.isdigit()
 
 
 def _is_random(run: str, least: float) -> bool:

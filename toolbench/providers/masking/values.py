@@ -7,61 +7,61 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 Value = TypeVar("Value")
-Change = Callable[[str], str]
+TextTransform = Callable[[str], str]
 
 _SEPARATOR = "\0\n"
 
 
-def texts_in(value: Any) -> str:
+def collect_texts(value: Any) -> str:
     """Return all texts in `value`, keys and bytes included, in one row with separators between them."""
     texts: list[str] = []
-    _gather(value, texts)
+    _collect(value, texts)
     return _SEPARATOR.join(texts)
 
 
-def _gather(value: Any, texts: list[str]) -> None:
+def _collect(value: Any, texts: list[str]) -> None:
     kind: Any = type(value)
     if kind is str:
         texts.append(value)
     elif kind is dict:
         for key, item in value.items():
             texts.append(str(key))
-            _gather(item, texts)
+            _collect(item, texts)
     elif kind is list or kind is tuple:
         for item in value:
-            _gather(item, texts)
+            _collect(item, texts)
     elif kind is bytes:
         texts.append(value.decode("utf-8", "replace"))
     elif value is not None:
-        for name in _field_names(kind):
-            _gather(getattr(value, name), texts)
+        for name in _list_field_names(kind):
+            _collect(getattr(value, name), texts)
 
 
-def with_texts(value: Value, change: Change) -> Value:
+def map_texts(value: Value, change: TextTransform) -> Value:
     """Return `value` with `change` applied to every text in it. Values of unknown types stay as they are."""
-    return cast(Value, _changed(value, change))
+    return cast(Value, _map_value(value, change))
 
 
-def _changed(value: Any, change: Change) -> Any:
+def _map_value(value: Any, change: TextTransform) -> Any:
     if isinstance(value, str):
         return value if isinstance(value, Enum) else change(value)
     if isinstance(value, bytes):
         return change(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     if isinstance(value, dict):
-        return type(value)({_key(key, change): _changed(item, change) for key, item in value.items()})
+        return type(value)({_map_key(key, change): _map_value(item, change) for key, item in value.items()})
     if type(value) in (list, tuple):
-        return type(value)(_changed(item, change) for item in value)
+        return type(value)(_map_value(item, change) for item in value)
     kind: Any = type(value)
-    made = {name: _changed(getattr(value, name), change) for name in _field_names(kind)}
+    made = {name: _map_value(getattr(value, name), change) for name in _list_field_names(kind)}
     return kind(**made) if made else value
 
 
-def _key(key: Any, change: Change) -> Any:
+def _map_key(key: Any, change: TextTransform) -> Any:
     return change(key) if isinstance(key, str) else key
 
 
 @lru_cache(maxsize=256)
-def _field_names(kind: type) -> tuple[str, ...]:
+def _list_field_names(kind: type) -> tuple[str, ...]:
     """Return the fields of a dataclass; () for any other type."""
     if not is_dataclass(kind):
         return ()

@@ -9,12 +9,12 @@ from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.http.error_body import parse_json
 from toolbench.providers.probing.check_result import ProbeCheck
 
-REASONING = ("reasoning_content", "reasoning", "reasoning_details")
-LEGACY, OBJECT, LIST = "function_call", "object", "list"
-_FAULTS = ("unreadable", "twice_encoded", "object", "blank")  # the worst first
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
+LEGACY_FIELD, SINGLE_OBJECT, CALL_LIST = "function_call", "object", "list"
+_ARGUMENT_FAULTS = ("unreadable", "twice_encoded", "object", "blank")  # the worst first
 
 
-def raw_message(step: ExchangeStep) -> Message:
+def parse_raw_message(step: ExchangeStep) -> Message:
     """The first choice's message as it came, of a Messages answer the message that it stands for; {} where the body
     has none."""
     payload = parse_json(step.response_body)
@@ -30,29 +30,37 @@ def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     """Return where calls stand and what their arguments are, over all answers that call.
 
     One structured call that came back shows that tools are taken, whatever an earlier check concluded without one."""
-    calling = [(step.ordinal, message) for step in exchanges if _calls(message := raw_message(step))]
+    calling = [(step.ordinal, message) for step in exchanges if _list_calls(message := parse_raw_message(step))]
     numbers = tuple(number for number, _ in calling)
     if not calling:
         return ProbeCheck("shape", "unknown", "Could not be told: no answer had a call in its own field.")
-    places = {_place(message) for _, message in calling}
-    arguments = {_kind(function.get("arguments")) for _, message in calling for function in _functions(message)}
-    place = next((odd for odd in (LEGACY, OBJECT) if odd in places), LIST)
-    kind = next((fault for fault in _FAULTS if fault in arguments), "text")
+    places = {_find_place(message) for _, message in calling}
+    arguments = {
+        _classify_arguments(function.get("arguments"))
+        for _, message in calling
+        for function in _list_functions(message)
+    }
+    place = next((odd for odd in (LEGACY_FIELD, SINGLE_OBJECT) if odd in places), CALL_LIST)
+    kind = next((fault for fault in _ARGUMENT_FAULTS if fault in arguments), "text")
     learned: JsonObject = {
         "supports_tool_use": True,
         "tools_field": "accepted",
         "calls_shape": place,
         "arguments_shape": kind,
     }
-    if place == LIST and kind == "text":
+    if place == CALL_LIST and kind == "text":
         said = "Calls are a list and their arguments a JSON text."
         return ProbeCheck("shape", "passed", said, learned, numbers)
-    said = f"Calls stand in {_WHERE[place]}; their arguments are {_WHAT[kind]}."
+    said = f"Calls stand in {_PLACE_TEXTS[place]}; their arguments are {_ARGUMENT_TEXTS[kind]}."
     return ProbeCheck("shape", "failed", said, learned, numbers)
 
 
-_WHERE = {LIST: "a list", OBJECT: "one object instead of a list", LEGACY: "the old field function_call"}
-_WHAT = {
+_PLACE_TEXTS = {
+    CALL_LIST: "a list",
+    SINGLE_OBJECT: "one object instead of a list",
+    LEGACY_FIELD: "the old field function_call",
+}
+_ARGUMENT_TEXTS = {
     "text": "a JSON text",
     "object": "an object instead of a text",
     "blank": "blank instead of an empty object",
@@ -63,7 +71,7 @@ _WHAT = {
 
 def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     """Whether calls can be told apart by their ids, over all answers that call."""
-    found = [(step.ordinal, call.get("id")) for step in exchanges for call in _calls(raw_message(step))]
+    found = [(step.ordinal, call.get("id")) for step in exchanges for call in _list_calls(parse_raw_message(step))]
     ids = [one for _, one in found]
     numbers = tuple(dict.fromkeys(number for number, _ in found))
     if not ids:
@@ -79,14 +87,14 @@ def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     return ProbeCheck("ids", "passed", f"{len(ids)} calls, {len(ids)} ids.", {"ids": "unique"}, numbers)
 
 
-def reasoning_field(message: Message) -> str:
+def find_reasoning_field(message: Message) -> str:
     """Where the answer's reasoning stands: a field's name, `tags`, or "" for none."""
-    found = next((name for name in REASONING if message.get(name)), "")
+    found = next((name for name in REASONING_FIELDS if message.get(name)), "")
     content = message.get("content")
     return found or ("tags" if isinstance(content, str) and "<think>" in content else "")
 
 
-def _calls(message: Message) -> list[JsonObject]:
+def _list_calls(message: Message) -> list[JsonObject]:
     calls = message.get("tool_calls")
     listed = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
     legacy = message.get("function_call")
@@ -95,18 +103,18 @@ def _calls(message: Message) -> list[JsonObject]:
     return [call for call in listed if isinstance(call, dict)]
 
 
-def _place(message: Message) -> str:
+def _find_place(message: Message) -> str:
     if isinstance(message.get("tool_calls"), dict):
-        return OBJECT
-    return LIST if message.get("tool_calls") else LEGACY
+        return SINGLE_OBJECT
+    return CALL_LIST if message.get("tool_calls") else LEGACY_FIELD
 
 
-def _functions(message: Message) -> list[JsonObject]:
-    functions = (call.get("function") for call in _calls(message))
+def _list_functions(message: Message) -> list[JsonObject]:
+    functions = (call.get("function") for call in _list_calls(message))
     return [function for function in functions if isinstance(function, dict)]
 
 
-def _kind(arguments: Any) -> str:
+def _classify_arguments(arguments: Any) -> str:
     if isinstance(arguments, dict | list):
         return "object"
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):

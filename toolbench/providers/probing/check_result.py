@@ -8,7 +8,7 @@ from toolbench.engine.capabilities.record import Capabilities, read_capabilities
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject
 
-Outcome = Literal["passed", "failed", "unknown"]
+CheckOutcome = Literal["passed", "failed", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,14 @@ class ProbeCheck:
     not be asked at all: then no other check can tell anything either."""
 
     slug: str
-    outcome: Outcome
+    outcome: CheckOutcome
     sentence: str
     learned: JsonObject = field(default_factory=dict)
     exchanges: tuple[int, ...] = ()
     blocked: bool = False
 
 
-def untold(slug: str, error: ExchangeError | None, exchanges: tuple[int, ...] = ()) -> ProbeCheck:
+def build_inconclusive(slug: str, error: ExchangeError | None, exchanges: tuple[int, ...] = ()) -> ProbeCheck:
     """The endpoint did not answer the question: nothing is learned, and nothing may be remembered as unsupported."""
     said = f"{error.message} ({error.code})" if error else "There was no answer."
     return ProbeCheck(slug, "unknown", f"Could not be told: {said}", exchanges=exchanges)

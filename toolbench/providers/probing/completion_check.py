@@ -4,33 +4,33 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.wires.wires import wire_named
-from toolbench.providers.probing.check_result import ProbeCheck, untold
+from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober
 
 
 async def check_completion(prober: Prober) -> ProbeCheck:
     """OpenAI's, else llama.cpp's own. Beside Messages there is none that could be used."""
-    if prober.in_messages:
+    if prober.uses_messages:
         said = "An endpoint that speaks Messages takes no raw prompt."
         return ProbeCheck("completion", "failed", said, {"raw_completion": False})
     numbers: tuple[int, ...] = ()
     for name in ("completions", "llama"):
         wire = wire_named(name)
         encoded, _ = wire.encode({"prompt": "One, two, three,", "max_tokens": 8})
-        reply = await prober.post_as_it_is(encoded, wire.path)
+        reply = await prober.post_raw(encoded, wire.path)
         numbers = (*numbers, reply.number)
-        if _continues(reply.payload):
+        if _has_continuation(reply.payload):
             said = (
                 f"A raw prompt is continued by {wire.path}: the method template can be used where its dialect is known."
             )
             known: JsonObject = {"raw_completion": True, "prompt_endpoint": name}
             return ProbeCheck("completion", "passed", said, known, numbers)
         if reply.status not in (400, 404, 405, 422, 501):
-            return untold("completion", reply.error, numbers)
+            return build_inconclusive("completion", reply.error, numbers)
     return ProbeCheck("completion", "failed", "There is no raw completion here.", {"raw_completion": False}, numbers)
 
 
-def _continues(payload: Any) -> bool:
+def _has_continuation(payload: Any) -> bool:
     """Whether an answer has a text where OpenAI's completion has it, or llama.cpp's."""
     told = payload if isinstance(payload, dict) else {}
     choices = told.get("choices")

@@ -6,64 +6,64 @@ from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.policy.optional_parameters import OPTIONAL, refused_parameters
 from toolbench.engine.visible_text import is_blank
-from toolbench.providers.probing.check_result import ProbeCheck, untold
-from toolbench.providers.probing.format_detection import dialect_of
-from toolbench.providers.probing.prober import ECHO, Heard, Prober, Wish
+from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
+from toolbench.providers.probing.format_detection import detect_format
+from toolbench.providers.probing.prober import ECHO_TOOL, Prober, ProbeRequest, ProbeResult
 
-_REJECTED = (400, 404, 405, 415, 422)
-_ABOUT_TOOLS = ("tool", "function")
+_REJECTED_STATUSES = (400, 404, 405, 415, 422)
+_TOOL_WORDS = ("tool", "function")
 
 
-def echo_wish(word: str) -> Wish:
+def build_echo_request(word: str) -> ProbeRequest:
     """Asks for one call of probe_echo with this word, and for a sentence about its result."""
     system = (
         f'Call the tool probe_echo with exactly these arguments: {{"value": "{word}"}}. '
         "When its result has come back, say in one sentence what it gave back."
     )
     going_on = {"drop_refused_parameters": True}  # what is refused of them says nothing about tools
-    return Wish(system, f"Call probe_echo with the value {word} now.", (ECHO,), policy=going_on, turns=3)
+    return ProbeRequest(system, f"Call probe_echo with the value {word} now.", (ECHO_TOOL,), policy=going_on, turns=3)
 
 
-async def check_tools(prober: Prober) -> tuple[ProbeCheck, Heard]:
+async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
     """Whether calls come back in their own field. What came is handed on, for the checks that cost no request."""
-    heard = await prober.ask(echo_wish(prober.word))
+    heard = await prober.ask(build_echo_request(prober.word))
     error, turn = heard.error, heard.turn
     if error is not None or turn is None:
-        return _of_error(error, heard), heard
-    if _called(turn):
-        return _of_call(heard, prober.word), heard
-    if dialect := dialect_of(turn.text, (ECHO.to_openai(),)):
+        return _judge_error(error, heard), heard
+    if _has_native_call(turn):
+        return _judge_call(heard, prober.word), heard
+    if dialect := detect_format(turn.text, (ECHO_TOOL.to_openai(),)):
         said = f"The call stands in the text, in the dialect {dialect}, and not in tool_calls."
         known: JsonObject = {"supports_tool_use": False, "tools_field": "accepted", "text_format": dialect}
         return ProbeCheck("tools", "failed", said, known, heard.numbers), heard
     if turn.finish_reason == "length":
         said = "Could not be told: the answer was cut before a call."
         return ProbeCheck("tools", "unknown", said, exchanges=heard.numbers), heard
-    return await _without_call(prober, heard), heard
+    return await _check_without_call(prober, heard), heard
 
 
-async def _without_call(prober: Prober, heard: Heard) -> ProbeCheck:
+async def _check_without_call(prober: Prober, heard: ProbeResult) -> ProbeCheck:
     """Ask again with tool_choice required, and compare token counts with a request without tools.
 
     A call that comes back decides. Equal token counts show dropped tools only if no call comes either: some endpoints
     leave tools out of their count."""
-    bare = await prober.ask(replace(echo_wish(prober.word), tools=(), turns=1))
-    held = await prober.ask(replace(echo_wish(prober.word), policy={"tool_choice": "required"}, turns=1))
+    bare = await prober.ask(replace(build_echo_request(prober.word), tools=(), turns=1))
+    held = await prober.ask(replace(build_echo_request(prober.word), policy={"tool_choice": "required"}, turns=1))
     numbers = (*heard.numbers, *bare.numbers, *held.numbers)
-    if held.turn is not None and _called(held.turn):
+    if held.turn is not None and _has_native_call(held.turn):
         known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["required"]}
         said = "The model calls only when tool_choice is required; left to itself it answers in words."
         return ProbeCheck("tools", "passed", said, known, numbers)
     if held.error is not None:
-        return untold("tools", held.error, numbers)
-    if dropped(heard, bare):
+        return build_inconclusive("tools", held.error, numbers)
+    if has_equal_token_counts(heard, bare):
         said = "The endpoint drops the tools: as many tokens with them as without, and no call when one is required."
         return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "dropped"}, numbers)
     said = "The model answers in words, and tool_choice required does not change that."
     return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "accepted"}, numbers)
 
 
-def check_round_trip(heard: Heard) -> ProbeCheck:
+def check_round_trip(heard: ProbeResult) -> ProbeCheck:
     """Whether the endpoint takes its own call back with a result, and speaks then."""
     later = [record for record in heard.ended.turns if record.turn > 0]
     numbers = heard.numbers
@@ -71,7 +71,7 @@ def check_round_trip(heard: Heard) -> ProbeCheck:
         return ProbeCheck("round_trip", "unknown", "Could not be told: there was no call to give a result to.")
     if (error := later[0].failure) is not None:
         if error.infrastructure:
-            return untold("round_trip", error, numbers)
+            return build_inconclusive("round_trip", error, numbers)
         return ProbeCheck("round_trip", "failed", f"Given its own call back, it answers: {error.message}", {}, numbers)
     last = later[-1].answer
     if last is None or is_blank(last.text):
@@ -79,19 +79,19 @@ def check_round_trip(heard: Heard) -> ProbeCheck:
     return ProbeCheck("round_trip", "passed", "The result was taken and spoken about.", {}, numbers)
 
 
-def dropped(with_tools: Heard, without: Heard) -> bool:
+def has_equal_token_counts(with_tools: ProbeResult, without: ProbeResult) -> bool:
     """Whether tools made no difference to the number of tokens that the endpoint says it read."""
     counts = [heard.turn.usage.input_tokens for heard in (with_tools, without) if heard.turn and heard.turn.usage]
     return len(counts) == 2 and None not in counts and counts[0] == counts[1]
 
 
-def _called(turn: Turn) -> bool:
+def _has_native_call(turn: Turn) -> bool:
     return turn.path == "tool_use" and bool(turn.calls)
 
 
-def _of_call(heard: Heard, word: str) -> ProbeCheck:
+def _judge_call(heard: ProbeResult, word: str) -> ProbeCheck:
     known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["auto"]}
-    arguments = heard.first_call(ECHO.name)
+    arguments = heard.find_call_arguments(ECHO_TOOL.name)
     if arguments is None:
         said = "The answer calls, but not the tool it was asked for, or with arguments that break its schema."
         return ProbeCheck("tools", "failed", said, known, heard.numbers)
@@ -100,10 +100,10 @@ def _of_call(heard: Heard, word: str) -> ProbeCheck:
     return ProbeCheck("tools", "passed", said, known, heard.numbers)
 
 
-def _of_error(error: ExchangeError | None, heard: Heard) -> ProbeCheck:
+def _judge_error(error: ExchangeError | None, heard: ProbeResult) -> ProbeCheck:
     """Only a refusal that speaks of tools says something about tools."""
     if error is None or not _refuses_tools(error):
-        return replace(untold("tools", error, heard.numbers), blocked=True)
+        return replace(build_inconclusive("tools", error, heard.numbers), blocked=True)
     said = f"The endpoint refuses requests with tools: {error.message}"
     return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "refused"}, heard.numbers)
 
@@ -111,7 +111,7 @@ def _of_error(error: ExchangeError | None, heard: Heard) -> ProbeCheck:
 def _refuses_tools(error: ExchangeError) -> bool:
     """Return whether the endpoint refuses tools. Trouble with the key, the money, the pace, the server or an optional
     parameter is no refusal of tools."""
-    named = any(word in error.message.lower() for word in _ABOUT_TOOLS)
+    named = any(word in error.message.lower() for word in _TOOL_WORDS)
     if refused_parameters(error, OPTIONAL):
         return False
-    return error.status in _REJECTED and (error.tool_support or named)
+    return error.status in _REJECTED_STATUSES and (error.tool_support or named)

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from toolbench.engine import formats
 from toolbench.engine.messages import JsonObject
 
-_PLAIN = ("json", "fenced_json")  # what a text without any marker is called
-_DIALECTS = (*_PLAIN, *(name for name in formats.names() if name not in (*_PLAIN, formats.AUTO)))
-_NAMES = re.compile(r"[A-Za-z_][\w.-]{1,63}")
-_MOST_NAMES = 40
+_UNMARKED_FORMATS = ("json", "fenced_json")  # what a text without any marker is called
+_FORMATS = (*_UNMARKED_FORMATS, *(name for name in formats.names() if name not in (*_UNMARKED_FORMATS, formats.AUTO)))
+_NAME_PATTERN = re.compile(r"[A-Za-z_][\w.-]{1,63}")
+_MAX_NAMES = 40
 
 
-def dialect_of(text: str, tools: Sequence[JsonObject]) -> str:
+def detect_format(text: str, tools: Sequence[JsonObject]) -> str:
     """The format that reads a call of one of these tools and knows most of the text as the call's own; "" for none."""
-    read = ((name, formats.parse(text, format=name, tools=tools)) for name in _DIALECTS)
+    read = ((name, formats.parse(text, format=name, tools=tools)) for name in _FORMATS)
     known = {name: sum(len(call.raw) for call in found.calls) for name, found in read if found.calls}
     return max(known, key=lambda name: known[name], default="")
 
 
-def dialect_in(text: str) -> str:
+def detect_format_without_tools(text: str) -> str:
     """The same where the tools are not at hand: any word of the text may be a tool's name."""
-    words = list(dict.fromkeys(_NAMES.findall(text[:4000])))[:_MOST_NAMES]
+    words = list(dict.fromkeys(_NAME_PATTERN.findall(text[:4000])))[:_MAX_NAMES]
     tools = [{"type": "function", "function": {"name": word, "parameters": {}}} for word in words]
-    return dialect_of(text[:4000], tools)
+    return detect_format(text[:4000], tools)

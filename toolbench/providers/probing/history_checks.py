@@ -4,19 +4,19 @@ from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.providers.model_list import ExchangeFailed, list_models
-from toolbench.providers.probing.answer_shape import raw_message, reasoning_field
-from toolbench.providers.probing.check_result import Outcome, ProbeCheck, untold
-from toolbench.providers.probing.first_use_checks import dropped, echo_wish
-from toolbench.providers.probing.prober import ECHO, Heard, Prober, Wish
+from toolbench.providers.model_list import ProviderRequestError, list_models
+from toolbench.providers.probing.answer_shape import find_reasoning_field, parse_raw_message
+from toolbench.providers.probing.check_result import CheckOutcome, ProbeCheck, build_inconclusive
+from toolbench.providers.probing.first_use_checks import build_echo_request, has_equal_token_counts
+from toolbench.providers.probing.prober import ECHO_TOOL, Prober, ProbeRequest, ProbeResult
 
-FOREIGN, NINE = "call_probe_0123456789abcdef", "prb0a1b2c"
-NINE_PATTERN = "^[a-zA-Z0-9]{9}$"
+FOREIGN_ID, NINE_CHARACTER_ID = "call_probe_0123456789abcdef", "prb0a1b2c"
+NINE_CHARACTER_PATTERN = "^[a-zA-Z0-9]{9}$"
 PREFIXES = ("/v1", "", "/api/v1", "/openai/v1")
-_MISSED = ("not_found", "not_an_answer", "redirect_refused", "server_failed")
+_NOT_FOUND_CODES = ("not_found", "not_an_answer", "redirect_refused", "server_failed")
 
 
-def check_dropped_tools(heard: Heard, bare: Heard) -> ProbeCheck:
+def check_dropped_tools(heard: ProbeResult, bare: ProbeResult) -> ProbeCheck:
     """Compare the endpoint's token counts of one request with tools and without.
 
     Equal counts teach nothing by themselves: an endpoint may leave tools out of its count. A call that came back to
@@ -28,21 +28,21 @@ def check_dropped_tools(heard: Heard, bare: Heard) -> ProbeCheck:
     if heard.turn and heard.turn.path == "tool_use" and heard.turn.calls:
         said = f"A call came back, so the tools reached the model ({counts[0]} tokens with them, {counts[1]} without)."
         return ProbeCheck("dropped_tools", "passed", said, {"tools_field": "accepted"}, numbers)
-    if dropped(heard, bare):
+    if has_equal_token_counts(heard, bare):
         said = f"The request has {counts[0]} tokens with tools and without, and no call came: they seem to be dropped."
         return ProbeCheck("dropped_tools", "failed", said, exchanges=numbers)
     said = f"{counts[0]} tokens with tools, {counts[1]} without: they reach the prompt."
     return ProbeCheck("dropped_tools", "passed", said, {"tools_field": "accepted"}, numbers)
 
 
-async def without_tools(prober: Prober) -> Heard:
+async def ask_without_tools(prober: Prober) -> ProbeResult:
     """The question of the first use, asked without its tools."""
-    return await prober.ask(replace(echo_wish(prober.word), tools=(), turns=1))
+    return await prober.ask(replace(build_echo_request(prober.word), tools=(), turns=1))
 
 
-def _past(call_id: str, content: str | None) -> tuple[Message, ...]:
+def _build_history(call_id: str, content: str | None) -> tuple[Message, ...]:
     """A conversation in which another endpoint's call was answered."""
-    call = {"id": call_id, "type": "function", "function": {"name": ECHO.name, "arguments": '{"value": "blue"}'}}
+    call = {"id": call_id, "type": "function", "function": {"name": ECHO_TOOL.name, "arguments": '{"value": "blue"}'}}
     return (
         {"role": "user", "content": "Call probe_echo with blue."},
         {"role": "assistant", "content": content, "tool_calls": [call]},
@@ -53,30 +53,35 @@ def _past(call_id: str, content: str | None) -> tuple[Message, ...]:
 
 async def check_foreign_history(prober: Prober) -> ProbeCheck:
     """Whether calls with another endpoint's ids, and content null beside them, are taken in the history."""
-    wish = Wish("", "Which colour was it? Answer in one word.", (ECHO,))
+    wish = ProbeRequest("", "Which colour was it? Answer in one word.", (ECHO_TOOL,))
     numbers: tuple[int, ...] = ()
     error: ExchangeError | None = None
-    for call_id, content, learned, said in _PASTS:
-        heard = await prober.ask(replace(wish, history=_past(call_id, content)))
+    for call_id, content, learned, said in _HISTORY_CASES:
+        heard = await prober.ask(replace(wish, history=_build_history(call_id, content)))
         numbers = (*numbers, *heard.numbers)
         error = heard.error
         if error is None:
-            outcome: Outcome = "passed" if call_id == FOREIGN and content is None else "failed"
+            outcome: CheckOutcome = "passed" if call_id == FOREIGN_ID and content is None else "failed"
             return ProbeCheck("foreign_history", outcome, said, learned, numbers)
         if error.infrastructure:
-            return untold("foreign_history", error, numbers)
+            return build_inconclusive("foreign_history", error, numbers)
     said = f"A conversation with calls of another endpoint is refused: {error.message if error else ''}"
     return ProbeCheck("foreign_history", "failed", said, {}, numbers)
 
 
-_PASTS: tuple[tuple[str, str | None, JsonObject, str], ...] = (
-    (FOREIGN, None, {"content_null_ok": True}, "Foreign ids and content null are taken."),
-    (NINE, None, {"content_null_ok": True, "tool_id_pattern": NINE_PATTERN}, "Only ids of nine characters are taken."),
-    (FOREIGN, "", {"content_null_ok": False}, "Foreign ids are taken, content null beside calls is not."),
+_HISTORY_CASES: tuple[tuple[str, str | None, JsonObject, str], ...] = (
+    (FOREIGN_ID, None, {"content_null_ok": True}, "Foreign ids and content null are taken."),
     (
-        NINE,
+        NINE_CHARACTER_ID,
+        None,
+        {"content_null_ok": True, "tool_id_pattern": NINE_CHARACTER_PATTERN},
+        "Only ids of nine characters are taken.",
+    ),
+    (FOREIGN_ID, "", {"content_null_ok": False}, "Foreign ids are taken, content null beside calls is not."),
+    (
+        NINE_CHARACTER_ID,
         "",
-        {"content_null_ok": False, "tool_id_pattern": NINE_PATTERN},
+        {"content_null_ok": False, "tool_id_pattern": NINE_CHARACTER_PATTERN},
         "Only ids of nine characters are taken, and content null beside calls is not.",
     ),
 )
@@ -84,7 +89,7 @@ _PASTS: tuple[tuple[str, str | None, JsonObject, str], ...] = (
 
 async def check_midturn_system(prober: Prober) -> ProbeCheck:
     """Whether a system message may stand in the middle of a conversation. Messages knows none, so nobody is asked."""
-    if prober.in_messages:
+    if prober.uses_messages:
         said = "Messages takes a system text at the beginning only: later ones go into the user's turn."
         return ProbeCheck("midturn_system", "failed", said, {"allows_midturn_system": False})
     history: tuple[Message, ...] = (
@@ -92,27 +97,27 @@ async def check_midturn_system(prober: Prober) -> ProbeCheck:
         {"role": "assistant", "content": "Hello."},
         {"role": "system", "content": "From now on answer in one word."},
     )
-    heard = await prober.ask(Wish("Be brief.", "Which colour is the sky?", history=history))
+    heard = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history))
     error = heard.error
     if error is None:
         known: JsonObject = {"allows_midturn_system": True}
         return ProbeCheck("midturn_system", "passed", "A later system message is taken.", known, heard.numbers)
     if error.infrastructure and error.status != 500:
-        return untold("midturn_system", error, heard.numbers)
-    plain = await prober.ask(Wish("Be brief.", "Which colour is the sky?", history=history[:2]))
+        return build_inconclusive("midturn_system", error, heard.numbers)
+    plain = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history[:2]))
     numbers = (*heard.numbers, *plain.numbers)
     if plain.error is not None:
-        return untold("midturn_system", plain.error, numbers)
+        return build_inconclusive("midturn_system", plain.error, numbers)
     said = f"A later system message is refused, without it the request is taken: {error.message}"
     return ProbeCheck("midturn_system", "failed", said, {"allows_midturn_system": False}, numbers)
 
 
 async def check_error_bodies(prober: Prober) -> ProbeCheck:
     """Nonsense must be refused with a status from 400 on and a JSON body that says why."""
-    reply = await prober.post_as_it_is({"messages": "this is no list"})
+    reply = await prober.post_raw({"messages": "this is no list"})
     numbers = (reply.number,)
     if reply.status is None or reply.status in (401, 402, 403, 429):
-        return untold("error_bodies", reply.error, numbers)
+        return build_inconclusive("error_bodies", reply.error, numbers)
     if reply.status < 400:
         said = f"Messages that are no list are answered with {reply.status}."
         return ProbeCheck("error_bodies", "failed", said, exchanges=numbers)
@@ -125,9 +130,9 @@ async def check_error_bodies(prober: Prober) -> ProbeCheck:
     return ProbeCheck("error_bodies", "failed", f"Nonsense is refused with {reply.status}, {what}.", {}, numbers)
 
 
-def check_reasoning(heard: Heard) -> ProbeCheck:
+def check_reasoning(heard: ProbeResult) -> ProbeCheck:
     """How reasoning came, and whether our replay of it beside a call was taken."""
-    fields = {reasoning_field(raw_message(step)) for step in heard.exchanges} - {""}
+    fields = {find_reasoning_field(parse_raw_message(step)) for step in heard.exchanges} - {""}
     if not fields:
         said = "Could not be told: no reasoning was seen."
         return ProbeCheck("reasoning_replay", "unknown", said, exchanges=heard.numbers)
@@ -137,7 +142,7 @@ def check_reasoning(heard: Heard) -> ProbeCheck:
         return ProbeCheck("reasoning_replay", "unknown", said, exchanges=heard.numbers)
     if (error := later[0].failure) is not None:
         if error.infrastructure:
-            return untold("reasoning_replay", error, heard.numbers)
+            return build_inconclusive("reasoning_replay", error, heard.numbers)
         said = f"Reasoning sent back as it came is refused: {error.message}"
         return ProbeCheck("reasoning_replay", "failed", said, {"reasoning_replay": "none"}, heard.numbers)
     place = "tags" if "tags" in fields else "details" if "reasoning_details" in fields else "field"
@@ -149,7 +154,7 @@ async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError |
     """Where nothing was found at the address: whether another prefix leads to the API."""
     if not tools.blocked:
         return ProbeCheck("prefix", "passed", "The address leads to the API.", exchanges=tools.exchanges)
-    if error is None or error.code not in _MISSED:
+    if error is None or error.code not in _NOT_FOUND_CODES:
         return ProbeCheck(
             "prefix", "unknown", "Could not be told: the endpoint did not answer.", exchanges=tools.exchanges
         )
@@ -160,7 +165,7 @@ async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError |
         await prober.reserve()
         try:
             await list_models(replace(prober.endpoint, api_prefix=prefix))
-        except ExchangeFailed:
+        except ProviderRequestError:
             continue
         said = f"Nothing is found under {own or 'no prefix'}; under {prefix or 'no prefix'} a list of models is."
         return ProbeCheck("prefix", "failed", said, exchanges=tools.exchanges)

@@ -17,33 +17,33 @@ from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.wires.answers import Answer
 from toolbench.engine.wires.reading import text_of
 from toolbench.engine.wires.wires import Wire, wire_named
-from toolbench.providers.driver.cancellation import Cancel
-from toolbench.providers.driver.drive import World, drive
+from toolbench.providers.driver.cancellation import CancellationToken
+from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_log import Attempt, StepLog
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.http.client import Door
+from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.error_body import parse_json
-from toolbench.providers.http.error_codes import classify_unread
+from toolbench.providers.http.error_codes import classify_unreadable
 from toolbench.providers.http.exchange import Exchange
 
-ECHO = ToolDefinition(
+ECHO_TOOL = ToolDefinition(
     "probe_echo",
     "Gives back the value it is given.",
     {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]},
 )
-PING = ToolDefinition("probe_ping", "Says that it is there.", {"type": "object", "properties": {}})
-MESSAGES = "anthropic"  # a wire
-LIMIT = "max_tokens"  # the usual name of the limit of an answer
-ROOM = 512  # tokens: reasoning models think before they call
-LONGEST_WAIT = 5.0  # seconds between two attempts
-ATTEMPTS = 2
+PING_TOOL = ToolDefinition("probe_ping", "Says that it is there.", {"type": "object", "properties": {}})
+MESSAGES_WIRE = "anthropic"  # a wire
+DEFAULT_LIMIT_NAME = "max_tokens"  # the usual name of the limit of an answer
+MAX_ANSWER_TOKENS = 512  # tokens: reasoning models think before they call
+MAX_WAIT_SECONDS = 5.0  # seconds between two attempts
+MAX_ATTEMPTS = 2
 
 AnyStep = ExchangeStep | ToolStep
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ProbeRequest:
     """One conversation with the endpoint. `policy` is a patch on top of the probe's own; an option of None takes the
     probe's own away."""
 
@@ -59,7 +59,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ProbeResult:
     """What came of a wish: how it ended, and its exchanges in order."""
 
     ended: Ended
@@ -79,14 +79,14 @@ class Heard:
         """Why there is no first answer."""
         return self.ended.turns[0].failure if self.ended.turns else self.ended.error
 
-    def first_call(self, name: str) -> JsonObject | None:
+    def find_call_arguments(self, name: str) -> JsonObject | None:
         """The arguments of the first call of this tool that are an object, as dispatched; None without one."""
         results = self.ended.turns[0].results if self.ended.turns else ()
         return next((one.arguments for one in results if one.call.name == name and one.executed), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class PostResult:
     """What came of a request that the loop does not make."""
 
     number: int
@@ -111,31 +111,31 @@ class Prober:
     raise what ends the probe. `word` is what the endpoint is asked to repeat."""
 
     endpoint: Endpoint
-    door: Door
-    note: Callable[[str, ExchangeStep], None]
-    permit: Callable[[], Awaitable[None]]
+    client: HttpClient
+    on_exchange: Callable[[str, ExchangeStep], None]
+    wait_for_permit: Callable[[], Awaitable[None]]
     clock: Callable[[], float]
     word: str
     check: str = ""
-    limit_name: str = LIMIT
+    limit_name: str = DEFAULT_LIMIT_NAME
     exchanges: list[ExchangeStep] = field(default_factory=list)
 
-    async def ask(self, wish: Wish) -> Heard:
+    async def ask(self, wish: ProbeRequest) -> ProbeResult:
         """Asks through the loop; an endpoint that wants its token limit under the newer name is asked again."""
         heard = await self._ask(wish)
-        if heard.error and "max_completion_tokens" in heard.error.message and self.limit_name == LIMIT:
+        if heard.error and "max_completion_tokens" in heard.error.message and self.limit_name == DEFAULT_LIMIT_NAME:
             self.limit_name = "max_completion_tokens"
             heard = await self._ask(wish)
         return heard
 
-    async def _ask(self, wish: Wish) -> Heard:
+    async def _ask(self, wish: ProbeRequest) -> ProbeResult:
         before = len(self.exchanges)
-        endpoint = replace(self.endpoint, max_attempts=ATTEMPTS)
-        world = World(endpoint, self.door, _run_tool, self, self, self.clock, Cancel())
-        return Heard(await drive(self._plan(wish), world), tuple(self.exchanges[before:]))
+        endpoint = replace(self.endpoint, max_attempts=MAX_ATTEMPTS)
+        world = RunContext(endpoint, self.client, _run_tool, self, self, self.clock, CancellationToken())
+        return ProbeResult(await drive(self._build_plan(wish), world), tuple(self.exchanges[before:]))
 
-    def _plan(self, wish: Wish) -> LoopPlan:
-        options = {self.limit_name: ROOM, "temperature": 0, **wish.options}
+    def _build_plan(self, wish: ProbeRequest) -> LoopPlan:
+        options = {self.limit_name: MAX_ANSWER_TOKENS, "temperature": 0, **wish.options}
         own: JsonObject = {"max_turns": wish.turns, "fix_empty_final": False}
         layers = [("normalising", preset("default_tool_calling")), ("probe", own), ("check", wish.policy)]
         return LoopPlan(
@@ -152,64 +152,64 @@ class Prober:
         )
 
     @property
-    def in_messages(self) -> bool:
+    def uses_messages(self) -> bool:
         """Whether the endpoint speaks Anthropic's Messages."""
-        return self.endpoint.wire == MESSAGES
+        return self.endpoint.wire == MESSAGES_WIRE
 
     @property
     def wire(self) -> Wire:
         return wire_named(self.endpoint.wire)
 
-    async def post(self, body: JsonObject) -> Reply:
+    async def post(self, body: JsonObject) -> PostResult:
         """One request that the loop does not make, sent once; `body` is in chat shape and travels as the endpoint's
         wire has it."""
         encoded, _ = self.wire.encode({"model": self.endpoint.model, **body})
         return await self._post(encoded, self.wire.path)
 
-    async def post_as_it_is(self, body: JsonObject, path: str = "") -> Reply:
+    async def post_raw(self, body: JsonObject, path: str = "") -> PostResult:
         """The same for a body that no wire touches; `path` is another than the wire's own."""
         return await self._post({"model": self.endpoint.model, **body}, path or self.wire.path)
 
-    async def _post(self, body: JsonObject, path: str) -> Reply:
+    async def _post(self, body: JsonObject, path: str) -> PostResult:
         await self.reserve()
         log = StepLog(self, self.clock)
-        exchange = self.door.open(self.endpoint, path, encode_json(body))
-        await self.door.carry(exchange)
+        exchange = self.client.open(self.endpoint, path, encode_json(body))
+        await self.client.send(exchange)
         error, turn = exchange.error(), None
         if error is None and path == self.wire.path:
-            turn, error = _read(exchange, self.wire)
+            turn, error = _parse_response(exchange, self.wire)
         request = Request(turn=0, path=path, body=exchange.request_body, tools_sent="tools" in body)
-        read = log.exchange(Attempt(request, 1, 0.0), exchange, read=error or turn or Turn({}, ""))
+        read = log.record_exchange(Attempt(request, 1, 0.0), exchange, read=error or turn or Turn({}, ""))
         if isinstance(read, Turn):
             turn = read if turn else None
         else:
             error = read
-        return Reply(len(self.exchanges), exchange.status, error, turn, parse_json(exchange.body))
+        return PostResult(len(self.exchanges), exchange.status, error, turn, parse_json(exchange.body))
 
     def record(self, step: AnyStep) -> None:
         """Numbers an exchange among those of the whole probe and hands it on; what tools did is of no interest."""
         if isinstance(step, ExchangeStep):
             numbered = replace(step, ordinal=len(self.exchanges) + 1)
             self.exchanges.append(numbered)
-            self.note(self.check, numbered)
+            self.on_exchange(self.check, numbered)
 
     async def reserve(self) -> None:
-        await self.permit()
+        await self.wait_for_permit()
 
     async def back_off(self, seconds: float) -> None:
-        await asyncio.sleep(min(seconds, LONGEST_WAIT))
+        await asyncio.sleep(min(seconds, MAX_WAIT_SECONDS))
 
 
-def _read(exchange: Exchange, wire: Wire) -> tuple[Turn | None, ExchangeError | None]:
-    decoder = wire.decoder(_turn, lambda delta: None, stream=False)
+def _parse_response(exchange: Exchange, wire: Wire) -> tuple[Turn | None, ExchangeError | None]:
+    decoder = wire.decoder(_build_turn, lambda delta: None, stream=False)
     decoder.feed(exchange.body)
     try:
         return decoder.close(), None
     except MalformedAnswer as error:
-        return None, classify_unread(exchange.status, exchange.body, str(error))
+        return None, classify_unreadable(exchange.status, exchange.body, str(error))
 
 
-def _turn(answer: Answer) -> Turn:
+def _build_turn(answer: Answer) -> Turn:
     return Turn(answer.message, text_of(answer.message), finish_reason=answer.finish_reason)
 
 

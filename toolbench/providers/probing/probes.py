@@ -15,69 +15,69 @@ from toolbench.providers.probing import (
 from toolbench.providers.probing.answer_shape import check_ids, check_shape
 from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.first_use_checks import check_round_trip, check_tools
-from toolbench.providers.probing.prober import LIMIT, Heard, Prober
+from toolbench.providers.probing.prober import DEFAULT_LIMIT_NAME, Prober, ProbeResult
 from toolbench.providers.probing.reasoning_effort_check import check_effort
 
-SECONDS = 120.0
-MOST_REQUESTS = 60  # of one conformance probe, none sent twice
-MOST_FIRST_USE_REQUESTS = 5  # of one probe of the first use
+MAX_PROBE_SECONDS = 120.0
+MAX_REQUESTS = 60  # of one conformance probe, none sent twice
+MAX_FIRST_USE_REQUESTS = 5  # of one probe of the first use
 
-Ask = Callable[[Prober], Awaitable[ProbeCheck]]
+RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CheckDefinition:
     """A check by its name and title. `ask` asks for it; None where what is said to the others answers it."""
 
     slug: str
     title: str
-    ask: Ask | None = None
+    run: RunCheck | None = None
 
 
-QUESTIONS = (
-    Question("prefix", "The address leads to the API"),
-    Question("tools", "Calls come back in tool_calls"),
-    Question("round_trip", "The result is taken and spoken about"),
-    Question("dropped_tools", "Tools reach the prompt"),
-    Question("stream", "Streamed equals whole"),
-    Question("tool_choice_none", "tool_choice none", tool_choice_checks.check_choice_none),
-    Question("tool_choice_required", "tool_choice required", tool_choice_checks.check_choice_required),
-    Question("tool_choice_named", "tool_choice with a name", tool_choice_checks.check_choice_named),
-    Question("parallel", "Parallel calls and their flag", tool_choice_checks.check_parallel),
-    Question("empty_arguments", "Calls without arguments", tool_choice_checks.check_empty_arguments),
-    Question("unicode", "Unicode in arguments", tool_choice_checks.check_unicode),
-    Question("constraints", "Constraints are honoured", constraint_checks.check_constraints),
-    Question("strict", "Strict tools", constraint_checks.check_strict),
-    Question("names", "Names of tools", tool_set_checks.check_names),
-    Question("keywords", "Keywords of a tool's schema", tool_set_checks.check_keywords),
-    Question("foreign_history", "Foreign ids and content null", history_checks.check_foreign_history),
-    Question("midturn_system", "System message in the middle", history_checks.check_midturn_system),
-    Question("error_bodies", "Errors say why", history_checks.check_error_bodies),
-    Question("completion", "Raw completion", completion_check.check_completion),
-    Question("max_tokens", "The limit of an answer", sampling_checks.check_max_tokens),
-    Question("effort", "The name of the effort", check_effort),
-    Question("stop", "stop", sampling_checks.check_stop),
-    Question("temperature", "Temperature 0 repeats", sampling_checks.check_temperature),
-    Question("seed", "seed", sampling_checks.check_seed),
-    Question("max_tools", "Many tools at once", tool_set_checks.check_max_tools),
-    Question("shape", "Shape of calls"),
-    Question("ids", "Ids of calls"),
-    Question("reasoning_replay", "Reasoning goes back"),
+CHECKS = (
+    CheckDefinition("prefix", "The address leads to the API"),
+    CheckDefinition("tools", "Calls come back in tool_calls"),
+    CheckDefinition("round_trip", "The result is taken and spoken about"),
+    CheckDefinition("dropped_tools", "Tools reach the prompt"),
+    CheckDefinition("stream", "Streamed equals whole"),
+    CheckDefinition("tool_choice_none", "tool_choice none", tool_choice_checks.check_choice_none),
+    CheckDefinition("tool_choice_required", "tool_choice required", tool_choice_checks.check_choice_required),
+    CheckDefinition("tool_choice_named", "tool_choice with a name", tool_choice_checks.check_choice_named),
+    CheckDefinition("parallel", "Parallel calls and their flag", tool_choice_checks.check_parallel),
+    CheckDefinition("empty_arguments", "Calls without arguments", tool_choice_checks.check_empty_arguments),
+    CheckDefinition("unicode", "Unicode in arguments", tool_choice_checks.check_unicode),
+    CheckDefinition("constraints", "Constraints are honoured", constraint_checks.check_constraints),
+    CheckDefinition("strict", "Strict tools", constraint_checks.check_strict),
+    CheckDefinition("names", "Names of tools", tool_set_checks.check_names),
+    CheckDefinition("keywords", "Keywords of a tool's schema", tool_set_checks.check_keywords),
+    CheckDefinition("foreign_history", "Foreign ids and content null", history_checks.check_foreign_history),
+    CheckDefinition("midturn_system", "System message in the middle", history_checks.check_midturn_system),
+    CheckDefinition("error_bodies", "Errors say why", history_checks.check_error_bodies),
+    CheckDefinition("completion", "Raw completion", completion_check.check_completion),
+    CheckDefinition("max_tokens", "The limit of an answer", sampling_checks.check_max_tokens),
+    CheckDefinition("effort", "The name of the effort", check_effort),
+    CheckDefinition("stop", "stop", sampling_checks.check_stop),
+    CheckDefinition("temperature", "Temperature 0 repeats", sampling_checks.check_temperature),
+    CheckDefinition("seed", "seed", sampling_checks.check_seed),
+    CheckDefinition("max_tools", "Many tools at once", tool_set_checks.check_max_tools),
+    CheckDefinition("shape", "Shape of calls"),
+    CheckDefinition("ids", "Ids of calls"),
+    CheckDefinition("reasoning_replay", "Reasoning goes back"),
 )
-TITLES = {question.slug: question.title for question in QUESTIONS}
-_FIRST = ("prefix", "tools", "round_trip")  # told even of an endpoint that does not answer
+TITLES = {question.slug: question.title for question in CHECKS}
+_ALWAYS_REPORTED = ("prefix", "tools", "round_trip")  # told even of an endpoint that does not answer
 
 
 async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
     """The least that decides how calls are asked for: two to five requests."""
     prober.check = "tools"
     tools, heard = await check_tools(prober)
-    yield _with_limit(tools, prober)
+    yield _add_limit_name(tools, prober)
     yield check_round_trip(heard)
     yield check_shape(heard.exchanges)
 
 
-async def probe_conformance(prober: Prober, seconds: float = SECONDS) -> AsyncIterator[ProbeCheck]:
+async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) -> AsyncIterator[ProbeCheck]:
     """Every check, one after the other; what there is no time for could not be told. Where the endpoint cannot be
     asked at all nothing more is sent."""
     until = prober.clock() + seconds
@@ -85,42 +85,42 @@ async def probe_conformance(prober: Prober, seconds: float = SECONDS) -> AsyncIt
     tools, heard = await check_tools(prober)
     prober.check = "prefix"
     yield await history_checks.check_prefix(prober, tools, heard.error)
-    yield _with_limit(tools, prober)
+    yield _add_limit_name(tools, prober)
     yield check_round_trip(heard)
     if tools.blocked:
         for slug in TITLES:
-            if slug not in _FIRST:
+            if slug not in _ALWAYS_REPORTED:
                 yield ProbeCheck(slug, "unknown", "Not asked: the endpoint does not answer.")
         return
-    async for check in _compared(prober, heard, until):
+    async for check in _run_comparison_checks(prober, heard, until):
         yield check
-    for question in QUESTIONS:
-        if question.ask is not None:
-            yield await _within(prober, question.slug, question.ask, until)
+    for question in CHECKS:
+        if question.run is not None:
+            yield await _run_check(prober, question.slug, question.run, until)
     yield check_shape(prober.exchanges)
     yield check_ids(prober.exchanges)
 
 
-def _with_limit(check: ProbeCheck, prober: Prober) -> ProbeCheck:
+def _add_limit_name(check: ProbeCheck, prober: Prober) -> ProbeCheck:
     """With the newer name of the limit, where the endpoint wanted it."""
-    if prober.limit_name == LIMIT or check.blocked:
+    if prober.limit_name == DEFAULT_LIMIT_NAME or check.blocked:
         return check
     return replace(check, learned={**check.learned, "limit_name": prober.limit_name})
 
 
-async def _compared(prober: Prober, heard: Heard, until: float) -> AsyncIterator[ProbeCheck]:
+async def _run_comparison_checks(prober: Prober, heard: ProbeResult, until: float) -> AsyncIterator[ProbeCheck]:
     async def dropping(asked: Prober) -> ProbeCheck:
-        return history_checks.check_dropped_tools(heard, await history_checks.without_tools(asked))
+        return history_checks.check_dropped_tools(heard, await history_checks.ask_without_tools(asked))
 
     async def streaming(asked: Prober) -> ProbeCheck:
         return await tool_choice_checks.check_stream(asked, heard)
 
-    yield await _within(prober, "dropped_tools", dropping, until)
-    yield await _within(prober, "stream", streaming, until)
+    yield await _run_check(prober, "dropped_tools", dropping, until)
+    yield await _run_check(prober, "stream", streaming, until)
     yield history_checks.check_reasoning(heard)
 
 
-async def _within(prober: Prober, slug: str, ask: Ask, until: float) -> ProbeCheck:
+async def _run_check(prober: Prober, slug: str, ask: RunCheck, until: float) -> ProbeCheck:
     prober.check = slug
     left = until - prober.clock()
     try:

@@ -3,42 +3,42 @@
 from collections.abc import Mapping
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.probing.check_result import ProbeCheck, untold
+from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober
 
-ROOM = 2048  # tokens: a budget for thinking is 1024 at least, and stands below the limit
-_ASKED: list[JsonObject] = [{"role": "user", "content": "Say hello."}]
-_BUDGET = (
+MAX_ANSWER_TOKENS = 2048  # tokens: a budget for thinking is 1024 at least, and stands below the limit
+_QUESTION: list[JsonObject] = [{"role": "user", "content": "Say hello."}]
+_BUDGET_PAIR = (
     {"thinking": {"type": "enabled", "budget_tokens": "many"}},
     {"thinking": {"type": "enabled", "budget_tokens": 1024}},
 )
 
-Pair = tuple[JsonObject, JsonObject]  # nonsense, and what makes sense
-_NAMES: Mapping[str, Pair] = {
+NonsensePair = tuple[JsonObject, JsonObject]  # nonsense, and what makes sense
+_PAIRS: Mapping[str, NonsensePair] = {
     "reasoning_effort": ({"reasoning_effort": "sideways"}, {"reasoning_effort": "low"}),
     "reasoning.effort": ({"reasoning": {"effort": "sideways"}}, {"reasoning": {"effort": "low"}}),
-    "thinking.budget_tokens": _BUDGET,
+    "thinking.budget_tokens": _BUDGET_PAIR,
 }
-_NAMES_IN_MESSAGES: Mapping[str, Pair] = {
+_MESSAGES_PAIRS: Mapping[str, NonsensePair] = {
     "output_config.effort": ({"output_config": {"effort": "sideways"}}, {"output_config": {"effort": "low"}}),
-    "thinking.budget_tokens": _BUDGET,
+    "thinking.budget_tokens": _BUDGET_PAIR,
 }
 
 
 async def check_effort(prober: Prober) -> ProbeCheck:
     """The first name under which nonsense is refused and sense is taken."""
-    names = _NAMES_IN_MESSAGES if prober.in_messages else _NAMES
+    names = _MESSAGES_PAIRS if prober.uses_messages else _PAIRS
     numbers: tuple[int, ...] = ()
     passed_over = 0
     for name, (nonsense, sense) in names.items():
-        odd = await prober.post({"messages": _ASKED, **nonsense, prober.limit_name: ROOM})
+        odd = await prober.post({"messages": _QUESTION, **nonsense, prober.limit_name: MAX_ANSWER_TOKENS})
         numbers = (*numbers, odd.number)
         if odd.error is not None and not odd.refused:
-            return untold("effort", odd.error, numbers)
+            return build_inconclusive("effort", odd.error, numbers)
         passed_over += odd.error is None
         if not odd.refused:
             continue
-        plain = await prober.post({"messages": _ASKED, **sense, prober.limit_name: ROOM})
+        plain = await prober.post({"messages": _QUESTION, **sense, prober.limit_name: MAX_ANSWER_TOKENS})
         numbers = (*numbers, plain.number)
         if plain.error is None:
             said = f"{name} is read: nonsense in it is refused, sense is taken."

@@ -3,46 +3,52 @@
 from dataclasses import replace
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.probing.check_result import Outcome, ProbeCheck, untold
-from toolbench.providers.probing.first_use_checks import echo_wish
-from toolbench.providers.probing.prober import ECHO, PING, Heard, Prober, Wish
+from toolbench.providers.probing.check_result import CheckOutcome, ProbeCheck, build_inconclusive
+from toolbench.providers.probing.first_use_checks import build_echo_request
+from toolbench.providers.probing.prober import ECHO_TOOL, PING_TOOL, Prober, ProbeRequest, ProbeResult
 
-UNICODE = 'naïve 東京 🦜 "quoted" back\\slash'
-NOT_FORCED = "forced_choice_to_auto"  # a change of the wire
-_HELLO = Wish("", "Say hello.", (PING, ECHO))
-_PAIR = Wish(
+UNICODE_TEXT = 'naïve 東京 🦜 "quoted" back\\slash'
+UNFORCED_CHANGE = "forced_choice_to_auto"  # a change of the wire
+_HELLO_REQUEST = ProbeRequest("", "Say hello.", (PING_TOOL, ECHO_TOOL))
+_TWO_CALLS_REQUEST = ProbeRequest(
     'In your FIRST message make both calls at once: probe_echo {"value": "red"} and probe_echo {"value": "blue"}.',
     "Make both calls now.",
-    (ECHO,),
+    (ECHO_TOOL,),
 )
 
 
 async def check_choice_none(prober: Prober) -> ProbeCheck:
     """Asked for a call while the choice is none, nothing may be called."""
-    heard = await prober.ask(replace(echo_wish(prober.word), policy={"tool_choice": "none"}, turns=1))
-    return _choice("none", heard, met=_count(heard) == 0, otherwise="The endpoint calls although the choice is none.")
+    heard = await prober.ask(replace(build_echo_request(prober.word), policy={"tool_choice": "none"}, turns=1))
+    return _judge_choice(
+        "none", heard, met=_count_calls(heard) == 0, otherwise="The endpoint calls although the choice is none."
+    )
 
 
 async def check_choice_required(prober: Prober) -> ProbeCheck:
     """Asked for nothing while a call is required, something must be called."""
-    heard = await prober.ask(replace(_HELLO, policy={"tool_choice": "required"}))
-    return _choice("required", heard, met=_count(heard) > 0, otherwise="Required is taken and not honoured.")
+    heard = await prober.ask(replace(_HELLO_REQUEST, policy={"tool_choice": "required"}))
+    return _judge_choice(
+        "required", heard, met=_count_calls(heard) > 0, otherwise="Required is taken and not honoured."
+    )
 
 
 async def check_choice_named(prober: Prober) -> ProbeCheck:
     """Asked for nothing while one tool is named, that one must be called."""
-    named: JsonObject = {"type": "function", "function": {"name": ECHO.name}}
-    heard = await prober.ask(replace(_HELLO, policy={"tool_choice": named}))
+    named: JsonObject = {"type": "function", "function": {"name": ECHO_TOOL.name}}
+    heard = await prober.ask(replace(_HELLO_REQUEST, policy={"tool_choice": named}))
     names = {call.name for call in heard.turn.calls_found} if heard.turn else set()
-    return _choice("named", heard, met=names == {ECHO.name}, otherwise="A named tool is taken and not honoured.")
+    return _judge_choice(
+        "named", heard, met=names == {ECHO_TOOL.name}, otherwise="A named tool is taken and not honoured."
+    )
 
 
-def _choice(value: str, heard: Heard, *, met: bool, otherwise: str) -> ProbeCheck:
+def _judge_choice(value: str, heard: ProbeResult, *, met: bool, otherwise: str) -> ProbeCheck:
     slug = f"tool_choice_{value}"
     if heard.error is not None:
-        return _refused(slug, heard, f"tool_choice {value}")
+        return _judge_refusal(slug, heard, f"tool_choice {value}")
     if not met:
-        held_back = any(change.name == NOT_FORCED for step in heard.exchanges for change in step.request.changes)
+        held_back = any(change.name == UNFORCED_CHANGE for step in heard.exchanges for change in step.request.changes)
         said = "The model takes no forced choice: auto was sent." if held_back else otherwise
         return ProbeCheck(slug, "failed", said, {}, heard.numbers)
     said = f"tool_choice {value} is honoured."
@@ -51,17 +57,17 @@ def _choice(value: str, heard: Heard, *, met: bool, otherwise: str) -> ProbeChec
 
 async def check_parallel(prober: Prober) -> ProbeCheck:
     """Whether two calls come in one answer when asked for, and one when the flag says no."""
-    together = await prober.ask(replace(_PAIR, options={"parallel_tool_calls": True}))
+    together = await prober.ask(replace(_TWO_CALLS_REQUEST, options={"parallel_tool_calls": True}))
     if together.error is not None:
-        return _refused("parallel", together, "parallel_tool_calls")
-    if _count(together) == 0:
+        return _judge_refusal("parallel", together, "parallel_tool_calls")
+    if _count_calls(together) == 0:
         said = "Could not be told: the model made no call."
         return ProbeCheck("parallel", "unknown", said, exchanges=together.numbers)
-    alone = await prober.ask(replace(_PAIR, options={"parallel_tool_calls": False}))
+    alone = await prober.ask(replace(_TWO_CALLS_REQUEST, options={"parallel_tool_calls": False}))
     numbers = (*together.numbers, *alone.numbers)
-    several = _count(together) > 1
+    several = _count_calls(together) > 1
     known: JsonObject = {"supports_parallel_tools": several}
-    if _count(alone) > 1:
+    if _count_calls(alone) > 1:
         said = "Several calls come in one answer although parallel_tool_calls is false."
         return ProbeCheck("parallel", "failed", said, {**known, "ignores": ["parallel_tool_calls"]}, numbers)
     said = (
@@ -72,59 +78,61 @@ async def check_parallel(prober: Prober) -> ProbeCheck:
 
 async def check_empty_arguments(prober: Prober) -> ProbeCheck:
     """A tool without parameters is called with an empty object."""
-    wish = Wish("Call the tool probe_ping with exactly these arguments: {}.", "Call probe_ping now.", (PING,))
+    wish = ProbeRequest(
+        "Call the tool probe_ping with exactly these arguments: {}.", "Call probe_ping now.", (PING_TOOL,)
+    )
     heard = await prober.ask(wish)
     if heard.error is not None:
-        return untold("empty_arguments", heard.error, heard.numbers)
-    if _count(heard) == 0:
+        return build_inconclusive("empty_arguments", heard.error, heard.numbers)
+    if _count_calls(heard) == 0:
         said = "Could not be told: the model made no call."
         return ProbeCheck("empty_arguments", "unknown", said, exchanges=heard.numbers)
-    fine = heard.first_call(PING.name) == {}
+    fine = heard.find_call_arguments(PING_TOOL.name) == {}
     said = "An empty object came." if fine else "The arguments of a call without any are not an empty object."
     return ProbeCheck("empty_arguments", "passed" if fine else "failed", said, {}, heard.numbers)
 
 
 async def check_unicode(prober: Prober) -> ProbeCheck:
     """Letters, signs, quotes and backslashes come back as they were given."""
-    spelled = UNICODE.replace("\\", "\\\\").replace('"', '\\"')
+    spelled = UNICODE_TEXT.replace("\\", "\\\\").replace('"', '\\"')
     system = f'Call the tool probe_echo with exactly these arguments: {{"value": "{spelled}"}}.'
-    heard = await prober.ask(Wish(system, "Make that call now.", (ECHO,)))
+    heard = await prober.ask(ProbeRequest(system, "Make that call now.", (ECHO_TOOL,)))
     if heard.error is not None:
-        return untold("unicode", heard.error, heard.numbers)
-    arguments = heard.first_call(ECHO.name)
+        return build_inconclusive("unicode", heard.error, heard.numbers)
+    arguments = heard.find_call_arguments(ECHO_TOOL.name)
     if arguments is None:
         said = "Could not be told: the model did not make the call."
         return ProbeCheck("unicode", "unknown", said, exchanges=heard.numbers)
-    fine = arguments.get("value") == UNICODE
+    fine = arguments.get("value") == UNICODE_TEXT
     said = "Every character came back." if fine else "The value came back with other characters."
     return ProbeCheck("unicode", "passed" if fine else "failed", said, {}, heard.numbers)
 
 
-async def check_stream(prober: Prober, whole: Heard) -> ProbeCheck:
+async def check_stream(prober: Prober, whole: ProbeResult) -> ProbeCheck:
     """Whether the same question, streamed, gives the same call as the `whole` answer did."""
-    heard = await prober.ask(replace(echo_wish(prober.word), stream=True, turns=1))
+    heard = await prober.ask(replace(build_echo_request(prober.word), stream=True, turns=1))
     if heard.error is not None:
-        return _refused("stream", heard, "a streamed request with tools")
-    if heard.turn is None or not _count(whole):
+        return _judge_refusal("stream", heard, "a streamed request with tools")
+    if heard.turn is None or not _count_calls(whole):
         return ProbeCheck(
             "stream", "unknown", "Could not be told: there is no whole call to compare with.", {}, heard.numbers
         )
-    streamed, plain = heard.first_call(ECHO.name), whole.first_call(ECHO.name)
+    streamed, plain = heard.find_call_arguments(ECHO_TOOL.name), whole.find_call_arguments(ECHO_TOOL.name)
     remarks = [one.message for one in heard.turn.findings if one.code.startswith("stream_")]
     if streamed != plain or heard.turn.cut:
         said = " ".join(["Streamed, the call is another one or none.", *remarks])
         return ProbeCheck("stream", "failed", said, {"supports_stream_tools": False}, heard.numbers)
-    outcome: Outcome = "failed" if remarks else "passed"
+    outcome: CheckOutcome = "failed" if remarks else "passed"
     said = " ".join(["The streamed call is the same.", *remarks])
     return ProbeCheck("stream", outcome, said, {"supports_stream_tools": True}, heard.numbers)
 
 
-def _count(heard: Heard) -> int:
+def _count_calls(heard: ProbeResult) -> int:
     return len(heard.turn.calls_found) if heard.turn else 0
 
 
-def _refused(slug: str, heard: Heard, what: str) -> ProbeCheck:
+def _judge_refusal(slug: str, heard: ProbeResult, what: str) -> ProbeCheck:
     error = heard.error
     if error is None or error.infrastructure:
-        return untold(slug, error, heard.numbers)
+        return build_inconclusive(slug, error, heard.numbers)
     return ProbeCheck(slug, "failed", f"The endpoint refuses {what}: {error.message}", {}, heard.numbers)

@@ -5,20 +5,20 @@ import re
 from collections.abc import Sequence
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.probing.check_result import ProbeCheck, untold
-from toolbench.providers.probing.prober import ECHO, Prober, Reply
+from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
+from toolbench.providers.probing.prober import ECHO_TOOL, PostResult, Prober
 
-MANY = 129
-LONG = 65  # characters
-ROUNDS = 5
-_DOTTED, _LONG_NAME = "probe.echo", "probe_".ljust(LONG, "e")
-_PATTERN = re.compile(r"\^(?:\[[^\[\]\s]+\](?:\{\d{1,4}(?:,\d{0,4})?\}|[+*?])?){1,4}\$")
-_REJECTIONS = ("request_rejected", "unprocessable")
-_TEXT: JsonObject = {"type": "string"}
-_KEYWORDS: dict[str, JsonObject] = {
-    "anyOf": {"anyOf": [_TEXT, {"type": "integer"}]},
-    "oneOf": {"oneOf": [_TEXT, {"type": "integer"}]},
-    "allOf": {"allOf": [_TEXT]},
+MANY_TOOLS = 129
+LONG_NAME_CHARS = 65  # characters
+MAX_ROUNDS = 5
+_DOTTED_NAME, _LONG_NAME = "probe.echo", "probe_".ljust(LONG_NAME_CHARS, "e")
+_PATTERN_IN_ERROR = re.compile(r"\^(?:\[[^\[\]\s]+\](?:\{\d{1,4}(?:,\d{0,4})?\}|[+*?])?){1,4}\$")
+_REJECTION_CODES = ("request_rejected", "unprocessable")
+_TEXT_SCHEMA: JsonObject = {"type": "string"}
+_SCHEMA_BY_KEYWORD: dict[str, JsonObject] = {
+    "anyOf": {"anyOf": [_TEXT_SCHEMA, {"type": "integer"}]},
+    "oneOf": {"oneOf": [_TEXT_SCHEMA, {"type": "integer"}]},
+    "allOf": {"allOf": [_TEXT_SCHEMA]},
     "not": {"type": "string", "not": {"enum": ["a"]}},
     "const": {"const": "a"},
     "default": {"type": "string", "default": "a"},
@@ -27,48 +27,48 @@ _KEYWORDS: dict[str, JsonObject] = {
     "minLength": {"type": "string", "minLength": 1},
     "exclusiveMinimum": {"type": "integer", "exclusiveMinimum": 0},
     "multipleOf": {"type": "integer", "multipleOf": 2},
-    "maxItems": {"type": "array", "items": _TEXT, "maxItems": 4},
-    "uniqueItems": {"type": "array", "items": _TEXT, "uniqueItems": True},
-    "prefixItems": {"type": "array", "prefixItems": [_TEXT]},
+    "maxItems": {"type": "array", "items": _TEXT_SCHEMA, "maxItems": 4},
+    "uniqueItems": {"type": "array", "items": _TEXT_SCHEMA, "uniqueItems": True},
+    "prefixItems": {"type": "array", "prefixItems": [_TEXT_SCHEMA]},
     "additionalProperties": {"type": "object", "properties": {}, "additionalProperties": False},
-    "patternProperties": {"type": "object", "patternProperties": {"^a": _TEXT}},
+    "patternProperties": {"type": "object", "patternProperties": {"^a": _TEXT_SCHEMA}},
 }
-_WORDS = ("not", "const", "default", "pattern", "format")  # name a keyword only in quotes or in a path
+_COMMON_WORDS = ("not", "const", "default", "pattern", "format")  # name a keyword only in quotes or in a path
 
 
 async def check_names(prober: Prober) -> ProbeCheck:
     """A name with a dot and one of 65 characters: what is refused tells what names must look like, unless the refusal
     says it."""
-    replies = {name: await _offer(prober, _named(name)) for name in (_DOTTED, _LONG_NAME)}
+    replies = {name: await _post_tools(prober, _build_function(name)) for name in (_DOTTED_NAME, _LONG_NAME)}
     numbers = tuple(reply.number for reply in replies.values())
     refused = [name for name, reply in replies.items() if reply.error is not None]
     if not refused:
-        said = f"A dot is taken in a tool's name, and {LONG} characters are."
+        said = f"A dot is taken in a tool's name, and {LONG_NAME_CHARS} characters are."
         return ProbeCheck("names", "passed", said, exchanges=numbers)
-    if trouble := await _trouble("names", prober, [replies[name] for name in refused]):
+    if trouble := await _find_other_error("names", prober, [replies[name] for name in refused]):
         return trouble
-    pattern = _pattern_said([replies[name] for name in refused], refused)
+    pattern = _find_pattern([replies[name] for name in refused], refused)
     if not pattern and _LONG_NAME in refused:
-        shorter = await _offer(prober, _named(_LONG_NAME[:-1]))
+        shorter = await _post_tools(prober, _build_function(_LONG_NAME[:-1]))
         numbers = (*numbers, shorter.number)
         if shorter.error is not None:
-            said = f"A tool's name of {LONG} characters is refused; how many are taken could not be told."
+            said = f"A tool's name of {LONG_NAME_CHARS} characters is refused; how many are taken could not be told."
             return ProbeCheck("names", "failed", said, exchanges=numbers)
-    what = " and ".join({_DOTTED: "a dot", _LONG_NAME: f"{LONG} characters"}[name] for name in refused)
-    characters = "[a-zA-Z0-9_-]" if _DOTTED in refused else "[a-zA-Z0-9_.-]"
-    pattern = pattern or f"^{characters}{f'{{1,{LONG - 1}}}' if _LONG_NAME in refused else '+'}$"
+    what = " and ".join({_DOTTED_NAME: "a dot", _LONG_NAME: f"{LONG_NAME_CHARS} characters"}[name] for name in refused)
+    characters = "[a-zA-Z0-9_-]" if _DOTTED_NAME in refused else "[a-zA-Z0-9_.-]"
+    pattern = pattern or f"^{characters}{f'{{1,{LONG_NAME_CHARS - 1}}}' if _LONG_NAME in refused else '+'}$"
     return ProbeCheck("names", "failed", f"Refused in a tool's name: {what}.", {"name_pattern": pattern}, numbers)
 
 
-def _pattern_said(replies: Sequence[Reply], refused: Sequence[str]) -> str:
+def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
     """The pattern that a refusal names, where it refuses what was refused and no plain name; "" for none. Classes and
     counts only: an endpoint's own words must not be able to keep us busy."""
-    for written in _PATTERN.findall(" ".join(map(_said, replies))):
+    for written in _PATTERN_IN_ERROR.findall(" ".join(map(_join_error_text, replies))):
         try:
             pattern = re.compile(written)
         except re.error:
             continue
-        if pattern.search(ECHO.name) and not any(pattern.search(name) for name in refused):
+        if pattern.search(ECHO_TOOL.name) and not any(pattern.search(name) for name in refused):
             return str(written)
     return ""
 
@@ -76,19 +76,23 @@ def _pattern_said(replies: Sequence[Reply], refused: Sequence[str]) -> str:
 async def check_max_tools(prober: Prober) -> ProbeCheck:
     """129 tools at once. Where that is too many, the number that the refusal names must be taken and one more must
     not; where it names none, 128 must be taken."""
-    reply = await _offer(prober, *_many(MANY))
+    reply = await _post_tools(prober, *_build_functions(MANY_TOOLS))
     numbers: tuple[int, ...] = (reply.number,)
     if reply.error is None:
-        return ProbeCheck("max_tools", "passed", f"{MANY} tools in one request are taken.", exchanges=numbers)
-    if trouble := await _trouble("max_tools", prober, [reply]):
+        return ProbeCheck("max_tools", "passed", f"{MANY_TOOLS} tools in one request are taken.", exchanges=numbers)
+    if trouble := await _find_other_error("max_tools", prober, [reply]):
         return trouble
-    below = [int(number) for number in re.findall(r"\d+", _said(reply)) if 0 < int(number) < MANY]
-    most = max(below, default=MANY - 1)
-    taken = await _offer(prober, *_many(most))
-    more = await _offer(prober, *_many(most + 1)) if taken.error is None and most + 1 < MANY else reply
+    below = [int(number) for number in re.findall(r"\d+", _join_error_text(reply)) if 0 < int(number) < MANY_TOOLS]
+    most = max(below, default=MANY_TOOLS - 1)
+    taken = await _post_tools(prober, *_build_functions(most))
+    more = (
+        await _post_tools(prober, *_build_functions(most + 1))
+        if taken.error is None and most + 1 < MANY_TOOLS
+        else reply
+    )
     numbers = tuple(dict.fromkeys((*numbers, taken.number, more.number)))
-    if taken.error is not None or not _rejected(more):
-        said = f"{MANY} tools in one request are refused; how many are taken could not be told."
+    if taken.error is not None or not _is_rejected(more):
+        said = f"{MANY_TOOLS} tools in one request are refused; how many are taken could not be told."
         return ProbeCheck("max_tools", "failed", said, exchanges=numbers)
     said = f"{most} tools in one request are taken, one more is refused."
     return ProbeCheck("max_tools", "failed", said, {"max_tools": most}, numbers)
@@ -96,15 +100,17 @@ async def check_max_tools(prober: Prober) -> ProbeCheck:
 
 async def check_keywords(prober: Prober) -> ProbeCheck:
     """A schema with many keywords; those that a refusal names are left out and it is sent again."""
-    left, refused, numbers = dict(_KEYWORDS), list[str](), tuple[int, ...]()
-    for _ in range(ROUNDS):
-        reply = await _offer(prober, _with_properties(left))
+    left, refused, numbers = dict(_SCHEMA_BY_KEYWORD), list[str](), tuple[int, ...]()
+    for _ in range(MAX_ROUNDS):
+        reply = await _post_tools(prober, _build_function_with_properties(left))
         numbers = (*numbers, reply.number)
         if reply.error is None:
             break
-        if not refused and (trouble := await _trouble("keywords", prober, [reply])):
+        if not refused and (trouble := await _find_other_error("keywords", prober, [reply])):
             return trouble
-        named = [keyword for keyword in left if _rejected(reply) and _names(_said(reply), keyword)]
+        named = [
+            keyword for keyword in left if _is_rejected(reply) and _mentions_keyword(_join_error_text(reply), keyword)
+        ]
         if not named or len(named) == len(left):
             break
         refused += named
@@ -121,45 +127,45 @@ async def check_keywords(prober: Prober) -> ProbeCheck:
     return ProbeCheck("keywords", "passed", said, {"schema_dialect": []}, numbers)
 
 
-def _names(said: str, keyword: str) -> bool:
-    before = r"['\"`./\[$]" if keyword in _WORDS else r"(?<!\w)"
+def _mentions_keyword(said: str, keyword: str) -> bool:
+    before = r"['\"`./\[$]" if keyword in _COMMON_WORDS else r"(?<!\w)"
     return re.search(rf"{before}{keyword}(?!\w)", said) is not None
 
 
-async def _trouble(slug: str, prober: Prober, replies: Sequence[Reply]) -> ProbeCheck | None:
+async def _find_other_error(slug: str, prober: Prober, replies: Sequence[PostResult]) -> ProbeCheck | None:
     """Why these errors say nothing of what was asked: one is no refusal of the request, or a plain tool is not taken
     either. None where they do."""
     numbers = tuple(reply.number for reply in replies)
     for reply in replies:
-        if not _rejected(reply):
-            return untold(slug, reply.error, numbers)
-    plain = await _offer(prober, _named(ECHO.name))
-    return untold(slug, plain.error, (*numbers, plain.number)) if plain.error is not None else None
+        if not _is_rejected(reply):
+            return build_inconclusive(slug, reply.error, numbers)
+    plain = await _post_tools(prober, _build_function(ECHO_TOOL.name))
+    return build_inconclusive(slug, plain.error, (*numbers, plain.number)) if plain.error is not None else None
 
 
-def _rejected(reply: Reply) -> bool:
-    return reply.error is not None and reply.error.code in _REJECTIONS
+def _is_rejected(reply: PostResult) -> bool:
+    return reply.error is not None and reply.error.code in _REJECTION_CODES
 
 
-def _said(reply: Reply) -> str:
+def _join_error_text(reply: PostResult) -> str:
     return f"{reply.error.message} {reply.error.hint}" if reply.error else ""
 
 
-async def _offer(prober: Prober, *functions: JsonObject) -> Reply:
+async def _post_tools(prober: Prober, *functions: JsonObject) -> PostResult:
     tools = [{"type": "function", "function": function} for function in functions]
     asked = [{"role": "user", "content": "Say hello."}]
     return await prober.post({"messages": asked, "tools": tools, prober.limit_name: 16})
 
 
-def _named(name: str) -> JsonObject:
-    return {"name": name, "description": ECHO.description, "parameters": ECHO.parameters}
+def _build_function(name: str) -> JsonObject:
+    return {"name": name, "description": ECHO_TOOL.description, "parameters": ECHO_TOOL.parameters}
 
 
-def _many(count: int) -> list[JsonObject]:
+def _build_functions(count: int) -> list[JsonObject]:
     empty: JsonObject = {"type": "object", "properties": {}}
     return [{"name": f"t{place}", "description": "Nothing.", "parameters": empty} for place in range(count)]
 
 
-def _with_properties(schemas: JsonObject) -> JsonObject:
+def _build_function_with_properties(schemas: JsonObject) -> JsonObject:
     properties = {f"p{place}": schema for place, schema in enumerate(schemas.values())}
-    return {**_named(ECHO.name), "parameters": {"type": "object", "properties": properties}}
+    return {**_build_function(ECHO_TOOL.name), "parameters": {"type": "object", "properties": properties}}

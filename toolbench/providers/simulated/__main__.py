@@ -10,17 +10,17 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from toolbench.providers.ready_line import Announcement, CannotStart, announce, apologise
-from toolbench.providers.simulated.personas import all_personas
-from toolbench.providers.simulated.server import NAME, SimulatedServer
+from toolbench.providers.ready_line import ReadyLine, ServerStartError, print_ready_line, report_start_error
+from toolbench.providers.simulated.personas import load_personas
+from toolbench.providers.simulated.server import SERVER_NAME, SimulatedServer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parse(arguments)
     try:
         asyncio.run(_serve(chosen.port, SimulatedServer(latency=chosen.latency)))
-    except CannotStart as error:
-        return apologise(error)
+    except ServerStartError as error:
+        return report_start_error(error)
     return 0
 
 
@@ -31,8 +31,8 @@ async def _serve(port: int, server: SimulatedServer) -> None:
     try:
         await server.start(port)
     except OSError as error:
-        raise CannotStart(f"The simulated provider cannot listen on port {port}: {error.strerror}.") from error
-    announce(Announcement(NAME, server.url, server.key, next(iter(all_personas()))))
+        raise ServerStartError(f"The simulated provider cannot listen on port {port}: {error.strerror}.") from error
+    print_ready_line(ReadyLine(SERVER_NAME, server.url, server.key, next(iter(load_personas()))))
     await stopped.wait()
     await server.stop()
 

@@ -11,90 +11,99 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.behaviour_faults import MOVE_DRIFTS
-from toolbench.providers.simulated.chat_request import Conversation
-from toolbench.providers.simulated.completions import complete
-from toolbench.providers.simulated.error_replies import EVENTS, FAILURES, Reply, error_reply
-from toolbench.providers.simulated.legacy_functions import newer_request
-from toolbench.providers.simulated.next_move import Move, next_move
+from toolbench.providers.simulated.behaviour_faults import MOVE_FAULTS
+from toolbench.providers.simulated.chat_request import ChatRequest
+from toolbench.providers.simulated.completions import build_completion
+from toolbench.providers.simulated.error_replies import EVENTS_TYPE, FAILURES, Reply, build_error_reply
+from toolbench.providers.simulated.legacy_functions import convert_legacy_request
+from toolbench.providers.simulated.next_move import Move, choose_next_move
 from toolbench.providers.simulated.personas import Persona
-from toolbench.providers.simulated.response_faults import ANY_SHAPES, CALL_SHAPES, function_call, message_of
-from toolbench.providers.simulated.seeded_random import chance
-from toolbench.providers.simulated.stream_events import LINE_DRIFTS, Chunks
-from toolbench.providers.simulated.text_format_faults import TEXT_FAILURES, TEXT_SHAPES
-from toolbench.providers.simulated.vendor_requirements import BROUGHT, DEMANDS
-from toolbench.providers.simulated.wire_formats import CHAT, Voice
+from toolbench.providers.simulated.response_faults import (
+    ANY_SHAPE_FAULTS,
+    CALL_SHAPE_FAULTS,
+    function_call,
+    get_message,
+)
+from toolbench.providers.simulated.seeded_random import build_random
+from toolbench.providers.simulated.stream_events import LINE_FAULTS, Chunks
+from toolbench.providers.simulated.text_format_faults import TEXT_FAILURES, TEXT_FORMAT_FAULTS
+from toolbench.providers.simulated.vendor_requirements import REQUIREMENT_ADDITIONS, REQUIREMENTS
+from toolbench.providers.simulated.wire_formats import CHAT, SimulatedWireFormat
 
-REMEMBERED = 10_000
+MAX_REMEMBERED_TURNS = 10_000
 TOOLS_DROPPED = "tools_dropped"  # the one drift of hearing: the request is read without its tools
 ONLY_FUNCTIONS = "only_functions"  # another: tools are passed over, the older functions are heard
-ALL_FAILURES = FAILURES | DEMANDS | TEXT_FAILURES
-ALL_CALL_SHAPES = CALL_SHAPES | TEXT_SHAPES | BROUGHT | {ONLY_FUNCTIONS: function_call}
-SHAPES = ALL_CALL_SHAPES | ANY_SHAPES
+ALL_FAILURES = FAILURES | REQUIREMENTS | TEXT_FAILURES
+ALL_CALL_SHAPE_FAULTS = CALL_SHAPE_FAULTS | TEXT_FORMAT_FAULTS | REQUIREMENT_ADDITIONS | {ONLY_FUNCTIONS: function_call}
+SHAPE_FAULTS = ALL_CALL_SHAPE_FAULTS | ANY_SHAPE_FAULTS
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SimulatedAnswer:
     """`drifted` says whether this very answer carries the persona's drift."""
 
     reply: Reply
-    drifted: bool
+    has_fault: bool
     seconds: float
 
 
 @dataclass(slots=True)
-class Refusals:
+class RefusedTurns:
     """Which turns a persona that recovers has refused: the next try of the same turn is served, and forgets it, so
     that a repeated trial sees the same again."""
 
     seen: OrderedDict[tuple[object, ...], None] = field(default_factory=OrderedDict)
 
-    def first_time(self, *turn: object) -> bool:
+    def register_refusal(self, *turn: object) -> bool:
         if turn in self.seen:
             del self.seen[turn]
             return False
         self.seen[turn] = None
-        if len(self.seen) > REMEMBERED:
+        if len(self.seen) > MAX_REMEMBERED_TURNS:
             self.seen.popitem(last=False)
         return True
 
 
-def answer(
-    body: JsonObject, persona: Persona, refusals: Refusals, voice: Voice = CHAT, beside: Sequence[Persona] = ()
-) -> Answer:
+def build_answer(
+    body: JsonObject,
+    persona: Persona,
+    refusals: RefusedTurns,
+    voice: SimulatedWireFormat = CHAT,
+    beside: Sequence[Persona] = (),
+) -> SimulatedAnswer:
     """Return what the persona answers to a body, in the shape in which it is spoken to. It has the drifts of the
     personas `beside` it as well, each with that persona's own rate, places and chance."""
     cast = (persona, *beside)
     older = any(one.drift == ONLY_FUNCTIONS for one in cast)
     try:
-        conversation = voice.hears(newer_request(body) if older else body)
+        conversation = voice.parse_request(convert_legacy_request(body) if older else body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        refused = error_reply(400, f"{error} (simulated)", "invalid_request_error")
-        return Answer(voice.refuses(refused), drifted=False, seconds=0)
-    seconds = _seconds(persona, conversation)
-    drifting = [one for one in cast if _drifts(one, conversation)]
+        refused = build_error_reply(400, f"{error} (simulated)", "invalid_request_error")
+        return SimulatedAnswer(voice.render_error(refused), has_fault=False, seconds=0)
+    seconds = _draw_latency_seconds(persona, conversation)
+    drifting = [one for one in cast if _has_fault(one, conversation)]
     for one in drifting:
-        if one.drift in ALL_FAILURES and (failed := _failed(one, conversation, refusals)) is not None:
-            return Answer(voice.refuses(failed), drifted=True, seconds=seconds)
-    completion, drifted = _completion(persona, drifting, conversation)
+        if one.drift in ALL_FAILURES and (failed := _build_failure(one, conversation, refusals)) is not None:
+            return SimulatedAnswer(voice.render_error(failed), has_fault=True, seconds=seconds)
+    completion, drifted = _build_completion(persona, drifting, conversation)
     if not body.get("stream"):
-        return Answer(Reply(voice.whole(completion)), drifted, seconds)
-    events = voice.cuts(completion, _turn(persona, conversation), with_usage=_wants_usage(body))
-    chunks = before = voice.encodes(events)
+        return SimulatedAnswer(Reply(voice.render_body(completion)), drifted, seconds)
+    events = voice.stream_events(completion, _build_turn_random(persona, conversation), with_usage=_wants_usage(body))
+    chunks = before = voice.encode_events(events)
     for one in drifting:
-        if _befalls(one, next_move(conversation)):
-            if one.drift in voice.drifts:
-                voice.drifts[one.drift](events)
-                chunks = voice.encodes(events)
-            chunks = LINE_DRIFTS.get(one.drift, _as_they_are)(chunks)
-    return Answer(Reply(content_type=EVENTS, chunks=chunks), drifted or chunks != before, seconds)
+        if _applies_to_move(one, choose_next_move(conversation)):
+            if one.drift in voice.stream_faults:
+                voice.stream_faults[one.drift](events)
+                chunks = voice.encode_events(events)
+            chunks = LINE_FAULTS.get(one.drift, _keep_chunks)(chunks)
+    return SimulatedAnswer(Reply(content_type=EVENTS_TYPE, chunks=chunks), drifted or chunks != before, seconds)
 
 
-def _drifts(persona: Persona, conversation: Conversation) -> bool:
-    return bool(persona.drift) and chance(conversation.seed, persona.slug, "drift").random() < persona.rate
+def _has_fault(persona: Persona, conversation: ChatRequest) -> bool:
+    return bool(persona.drift) and build_random(conversation.seed, persona.slug, "drift").random() < persona.rate
 
 
-def _as_they_are(chunks: Chunks) -> Chunks:
+def _keep_chunks(chunks: Chunks) -> Chunks:
     return chunks
 
 
@@ -103,53 +112,57 @@ def _wants_usage(body: JsonObject) -> bool:
     return isinstance(options, dict) and bool(options.get("include_usage"))
 
 
-def _failed(persona: Persona, conversation: Conversation, refusals: Refusals) -> Reply | None:
+def _build_failure(persona: Persona, conversation: ChatRequest, refusals: RefusedTurns) -> Reply | None:
     if persona.once:
         turn = (persona.slug, conversation.seed, conversation.question, conversation.turns)
-        if not refusals.first_time(*turn):
+        if not refusals.register_refusal(*turn):
             return None
     return ALL_FAILURES[persona.drift](conversation)
 
 
-def _completion(persona: Persona, drifting: Sequence[Persona], conversation: Conversation) -> tuple[JsonObject, bool]:
+def _build_completion(
+    persona: Persona, drifting: Sequence[Persona], conversation: ChatRequest
+) -> tuple[JsonObject, bool]:
     """The completion, and whether it differs from a competent one."""
-    competent = move = next_move(conversation)
+    competent = move = choose_next_move(conversation)
     if any(one.drift == TOOLS_DROPPED for one in drifting):
         conversation = replace(conversation, functions=())
-        move = next_move(conversation)
-    befallen = [one for one in drifting if _befalls(one, competent)]
+        move = choose_next_move(conversation)
+    befallen = [one for one in drifting if _applies_to_move(one, competent)]
     for one in befallen:
-        move = _played(one, move, conversation)
-    turn = _turn(persona, conversation)
-    completion = complete(move, conversation, persona.slug, turn)
-    shaping = [one for one in befallen if one.drift in SHAPES]
+        move = _apply_move_fault(one, move, conversation)
+    turn = _build_turn_random(persona, conversation)
+    completion = build_completion(move, conversation, persona.slug, turn)
+    shaping = [one for one in befallen if one.drift in SHAPE_FAULTS]
     shaped = False
     for one in shaping:
-        if _takes_shape(one, completion):
-            SHAPES[one.drift](completion, turn)
+        if _applies_to_completion(one, completion):
+            SHAPE_FAULTS[one.drift](completion, turn)
             shaped = True
     return completion, shaped or move != competent
 
 
-def _turn(persona: Persona, conversation: Conversation) -> random.Random:
-    return chance(conversation.seed, persona.slug, "turn", conversation.turns)
+def _build_turn_random(persona: Persona, conversation: ChatRequest) -> random.Random:
+    return build_random(conversation.seed, persona.slug, "turn", conversation.turns)
 
 
-def _befalls(persona: Persona, move: Move) -> bool:
+def _applies_to_move(persona: Persona, move: Move) -> bool:
     if persona.once and move.tried:
         return False
     return "any" in persona.places or move.place in persona.places
 
 
-def _played(persona: Persona, competent: Move, conversation: Conversation) -> Move:
-    drift = MOVE_DRIFTS.get(persona.drift)
-    return drift(competent, conversation, chance(conversation.seed, persona.slug, "move")) if drift else competent
+def _apply_move_fault(persona: Persona, competent: Move, conversation: ChatRequest) -> Move:
+    drift = MOVE_FAULTS.get(persona.drift)
+    return drift(competent, conversation, build_random(conversation.seed, persona.slug, "move")) if drift else competent
 
 
-def _takes_shape(persona: Persona, completion: JsonObject) -> bool:
-    return persona.drift in ANY_SHAPES or (persona.drift in ALL_CALL_SHAPES and "tool_calls" in message_of(completion))
+def _applies_to_completion(persona: Persona, completion: JsonObject) -> bool:
+    return persona.drift in ANY_SHAPE_FAULTS or (
+        persona.drift in ALL_CALL_SHAPE_FAULTS and "tool_calls" in get_message(completion)
+    )
 
 
-def _seconds(persona: Persona, conversation: Conversation) -> float:
-    draw = chance(conversation.seed, persona.slug, "latency", conversation.turns)
+def _draw_latency_seconds(persona: Persona, conversation: ChatRequest) -> float:
+    draw = build_random(conversation.seed, persona.slug, "latency", conversation.turns)
     return persona.median_ms / 1000 * math.exp(persona.spread * draw.gauss(0, 1))

@@ -9,33 +9,35 @@ from typing import Any
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import schema_errors
-from toolbench.providers.simulated.general_knowledge import empty_words
-from toolbench.providers.simulated.known_values import known_value
+from toolbench.providers.simulated.general_knowledge import load_stop_words
+from toolbench.providers.simulated.known_values import find_known_value
 from toolbench.providers.simulated.text_values import (
     ADDRESS,
     CODE,
     DATE,
-    MOST_LETTERS,
+    MAX_QUESTION_CHARS,
     NAME,
     NUMBER,
     QUOTED,
-    Piece,
-    Pieces,
+    QuestionValues,
+    TextValue,
 )
 
-DEEPEST = 4  # objects and arrays inside each other
-SAME_BEGINNING = 4  # letters that make two words one: cancel, cancels
-IDENTIFYING = {"id", "number", "code", "no", "key", "sku", "order", "ticket", "invoice"}
+MAX_DEPTH = 4  # objects and arrays inside each other
+MIN_COMMON_PREFIX_CHARS = 4  # letters that make two words one: cancel, cancels
+IDENTIFIER_WORDS = {"id", "number", "code", "no", "key", "sku", "order", "ticket", "invoice"}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _SAMPLES = {"date": "2026-01-01", "date-time": "2026-01-01T12:00:00Z", "email": "someone@example.com"}
-Guesses = Iterator[tuple[Any, Piece | None]]
+Guesses = Iterator[tuple[Any, TextValue | None]]
 
 
-def rank(tools: Sequence[JsonObject], question: str) -> list[JsonObject]:
+def rank_tools(tools: Sequence[JsonObject], question: str) -> list[JsonObject]:
     """Those that share most words with the question, in their order; none where no tool shares any."""
-    asked = set(_words(question[:MOST_LETTERS]))
+    asked = set(_split_words(question[:MAX_QUESTION_CHARS]))
     scores = [
-        _shared(asked, str(tool["name"]), 2) + _shared(asked, str(tool.get("description") or ""), 1) for tool in tools
+        _score_shared_words(asked, str(tool["name"]), 2)
+        + _score_shared_words(asked, str(tool.get("description") or ""), 1)
+        for tool in tools
     ]
     most = max(scores, default=0)
     return [tool for tool, score in zip(tools, scores, strict=True) if most and score == most]
@@ -46,51 +48,51 @@ def guess_arguments(tool: JsonObject, question: str) -> JsonObject:
     it was found or could be made."""
     parameters = tool.get("parameters")
     root = parameters if isinstance(parameters, dict) else {}
-    return _Guess(root, Pieces.of(question)).arguments(root, 0)
+    return _ArgumentGuesser(root, QuestionValues.from_question(question)).build_arguments(root, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Guess:
+class _ArgumentGuesser:
     """One call's arguments, taken from the pieces of the question one after the other."""
 
     root: JsonObject
-    pieces: Pieces
+    values: QuestionValues
 
-    def arguments(self, schema: JsonObject, depth: int) -> JsonObject:
+    def build_arguments(self, schema: JsonObject, depth: int) -> JsonObject:
         """What is named in the question goes first, so that nothing else takes it."""
-        properties = {name: self._resolved(one) for name, one in _members(schema.get("properties"))}
+        properties = {name: self._resolve(one) for name, one in _list_items(schema.get("properties"))}
         wanted = schema.get("required")
         required = [name for name in properties if isinstance(wanted, list) and name in wanted]
         told = {}
         for name, one in properties.items():
-            if (value := self._first(one, self._named(name, one), None)) is not None:
+            if (value := self._take_first_fitting(one, self._find_named_values(name, one), None)) is not None:
                 told[name] = value
         for name in required:
             if name not in told:
-                made = self._loose(name, properties[name], depth)
-                told[name] = self._first(properties[name], made, _made(properties[name]))
+                made = self._find_likely_values(name, properties[name], depth)
+                told[name] = self._take_first_fitting(properties[name], made, _build_default(properties[name]))
         return {name: told[name] for name in properties if name in told}
 
-    def _resolved(self, schema: Any) -> JsonObject:
+    def _resolve(self, schema: Any) -> JsonObject:
         """A schema of one type: a local reference followed, of several the first that is not null."""
-        for _ in range(DEEPEST):
+        for _ in range(MAX_DEPTH):
             schema = schema if isinstance(schema, dict) else {}
             choices = schema.get("anyOf") or schema.get("oneOf")
             if isinstance(ref := schema.get("$ref"), str):
                 group, _, name = ref.removeprefix("#/").partition("/")
-                schema = dict(_members(self.root.get(group))).get(name)
+                schema = dict(_list_items(self.root.get(group))).get(name)
             elif isinstance(choices, list) and choices:
                 schema = next((one for one in choices if isinstance(one, dict) and one.get("type") != "null"), {})
             else:
                 break
         return schema if isinstance(schema, dict) else {}
 
-    def _first(self, schema: JsonObject, values: Guesses, otherwise: Any) -> Any:
+    def _take_first_fitting(self, schema: JsonObject, values: Guesses, otherwise: Any) -> Any:
         """The first that fits the schema; its piece is taken."""
         for value, piece in values:
             if self._fits(schema, value):
                 if piece is not None:
-                    self.pieces.take(piece)
+                    self.values.mark_used(piece)
                 return value
         return otherwise
 
@@ -103,81 +105,87 @@ class _Guess:
         except (ValueError, TypeError):
             return True  # no schema that can be checked
 
-    def _named(self, name: str, schema: JsonObject) -> Guesses:
+    def _find_named_values(self, name: str, schema: JsonObject) -> Guesses:
         """Values that the question names for this argument."""
-        kind, word = _kind(schema), _key(name)
-        for option in _options(schema):
-            if isinstance(option, str) and _says(self.pieces.question, option):
-                yield option, self.pieces.of_text(option)
+        kind, word = _find_type(schema), _find_key_word(name)
+        for option in _list_options(schema):
+            if isinstance(option, str) and _mentions_option(self.values.question, option):
+                yield option, self.values.find_text(option)
         if kind in ("integer", "number"):
-            yield from ((_number(piece.text), piece) for piece in self.pieces.named(word, NUMBER))
-        elif kind == "boolean" and (mention := re.search(rf"\b{re.escape(word)}", self.pieces.question, re.IGNORECASE)):
-            before = self.pieces.question[: mention.start()].lower().split()[-2:]
+            yield from ((_parse_number(piece.text), piece) for piece in self.values.find_near(word, NUMBER))
+        elif kind == "boolean" and (mention := re.search(rf"\b{re.escape(word)}", self.values.question, re.IGNORECASE)):
+            before = self.values.question[: mention.start()].lower().split()[-2:]
             yield not {"not", "no", "without", "never", "don't"} & set(before), None
-        elif kind == "string" and not _options(schema):
-            yield from ((one.text, one) for one in self.pieces.named(word, QUOTED, ADDRESS, DATE, CODE, NUMBER, NAME))
+        elif kind == "string" and not _list_options(schema):
+            yield from (
+                (one.text, one) for one in self.values.find_near(word, QUOTED, ADDRESS, DATE, CODE, NUMBER, NAME)
+            )
             for sort in (ADDRESS, DATE):
-                if _is_of(sort, name, schema):
-                    yield from ((piece.text, piece) for piece in self.pieces.some(sort))
+                if _has_sort(sort, name, schema):
+                    yield from ((piece.text, piece) for piece in self.values.list_kinds(sort))
 
-    def _loose(self, name: str, schema: JsonObject, depth: int) -> Guesses:
+    def _find_likely_values(self, name: str, schema: JsonObject, depth: int) -> Guesses:
         """Values that may be meant for this argument, the likeliest first."""
-        kind = _kind(schema)
-        known = known_value(name, schema, self.pieces.question)
-        if known is not None and not self.pieces.is_gone(str(known)):
-            yield known, self.pieces.of_text(str(known))
-        if depth < DEEPEST and kind == "object":
-            yield self.arguments(schema, depth + 1), None
-        elif depth < DEEPEST and kind == "array":
-            yield from ((value, None) for value in self._lists(name, self._resolved(schema.get("items")), depth + 1))
+        kind = _find_type(schema)
+        known = find_known_value(name, schema, self.values.question)
+        if known is not None and not self.values.is_used(str(known)):
+            yield known, self.values.find_text(str(known))
+        if depth < MAX_DEPTH and kind == "object":
+            yield self.build_arguments(schema, depth + 1), None
+        elif depth < MAX_DEPTH and kind == "array":
+            yield from (
+                (value, None) for value in self._build_lists(name, self._resolve(schema.get("items")), depth + 1)
+            )
         elif kind in ("integer", "number"):
-            yield from ((_number(piece.text), piece) for piece in self.pieces.some(NUMBER))
+            yield from ((_parse_number(piece.text), piece) for piece in self.values.list_kinds(NUMBER))
         elif kind == "string":
-            ids = (CODE, NUMBER) if IDENTIFYING & set(_words(name)) else ()
-            yield from ((piece.text, piece) for piece in self.pieces.some(QUOTED, *ids, NAME, CODE, DATE, NUMBER))
-            yield self.pieces.question.strip().rstrip(".!?"), None
+            ids = (CODE, NUMBER) if IDENTIFIER_WORDS & set(_split_words(name)) else ()
+            yield from ((piece.text, piece) for piece in self.values.list_kinds(QUOTED, *ids, NAME, CODE, DATE, NUMBER))
+            yield self.values.question.strip().rstrip(".!?"), None
 
-    def _lists(self, name: str, items: JsonObject, depth: int) -> Iterator[list[Any]]:
+    def _build_lists(self, name: str, items: JsonObject, depth: int) -> Iterator[list[Any]]:
         """All that the question has of the items' kind, else one item."""
-        if options := _options(items):
-            yield [one for one in options if isinstance(one, str) and _says(self.pieces.question, one)] or options[:1]
+        if options := _list_options(items):
+            yield [
+                one for one in options if isinstance(one, str) and _mentions_option(self.values.question, one)
+            ] or options[:1]
         sorts = {"string": (QUOTED, NAME, CODE), "integer": (NUMBER,), "number": (NUMBER,)}
-        for sort in sorts.get(_kind(items), ()):
-            if some := list(self.pieces.some(sort)):
+        for sort in sorts.get(_find_type(items), ()):
+            if some := list(self.values.list_kinds(sort)):
                 for piece in some:
-                    self.pieces.take(piece)
-                yield [_number(one.text) if sort == NUMBER else one.text for one in some]
-        yield [self._first(items, self._loose(name, items, depth), _made(items))]
+                    self.values.mark_used(piece)
+                yield [_parse_number(one.text) if sort == NUMBER else one.text for one in some]
+        yield [self._take_first_fitting(items, self._find_likely_values(name, items, depth), _build_default(items))]
 
 
-def _members(value: Any) -> list[tuple[str, Any]]:
+def _list_items(value: Any) -> list[tuple[str, Any]]:
     return list(value.items()) if isinstance(value, Mapping) else []
 
 
-def _options(schema: JsonObject) -> list[Any]:
+def _list_options(schema: JsonObject) -> list[Any]:
     if "const" in schema:
         return [schema["const"]]
     return schema["enum"] if isinstance(schema.get("enum"), list) else []
 
 
-def _kind(schema: JsonObject) -> str:
+def _find_type(schema: JsonObject) -> str:
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = next((one for one in kind if one != "null"), None)
     return kind if isinstance(kind, str) else "object" if "properties" in schema else "string"
 
 
-def _is_of(sort: str, name: str, schema: JsonObject) -> bool:
+def _has_sort(sort: str, name: str, schema: JsonObject) -> bool:
     told = f"{schema.get('format', '')} {name}".lower()
     return any(
         word in told for word in (("mail", "url", "uri", "link") if sort == ADDRESS else ("date", "day", "time"))
     )
 
 
-def _made(schema: JsonObject) -> Any:
+def _build_default(schema: JsonObject) -> Any:
     """A value of the schema's kind where the question has none."""
     examples = schema.get("examples")
-    for given in ([schema["default"]] if "default" in schema else [], _options(schema), examples):
+    for given in ([schema["default"]] if "default" in schema else [], _list_options(schema), examples):
         if isinstance(given, list) and given:
             return given[0]
     least = schema.get("minimum", schema.get("exclusiveMinimum", 0))
@@ -190,33 +198,33 @@ def _made(schema: JsonObject) -> Any:
         "object": {},
         "null": None,
     }
-    return made.get(_kind(schema), _SAMPLES.get(str(schema.get("format")), "text"))
+    return made.get(_find_type(schema), _SAMPLES.get(str(schema.get("format")), "text"))
 
 
-def _number(text: str) -> int | float:
+def _parse_number(text: str) -> int | float:
     return float(text) if "." in text else int(text)
 
 
-def _key(name: str) -> str:
+def _find_key_word(name: str) -> str:
     """The word by which a question would name the argument: `order` of `order_id`."""
-    words = _words(name)
-    return next((word for word in words if word not in IDENTIFYING - {"order", "ticket", "invoice"}), name.lower())
+    words = _split_words(name)
+    return next((word for word in words if word not in IDENTIFIER_WORDS - {"order", "ticket", "invoice"}), name.lower())
 
 
-def _says(question: str, option: str) -> bool:
+def _mentions_option(question: str, option: str) -> bool:
     words = r"[\s_-]+".join(re.escape(word) for word in re.split(r"[\s_-]+", option.strip()))
     return bool(words) and re.search(rf"(?<!\w){words}(?!\w)", question, re.IGNORECASE) is not None
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def _shared(asked: set[str], told: str, weight: int) -> int:
-    words = set(_words(told)) - empty_words()
-    return weight * sum(any(_alike(word, one) for one in asked - empty_words()) for word in words)
+def _score_shared_words(asked: set[str], told: str, weight: int) -> int:
+    words = set(_split_words(told)) - load_stop_words()
+    return weight * sum(any(_is_similar(word, one) for one in asked - load_stop_words()) for word in words)
 
 
-def _alike(first: str, second: str) -> bool:
+def _is_similar(first: str, second: str) -> bool:
     short, long = sorted((first, second), key=len)
-    return first == second or (len(short) >= SAME_BEGINNING and long.startswith(short))
+    return first == second or (len(short) >= MIN_COMMON_PREFIX_CHARS and long.startswith(short))

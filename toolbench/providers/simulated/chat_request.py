@@ -8,9 +8,9 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message
 
-FENCED, BARE, NATIVE = "fenced", "bare", "native"
-TIGHT = 64  # tokens
-PAGE = "<html"
+FENCED_STYLE, BARE_STYLE, NATIVE_STYLE = "fenced", "bare", "native"
+MAX_TIGHT_TOKENS = 64  # tokens
+HTML_MARKER = "<html"
 _DECODER = json.JSONDecoder()
 
 
@@ -25,7 +25,7 @@ class ToolReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ChatRequest:
     """`instructions` is every system text; `question` the last thing the user asked; `reports` and `turns` count from
     there. `style` says how a call is to be written: native, fenced (JSON in a code fence), bare (JSON alone), or a text
     format's name. `tight` is a limit of 64 tokens or fewer. `pleaded` says that a blank answer was followed by a plea
@@ -40,9 +40,9 @@ class Conversation:
     turns: int
     style: str
     parallel: bool
-    tight: bool
-    pleaded: bool
-    calling: tuple[Message, ...] = ()
+    is_tight: bool
+    is_reprompted: bool
+    messages_with_calls: tuple[Message, ...] = ()
     before: str = ""
 
     @property
@@ -50,32 +50,34 @@ class Conversation:
         return f"{self.instructions}\n{self.question}"
 
 
-def read_conversation(body: JsonObject, style: str = "") -> Conversation:
+def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
     """`style` where the request itself does not show it. Raises ValueError with a sentence for no chat request."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise ValueError("messages must be an array of objects")
-    start = _task_start(messages)
-    functions = tuple(_functions(body.get("tools")))
+    start = _find_task_start(messages)
+    functions = tuple(_list_functions(body.get("tools")))
     seed, limit = body.get("seed"), body.get("max_tokens", body.get("max_completion_tokens"))
-    instructions = "\n".join(content_text(m) for m in messages if m.get("role") in ("system", "developer"))
-    return Conversation(
+    instructions = "\n".join(join_content(m) for m in messages if m.get("role") in ("system", "developer"))
+    return ChatRequest(
         seed=seed if isinstance(seed, int) else None,
         instructions=instructions,
-        question=content_text(messages[start]) if messages else "",
+        question=join_content(messages[start]) if messages else "",
         functions=functions if body.get("tool_choice") != "none" else (),
-        reports=tuple(_reports(messages[start + 1 :])),
+        reports=tuple(_parse_reports(messages[start + 1 :])),
         turns=sum(message.get("role") == "assistant" for message in messages[start + 1 :]),
-        style=style or _style(body, instructions, has_tools=bool(functions)),
+        style=style or _detect_style(body, instructions, has_tools=bool(functions)),
         parallel=body.get("parallel_tool_calls") is not False,
-        tight=isinstance(limit, int) and limit <= TIGHT,
-        calling=tuple(m for m in messages if m.get("role") == "assistant" and isinstance(m.get("tool_calls"), list)),
-        before="\n".join(content_text(message) for message in messages[:start]),
-        pleaded=start < len(messages) - 1 and _is_plea(messages, len(messages) - 1),
+        is_tight=isinstance(limit, int) and limit <= MAX_TIGHT_TOKENS,
+        messages_with_calls=tuple(
+            m for m in messages if m.get("role") == "assistant" and isinstance(m.get("tool_calls"), list)
+        ),
+        before="\n".join(join_content(message) for message in messages[:start]),
+        is_reprompted=start < len(messages) - 1 and _is_plea(messages, len(messages) - 1),
     )
 
 
-def content_text(message: Message) -> str:
+def join_content(message: Message) -> str:
     """A message's content as text; an array of parts is joined."""
     content = message.get("content")
     if isinstance(content, list):
@@ -83,7 +85,7 @@ def content_text(message: Message) -> str:
     return content if isinstance(content, str) else ""
 
 
-def json_objects(text: str) -> Iterator[tuple[int, int, JsonObject]]:
+def find_json_objects(text: str) -> Iterator[tuple[int, int, JsonObject]]:
     """Every JSON object written in a text: where it starts, where it ends, the object. Nested ones are not repeated."""
     position = text.find("{")
     while position >= 0:
@@ -96,15 +98,15 @@ def json_objects(text: str) -> Iterator[tuple[int, int, JsonObject]]:
         position = text.find("{", end)
 
 
-def _style(body: JsonObject, instructions: str, *, has_tools: bool) -> str:
+def _detect_style(body: JsonObject, instructions: str, *, has_tools: bool) -> str:
     if has_tools:
-        return NATIVE
+        return NATIVE_STYLE
     if "response_format" in body or "grammar" in body:
-        return BARE
-    return FENCED if "```json" in instructions else NATIVE
+        return BARE_STYLE
+    return FENCED_STYLE if "```json" in instructions else NATIVE_STYLE
 
 
-def _functions(items: object) -> Iterator[JsonObject]:
+def _list_functions(items: object) -> Iterator[JsonObject]:
     """The functions of tools, or of calls, that have a name; anything else is passed over."""
     for item in items if isinstance(items, list) else ():
         function = item.get("function") if isinstance(item, dict) else None
@@ -112,11 +114,11 @@ def _functions(items: object) -> Iterator[JsonObject]:
             yield function
 
 
-def _task_start(messages: Sequence[Message]) -> int:
+def _find_task_start(messages: Sequence[Message]) -> int:
     """Where the task at hand begins: the last user message that is neither a tool's report nor a plea for a final
     answer. What comes before are examples."""
     for index in range(len(messages) - 1, 0, -1):
-        if messages[index].get("role") != "user" or _envelopes(content_text(messages[index])):
+        if messages[index].get("role") != "user" or _find_envelopes(join_content(messages[index])):
             continue
         if not _is_plea(messages, index):
             return index
@@ -125,33 +127,33 @@ def _task_start(messages: Sequence[Message]) -> int:
 
 def _is_plea(messages: Sequence[Message], index: int) -> bool:
     before = messages[index - 1]
-    blank = not content_text(before).strip() and not before.get("tool_calls")
+    blank = not join_content(before).strip() and not before.get("tool_calls")
     return messages[index].get("role") == "user" and before.get("role") == "assistant" and blank
 
 
-def _reports(messages: Sequence[Message]) -> Iterator[ToolReport]:
+def _parse_reports(messages: Sequence[Message]) -> Iterator[ToolReport]:
     names: dict[str, str] = {}
     for message in messages:
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            for function in _functions([call]):
+            for function in _list_functions([call]):
                 names[str(call.get("id"))] = function["name"]
         if message.get("role") not in ("tool", "user"):
             continue
-        found = _envelopes(content_text(message))
-        yield from (_report(envelope) for envelope in found)
+        found = _find_envelopes(join_content(message))
+        yield from (_parse_report(envelope) for envelope in found)
         if message.get("role") == "tool" and not found:
-            failed = re.search(r'"?error', content_text(message), re.IGNORECASE) is not None
+            failed = re.search(r'"?error', join_content(message), re.IGNORECASE) is not None
             yield ToolReport(names.get(str(message.get("tool_call_id")), ""), ok=not failed)
 
 
-def _envelopes(text: str) -> list[JsonObject]:
-    return [found for _, _, found in json_objects(text) if "ok" in found and "tool_name" in found]
+def _find_envelopes(text: str) -> list[JsonObject]:
+    return [found for _, _, found in find_json_objects(text) if "ok" in found and "tool_name" in found]
 
 
-def _report(envelope: JsonObject) -> ToolReport:
+def _parse_report(envelope: JsonObject) -> ToolReport:
     errors: Any = envelope.get("errors") or ()
     codes = tuple(str(error.get("code", "")) for error in errors if isinstance(error, dict))
     data = envelope.get("data")
-    good = envelope["ok"] is True and PAGE not in str(data)
+    good = envelope["ok"] is True and HTML_MARKER not in str(data)
     return ToolReport(str(envelope["tool_name"]), good, codes, data if isinstance(data, dict) else {})

@@ -9,37 +9,37 @@ from toolbench.engine.formats import render_tools
 from toolbench.engine.formats.framing import Place, Turns
 from toolbench.engine.formats.turns import TURNS
 from toolbench.engine.messages import JsonObject, Message
-from toolbench.providers.simulated.chat_request import json_objects
+from toolbench.providers.simulated.chat_request import find_json_objects
 
-Openers = tuple[tuple[str, str, str], ...]  # role, what opens its turn, what ends it
+TurnMarkers = tuple[tuple[str, str, str], ...]  # role, what opens its turn, what ends it
 
 
-def chat_request(body: JsonObject) -> tuple[JsonObject, str]:
+def parse_prompt(body: JsonObject) -> tuple[JsonObject, str]:
     """The request as a chat request, and the format in which its prompt wants calls. Raises ValueError with a sentence
     when the prompt is none that the player can read: it reads families whose every turn has tokens of its own and
     whose tools are told as JSON in the system's turn."""
     prompt = body.get("prompt")
     if not isinstance(prompt, str):
         raise ValueError("prompt must be a text")
-    functions = list(_functions(prompt))
-    for name, openers in _readable().items():
+    functions = list(_find_functions(prompt))
+    for name, openers in _list_readable_formats().items():
         turns = TURNS[name]
         told = render_tools(functions, format=name).strip("\n") if functions else ""
         if prompt.endswith(turns.asks) and told in prompt:
             tools = [{"type": "function", "function": function} for function in functions]
-            return {**body, "messages": list(_messages(prompt, openers)), "tools": tools}, name
+            return {**body, "messages": list(_parse_messages(prompt, openers)), "tools": tools}, name
     raise ValueError("the prompt is in no format that is read here")
 
 
-def told_as_text(event: JsonObject | str) -> JsonObject | str:
+def render_text_completion(event: JsonObject | str) -> JsonObject | str:
     """A chat completion, or an event of one's stream, as a raw completion tells it."""
     if isinstance(event, str) or "choices" not in event:
         return event
-    choices = [_text_choice(choice) for choice in event["choices"]]
+    choices = [_render_text_choice(choice) for choice in event["choices"]]
     return {**event, "object": "text_completion", "choices": choices}
 
 
-def _text_choice(choice: JsonObject) -> JsonObject:
+def _render_text_choice(choice: JsonObject) -> JsonObject:
     said = choice.get("message") or choice.get("delta") or {}
     content = said.get("content")
     text = content if isinstance(content, str) else ""
@@ -47,8 +47,8 @@ def _text_choice(choice: JsonObject) -> JsonObject:
 
 
 @cache
-def _readable() -> dict[str, Openers]:
-    return {name: _openers(turns) for name, turns in TURNS.items() if _is_readable(turns)}
+def _list_readable_formats() -> dict[str, TurnMarkers]:
+    return {name: _build_turn_markers(turns) for name, turns in TURNS.items() if _is_readable(turns)}
 
 
 def _is_readable(turns: Turns) -> bool:
@@ -58,20 +58,20 @@ def _is_readable(turns: Turns) -> bool:
     return all(heads) and bool(turns.results[0]) and turns.results[0] != heads[0] and turns.resumes is None
 
 
-def _openers(turns: Turns) -> Openers:
+def _build_turn_markers(turns: Turns) -> TurnMarkers:
     frames = {"system": turns.system or ("", ""), "user": turns.user, "assistant": turns.assistant}
     own = {} if turns.results[0] == turns.user[0] else {"tool": turns.results}
     return tuple((role, before, after) for role, (before, after) in (frames | own).items())
 
 
-def _functions(prompt: str) -> Iterator[JsonObject]:
-    for _, _, found in json_objects(prompt):
+def _find_functions(prompt: str) -> Iterator[JsonObject]:
+    for _, _, found in find_json_objects(prompt):
         function = found.get("function", found)
         if isinstance(function, dict) and {"name", "parameters"} <= function.keys():
             yield function
 
 
-def _messages(prompt: str, openers: Sequence[tuple[str, str, str]]) -> Iterator[Message]:
+def _parse_messages(prompt: str, openers: Sequence[tuple[str, str, str]]) -> Iterator[Message]:
     """Every turn but the last, which is the one that is asked for."""
     by_head = {before: (role, after) for role, before, after in openers}
     heads = list(re.finditer("|".join(re.escape(head) for head in by_head), prompt))

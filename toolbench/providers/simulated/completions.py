@@ -5,18 +5,22 @@ import random
 
 from toolbench.engine.formats import TextCall, names, render
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.chat_request import BARE, FENCED, NATIVE, Conversation
+from toolbench.providers.simulated.chat_request import BARE_STYLE, FENCED_STYLE, NATIVE_STYLE, ChatRequest
 from toolbench.providers.simulated.next_move import Move
 from toolbench.providers.simulated.script import Call
 
 LETTERS_PER_TOKEN = 4
 
 
-def complete(move: Move, conversation: Conversation, model: str, draw: random.Random) -> JsonObject:
+def build_completion(move: Move, conversation: ChatRequest, model: str, draw: random.Random) -> JsonObject:
     """A completion with native calls, or with the call written as text where no tools were offered."""
-    message: JsonObject = {"role": "assistant", "content": _content(move, conversation)}
-    if move.calls and conversation.style == NATIVE:
-        message = {"role": "assistant", "content": None, "tool_calls": [_tool_call(call, draw) for call in move.calls]}
+    message: JsonObject = {"role": "assistant", "content": _render_content(move, conversation)}
+    if move.calls and conversation.style == NATIVE_STYLE:
+        message = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [_render_tool_call(call, draw) for call in move.calls],
+        }
     return {
         "id": f"sim-{draw.getrandbits(48):012x}",
         "object": "chat.completion",
@@ -26,27 +30,27 @@ def complete(move: Move, conversation: Conversation, model: str, draw: random.Ra
         "choices": [
             {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
         ],
-        "usage": _usage(message, conversation),
+        "usage": _count_usage(message, conversation),
     }
 
 
-def _content(move: Move, conversation: Conversation) -> str:
+def _render_content(move: Move, conversation: ChatRequest) -> str:
     if not move.calls:
-        as_json = conversation.style == BARE and '{"final":' in conversation.instructions
+        as_json = conversation.style == BARE_STYLE and '{"final":' in conversation.instructions
         return json.dumps({"final": move.text}) if as_json else move.text
     if conversation.style in names():
         calls = [TextCall(call.name, call.arguments) for call in move.calls]
         return render(calls, format=conversation.style)
     written = json.dumps({"name": move.calls[0].name, "arguments": move.calls[0].arguments})
-    return f"```json\n{written}\n```" if conversation.style == FENCED else written
+    return f"```json\n{written}\n```" if conversation.style == FENCED_STYLE else written
 
 
-def _tool_call(call: Call, draw: random.Random) -> JsonObject:
+def _render_tool_call(call: Call, draw: random.Random) -> JsonObject:
     function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
     return {"id": f"call_{draw.getrandbits(64):016x}", "type": "function", "function": function}
 
 
-def _usage(message: JsonObject, conversation: Conversation) -> JsonObject:
+def _count_usage(message: JsonObject, conversation: ChatRequest) -> JsonObject:
     offered = json.dumps(conversation.functions) if conversation.functions else ""
     asked = len(conversation.text) + len(offered) + 80 * len(conversation.reports)
     told = len(json.dumps(message, ensure_ascii=False))

@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from toolbench.providers.simulated.chat_request import Conversation
+from toolbench.providers.simulated.chat_request import ChatRequest
 
-JSON, HTML, EVENTS = "application/json", "text/html; charset=utf-8", "text/event-stream"
-NESTING = 100_000
+JSON_TYPE, HTML_TYPE, EVENTS_TYPE = "application/json", "text/html; charset=utf-8", "text/event-stream"
+NESTING_DEPTH = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,101 +17,105 @@ class Reply:
 
     body: bytes = b""
     status: int = 200
-    content_type: str = JSON
+    content_type: str = JSON_TYPE
     headers: dict[str, str] = field(default_factory=dict)
     chunks: tuple[bytes, ...] = ()
     hangs: bool = False
     drops: bool = False
 
 
-Failure = Callable[[Conversation], Reply | None]
+BuildFailure = Callable[[ChatRequest], Reply | None]
 
 
-def error_reply(status: int, message: str, kind: str, **more: object) -> Reply:
+def build_error_reply(status: int, message: str, kind: str, **more: object) -> Reply:
     error = {"code": status, "message": message, "type": kind} | more
     return Reply(json.dumps({"error": error}).encode(), status)
 
 
-def model_format_error(conversation: Conversation) -> Reply:
+def model_format_error(conversation: ChatRequest) -> Reply:
     """llama.cpp's way of saying that the model's own text did not parse."""
     text = "The model produced output that does not match the expected peg-native format"
-    return error_reply(500, text, "server_error")
+    return build_error_reply(500, text, "server_error")
 
 
-def error_inside_200(conversation: Conversation) -> Reply:
-    return Reply(error_reply(502, "Upstream is overloaded (simulated)", "upstream_error").body)
+def error_inside_200(conversation: ChatRequest) -> Reply:
+    return Reply(build_error_reply(502, "Upstream is overloaded (simulated)", "upstream_error").body)
 
 
-def html_200(conversation: Conversation) -> Reply:
-    return Reply(b"<!doctype html><title>Please sign in</title><h1>Sign in to the network (simulated)</h1>", 200, HTML)
+def html_200(conversation: ChatRequest) -> Reply:
+    return Reply(
+        b"<!doctype html><title>Please sign in</title><h1>Sign in to the network (simulated)</h1>", 200, HTML_TYPE
+    )
 
 
-def half_a_body(conversation: Conversation) -> Reply:
+def half_a_body(conversation: ChatRequest) -> Reply:
     return Reply(b'{"id": "sim-half", "choices": [{"index": 0, "message": {"role": "assis')
 
 
-def nested_body(conversation: Conversation) -> Reply:
-    return Reply(b"[" * NESTING)
+def nested_body(conversation: ChatRequest) -> Reply:
+    return Reply(b"[" * NESTING_DEPTH)
 
 
-def rate_limited(conversation: Conversation) -> Reply:
-    refusal = error_reply(429, "Too many requests (simulated)", "rate_limit_error")
+def rate_limited(conversation: ChatRequest) -> Reply:
+    refusal = build_error_reply(429, "Too many requests (simulated)", "rate_limit_error")
     return Reply(refusal.body, 429, headers={"Retry-After": "1"})
 
 
-def unavailable(conversation: Conversation) -> Reply:
-    return error_reply(503, "The model is loading (simulated)", "unavailable_error")
+def unavailable(conversation: ChatRequest) -> Reply:
+    return build_error_reply(503, "The model is loading (simulated)", "unavailable_error")
 
 
-def key_refused(conversation: Conversation) -> Reply:
-    return error_reply(401, "Invalid API key (simulated)", "authentication_error")
+def key_refused(conversation: ChatRequest) -> Reply:
+    return build_error_reply(401, "Invalid API key (simulated)", "authentication_error")
 
 
-def out_of_money(conversation: Conversation) -> Reply:
-    return error_reply(402, "Insufficient credits (simulated)", "payment_required")
+def out_of_money(conversation: ChatRequest) -> Reply:
+    return build_error_reply(402, "Insufficient credits (simulated)", "payment_required")
 
 
-def no_tool_route(conversation: Conversation) -> Reply | None:
+def no_tool_route(conversation: ChatRequest) -> Reply | None:
     """Refuses a request with tools and answers one without."""
     if not conversation.functions:
         return None
-    return error_reply(404, "No endpoints found that support tool use (simulated)", "not_found")
+    return build_error_reply(404, "No endpoints found that support tool use (simulated)", "not_found")
 
 
-def safety_refusal(conversation: Conversation) -> Reply | None:
+def safety_refusal(conversation: ChatRequest) -> Reply | None:
     """Refuses the control's wording, and nothing else."""
     if conversation.functions:
         return None
     text = "Content violates usage guidelines (simulated)"
-    return error_reply(403, text, "content_policy", metadata={"reasons": ["safety"], "provider_name": "simulated"})
+    return build_error_reply(
+        403, text, "content_policy", metadata={"reasons": ["safety"], "provider_name": "simulated"}
+    )
 
 
-def context_overflow(conversation: Conversation) -> Reply:
+def context_overflow(conversation: ChatRequest) -> Reply:
     text = "request (921 tokens) exceeds the available context size (512 tokens), try increasing it"
-    return error_reply(400, text, "exceed_context_size_error", n_prompt_tokens=921, n_ctx=512)
+    return build_error_reply(400, text, "exceed_context_size_error", n_prompt_tokens=921, n_ctx=512)
 
 
-def history_refused(conversation: Conversation) -> Reply | None:
+def history_refused(conversation: ChatRequest) -> Reply | None:
     """Takes the first request and cannot read its own call when it comes back in the history."""
     if not conversation.turns:
         return None
-    return error_reply(500, "Failed to parse tool call arguments as JSON (simulated)", "server_error")
+    return build_error_reply(500, "Failed to parse tool call arguments as JSON (simulated)", "server_error")
 
 
-def choices_null(conversation: Conversation) -> Reply:
+def choices_null(conversation: ChatRequest) -> Reply:
     """A router's answer with neither choices nor an error."""
     return Reply(json.dumps({"id": "sim-null", "object": "chat.completion", "choices": None}).encode())
 
 
-def never_answers(conversation: Conversation) -> Reply:
+def never_answers(conversation: ChatRequest) -> Reply:
     return Reply(hangs=True)
 
 
-def drops_connection(conversation: Conversation) -> Reply:
+def drops_connection(conversation: ChatRequest) -> Reply:
     return Reply(drops=True)
 
 
-FAILURES: dict[str, Failure] = {
+FAILURES: dict[str, BuildFailure] = {
     failure.__name__: failure
     for failure in (
         model_format_error,

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from toolbench.engine.messages import JsonObject
 
-KNOWLEDGE = Path(__file__).parent.parent / "data" / "knowledge.json"
-SUM = re.compile(r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])")  # dates are none
-NOTE = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
+KNOWLEDGE_PATH = Path(__file__).parent.parent / "data" / "knowledge.json"
+SUM_PATTERN = re.compile(
+    r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])"
+)  # dates are none
+NOTE_PATTERN = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
 OPERATORS = {
     "+": operator.add,
     "plus": operator.add,
@@ -23,33 +25,35 @@ OPERATORS = {
 }
 
 
-def answer_plainly(question: str) -> str:
+def find_plain_answer(question: str) -> str:
     """A short answer; "" when the question is not among those known."""
-    if noted := NOTE.search(question):
+    if noted := NOTE_PATTERN.search(question):
         return f"It is in locker {noted.group(1)}."
-    if found := SUM.search(question):
+    if found := SUM_PATTERN.search(question):
         left, sign, right = found.groups()
         return f"{OPERATORS[sign](int(left), int(right))}"
     lowered = question.lower()
-    return next((fact["answer"] for fact in _known()["facts"] if all(word in lowered for word in fact["words"])), "")
+    return next(
+        (fact["answer"] for fact in _load_knowledge()["facts"] if all(word in lowered for word in fact["words"])), ""
+    )
 
 
-def topic_of(question: str, topics: Sequence[str]) -> str | None:
+def find_topic(question: str, topics: Sequence[str]) -> str | None:
     """The topic whose words the question holds most of; None when it holds none of any."""
     words = f" {' '.join(re.findall(r'[a-z]+', question.lower()))} "
-    known: dict[str, list[str]] = _known()["topics"]
+    known: dict[str, list[str]] = _load_knowledge()["topics"]
     scores = {topic: sum(f" {word} " in words for word in known.get(topic, [topic])) for topic in topics}
     best = max(scores, key=lambda topic: scores[topic], default=None)
     return best if best is not None and scores[best] else None
 
 
 @cache
-def empty_words() -> frozenset[str]:
+def load_stop_words() -> frozenset[str]:
     """Words that say nothing of what a question or a tool is about."""
-    return frozenset(_known()["empty_words"].split())
+    return frozenset(_load_knowledge()["empty_words"].split())
 
 
 @cache
-def _known() -> JsonObject:
-    known: JsonObject = json.loads(KNOWLEDGE.read_text(encoding="utf-8"))
+def _load_knowledge() -> JsonObject:
+    known: JsonObject = json.loads(KNOWLEDGE_PATH.read_text(encoding="utf-8"))
     return known

@@ -8,11 +8,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.known_tasks import NAME, fill, pattern_of
+from toolbench.providers.simulated.known_tasks import NAME_PATTERN, build_pattern, fill_names
 
-TASKS = Path(__file__).parent.parent / "data" / "known_tasks.json"
-RECENT = 2000  # instructions whose calls are remembered
-MARK = "/draft/"  # in every known task; other instructions are not searched
+TASKS_PATH = Path(__file__).parent.parent / "data" / "known_tasks.json"
+MAX_CACHED_INSTRUCTIONS = 2000  # instructions whose calls are remembered
+TASK_MARK = "/draft/"  # in every known task; other instructions are not searched
 Calls = tuple[tuple[str, JsonObject], ...]
 
 
@@ -40,14 +40,14 @@ class KnownSentence:
         return None if found is None else found.groupdict()
 
 
-def known_messages(instructions: str, workspace_id: str) -> tuple[Calls, ...]:
+def find_known_messages(instructions: str, workspace_id: str) -> tuple[Calls, ...]:
     """Return the calls that known sentences ask for, message by message; () if there are none.
 
     Args:
         instructions: every system text, a sentence of the task on each line.
         workspace_id: as the user gave it; "" leaves it out of every call.
     """
-    found = _sentences(instructions) if MARK in instructions else ()
+    found = _find_sentences(instructions) if TASK_MARK in instructions else ()
     left_out = {name for sentence, _ in found for name in sentence.without}
     left_out |= set() if workspace_id else {"workspace_id"}
     values = {"workspace_id": workspace_id}
@@ -57,7 +57,7 @@ def known_messages(instructions: str, workspace_id: str) -> tuple[Calls, ...]:
         values |= named
         if not sentence.names <= values.keys():
             return ()
-        calls = tuple(_call(call, values, left_out) for call in sentence.calls)
+        calls = tuple(_build_call(call, values, left_out) for call in sentence.calls)
         if not calls:
             continue
         messages = [*messages[:-1], messages[-1] + calls] if joins else [*messages, calls]
@@ -65,19 +65,19 @@ def known_messages(instructions: str, workspace_id: str) -> tuple[Calls, ...]:
     return tuple(messages)
 
 
-def _call(call: JsonObject, values: Mapping[str, str], left_out: Collection[str]) -> tuple[str, JsonObject]:
+def _build_call(call: JsonObject, values: Mapping[str, str], left_out: Collection[str]) -> tuple[str, JsonObject]:
     arguments = {name: value for name, value in call["arguments"].items() if name not in left_out}
-    return call["tool"], fill(arguments, dict(values))
+    return call["tool"], fill_names(arguments, dict(values))
 
 
-@lru_cache(maxsize=RECENT)
-def _sentences(instructions: str) -> tuple[tuple[KnownSentence, Mapping[str, str]], ...]:
-    return tuple(_found(instructions))
+@lru_cache(maxsize=MAX_CACHED_INSTRUCTIONS)
+def _find_sentences(instructions: str) -> tuple[tuple[KnownSentence, Mapping[str, str]], ...]:
+    return tuple(_match_sentences(instructions))
 
 
-def _found(instructions: str) -> Iterator[tuple[KnownSentence, Mapping[str, str]]]:
+def _match_sentences(instructions: str) -> Iterator[tuple[KnownSentence, Mapping[str, str]]]:
     for line in instructions.splitlines():
-        for sentence in _known():
+        for sentence in _load_sentences():
             values = sentence.match(line.removeprefix("- "))
             if values is not None:
                 yield sentence, values
@@ -85,13 +85,13 @@ def _found(instructions: str) -> Iterator[tuple[KnownSentence, Mapping[str, str]
 
 
 @cache
-def _known() -> tuple[KnownSentence, ...]:
-    rows = json.loads(TASKS.read_text(encoding="utf-8"))
+def _load_sentences() -> tuple[KnownSentence, ...]:
+    rows = json.loads(TASKS_PATH.read_text(encoding="utf-8"))
     return tuple(
         KnownSentence(
-            patterns=tuple(pattern_of(text, {}) for text in row["sentences"]),
+            patterns=tuple(build_pattern(text, {}) for text in row["sentences"]),
             calls=tuple(row["calls"]),
-            names=frozenset(NAME.findall(json.dumps(row["calls"]))),
+            names=frozenset(NAME_PATTERN.findall(json.dumps(row["calls"]))),
             with_next=row.get("with_next", False),
             without=tuple(row.get("without", ())),
         )

@@ -10,25 +10,25 @@ from string import Template
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.chat_request import Conversation
+from toolbench.providers.simulated.chat_request import ChatRequest
 
-ERRANDS = Path(__file__).parent.parent / "data" / "errands.json"
-NAME = re.compile(r"\$\{?(\w+)\}?", re.ASCII)
-RECENT = 2000  # questions whose errand is remembered
+KNOWN_TASKS_PATH = Path(__file__).parent.parent / "data" / "errands.json"
+NAME_PATTERN = re.compile(r"\$\{?(\w+)\}?", re.ASCII)
+MAX_CACHED_QUESTIONS = 2000  # questions whose errand is remembered
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class KnownTask:
     """What is to be called, as (tool, arguments), and `says`, the reply with `$names` from question and results."""
 
     calls: tuple[tuple[str, JsonObject], ...]
-    together: bool
-    says: str
+    in_one_message: bool
+    reply_template: str
     values: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _TaskRow:
     """A row: `fact` is a sentence to be found in what was said, which tells more names; `numbers` are names that stand
     for numbers."""
 
@@ -36,50 +36,50 @@ class _Known:
     row: JsonObject
 
 
-def errand_of(conversation: Conversation) -> Errand | None:
+def find_known_task(conversation: ChatRequest) -> KnownTask | None:
     """The errand whose wording is the question's last line; None for any other question."""
-    return _errand(conversation.question, conversation.before)
+    return _match_question(conversation.question, conversation.before)
 
 
-def reply_of(conversation: Conversation) -> str:
+def render_final_reply(conversation: ChatRequest) -> str:
     """The reply that ends an errand; "" where nothing is to be said or a result it needs is missing."""
-    errand = errand_of(conversation)
-    if errand is None or not errand.says:
+    errand = find_known_task(conversation)
+    if errand is None or not errand.reply_template:
         return ""
-    told = {name: value for report in conversation.reports if report.ok for name, value in _scalars(report.data)}
+    told = {name: value for report in conversation.reports if report.ok for name, value in _list_scalars(report.data)}
     try:
-        return Template(errand.says).substitute({**errand.values, **told})
+        return Template(errand.reply_template).substitute({**errand.values, **told})
     except KeyError:
         return ""
 
 
-@lru_cache(maxsize=RECENT)
-def _errand(question: str, before: str) -> Errand | None:
+@lru_cache(maxsize=MAX_CACHED_QUESTIONS)
+def _match_question(question: str, before: str) -> KnownTask | None:
     asked = question.rstrip().rsplit("\n", 1)[-1]
-    for known in _all_known():
+    for known in _load_rows():
         for pattern in known.patterns:
             if found := pattern.fullmatch(asked):
-                return _filled(known.row, found.groupdict(), f"{before}\n{question}")
+                return _fill_row(known.row, found.groupdict(), f"{before}\n{question}")
     return None
 
 
-def _filled(row: JsonObject, found: Mapping[str, str], said: str) -> Errand | None:
+def _fill_row(row: JsonObject, found: Mapping[str, str], said: str) -> KnownTask | None:
     values: JsonObject = dict(found)
     if "fact" in row:
-        fact = pattern_of(row["fact"], values).search(said)
+        fact = build_pattern(row["fact"], values).search(said)
         if fact is None:
             return None
         values |= fact.groupdict()
     values |= {name: int(values[name]) for name in row.get("numbers", ()) if name in values}
-    calls = ((_text(call["tool"], values), fill(call["arguments"], values)) for call in row["calls"])
+    calls = ((_fill_text(call["tool"], values), fill_names(call["arguments"], values)) for call in row["calls"])
     named = tuple((name.replace(" ", "_"), arguments) for name, arguments in calls)
-    return Errand(named, row.get("together", False), row.get("says", ""), values)
+    return KnownTask(named, row.get("together", False), row.get("says", ""), values)
 
 
-def pattern_of(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
+def build_pattern(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
     """A wording as a pattern: `$name` stands for its value where it is known, else for anything on the line."""
     parts, named = [], set()
-    for place, part in enumerate(NAME.split(text)):
+    for place, part in enumerate(NAME_PATTERN.split(text)):
         if place % 2 == 0:
             parts.append(re.escape(part))
         elif part in known:
@@ -90,31 +90,31 @@ def pattern_of(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def fill(value: Any, values: JsonObject) -> Any:
+def fill_names(value: Any, values: JsonObject) -> Any:
     """A text that is nothing but a name becomes the value itself."""
     if isinstance(value, str):
-        alone = NAME.fullmatch(value)
-        return values[alone[1]] if alone else _text(value, values)
+        alone = NAME_PATTERN.fullmatch(value)
+        return values[alone[1]] if alone else _fill_text(value, values)
     if isinstance(value, list):
-        return [fill(one, values) for one in value]
-    return {key: fill(one, values) for key, one in value.items()} if isinstance(value, dict) else value
+        return [fill_names(one, values) for one in value]
+    return {key: fill_names(one, values) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-def _text(text: str, values: JsonObject) -> str:
+def _fill_text(text: str, values: JsonObject) -> str:
     return Template(text).substitute(values)
 
 
-def _scalars(data: Any) -> Iterator[tuple[str, Any]]:
+def _list_scalars(data: Any) -> Iterator[tuple[str, Any]]:
     """Names and values anywhere inside a result."""
     if isinstance(data, list):
         for one in data:
-            yield from _scalars(one)
+            yield from _list_scalars(one)
     if isinstance(data, dict):
         for name, value in data.items():
-            yield from _scalars(value) if isinstance(value, (dict, list)) else ((name, value),)
+            yield from _list_scalars(value) if isinstance(value, (dict, list)) else ((name, value),)
 
 
 @cache
-def _all_known() -> tuple[_Known, ...]:
-    rows = json.loads(ERRANDS.read_text(encoding="utf-8"))
-    return tuple(_Known(tuple(pattern_of(text, {}) for text in row["text"]), row) for row in rows)
+def _load_rows() -> tuple[_TaskRow, ...]:
+    rows = json.loads(KNOWN_TASKS_PATH.read_text(encoding="utf-8"))
+    return tuple(_TaskRow(tuple(build_pattern(text, {}) for text in row["text"]), row) for row in rows)

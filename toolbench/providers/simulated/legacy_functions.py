@@ -3,15 +3,15 @@
 from toolbench.engine.messages import JsonObject, Message
 
 
-def newer_request(body: JsonObject) -> JsonObject:
+def convert_legacy_request(body: JsonObject) -> JsonObject:
     functions = body.get("functions")
     tools = [{"type": "function", "function": one} for one in functions] if isinstance(functions, list) else []
     messages = body.get("messages")
-    told = [_newer(message) for message in messages] if isinstance(messages, list) else messages
+    told = [_convert_message(message) for message in messages] if isinstance(messages, list) else messages
     return {**body, "tools": tools, "messages": told}
 
 
-def _newer(message: Message) -> Message:
+def _convert_message(message: Message) -> Message:
     if not isinstance(message, dict):
         return message
     if message.get("role") == "function":

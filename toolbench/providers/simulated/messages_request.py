@@ -6,39 +6,39 @@ from collections.abc import Iterator, Sequence
 from toolbench.engine.json_text import write_json
 from toolbench.engine.messages import JsonObject, Message
 
-_ID = re.compile(r"[a-zA-Z0-9_-]+")
-_SEED = re.compile(r"seed-(-?\d+)")
-_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_ID_PATTERN = re.compile(r"[a-zA-Z0-9_-]+")
+_SEED_PATTERN = re.compile(r"seed-(-?\d+)")
+_CHOICE_BY_TYPE = {"auto": "auto", "any": "required", "none": "none"}
 
 
-def read_messages(body: JsonObject) -> JsonObject:
+def parse_messages_request(body: JsonObject) -> JsonObject:
     """The chat request. A label `seed-<number>` as the user's id is the seed. Raises ValueError with a sentence for
     what Anthropic would refuse."""
-    turns = [(str(turn["role"]), _blocks(turn.get("content"))) for turn in _turns(body)]
-    _check(body, turns)
+    turns = [(str(turn["role"]), _list_blocks(turn.get("content"))) for turn in _list_turns(body)]
+    _check_rules(body, turns)
     chat: JsonObject = {"model": body["model"], "max_tokens": body["max_tokens"]}
-    system = "\n\n".join(_texts(_blocks(body.get("system") or "")))
+    system = "\n\n".join(_list_texts(_list_blocks(body.get("system") or "")))
     chat["messages"] = [{"role": "system", "content": system}] if system else []
     for role, blocks in turns:
-        chat["messages"] += _assistant(blocks) if role == "assistant" else _user(blocks)
+        chat["messages"] += _convert_assistant_turn(blocks) if role == "assistant" else _convert_user_turn(blocks)
     if tools := [tool for tool in body.get("tools") or () if "input_schema" in tool]:
-        chat["tools"] = [_function(tool) for tool in tools]
-        chat |= _choice(body.get("tool_choice") or {})
-    if seed := _SEED.fullmatch(str((body.get("metadata") or {}).get("user_id", ""))):
+        chat["tools"] = [_convert_tool(tool) for tool in tools]
+        chat |= _convert_choice(body.get("tool_choice") or {})
+    if seed := _SEED_PATTERN.fullmatch(str((body.get("metadata") or {}).get("user_id", ""))):
         chat["seed"] = int(seed[1])
     if wanted := (body.get("output_config") or {}).get("format"):
         chat["response_format"] = wanted
     return chat | ({"stream": True, "stream_options": {"include_usage": True}} if body.get("stream") else {})
 
 
-def _turns(body: JsonObject) -> list[JsonObject]:
+def _list_turns(body: JsonObject) -> list[JsonObject]:
     turns = body.get("messages")
     if not isinstance(turns, list) or not turns or not all(isinstance(turn, dict) for turn in turns):
         raise ValueError("messages: at least one message is required")
     return turns
 
 
-def _blocks(content: object) -> list[JsonObject]:
+def _list_blocks(content: object) -> list[JsonObject]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if isinstance(content, list) and all(isinstance(block, dict) for block in content):
@@ -46,7 +46,7 @@ def _blocks(content: object) -> list[JsonObject]:
     raise ValueError("messages: content must be a string or a list of blocks")
 
 
-def _check(body: JsonObject, turns: Sequence[tuple[str, list[JsonObject]]]) -> None:
+def _check_rules(body: JsonObject, turns: Sequence[tuple[str, list[JsonObject]]]) -> None:
     if not isinstance(body.get("max_tokens"), int):
         raise ValueError("max_tokens: Field required")
     if turns[0][0] != "user":
@@ -54,13 +54,13 @@ def _check(body: JsonObject, turns: Sequence[tuple[str, list[JsonObject]]]) -> N
     if any(role not in ("user", "assistant") for role, _ in turns):
         raise ValueError("messages: roles are user and assistant")
     for _, blocks in turns:
-        if any(not text.strip() for text in _texts(blocks)):
+        if any(not text.strip() for text in _list_texts(blocks)):
             raise ValueError("messages: text content blocks must be non-empty")
-    last = _texts(turns[-1][1]) if turns[-1][0] == "assistant" else []
+    last = _list_texts(turns[-1][1]) if turns[-1][0] == "assistant" else []
     if last and last[-1] != last[-1].rstrip():
         raise ValueError("messages: final assistant content cannot end with trailing whitespace")
     _check_calls(turns)
-    if not body.get("tools") and any(_named(blocks, "tool_use", "id") for _, blocks in turns):
+    if not body.get("tools") and any(_list_fields(blocks, "tool_use", "id") for _, blocks in turns):
         raise ValueError("messages: requests which include `tool_use` or `tool_result` blocks must define tools")
 
 
@@ -69,55 +69,59 @@ def _check_calls(turns: Sequence[tuple[str, list[JsonObject]]]) -> None:
     asked: list[str] = []
     used: list[str] = []
     for _, blocks in [*turns, ("user", [])]:
-        results = _named(blocks, "tool_result", "tool_use_id")
-        if sorted(results) != sorted(asked) or len(_named(blocks[: len(asked)], "tool_result", "type")) != len(asked):
+        results = _list_fields(blocks, "tool_result", "tool_use_id")
+        if sorted(results) != sorted(asked) or len(_list_fields(blocks[: len(asked)], "tool_result", "type")) != len(
+            asked
+        ):
             raise ValueError("messages: `tool_use` ids were found without `tool_result` blocks immediately after")
-        asked = _named(blocks, "tool_use", "id")
+        asked = _list_fields(blocks, "tool_use", "id")
         used += asked
-    if any(not _ID.fullmatch(one) for one in used):
+    if any(not _ID_PATTERN.fullmatch(one) for one in used):
         raise ValueError("messages: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
     if len(used) != len(set(used)):
         raise ValueError("messages: `tool_use` ids must be unique")
 
 
-def _named(blocks: Sequence[JsonObject], kind: str, field: str) -> list[str]:
+def _list_fields(blocks: Sequence[JsonObject], kind: str, field: str) -> list[str]:
     return [str(block.get(field)) for block in blocks if block.get("type") == kind]
 
 
-def _texts(blocks: Sequence[JsonObject]) -> list[str]:
+def _list_texts(blocks: Sequence[JsonObject]) -> list[str]:
     return [str(block.get("text")) for block in blocks if block.get("type") == "text"]
 
 
-def _assistant(blocks: Sequence[JsonObject]) -> list[Message]:
+def _convert_assistant_turn(blocks: Sequence[JsonObject]) -> list[Message]:
     calls = [
-        {"id": block["id"], "type": "function", "function": _called(block)}
+        {"id": block["id"], "type": "function", "function": _convert_call(block)}
         for block in blocks
         if block.get("type") == "tool_use"
     ]
-    message: Message = {"role": "assistant", "content": "".join(_texts(blocks))}
+    message: Message = {"role": "assistant", "content": "".join(_list_texts(blocks))}
     return [{**message, "tool_calls": calls} if calls else message]
 
 
-def _called(block: JsonObject) -> JsonObject:
+def _convert_call(block: JsonObject) -> JsonObject:
     return {"name": block["name"], "arguments": write_json(block["input"])}
 
 
-def _user(blocks: Sequence[JsonObject]) -> Iterator[Message]:
+def _convert_user_turn(blocks: Sequence[JsonObject]) -> Iterator[Message]:
     """Results first. What the user says behind them is said after a blank answer, which Anthropic never shows."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for block in results:
         yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": block.get("content", "")}
-    if said := _texts(blocks):
+    if said := _list_texts(blocks):
         yield from [{"role": "assistant", "content": ""}] if results else []
         yield {"role": "user", "content": "\n".join(said)}
 
 
-def _function(tool: JsonObject) -> JsonObject:
+def _convert_tool(tool: JsonObject) -> JsonObject:
     function = {"name": tool["name"], "description": tool.get("description", ""), "parameters": tool["input_schema"]}
     return {"type": "function", "function": function}
 
 
-def _choice(given: JsonObject) -> JsonObject:
+def _convert_choice(given: JsonObject) -> JsonObject:
     kind = given.get("type", "auto")
-    chosen = {"type": "function", "function": {"name": given.get("name")}} if kind == "tool" else _CHOICES.get(kind)
+    chosen = (
+        {"type": "function", "function": {"name": given.get("name")}} if kind == "tool" else _CHOICE_BY_TYPE.get(kind)
+    )
     return {"tool_choice": chosen, **({"parallel_tool_calls": False} if given.get("disable_parallel_tool_use") else {})}

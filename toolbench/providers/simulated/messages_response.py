@@ -7,10 +7,10 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.error_replies import Reply
-from toolbench.providers.simulated.stream_events import pieces
+from toolbench.providers.simulated.stream_events import split_text
 
-STOPS = {"stop": "end_turn", "tool_calls": "tool_use", "function_call": "tool_use", "length": "max_tokens"}
-ERRORS = {
+STOP_REASONS = {"stop": "end_turn", "tool_calls": "tool_use", "function_call": "tool_use", "length": "max_tokens"}
+ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     402: "billing_error",
@@ -25,7 +25,7 @@ SIGNATURE = "c2ltdWxhdGVk"  # "simulated"
 Events = list[JsonObject]
 
 
-def message_of(completion: JsonObject) -> JsonObject:
+def render_message(completion: JsonObject) -> JsonObject:
     """The Messages object that says the same. Arguments that are no JSON object travel as the text that they are,
     which Anthropic itself would never send."""
     choice, usage = completion["choices"][0], completion["usage"]
@@ -35,14 +35,14 @@ def message_of(completion: JsonObject) -> JsonObject:
         "type": "message",
         "role": "assistant",
         "model": completion["model"],
-        "content": list(_blocks(choice["message"])),
-        "stop_reason": STOPS.get(finish, finish),
+        "content": list(_render_blocks(choice["message"])),
+        "stop_reason": STOP_REASONS.get(finish, finish),
         "stop_sequence": None,
         "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
     }
 
 
-def _blocks(message: JsonObject) -> Iterator[JsonObject]:
+def _render_blocks(message: JsonObject) -> Iterator[JsonObject]:
     if thoughts := message.get("reasoning"):
         yield {"type": "thinking", "thinking": thoughts, "signature": SIGNATURE}
     content = message.get("content")
@@ -51,16 +51,16 @@ def _blocks(message: JsonObject) -> Iterator[JsonObject]:
             yield {"type": "text", "text": part["text"]}
     calls = message.get("tool_calls") or ()
     for call in [calls] if isinstance(calls, dict) else calls:
-        yield _tool_use(call["id"], call["function"])
+        yield _render_tool_use(call["id"], call["function"])
     if legacy := message.get("function_call"):
-        yield _tool_use("toolu_simulated", legacy)
+        yield _render_tool_use("toolu_simulated", legacy)
 
 
-def _tool_use(call_id: str, function: JsonObject) -> JsonObject:
-    return {"type": "tool_use", "id": call_id, "name": function["name"], "input": _input(function["arguments"])}
+def _render_tool_use(call_id: str, function: JsonObject) -> JsonObject:
+    return {"type": "tool_use", "id": call_id, "name": function["name"], "input": _parse_input(function["arguments"])}
 
 
-def _input(arguments: Any) -> Any:
+def _parse_input(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return arguments
     try:
@@ -70,14 +70,14 @@ def _input(arguments: Any) -> Any:
     return value if isinstance(value, dict) else arguments
 
 
-def message_events(completion: JsonObject, draw: random.Random, *, with_usage: bool = True) -> Events:
+def build_message_events(completion: JsonObject, draw: random.Random, *, with_usage: bool = True) -> Events:
     """What Anthropic would send: the start, a ping, every block in pieces, the reason to stop with the usage."""
-    message = message_of(completion)
+    message = render_message(completion)
     usage = message["usage"]
     head = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
     events: Events = [{"type": "message_start", "message": head}, {"type": "ping"}]
     for index, block in enumerate(message["content"]):
-        start, deltas = _parts(block, draw)
+        start, deltas = _split_block(block, draw)
         events.append({"type": "content_block_start", "index": index, "content_block": start})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
@@ -86,30 +86,32 @@ def message_events(completion: JsonObject, draw: random.Random, *, with_usage: b
     return [*events, {"type": "message_stop"}]
 
 
-def _parts(block: JsonObject, draw: random.Random) -> tuple[JsonObject, list[JsonObject]]:
+def _split_block(block: JsonObject, draw: random.Random) -> tuple[JsonObject, list[JsonObject]]:
     if block["type"] == "text":
-        return {**block, "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces(block["text"], draw)]
+        return {**block, "text": ""}, [
+            {"type": "text_delta", "text": piece} for piece in split_text(block["text"], draw)
+        ]
     if block["type"] == "thinking":
-        thoughts = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"], draw)]
+        thoughts = [{"type": "thinking_delta", "thinking": piece} for piece in split_text(block["thinking"], draw)]
         signed = {"type": "signature_delta", "signature": block["signature"]}
         return {**block, "thinking": "", "signature": ""}, [*thoughts, signed]
     written = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
-    said = pieces("" if block["input"] == {} else written, draw)
+    said = split_text("" if block["input"] == {} else written, draw)
     return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in ("", *said)]
 
 
-def encode_events(events: Events) -> tuple[bytes, ...]:
+def encode_message_events(events: Events) -> tuple[bytes, ...]:
     """One chunk of bytes per event."""
     return tuple(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
 
 
-def in_anthropics_words(reply: Reply) -> Reply:
+def render_anthropic_error(reply: Reply) -> Reply:
     """The same refusal as Anthropic would put it; what is no refusal in JSON stays as it is."""
     try:
         error = json.loads(reply.body)["error"]
     except (ValueError, RecursionError, TypeError, KeyError):
         return reply
-    kind = ERRORS.get(error.get("code"), "api_error")
+    kind = ERROR_TYPES.get(error.get("code"), "api_error")
     told = {"type": kind, "message": error.get("message")}
     body = {"type": "error", "error": told, "request_id": "req_simulated"}
     return Reply(json.dumps(body).encode(), reply.status, reply.content_type, reply.headers)
@@ -148,7 +150,7 @@ def _usage_missing(events: Events) -> None:
         event.get("message", {}).pop("usage", None)
 
 
-MESSAGE_STREAM_DRIFTS: dict[str, Callable[[Events], None]] = {
+MESSAGE_STREAM_FAULTS: dict[str, Callable[[Events], None]] = {
     "index_missing": _index_missing,
     "index_always_zero": _index_always_zero,
     "cut_inside_arguments": _cut_inside_arguments,

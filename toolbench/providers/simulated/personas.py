@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toolbench.engine.messages import JsonObject
 
-PERSONAS = Path(__file__).parent.parent / "data" / "personas.json"
+PERSONAS_PATH = Path(__file__).parent.parent / "data" / "personas.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Persona:
     true_rates: JsonObject
 
 
-def describe(persona: Persona) -> JsonObject:
+def describe_persona(persona: Persona) -> JsonObject:
     """The persona as `/v1/models` lists it."""
     return {
         "id": persona.slug,
@@ -56,16 +56,16 @@ def describe(persona: Persona) -> JsonObject:
 
 
 @cache
-def all_personas() -> dict[str, Persona]:
+def load_personas() -> dict[str, Persona]:
     """Every persona by slug, in the order of the file."""
-    written = json.loads(PERSONAS.read_text(encoding="utf-8"))
-    return {item["slug"]: _persona(item, written["defaults"]) for item in written["personas"]}
+    written = json.loads(PERSONAS_PATH.read_text(encoding="utf-8"))
+    return {item["slug"]: _parse_persona(item, written["defaults"]) for item in written["personas"]}
 
 
-def _persona(item: JsonObject, defaults: JsonObject) -> Persona:
+def _parse_persona(item: JsonObject, defaults: JsonObject) -> Persona:
     merged = defaults | item
-    success = _with_baseline(defaults["success"] | item.get("success", {}), merged["workarounds"])
-    streamed = _with_baseline(item.get("streamed", {}), merged["workarounds"])
+    success = _add_baseline(defaults["success"] | item.get("success", {}), merged["workarounds"])
+    streamed = _add_baseline(item.get("streamed", {}), merged["workarounds"])
     return Persona(
         slug=merged["slug"],
         group=merged["group"],
@@ -88,7 +88,7 @@ def _persona(item: JsonObject, defaults: JsonObject) -> Persona:
     )
 
 
-def _with_baseline(rates: JsonObject, workarounds: list[str]) -> JsonObject:
+def _add_baseline(rates: JsonObject, workarounds: list[str]) -> JsonObject:
     """Where the file does not say it, baseline is production without the persona's own workarounds: the same where it
     has none, else like raw."""
     like = "raw" if workarounds else "production"

@@ -7,84 +7,84 @@ from collections.abc import Callable
 
 from toolbench.engine.messages import JsonObject
 
-ShapeDrift = Callable[[JsonObject, random.Random], None]
+ShapeFault = Callable[[JsonObject, random.Random], None]
 MARKUP = '<script>window.__drift=1</script><img src=x onerror="window.__drift=1"><b>bold</b>'
-BRACKETS = 100_000
+BRACKET_COUNT = 100_000
 
 
-def message_of(completion: JsonObject) -> JsonObject:
+def get_message(completion: JsonObject) -> JsonObject:
     message: JsonObject = completion["choices"][0]["message"]
     return message
 
 
-def functions_of(completion: JsonObject) -> list[JsonObject]:
-    return [call["function"] for call in message_of(completion).get("tool_calls", ())]
+def list_functions(completion: JsonObject) -> list[JsonObject]:
+    return [call["function"] for call in get_message(completion).get("tool_calls", ())]
 
 
 def function_call(completion: JsonObject, draw: random.Random) -> None:
-    message = message_of(completion)
+    message = get_message(completion)
     message["function_call"] = message.pop("tool_calls")[0]["function"]
     completion["choices"][0]["finish_reason"] = "function_call"
 
 
 def tool_calls_object(completion: JsonObject, draw: random.Random) -> None:
-    message = message_of(completion)
+    message = get_message(completion)
     message["tool_calls"] = message["tool_calls"][0]
 
 
 def arguments_object(completion: JsonObject, draw: random.Random) -> None:
-    for function in functions_of(completion):
+    for function in list_functions(completion):
         function["arguments"] = json.loads(function["arguments"])
 
 
 def arguments_blank(completion: JsonObject, draw: random.Random) -> None:
-    for function in functions_of(completion):
+    for function in list_functions(completion):
         function["arguments"] = draw.choice(("", " ", "\n"))
 
 
 def arguments_broken(completion: JsonObject, draw: random.Random) -> None:
-    for function in functions_of(completion):
+    for function in list_functions(completion):
         function["arguments"] = function["arguments"].replace('"', "'").removesuffix("}") + ",}"
 
 
 def arguments_twice_encoded(completion: JsonObject, draw: random.Random) -> None:
-    for function in functions_of(completion):
+    for function in list_functions(completion):
         function["arguments"] = json.dumps(function["arguments"])
 
 
 def arguments_fenced(completion: JsonObject, draw: random.Random) -> None:
-    for function in functions_of(completion):
+    for function in list_functions(completion):
         function["arguments"] = f"```json\n{function['arguments']}\n```"
 
 
 def arguments_cut(completion: JsonObject, draw: random.Random) -> None:
     """As when the token limit falls into the arguments."""
-    function = functions_of(completion)[-1]
+    function = list_functions(completion)[-1]
     function["arguments"] = function["arguments"][: max(1, len(function["arguments"]) // 2)]
     completion["choices"][0]["finish_reason"] = "length"
 
 
 def arguments_of_brackets(completion: JsonObject, draw: random.Random) -> None:
-    functions_of(completion)[-1]["arguments"] = "[" * BRACKETS
+    list_functions(completion)[-1]["arguments"] = "[" * BRACKET_COUNT
 
 
 def ids_equal(completion: JsonObject, draw: random.Random) -> None:
-    for call in message_of(completion)["tool_calls"]:
+    for call in get_message(completion)["tool_calls"]:
         call["id"] = "call_0"
 
 
 def ids_blank(completion: JsonObject, draw: random.Random) -> None:
-    for call in message_of(completion)["tool_calls"]:
+    for call in get_message(completion)["tool_calls"]:
         call["id"] = ""
 
 
 def arguments_null(completion: JsonObject, draw: random.Random) -> None:
-    for function in functions_of(completion):
+    for function in list_functions(completion):
         function["arguments"] = None
 
 
 def type_missing(completion: JsonObject, draw: random.Random) -> None:
-    for call in message_of(completion)["tool_calls"]:
+    for call in get_message(completion)["tool_calls"]:
         call.pop("type")
 
 
@@ -94,13 +94,13 @@ def finish_reason_stop(completion: JsonObject, draw: random.Random) -> None:
 
 def finish_reason_calls(completion: JsonObject, draw: random.Random) -> None:
     """A finish reason that says calls, above an answer without any."""
-    if not message_of(completion).get("tool_calls"):
+    if not get_message(completion).get("tool_calls"):
         completion["choices"][0]["finish_reason"] = "tool_calls"
 
 
 def parallel_wrapper(completion: JsonObject, draw: random.Random) -> None:
     """All calls inside one of multi_tool_use.parallel, which nobody offered."""
-    calls = message_of(completion)["tool_calls"]
+    calls = get_message(completion)["tool_calls"]
     uses = [
         {
             "recipient_name": f"functions.{call['function']['name']}",
@@ -109,30 +109,30 @@ def parallel_wrapper(completion: JsonObject, draw: random.Random) -> None:
         for call in calls
     ]
     function = {"name": "multi_tool_use.parallel", "arguments": json.dumps({"tool_uses": uses})}
-    message_of(completion)["tool_calls"] = [{**calls[0], "function": function}]
+    get_message(completion)["tool_calls"] = [{**calls[0], "function": function}]
 
 
 def names_with_tokens(completion: JsonObject, draw: random.Random) -> None:
     """Special tokens of gpt-oss in the name, as a server leaves them that reads its answers badly."""
-    for function in functions_of(completion):
+    for function in list_functions(completion):
         function["name"] += "<|channel|>commentary"
 
 
 def names_padded(completion: JsonObject, draw: random.Random) -> None:
-    for function in functions_of(completion):
+    for function in list_functions(completion):
         function["name"] = f" {function['name']}\n"
 
 
 def call_in_tags(completion: JsonObject, draw: random.Random) -> None:
-    _as_text(completion, "<tool_call>\n{}\n</tool_call>")
+    _move_call_to_text(completion, "<tool_call>\n{}\n</tool_call>")
 
 
 def call_in_fence(completion: JsonObject, draw: random.Random) -> None:
-    _as_text(completion, "Let me do that.\n```json\n{}\n```")
+    _move_call_to_text(completion, "Let me do that.\n```json\n{}\n```")
 
 
 def call_as_json(completion: JsonObject, draw: random.Random) -> None:
-    _as_text(completion, "{}")
+    _move_call_to_text(completion, "{}")
 
 
 def finish_reason_length(completion: JsonObject, draw: random.Random) -> None:
@@ -141,17 +141,17 @@ def finish_reason_length(completion: JsonObject, draw: random.Random) -> None:
 
 
 def content_in_parts(completion: JsonObject, draw: random.Random) -> None:
-    message = message_of(completion)
+    message = get_message(completion)
     message["content"] = [{"type": "text", "text": message["content"] or ""}]
 
 
 def empty_text(completion: JsonObject, draw: random.Random) -> None:
-    message_of(completion)["content"] = ""
+    get_message(completion)["content"] = ""
 
 
 def reasons_until_cut(completion: JsonObject, draw: random.Random) -> None:
     """A reasoning model under a small token limit: thoughts, and nothing said."""
-    message_of(completion).update(content="", reasoning="The user wants one word. Let me think about which one it is")
+    get_message(completion).update(content="", reasoning="The user wants one word. Let me think about which one it is")
     completion["choices"][0]["finish_reason"] = "length"
     completion["usage"]["completion_tokens_details"] = {"reasoning_tokens": completion["usage"]["completion_tokens"]}
 
@@ -173,19 +173,19 @@ def markup_everywhere(completion: JsonObject, draw: random.Random) -> None:
 
 def odd_characters(completion: JsonObject, draw: random.Random) -> None:
     """NUL and lone surrogates: legal in the JSON that models send, refused by databases."""
-    message = message_of(completion)
+    message = get_message(completion)
     message["content"] = f"{message['content'] or ''}\x00\ud800 \udfff end"
 
 
-def _as_text(completion: JsonObject, frame: str) -> None:
-    message = message_of(completion)
+def _move_call_to_text(completion: JsonObject, frame: str) -> None:
+    message = get_message(completion)
     function = message.pop("tool_calls")[0]["function"]
     written = json.dumps({"name": function["name"], "arguments": json.loads(function["arguments"])})
     message["content"] = frame.replace("{}", written)
     completion["choices"][0]["finish_reason"] = "stop"
 
 
-CALL_SHAPES: dict[str, ShapeDrift] = {  # only where there are native calls
+CALL_SHAPE_FAULTS: dict[str, ShapeFault] = {  # only where there are native calls
     drift.__name__: drift
     for drift in (
         function_call,
@@ -211,7 +211,7 @@ CALL_SHAPES: dict[str, ShapeDrift] = {  # only where there are native calls
         names_with_tokens,
     )
 }
-ANY_SHAPES: dict[str, ShapeDrift] = {
+ANY_SHAPE_FAULTS: dict[str, ShapeFault] = {
     drift.__name__: drift
     for drift in (
         content_in_parts,

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.argument_guess import guess_arguments, rank
-from toolbench.providers.simulated.chat_request import Conversation, json_objects
-from toolbench.providers.simulated.general_knowledge import answer_plainly
-from toolbench.providers.simulated.instruction_tasks import known_messages
-from toolbench.providers.simulated.known_tasks import Errand, errand_of
+from toolbench.providers.simulated.argument_guess import guess_arguments, rank_tools
+from toolbench.providers.simulated.chat_request import ChatRequest, find_json_objects
+from toolbench.providers.simulated.general_knowledge import find_plain_answer
+from toolbench.providers.simulated.instruction_tasks import find_known_messages
+from toolbench.providers.simulated.known_tasks import KnownTask, find_known_task
 from toolbench.providers.simulated.known_values import fill_arguments
 
-WORKSPACE_ID = re.compile(r"workspace_id=([\w-]+)")
+WORKSPACE_ID_PATTERN = re.compile(r"workspace_id=([\w-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,90 +22,90 @@ class Call:
     arguments: JsonObject
 
 
-Message = tuple[Call, ...]
-Script = tuple[Message, ...]
+CallMessage = tuple[Call, ...]
+CallScript = tuple[CallMessage, ...]
 
 
-def write_script(conversation: Conversation) -> Script:
+def build_script(conversation: ChatRequest) -> CallScript:
     """The messages a perfect player sends, each a tuple of calls; empty when no tool is asked for."""
-    if errand := errand_of(conversation):
-        return _of_errand(errand, conversation)
-    if known := _known_task(conversation):
+    if errand := find_known_task(conversation):
+        return _build_known_task_script(errand, conversation)
+    if known := _build_instruction_script(conversation):
         return known
-    if written := _written_calls(conversation):
-        return _messages(written, conversation)
-    filled = _filled_call(conversation)
+    if written := _find_written_calls(conversation):
+        return _group_into_messages(written, conversation)
+    filled = _guess_call(conversation)
     return ((filled,),) if filled else ()
 
 
-def _of_errand(errand: Errand, conversation: Conversation) -> Script:
+def _build_known_task_script(errand: KnownTask, conversation: ChatRequest) -> CallScript:
     """Only what is offered can be called."""
-    offered = {tool["name"] for tool in offered_tools(conversation)}
+    offered = {tool["name"] for tool in list_offered_tools(conversation)}
     calls = tuple(Call(name, arguments) for name, arguments in errand.calls if name in offered)
-    return (calls,) if errand.together and conversation.parallel and calls else tuple((call,) for call in calls)
+    return (calls,) if errand.in_one_message and conversation.parallel and calls else tuple((call,) for call in calls)
 
 
-def _known_task(conversation: Conversation) -> Script:
+def _build_instruction_script(conversation: ChatRequest) -> CallScript:
     """The messages of a known task; () where one of its tools is not offered."""
-    given = WORKSPACE_ID.search(conversation.question)
-    messages = known_messages(conversation.instructions, given.group(1) if given else "")
-    offered = {tool["name"] for tool in offered_tools(conversation)} if messages else set()
+    given = WORKSPACE_ID_PATTERN.search(conversation.question)
+    messages = find_known_messages(conversation.instructions, given.group(1) if given else "")
+    offered = {tool["name"] for tool in list_offered_tools(conversation)} if messages else set()
     if not all(name in offered for message in messages for name, _ in message):
         return ()
     script = tuple(tuple(Call(name, arguments) for name, arguments in message) for message in messages)
     return script if conversation.parallel else tuple((call,) for message in script for call in message)
 
 
-def offered_tools(conversation: Conversation) -> tuple[JsonObject, ...]:
+def list_offered_tools(conversation: ChatRequest) -> tuple[JsonObject, ...]:
     """The tools of the request, or, where there are none, those whose definitions stand in the instructions."""
     if conversation.functions:
         return conversation.functions
-    found = (item.get("function", item) for _, _, item in json_objects(conversation.instructions))
+    found = (item.get("function", item) for _, _, item in find_json_objects(conversation.instructions))
     return tuple(item for item in found if isinstance(item, dict) and {"name", "parameters"} <= item.keys())
 
 
-def _written_calls(conversation: Conversation) -> list[Call]:
+def _find_written_calls(conversation: ChatRequest) -> list[Call]:
     """The calls that the instructions spell out: a tool's name, then its arguments as JSON."""
-    names = [str(tool["name"]) for tool in offered_tools(conversation)]
+    names = [str(tool["name"]) for tool in list_offered_tools(conversation)]
     if not names:
         return []
     text = conversation.instructions
     mentions = [(m.start(), m.group()) for m in re.finditer("|".join(map(re.escape, names)), text)]
     calls = []
-    for start, _, found in json_objects(text):
-        call = _as_call(found, [name for position, name in mentions if position < start])
+    for start, _, found in find_json_objects(text):
+        call = _parse_call(found, [name for position, name in mentions if position < start])
         if call is not None:
-            calls.append(_with_workspace(call, conversation))
+            calls.append(_fill_workspace_id(call, conversation))
     return calls
 
 
-def _as_call(found: JsonObject, named_before: list[str]) -> Call | None:
+def _parse_call(found: JsonObject, named_before: list[str]) -> Call | None:
     """A definition, or an example of how a call is to be written, is no call to make."""
     if {"parameters", "arguments", "function", "final"} & found.keys() or not named_before:
         return None
     return Call(named_before[-1], found)
 
 
-def _with_workspace(call: Call, conversation: Conversation) -> Call:
-    given = WORKSPACE_ID.search(conversation.question)
+def _fill_workspace_id(call: Call, conversation: ChatRequest) -> Call:
+    given = WORKSPACE_ID_PATTERN.search(conversation.question)
     if given and "workspace_id" in call.arguments:
         return Call(call.name, call.arguments | {"workspace_id": given.group(1)})
     return call
 
 
-def _messages(calls: list[Call], conversation: Conversation) -> Script:
+def _group_into_messages(calls: list[Call], conversation: ChatRequest) -> CallScript:
     together = "FIRST message" in conversation.instructions and conversation.parallel and len(calls) > 1
-    head: Script = ((calls[0], calls[1]),) if together else ()
+    head: CallScript = ((calls[0], calls[1]),) if together else ()
     return head + tuple((call,) for call in calls[2 if together else 0 :])
 
 
-def _filled_call(conversation: Conversation) -> Call | None:
+def _guess_call(conversation: ChatRequest) -> Call | None:
     """A call of the first tool that fits the question, one that is known by its arguments before one that is guessed
     at; None when none is needed."""
-    question, tools = conversation.question, offered_tools(conversation)
-    if answer_plainly(question):
+    question, tools = conversation.question, list_offered_tools(conversation)
+    if find_plain_answer(question):
         return None
-    likely = rank(tools, question)
+    likely = rank_tools(tools, question)
     known = next((tool for tool in likely or tools if fill_arguments(tool, question) is not None), None)
     chosen = known or (likely[0] if likely else None)
     return Call(str(chosen["name"]), guess_arguments(chosen, question)) if chosen else None

@@ -5,7 +5,7 @@ import random
 import secrets
 
 
-def chance(seed: int | None, *purpose: object) -> random.Random:
+def build_random(seed: int | None, *purpose: object) -> random.Random:
     """A generator for one purpose. Without a seed it is a new one on every call."""
     if seed is None:
         return random.Random(secrets.randbits(64))

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.answer import Answer, Refusals, answer
-from toolbench.providers.simulated.error_replies import Reply, error_reply
-from toolbench.providers.simulated.personas import Persona, all_personas, describe
-from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, PROMPT, Voice
+from toolbench.providers.simulated.answer import RefusedTurns, SimulatedAnswer, build_answer
+from toolbench.providers.simulated.error_replies import Reply, build_error_reply
+from toolbench.providers.simulated.personas import Persona, describe_persona, load_personas
+from toolbench.providers.simulated.wire_formats import CHAT, MESSAGES, PROMPT, SimulatedWireFormat
 
-NAME = "simulated"
-LARGEST_REQUEST = 64 * 1024 * 1024
+SERVER_NAME = "simulated"
+MAX_REQUEST_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -26,12 +26,12 @@ class SimulatedServer:
     key: str = field(default_factory=lambda: f"sim-{secrets.token_urlsafe(24)}")
     latency: float = 1.0
     url: str = ""
-    refusals: Refusals = field(default_factory=Refusals)
+    refusals: RefusedTurns = field(default_factory=RefusedTurns)
     runner: web.AppRunner | None = None
 
     async def start(self, port: int = 0) -> None:
         """Listens on 127.0.0.1. Raises OSError when the port is taken."""
-        app = web.Application(client_max_size=LARGEST_REQUEST)
+        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_get("/health", self.health)
         app.router.add_get("/v1/models", self.models)
         app.router.add_post("/v1/chat/completions", self.chat)
@@ -47,52 +47,54 @@ class SimulatedServer:
         if self.runner is not None:
             await self.runner.cleanup()
 
-    def cast(self, name: str) -> tuple[Persona, ...]:
+    def find_personas(self, name: str) -> tuple[Persona, ...]:
         """Return the persona of that name, then those whose drifts it has as well; () where there is none."""
-        found = all_personas().get(name)
+        found = load_personas().get(name)
         return (found,) if found else ()
 
     async def health(self, request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
 
     async def models(self, request: web.Request) -> web.Response:
-        if not self._may(request):
-            return _respond(_refused_key(), NAME)
-        return web.json_response({"object": "list", "data": [describe(p) for p in all_personas().values()]})
+        if not self._is_authorised(request):
+            return _build_response(_build_key_error(), SERVER_NAME)
+        return web.json_response({"object": "list", "data": [describe_persona(p) for p in load_personas().values()]})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        return await self._converse(request, CHAT)
+        return await self._answer_request(request, CHAT)
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
-        return await self._converse(request, PROMPT)
+        return await self._answer_request(request, PROMPT)
 
     async def messages(self, request: web.Request) -> web.StreamResponse:
-        return await self._converse(request, MESSAGES)
+        return await self._answer_request(request, MESSAGES)
 
-    async def _converse(self, request: web.Request, voice: Voice) -> web.StreamResponse:
-        if not self._may(request):
-            return _respond(voice.refuses(_refused_key()), NAME)
+    async def _answer_request(self, request: web.Request, voice: SimulatedWireFormat) -> web.StreamResponse:
+        if not self._is_authorised(request):
+            return _build_response(voice.render_error(_build_key_error()), SERVER_NAME)
         try:
-            body = _read(await request.read())
+            body = _parse_body(await request.read())
         except ValueError as error:
-            return _respond(voice.refuses(error_reply(400, f"{error} (simulated)", "invalid_request_error")), NAME)
-        persona, *beside = self.cast(str(body.get("model")).removeprefix(voice.prefix)) or (None,)
+            return _build_response(
+                voice.render_error(build_error_reply(400, f"{error} (simulated)", "invalid_request_error")), SERVER_NAME
+            )
+        persona, *beside = self.find_personas(str(body.get("model")).removeprefix(voice.name_prefix)) or (None,)
         if persona is None:
-            unknown = error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found")
-            return _respond(voice.refuses(unknown), NAME)
-        given = answer(body, persona, self.refusals, voice, beside)
-        label = f"{persona.slug}; drift={persona.drift}" if given.drifted else persona.slug
+            unknown = build_error_reply(404, f"No such model: {body.get('model')} (simulated)", "not_found")
+            return _build_response(voice.render_error(unknown), SERVER_NAME)
+        given = build_answer(body, persona, self.refusals, voice, beside)
+        label = f"{persona.slug}; drift={persona.drift}" if given.has_fault else persona.slug
         if given.reply.chunks:
             return await self._stream(given, label, request)
         await self._wait(given, request)
-        return _respond(given.reply, label)
+        return _build_response(given.reply, label)
 
-    def _may(self, request: web.Request) -> bool:
+    def _is_authorised(self, request: web.Request) -> bool:
         """Anthropic takes its key in either header."""
         key = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
         return secrets.compare_digest(key.encode(), self.key.encode())
 
-    async def _stream(self, given: Answer, label: str, request: web.Request) -> web.StreamResponse:
+    async def _stream(self, given: SimulatedAnswer, label: str, request: web.Request) -> web.StreamResponse:
         """Half of the latency passes before the first chunk, the rest between the chunks."""
         response = web.StreamResponse(headers={"Content-Type": given.reply.content_type, "x-simulated": label})
         await asyncio.sleep(given.seconds * self.latency / 2)
@@ -103,7 +105,7 @@ class SimulatedServer:
         await response.write_eof()
         return response
 
-    async def _wait(self, given: Answer, request: web.Request) -> None:
+    async def _wait(self, given: SimulatedAnswer, request: web.Request) -> None:
         await asyncio.sleep(given.seconds * self.latency)
         if given.reply.drops and request.transport is not None:
             request.transport.abort()
@@ -111,7 +113,7 @@ class SimulatedServer:
             await asyncio.Event().wait()  # until the client goes away
 
 
-def _read(raw: bytes) -> JsonObject:
+def _parse_body(raw: bytes) -> JsonObject:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -121,10 +123,10 @@ def _read(raw: bytes) -> JsonObject:
     return body
 
 
-def _refused_key() -> Reply:
-    return error_reply(401, "Invalid API key (simulated)", "authentication_error")
+def _build_key_error() -> Reply:
+    return build_error_reply(401, "Invalid API key (simulated)", "authentication_error")
 
 
-def _respond(reply: Reply, label: str) -> web.Response:
+def _build_response(reply: Reply, label: str) -> web.Response:
     headers = {"Content-Type": reply.content_type, "x-simulated": label, **reply.headers}
     return web.Response(body=reply.body, status=reply.status, headers=headers)

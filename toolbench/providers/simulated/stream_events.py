@@ -8,18 +8,18 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 
-DONE = "[DONE]"
-SHORTEST, LONGEST = 3, 12  # characters of a piece of text
-COMMENT = b": still there (simulated)\n\n"
+DONE_EVENT = "[DONE]"
+MIN_PIECE_CHARS, MAX_PIECE_CHARS = 3, 12  # characters of a piece of text
+COMMENT_EVENT = b": still there (simulated)\n\n"
 _AFTER_COLON = re.compile(rb"^(data|event): ", re.MULTILINE)
 
 Events = list[JsonObject | str]
-StreamDrift = Callable[[Events], None]
+StreamFault = Callable[[Events], None]
 Chunks = tuple[bytes, ...]
-LineDrift = Callable[[Chunks], Chunks]
+LineFault = Callable[[Chunks], Chunks]
 
 
-def events_of(completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Events:
+def build_events(completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Events:
     """What an ordinary endpoint would send: a role, the texts in pieces, the finish reason, the usage where it was
     asked for, and [DONE]."""
     choice = completion["choices"][0]
@@ -29,59 +29,59 @@ def events_of(completion: JsonObject, draw: random.Random, *, with_usage: bool) 
     def event(delta: JsonObject, finish: str | None = None) -> JsonObject:
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
-    events: Events = [event(delta) for delta in _deltas(choice["message"], draw)]
+    events: Events = [event(delta) for delta in _build_deltas(choice["message"], draw)]
     events.append(event({}, choice["finish_reason"]))
     if with_usage:
         events.append({**head, "choices": [], "usage": completion["usage"]})
-    return [*events, DONE]
+    return [*events, DONE_EVENT]
 
 
-def encode(events: Events) -> tuple[bytes, ...]:
+def encode_chat_events(events: Events) -> tuple[bytes, ...]:
     """One chunk of bytes per event."""
     return tuple(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode() for event in events)
 
 
-def _deltas(message: JsonObject, draw: random.Random) -> Iterator[JsonObject]:
+def _build_deltas(message: JsonObject, draw: random.Random) -> Iterator[JsonObject]:
     yield {"role": message["role"]}
     for key, value in message.items():
         if key == "tool_calls":
             calls = value if isinstance(value, list) else [value]
             for index, call in enumerate(calls):
-                yield from _call_deltas(index, call, draw, lone=not isinstance(value, list))
+                yield from _build_call_deltas(index, call, draw, lone=not isinstance(value, list))
         elif key == "function_call":
-            yield from ({key: part} for part in _function_deltas(value, draw))
+            yield from ({key: part} for part in _build_function_deltas(value, draw))
         elif key != "role" and value is not None:
-            yield from ({key: part} for part in pieces(value, draw))
+            yield from ({key: part} for part in split_text(value, draw))
 
 
-def _call_deltas(index: int, call: JsonObject, draw: random.Random, *, lone: bool) -> Iterator[JsonObject]:
-    first, *rest = _function_deltas(call["function"], draw)
+def _build_call_deltas(index: int, call: JsonObject, draw: random.Random, *, lone: bool) -> Iterator[JsonObject]:
+    first, *rest = _build_function_deltas(call["function"], draw)
     for part in ({**call, "function": first}, *({"function": part} for part in rest)):
         item = {"index": index, **part}
         yield {"tool_calls": item if lone else [item]}
 
 
-def _function_deltas(function: JsonObject, draw: random.Random) -> list[JsonObject]:
+def _build_function_deltas(function: JsonObject, draw: random.Random) -> list[JsonObject]:
     written = function["arguments"]
     if not isinstance(written, str):
         return [function]
-    return [{**function, "arguments": ""}, *({"arguments": piece} for piece in pieces(written, draw))]
+    return [{**function, "arguments": ""}, *({"arguments": piece} for piece in split_text(written, draw))]
 
 
-def pieces(value: Any, draw: random.Random) -> Iterator[Any]:
+def split_text(value: Any, draw: random.Random) -> Iterator[Any]:
     """A text cut into pieces; anything else in one."""
     if not isinstance(value, str):
         yield value
         return
     at = 0
-    longest = max(LONGEST, len(value) // 200)
+    longest = max(MAX_PIECE_CHARS, len(value) // 200)
     while at < len(value):
-        end = at + draw.randint(SHORTEST, longest)
+        end = at + draw.randint(MIN_PIECE_CHARS, longest)
         yield value[at:end]
         at = end
 
 
-def _calls_in(event: JsonObject | str) -> list[JsonObject]:
+def _list_calls(event: JsonObject | str) -> list[JsonObject]:
     choices = event["choices"] if isinstance(event, dict) else []
     calls = choices[0]["delta"].get("tool_calls", []) if choices else []
     return calls if isinstance(calls, list) else [calls]
@@ -89,26 +89,26 @@ def _calls_in(event: JsonObject | str) -> list[JsonObject]:
 
 def index_missing(events: Events) -> None:
     for event in events:
-        for call in _calls_in(event):
+        for call in _list_calls(event):
             call.pop("index")
 
 
 def index_always_zero(events: Events) -> None:
     for event in events:
-        for call in _calls_in(event):
+        for call in _list_calls(event):
             call["index"] = 0
 
 
 def cut_inside_arguments(events: Events) -> None:
     """The stream ends, politely, in the middle of the last call's arguments."""
-    heads = [place for place, event in enumerate(events) if any("id" in call for call in _calls_in(event))]
+    heads = [place for place, event in enumerate(events) if any("id" in call for call in _list_calls(event))]
     if heads:
-        pieces = sum(bool(_calls_in(event)) for event in events[heads[-1] + 1 :])
-        del events[heads[-1] + 1 + pieces // 2 :]
+        split_text = sum(bool(_list_calls(event)) for event in events[heads[-1] + 1 :])
+        del events[heads[-1] + 1 + split_text // 2 :]
 
 
 def done_missing(events: Events) -> None:
-    events.remove(DONE)
+    events.remove(DONE_EVENT)
 
 
 def error_in_the_middle(events: Events) -> None:
@@ -121,7 +121,7 @@ def name_repeated(events: Events) -> None:
     """The name again in every delta of a call."""
     name = ""
     for event in events:
-        for call in _calls_in(event):
+        for call in _list_calls(event):
             name = call["function"].get("name") or name
             call["function"]["name"] = name
 
@@ -135,7 +135,7 @@ def finish_blank(events: Events) -> None:
 
 def end_missing(events: Events) -> None:
     """Neither a finish reason nor [DONE]: the stream just ends, behind whole calls."""
-    events.remove(DONE)
+    events.remove(DONE_EVENT)
     for event in events:
         if isinstance(event, dict) and event["choices"]:
             event["choices"][0]["finish_reason"] = None
@@ -153,12 +153,12 @@ def usage_missing(events: Events) -> None:
 def lines_otherwise(chunks: Chunks) -> Chunks:
     """The same events with no blank behind the colon, comments in between, and lines that end in CRLF; chunks end
     inside of one."""
-    whole = b"".join(COMMENT + _AFTER_COLON.sub(rb"\1:", chunk) for chunk in chunks).replace(b"\n", b"\r\n")
+    whole = b"".join(COMMENT_EVENT + _AFTER_COLON.sub(rb"\1:", chunk) for chunk in chunks).replace(b"\n", b"\r\n")
     return tuple(re.split(rb"(?<=\r\n\r)", whole))
 
 
-LINE_DRIFTS: dict[str, LineDrift] = {lines_otherwise.__name__: lines_otherwise}  # of any wire
-STREAM_DRIFTS: dict[str, StreamDrift] = {
+LINE_FAULTS: dict[str, LineFault] = {lines_otherwise.__name__: lines_otherwise}  # of any wire
+STREAM_FAULTS: dict[str, StreamFault] = {
     drift.__name__: drift
     for drift in (
         index_missing,

@@ -5,62 +5,62 @@ import random
 
 from toolbench.engine.formats import TextCall, render
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.chat_request import Conversation
-from toolbench.providers.simulated.error_replies import Failure, Reply, error_reply
-from toolbench.providers.simulated.next_move import next_move
-from toolbench.providers.simulated.response_faults import ShapeDrift, message_of
+from toolbench.providers.simulated.chat_request import ChatRequest
+from toolbench.providers.simulated.error_replies import BuildFailure, Reply, build_error_reply
+from toolbench.providers.simulated.next_move import choose_next_move
+from toolbench.providers.simulated.response_faults import ShapeFault, get_message
 
 Calls = list[TextCall]
 
 
 def llama_tokens(completion: JsonObject, draw: random.Random) -> None:
-    _say(completion, render(_taken(completion), format="llama3_python_tag"))
+    _set_text(completion, render(_take_calls(completion), format="llama3_python_tag"))
 
 
 def mistral_tokens(completion: JsonObject, draw: random.Random) -> None:
-    _say(completion, render(_taken(completion), format="mistral_v3"))
+    _set_text(completion, render(_take_calls(completion), format="mistral_v3"))
 
 
 def deepseek_tokens(completion: JsonObject, draw: random.Random) -> None:
-    _say(completion, render(_taken(completion), format="deepseek_v31"))
+    _set_text(completion, render(_take_calls(completion), format="deepseek_v31"))
 
 
 def tag_left_open(completion: JsonObject, draw: random.Random) -> None:
     """Hermes tags without the closing one, behind a sentence."""
-    written = render(_taken(completion), format="hermes", text="Let me do that.")
-    _say(completion, written.removesuffix("</tool_call>"))
+    written = render(_take_calls(completion), format="hermes", text="Let me do that.")
+    _set_text(completion, written.removesuffix("</tool_call>"))
 
 
 def call_in_reasoning(completion: JsonObject, draw: random.Random) -> None:
     """Kimi's markers at the end of the reasoning, and nothing said."""
-    thought = "The user wants something done. " + render(_taken(completion), format="kimi_k2")
-    _say(completion, "")
-    message_of(completion)["reasoning_content"] = thought
+    thought = "The user wants something done. " + render(_take_calls(completion), format="kimi_k2")
+    _set_text(completion, "")
+    get_message(completion)["reasoning_content"] = thought
 
 
-def quoted_in_400(conversation: Conversation) -> Reply | None:
+def quoted_in_400(conversation: ChatRequest) -> Reply | None:
     """Groq's way of saying that a call did not parse: an error that quotes it."""
-    move = next_move(conversation)
+    move = choose_next_move(conversation)
     if not move.calls or not conversation.functions:
         return None
     call = move.calls[0]
     quoted = f"<function={call.name}{json.dumps(call.arguments)}</function>"
     text = "Failed to call a function. Please adjust your prompt. (simulated)"
-    return error_reply(400, text, "invalid_request_error", code="tool_use_failed", failed_generation=quoted)
+    return build_error_reply(400, text, "invalid_request_error", code="tool_use_failed", failed_generation=quoted)
 
 
-def _taken(completion: JsonObject) -> Calls:
+def _take_calls(completion: JsonObject) -> Calls:
     """The completion's calls, no longer in their place."""
-    functions = [call["function"] for call in message_of(completion).pop("tool_calls")]
+    functions = [call["function"] for call in get_message(completion).pop("tool_calls")]
     return [TextCall(function["name"], json.loads(function["arguments"])) for function in functions]
 
 
-def _say(completion: JsonObject, text: str) -> None:
-    message_of(completion)["content"] = text
+def _set_text(completion: JsonObject, text: str) -> None:
+    get_message(completion)["content"] = text
     completion["choices"][0]["finish_reason"] = "stop"
 
 
-TEXT_SHAPES: dict[str, ShapeDrift] = {
+TEXT_FORMAT_FAULTS: dict[str, ShapeFault] = {
     drift.__name__: drift for drift in (llama_tokens, mistral_tokens, deepseek_tokens, tag_left_open, call_in_reasoning)
 }
-TEXT_FAILURES: dict[str, Failure] = {quoted_in_400.__name__: quoted_in_400}
+TEXT_FAILURES: dict[str, BuildFailure] = {quoted_in_400.__name__: quoted_in_400}

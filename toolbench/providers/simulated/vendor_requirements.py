@@ -7,92 +7,101 @@ import re
 from collections.abc import Callable, Iterator
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.chat_request import Conversation
-from toolbench.providers.simulated.error_replies import Failure, Reply, error_reply
-from toolbench.providers.simulated.response_faults import ShapeDrift, message_of
+from toolbench.providers.simulated.chat_request import ChatRequest
+from toolbench.providers.simulated.error_replies import BuildFailure, Reply, build_error_reply
+from toolbench.providers.simulated.response_faults import ShapeFault, get_message
 
-_NINE = re.compile(r"[a-zA-Z0-9]{9}")
-_KIMI = re.compile(r"functions\.[^:]+:\d+")
+_NINE_CHARACTER_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_KIMI_ID = re.compile(r"functions\.[^:]+:\d+")
 _PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-MOST_TOOLS = 100
+MAX_TOOLS = 100
 REFUSED_KEYWORDS = ("oneOf", "patternProperties", "not")
-_SIGNED = {"google": {"thought_signature": "c2ltdWxhdGVk"}}
-_DETAILS = [{"type": "reasoning.encrypted", "data": "c2ltdWxhdGVk", "index": 0}]
+_SIGNED_CONTENT = {"google": {"thought_signature": "c2ltdWxhdGVk"}}
+_REASONING_DETAILS = [{"type": "reasoning.encrypted", "data": "c2ltdWxhdGVk", "index": 0}]
 
 
-def ids_of_nine(conversation: Conversation) -> Reply | None:
+def ids_of_nine(conversation: ChatRequest) -> Reply | None:
     """Mistral's rule, at a host that gives longer ids itself."""
-    wrong = next((str(call.get("id")) for call in _calls(conversation) if not _NINE.fullmatch(str(call.get("id")))), "")
-    return _refused(f"Tool call id was {wrong} but must be a-z, A-Z, 0-9, with a length of 9") if wrong else None
+    wrong = next(
+        (
+            str(call.get("id"))
+            for call in _list_calls(conversation)
+            if not _NINE_CHARACTER_ID.fullmatch(str(call.get("id")))
+        ),
+        "",
+    )
+    return _build_refusal(f"Tool call id was {wrong} but must be a-z, A-Z, 0-9, with a length of 9") if wrong else None
 
 
-def ids_of_kimi(conversation: Conversation) -> Reply | None:
+def ids_of_kimi(conversation: ChatRequest) -> Reply | None:
     """Kimi's own ids, which must come back unchanged."""
-    wrong = any(not _KIMI.fullmatch(str(call.get("id"))) for call in _calls(conversation))
-    return _refused("Unknown tool call id in the history") if wrong else None
+    wrong = any(not _KIMI_ID.fullmatch(str(call.get("id"))) for call in _list_calls(conversation))
+    return _build_refusal("Unknown tool call id in the history") if wrong else None
 
 
-def reasoning_demanded(conversation: Conversation) -> Reply | None:
+def reasoning_demanded(conversation: ChatRequest) -> Reply | None:
     """DeepSeek's rule for every answer that called, at a host that passes no reasoning on."""
-    missing = any("reasoning_content" not in message for message in conversation.calling)
+    missing = any("reasoning_content" not in message for message in conversation.messages_with_calls)
     text = "The reasoning_content in the thinking mode must be passed back to the API"
-    return _refused(text) if missing else None
+    return _build_refusal(text) if missing else None
 
 
-def details_demanded(conversation: Conversation) -> Reply | None:
+def details_demanded(conversation: ChatRequest) -> Reply | None:
     """Reasoning details must come back as they were."""
-    missing = any(message.get("reasoning_details") != _DETAILS for message in conversation.calling)
-    return _refused("reasoning_details were changed or left out") if missing else None
+    missing = any(
+        message.get("reasoning_details") != _REASONING_DETAILS for message in conversation.messages_with_calls
+    )
+    return _build_refusal("reasoning_details were changed or left out") if missing else None
 
 
-def signatures_demanded(conversation: Conversation) -> Reply | None:
+def signatures_demanded(conversation: ChatRequest) -> Reply | None:
     """Gemini's rule: the signature that came with a call stands on the same call."""
-    missing = any(call.get("extra_content") != _SIGNED for call in _calls(conversation))
-    return _refused("Function call is missing a thought_signature") if missing else None
+    missing = any(call.get("extra_content") != _SIGNED_CONTENT for call in _list_calls(conversation))
+    return _build_refusal("Function call is missing a thought_signature") if missing else None
 
 
-def any_signature_demanded(conversation: Conversation) -> Reply | None:
+def any_signature_demanded(conversation: ChatRequest) -> Reply | None:
     """The same at a router that swallows signatures on the way to us and takes the word to skip the check."""
-    missing = any("signature" not in call for call in _calls(conversation))
-    return _refused("Function call is missing a thought_signature") if missing else None
+    missing = any("signature" not in call for call in _list_calls(conversation))
+    return _build_refusal("Function call is missing a thought_signature") if missing else None
 
 
-def plain_tools(conversation: Conversation) -> Reply | None:
+def plain_tools(conversation: ChatRequest) -> Reply | None:
     """An endpoint's narrow view of tools: their names, their number, and keywords of their schemas, told one by one."""
     wrong = next((tool["name"] for tool in conversation.functions if not _PLAIN_NAME.fullmatch(tool["name"])), "")
     if wrong:
-        return _refused(f"Invalid name of a tool: {wrong}")
-    if len(conversation.functions) > MOST_TOOLS:
-        return _refused(f"At most {MOST_TOOLS} tools are taken; there are {len(conversation.functions)}")
+        return _build_refusal(f"Invalid name of a tool: {wrong}")
+    if len(conversation.functions) > MAX_TOOLS:
+        return _build_refusal(f"At most {MAX_TOOLS} tools are taken; there are {len(conversation.functions)}")
     schemas = json.dumps([tool.get("parameters") for tool in conversation.functions])
     keyword = next((keyword for keyword in REFUSED_KEYWORDS if f'"{keyword}":' in schemas), "")
-    return _refused(f'Unknown name "{keyword}": no such field in a schema') if keyword else None
+    return _build_refusal(f'Unknown name "{keyword}": no such field in a schema') if keyword else None
 
 
-def _calls(conversation: Conversation) -> Iterator[JsonObject]:
-    for message in conversation.calling:
+def _list_calls(conversation: ChatRequest) -> Iterator[JsonObject]:
+    for message in conversation.messages_with_calls:
         yield from (call for call in message["tool_calls"] if isinstance(call, dict))
 
 
-def _refused(message: str) -> Reply:
-    return error_reply(400, f"{message} (simulated)", "invalid_request_error")
+def _build_refusal(message: str) -> Reply:
+    return build_error_reply(400, f"{message} (simulated)", "invalid_request_error")
 
 
-def _with_kimis_ids(completion: JsonObject, draw: random.Random) -> None:
-    for place, call in enumerate(message_of(completion)["tool_calls"]):
+def _set_kimi_ids(completion: JsonObject, draw: random.Random) -> None:
+    for place, call in enumerate(get_message(completion)["tool_calls"]):
         call["id"] = f"functions.{call['function']['name']}:{place}"
 
 
-def _with_details(completion: JsonObject, draw: random.Random) -> None:
-    message_of(completion)["reasoning_details"] = [dict(detail) for detail in _DETAILS]
+def _add_reasoning_details(completion: JsonObject, draw: random.Random) -> None:
+    get_message(completion)["reasoning_details"] = [dict(detail) for detail in _REASONING_DETAILS]
 
 
-def _with_signatures(completion: JsonObject, draw: random.Random) -> None:
-    for call in message_of(completion)["tool_calls"]:
-        call["extra_content"] = _SIGNED
+def _add_signatures(completion: JsonObject, draw: random.Random) -> None:
+    for call in get_message(completion)["tool_calls"]:
+        call["extra_content"] = _SIGNED_CONTENT
 
 
-_DEMANDS: tuple[Callable[[Conversation], Reply | None], ...] = (
+_REQUIREMENT_CHECKS: tuple[Callable[[ChatRequest], Reply | None], ...] = (
     ids_of_nine,
     ids_of_kimi,
     reasoning_demanded,
@@ -101,10 +110,10 @@ _DEMANDS: tuple[Callable[[Conversation], Reply | None], ...] = (
     any_signature_demanded,
     plain_tools,
 )
-DEMANDS: dict[str, Failure] = {demand.__name__: demand for demand in _DEMANDS}
-BROUGHT: dict[str, ShapeDrift] = {
-    ids_of_kimi.__name__: _with_kimis_ids,
-    details_demanded.__name__: _with_details,
-    signatures_demanded.__name__: _with_signatures,
+REQUIREMENTS: dict[str, BuildFailure] = {demand.__name__: demand for demand in _REQUIREMENT_CHECKS}
+REQUIREMENT_ADDITIONS: dict[str, ShapeFault] = {
+    ids_of_kimi.__name__: _set_kimi_ids,
+    details_demanded.__name__: _add_reasoning_details,
+    signatures_demanded.__name__: _add_signatures,
 }
 """What the answers of those who demand it bring along, by the demand's name."""

@@ -7,68 +7,72 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from toolbench.engine.messages import JsonObject
-from toolbench.providers.simulated.chat_request import Conversation, read_conversation
-from toolbench.providers.simulated.completion_prompt import chat_request, told_as_text
+from toolbench.providers.simulated.chat_request import ChatRequest, parse_chat_request
+from toolbench.providers.simulated.completion_prompt import parse_prompt, render_text_completion
 from toolbench.providers.simulated.error_replies import Reply
-from toolbench.providers.simulated.messages_request import read_messages
+from toolbench.providers.simulated.messages_request import parse_messages_request
 from toolbench.providers.simulated.messages_response import (
-    MESSAGE_STREAM_DRIFTS,
-    encode_events,
-    in_anthropics_words,
-    message_events,
-    message_of,
+    MESSAGE_STREAM_FAULTS,
+    build_message_events,
+    encode_message_events,
+    render_anthropic_error,
+    render_message,
 )
-from toolbench.providers.simulated.stream_events import STREAM_DRIFTS, Events, encode, events_of
+from toolbench.providers.simulated.stream_events import STREAM_FAULTS, Events, build_events, encode_chat_events
 
 
-class Cuts(Protocol):
+class BuildStreamEvents(Protocol):
     """Cuts a completion into the events of a stream."""
 
     def __call__(self, completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class SimulatedWireFormat:
     """`hears` reads a body, or raises an error whose text says why it cannot be; `says` puts a completion into
     its shape, `refuses` a refusal; `cuts` and `encodes` make a stream, which `drifts` may befall. `prefix` may stand
     before a persona's name: it tells the two shapes apart where both are listed."""
 
-    hears: Callable[[JsonObject], Conversation]
-    says: Callable[[JsonObject], JsonObject | str]
-    refuses: Callable[[Reply], Reply]
-    cuts: Cuts
-    encodes: Callable[[Any], tuple[bytes, ...]]
-    drifts: Mapping[str, Callable[[Any], None]]
-    prefix: str = ""
+    parse_request: Callable[[JsonObject], ChatRequest]
+    render_response: Callable[[JsonObject], JsonObject | str]
+    render_error: Callable[[Reply], Reply]
+    stream_events: BuildStreamEvents
+    encode_events: Callable[[Any], tuple[bytes, ...]]
+    stream_faults: Mapping[str, Callable[[Any], None]]
+    name_prefix: str = ""
 
-    def whole(self, completion: JsonObject) -> bytes:
-        return json.dumps(self.says(completion)).encode("ascii")
+    def render_body(self, completion: JsonObject) -> bytes:
+        return json.dumps(self.render_response(completion)).encode("ascii")
 
 
-def _as_it_is(value: Any) -> Any:
+def _return_unchanged(value: Any) -> Any:
     return value
 
 
-def _in_a_prompt(body: JsonObject) -> Conversation:
-    return read_conversation(*chat_request(body))
+def _parse_prompt_request(body: JsonObject) -> ChatRequest:
+    return parse_chat_request(*parse_prompt(body))
 
 
-def _in_messages(body: JsonObject) -> Conversation:
-    return read_conversation(read_messages(body))
+def _parse_messages(body: JsonObject) -> ChatRequest:
+    return parse_chat_request(parse_messages_request(body))
 
 
-def _encode_texts(events: Events) -> tuple[bytes, ...]:
-    return encode([told_as_text(event) for event in events])
+def _encode_text_events(events: Events) -> tuple[bytes, ...]:
+    return encode_chat_events([render_text_completion(event) for event in events])
 
 
-CHAT = Voice(read_conversation, _as_it_is, _as_it_is, events_of, encode, STREAM_DRIFTS)
-PROMPT = Voice(_in_a_prompt, told_as_text, _as_it_is, events_of, _encode_texts, STREAM_DRIFTS)
-MESSAGES = Voice(
-    _in_messages,
-    message_of,
-    in_anthropics_words,
-    message_events,
-    encode_events,
-    MESSAGE_STREAM_DRIFTS,
-    prefix="messages/",
+CHAT = SimulatedWireFormat(
+    parse_chat_request, _return_unchanged, _return_unchanged, build_events, encode_chat_events, STREAM_FAULTS
+)
+PROMPT = SimulatedWireFormat(
+    _parse_prompt_request, render_text_completion, _return_unchanged, build_events, _encode_text_events, STREAM_FAULTS
+)
+MESSAGES = SimulatedWireFormat(
+    _parse_messages,
+    render_message,
+    render_anthropic_error,
+    build_message_events,
+    encode_message_events,
+    MESSAGE_STREAM_FAULTS,
+    name_prefix="messages/",
 )

@@ -5,25 +5,25 @@ from dataclasses import asdict
 from django import forms
 from django.http import QueryDict
 
-from toolbench.lab.cases.drafts import Draft, DraftRefused, read_draft
-from toolbench.lab.cases.edit import Filing, add_case, edit_case, request_for
-from toolbench.lab.cases.example import EXAMPLE, NOTE
-from toolbench.lab.cases.files import NotBroughtIn, read_cases
-from toolbench.lab.cases.from_trial import NotMade, draft_from_trial
-from toolbench.lab.cases.merge_import import BroughtIn
-from toolbench.lab.cases.pages import get_models_to_try
+from toolbench.lab.cases.drafts import CaseDraft, DraftError, parse_draft
+from toolbench.lab.cases.edit import NewCaseOptions, add_case, build_run_request, edit_case
+from toolbench.lab.cases.example import EXAMPLE_DRAFT, EXAMPLE_NOTE
+from toolbench.lab.cases.files import CaseImportError, import_cases
+from toolbench.lab.cases.from_trial import CaseNotCreatedError, build_draft_from_trial
+from toolbench.lab.cases.merge_import import CaseImportResult
+from toolbench.lab.cases.pages import get_model_choices
 from toolbench.lab.models import Case
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.forms.errors import show_refusal
+from toolbench.web.forms.errors import add_form_errors
 
-MOST_SAID = 20
-LARGEST_FILE = 20_000_000
-TOOLS = '[{"type": "function", "function": {"name": "get_weather", "description": "…", "parameters": {…}}}]'
-EXPECT = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
+MAX_ERRORS = 20
+MAX_FILE_BYTES = 20_000_000
+TOOLS_PLACEHOLDER = '[{"type": "function", "function": {"name": "get_weather", "description": "…", "parameters": {…}}}]'
+EXPECTED_PLACEHOLDER = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
 
 
-def _text(label: str, rows: int, *, required: bool = False, shown: str = "") -> forms.CharField:
+def _build_text_field(label: str, rows: int, *, required: bool = False, shown: str = "") -> forms.CharField:
     attributes = {"rows": rows, "spellcheck": "false", "placeholder": shown}
     return forms.CharField(label=label, required=required, strip=False, widget=forms.Textarea(attributes))
 
@@ -31,14 +31,14 @@ def _text(label: str, rows: int, *, required: bool = False, shown: str = "") -> 
 class CaseForm(forms.Form):
     """A case as it is typed. What cannot be read is said beside its field, and every text stays as it was typed."""
 
-    tools = _text("Tools", 12, required=True, shown=TOOLS)
-    message = _text("Message", 3, required=True, shown="How is the weather in Berlin?")
-    expect = _text("Expected", 5, required=True, shown=EXPECT)
+    tools = _build_text_field("Tools", 12, required=True, shown=TOOLS_PLACEHOLDER)
+    message = _build_text_field("Message", 3, required=True, shown="How is the weather in Berlin?")
+    expect = _build_text_field("Expected", 5, required=True, shown=EXPECTED_PLACEHOLDER)
     title = forms.CharField(label="Name", max_length=120, required=False)
     set = forms.CharField(label="Set", max_length=80, required=False)
-    system = _text("System prompt", 3)
-    results = _text("What the tools answer", 4, shown='{"get_weather": {"fixed": {"sky": "clear"}}}')
-    start = _text("State before the first call", 3, shown='{"orders": {"17": {"status": "open"}}}')
+    system = _build_text_field("System prompt", 3)
+    results = _build_text_field("What the tools answer", 4, shown='{"get_weather": {"fixed": {"sky": "clear"}}}')
+    start = _build_text_field("State before the first call", 3, shown='{"orders": {"17": {"status": "open"}}}')
     turns = forms.IntegerField(label="Answers at most", min_value=1, max_value=50, required=False)
     parallel = forms.BooleanField(label="Ask for several calls in one answer", required=False)
 
@@ -51,63 +51,65 @@ class CaseForm(forms.Form):
         data = dict(self.cleaned_data)
         group = data.pop("set", "").strip()
         try:
-            title, case = read_draft(Draft(**data))
-        except DraftRefused as refused:
-            show_refusal(self, refused)
+            title, case = parse_draft(CaseDraft(**data))
+        except DraftError as refused:
+            add_form_errors(self, refused)
             return None
         if not valid or (beside is not None and not beside.is_valid()):
             return None
         if slug:
             return edit_case(slug, title, case)
-        return add_case(title, case, Filing(set=group, from_trial=from_trial))
+        return add_case(title, case, NewCaseOptions(set=group, from_trial=from_trial))
 
     @classmethod
-    def begun(cls, data: QueryDict | None, trial: str = "", *, example: bool = False) -> tuple["CaseForm", str]:
+    def from_request(cls, data: QueryDict | None, trial: str = "", *, example: bool = False) -> tuple["CaseForm", str]:
         """As it is typed, else filled in from a trial or an example with a sentence about it, else blank. Raises
         NotMade."""
         number = whole_number(trial)
         if trial and number is None:
-            raise NotMade(f"There is no trial {trial[:20]}.")
+            raise CaseNotCreatedError(f"There is no trial {trial[:20]}.")
         if data is not None or (number is None and not example):
             return cls(data), ""
         if number is None:
-            return cls.of(EXAMPLE), NOTE
-        draft, note = draft_from_trial(number)
-        return cls.of(draft), note
+            return cls.from_draft(EXAMPLE_DRAFT), EXAMPLE_NOTE
+        draft, note = build_draft_from_trial(number)
+        return cls.from_draft(draft), note
 
     @classmethod
-    def of(cls, draft: Draft) -> "CaseForm":
+    def from_draft(cls, draft: CaseDraft) -> "CaseForm":
         return cls(initial=asdict(draft))
 
 
-class BringForm(forms.Form):
+class CaseImportForm(forms.Form):
     """Cases as a file, or pasted."""
 
     file = forms.FileField(label="File", required=False)
-    text = _text("Or paste it", 10)
+    text = _build_text_field("Or paste it", 10)
     set = forms.CharField(label="Set", max_length=80, required=False)
 
-    def save(self) -> BroughtIn | None:
+    def save(self) -> CaseImportResult | None:
         """What came of it; None where the form says what is wrong."""
         if not self.is_valid():
             return None
         given = self.cleaned_data["file"]
         field = "file" if given else "text"
-        if given and given.size > LARGEST_FILE:
-            self.add_error(field, f"The file has {given.size:,} bytes; {LARGEST_FILE:,} are taken. Nothing was saved.")
+        if given and given.size > MAX_FILE_BYTES:
+            self.add_error(
+                field, f"The file has {given.size:,} bytes; {MAX_FILE_BYTES:,} are taken. Nothing was saved."
+            )
             return None
         try:
             text = given.read().decode("utf-8-sig") if given else self.cleaned_data["text"]
-            return read_cases(text, self.cleaned_data["set"].strip())
+            return import_cases(text, self.cleaned_data["set"].strip())
         except UnicodeDecodeError as error:
             self.add_error(field, f"This is not UTF-8: byte {error.start + 1} cannot be read. Nothing was saved.")
-        except NotBroughtIn as refused:
-            for sentence in refused.sentences[:MOST_SAID]:
+        except CaseImportError as refused:
+            for sentence in refused.sentences[:MAX_ERRORS]:
                 self.add_error(field, sentence)
         return None
 
 
-class TryForm(forms.Form):
+class CaseRunForm(forms.Form):
     """Which model, how often."""
 
     model = forms.ChoiceField(label="Model")
@@ -119,11 +121,11 @@ class TryForm(forms.Form):
         field = self.fields["model"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [
-            (provider, [(str(pk), name) for pk, name in models]) for provider, models in get_models_to_try()
+            (provider, [(str(pk), name) for pk, name in models]) for provider, models in get_model_choices()
         ]
 
     def to_request(self, slug: str) -> RunRequest | None:
         """To try this case; None where nothing, or something wrong, was typed."""
         if not self.is_valid():
             return None
-        return request_for((slug,), int(self.cleaned_data["model"]), self.cleaned_data["trials"])
+        return build_run_request((slug,), int(self.cleaned_data["model"]), self.cleaned_data["trials"])

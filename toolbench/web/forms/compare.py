@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from toolbench.lab.results.compare.choices import CompareChoices
 from toolbench.lab.results.compare.query import AXES, CompareQuery
-from toolbench.lab.results.trial.filter import NONE, STREAMED, WHOLE
+from toolbench.lab.results.trial.filter import NO_EXAMPLES, STREAMED, WHOLE
 
-SIDES = (("", "Both"), ("a_", "First side"), ("b_", "Second side"))
-NOT_TYPED = {"published"}
-FIRST_ASKED = {"run", "provider", "model", "strategy", "method"}
-USUAL = {"day": "date"}
-Options = Mapping[str, tuple[tuple[str, str], ...]]
+SIDE_PREFIXES = (("", "Both"), ("a_", "First side"), ("b_", "Second side"))
+HIDDEN_AXES = {"published"}
+MAIN_AXES = {"run", "provider", "model", "strategy", "method"}
+INPUT_TYPES = {"day": "date"}
+AxisOptions = Mapping[str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +38,36 @@ class SideFields:
         return any(field.value for field in self.more)
 
 
-def side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
+def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
     given = {"": query.both, "a_": query.a, "b_": query.b}
-    options = _options(choices)
-    return tuple(_side(title, prefix, given[prefix], options) for prefix, title in SIDES)
+    options = _list_options(choices)
+    return tuple(_build_side(title, prefix, given[prefix], options) for prefix, title in SIDE_PREFIXES)
 
 
-def _side(title: str, prefix: str, given: Mapping[str, str], options: Options) -> SideFields:
-    fields = {axis: _field(axis, prefix, given.get(axis, ""), options) for axis in AXES if axis not in NOT_TYPED}
-    first = tuple(field for axis, field in fields.items() if axis in FIRST_ASKED)
-    return SideFields(title, first, tuple(field for axis, field in fields.items() if axis not in FIRST_ASKED))
+def _build_side(title: str, prefix: str, given: Mapping[str, str], options: AxisOptions) -> SideFields:
+    fields = {
+        axis: _build_field(axis, prefix, given.get(axis, ""), options) for axis in AXES if axis not in HIDDEN_AXES
+    }
+    first = tuple(field for axis, field in fields.items() if axis in MAIN_AXES)
+    return SideFields(title, first, tuple(field for axis, field in fields.items() if axis not in MAIN_AXES))
 
 
-def _field(axis: str, prefix: str, value: str, options: Options) -> AxisField:
-    return AxisField(prefix + axis, AXES[axis], value, USUAL.get(axis, ""), _with(options.get(axis, ()), value))
+def _build_field(axis: str, prefix: str, value: str, options: AxisOptions) -> AxisField:
+    return AxisField(
+        prefix + axis, AXES[axis], value, INPUT_TYPES.get(axis, ""), _add_chosen_option(options.get(axis, ()), value)
+    )
 
 
-def _options(choices: CompareChoices) -> Options:
+def _list_options(choices: CompareChoices) -> AxisOptions:
     offered = {axis: tuple((value, value) for value in values) for axis, values in choices.values.items()}
     runs = tuple((str(run.pk), f"{run.pk} · {run}{' (simulated)' if run.simulated else ''}") for run in choices.runs)
-    return offered | {"run": runs, "stream": ((WHOLE, "whole"), (STREAMED, "streamed")), "examples": ((NONE, "none"),)}
+    return offered | {
+        "run": runs,
+        "stream": ((WHOLE, "whole"), (STREAMED, "streamed")),
+        "examples": ((NO_EXAMPLES, "none"),),
+    }
 
 
-def _with(options: tuple[tuple[str, str], ...], value: str) -> tuple[tuple[str, str], ...]:
+def _add_chosen_option(options: tuple[tuple[str, str], ...], value: str) -> tuple[tuple[str, str], ...]:
     """The address may hold what is offered no more: it stays chosen."""
     return options if not options or not value or value in dict(options) else (*options, (value, value))

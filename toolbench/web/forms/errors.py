@@ -5,7 +5,7 @@ from django import forms
 from toolbench.lab.errors import FieldsRefused
 
 
-def show_refusal(form: forms.Form, refused: FieldsRefused) -> None:
+def add_form_errors(form: forms.Form, refused: FieldsRefused) -> None:
     """Each sentence beside its field; what has no field stands at the top. A field that the form itself found wrong
     reached the lab blank, and keeps its own sentence alone."""
     wrong = set(form.errors)

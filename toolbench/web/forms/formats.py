@@ -6,14 +6,14 @@ from typing import Any, Self
 from django import forms
 from django.http import QueryDict
 
-from toolbench.lab.endpoints.format_viewer import EXAMPLE_TOOLS, MOST_TEXT, example_of
+from toolbench.lab.endpoints.format_viewer import EXAMPLE_TOOLS, MAX_TEXT_CHARS, find_example
 
 TOOLS_HINT = 'An OpenAI tools array: [{"type": "function", "function": {"name": "get_weather"}}]'
 
 
 class FormatForm(forms.Form):
     text = forms.CharField(
-        max_length=MOST_TEXT,
+        max_length=MAX_TEXT_CHARS,
         strip=False,
         label="What the model wrote",
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
@@ -26,9 +26,9 @@ class FormatForm(forms.Form):
     )
 
     @classmethod
-    def begun(cls, data: QueryDict | None, *, family: str) -> Self:
+    def from_request(cls, data: QueryDict | None, *, family: str) -> Self:
         """With the example of the family, where there is one of that name."""
-        example = example_of(family)
+        example = find_example(family)
         if example is None:
             return cls(data)
         return cls(data, initial={"text": example, "tools": json.dumps(EXAMPLE_TOOLS, indent=2)})

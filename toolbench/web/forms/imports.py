@@ -7,27 +7,27 @@ from django.core.files.uploadedfile import UploadedFile
 
 from toolbench.lab.interchange.import_run import import_run
 from toolbench.lab.interchange.queue import queue_import
-from toolbench.lab.interchange.safe_zip import ImportRefused, unpacked_bytes
+from toolbench.lab.interchange.safe_zip import RunImportError, count_unpacked_bytes
 from toolbench.lab.models import Replay, Run
 
-MOST_BYTES = 64 << 20
-AT_ONCE_BYTES = 256 << 10  # imported while the page is waited for, in less than two seconds
-AT_ONCE_UNPACKED = 2 << 20  # the same, of what an archive unpacks to
+MAX_FILE_BYTES = 64 << 20
+MAX_IMMEDIATE_BYTES = 256 << 10  # imported while the page is waited for, in less than two seconds
+MAX_IMMEDIATE_UNPACKED_BYTES = 2 << 20  # the same, of what an archive unpacks to
 
 
-def take(file: "UploadedFile[Any] | None", owner: User | None) -> Run | Replay:
+def start_import(file: "UploadedFile[Any] | None", owner: User | None) -> Run | Replay:
     """Return the imported run; for a large file the row of the import that a worker will do.
 
     Raises:
         ImportRefused: says what happened and what to do.
     """
     if file is None or file.size is None:
-        raise ImportRefused("No file arrived: choose one of at most 64 MB. Nothing was imported.")
-    if file.size > MOST_BYTES:
-        raise ImportRefused(
-            f"The file has {file.size:,} bytes; {MOST_BYTES:,} are taken here. Nothing was imported: use "
+        raise RunImportError("No file arrived: choose one of at most 64 MB. Nothing was imported.")
+    if file.size > MAX_FILE_BYTES:
+        raise RunImportError(
+            f"The file has {file.size:,} bytes; {MAX_FILE_BYTES:,} are taken here. Nothing was imported: use "
             "`manage.py import_bundle FILE` on the machine itself."
         )
-    is_small = file.size <= AT_ONCE_BYTES and unpacked_bytes(file) <= AT_ONCE_UNPACKED
+    is_small = file.size <= MAX_IMMEDIATE_BYTES and count_unpacked_bytes(file) <= MAX_IMMEDIATE_UNPACKED_BYTES
     take_in = import_run if is_small else queue_import
     return take_in(file, file.name or "", owner=owner)

@@ -3,21 +3,28 @@
 from django import forms
 from django.http import QueryDict
 
-from toolbench.lab.planning.launch_form import DECIDED_BY, LaunchChoices, ProviderChoices, all_of
-from toolbench.lab.planning.run_request import STREAMS, RunRequest
+from toolbench.lab.planning.launch_form import RATE_CHOICES, LaunchChoices, ProviderChoices, list_choices
+from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.scenarios.case_sets import slugs_of
 from toolbench.web.forms.json_object import JsonObjectField
 
-MODES = [("enforced", "enforced: a trial without any call fails"), ("relaxed", "relaxed"), ("disabled", "tools off")]
-POLICIES = [("fatal", "fatal: a tool's last result must be ok"), ("tolerated", "tolerated: one ok result is enough")]
-STREAM = [("none", "whole"), ("streamed", "streamed"), ("both", "both, each a configuration of its own")]
-UNTIL = [
+TOOL_USE_MODE_CHOICES = [
+    ("enforced", "enforced: a trial without any call fails"),
+    ("relaxed", "relaxed"),
+    ("disabled", "tools off"),
+]
+TOOL_FAILURE_POLICY_CHOICES = [
+    ("fatal", "fatal: a tool's last result must be ok"),
+    ("tolerated", "tolerated: one ok result is enough"),
+]
+STREAM_CHOICES = [("none", "whole"), ("streamed", "streamed"), ("both", "both, each a configuration of its own")]
+STOPPING_CHOICES = [
     ("", "as many trials as said"),
     ("threshold", "until decided against the target"),
     ("width", "until the interval is narrow enough"),
     ("best", "until one configuration is the best"),
 ]
-INSTANCES = [
+INSTANCE_KIND_CHOICES = [
     (
         "parity",
         "fixed: the published wording in the case study's scenarios, the first wording or a fixed list in others",
@@ -25,7 +32,7 @@ INSTANCES = [
     ("drawn", "drawn anew for every repeat"),
 ]
 # An address that names any of these asks for a plan, not for the blank form.
-PLANNED_BY = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
+PLAN_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
 
 
 class LaunchForm(forms.Form):
@@ -40,17 +47,19 @@ class LaunchForm(forms.Form):
     strategies = forms.MultipleChoiceField(initial=["production"])
     methods = forms.MultipleChoiceField(initial=["native"])
     probe_unknown = forms.BooleanField(required=False, initial=True, label="Probe models that nobody has declared")
-    stream = forms.ChoiceField(choices=STREAM, initial="none", required=False, label="Answers")
+    stream = forms.ChoiceField(choices=STREAM_CHOICES, initial="none", required=False, label="Answers")
     trials = forms.IntegerField(min_value=1, max_value=2000, initial=10, label="Trials for each scenario")
     points = forms.IntegerField(min_value=1, max_value=50, required=False, initial=10, label="Points worth finding")
-    until = forms.ChoiceField(choices=UNTIL, required=False, label="How long")
-    until_rate = forms.ChoiceField(choices=DECIDED_BY, required=False, initial="given", label="Decided by")
+    until = forms.ChoiceField(choices=STOPPING_CHOICES, required=False, label="How long")
+    until_rate = forms.ChoiceField(choices=RATE_CHOICES, required=False, initial="given", label="Decided by")
     until_target = forms.FloatField(required=False, initial=90, label="Target, %")
     until_width = forms.FloatField(required=False, initial=20, label="Width, points")
     until_error = forms.FloatField(required=False, initial=5, label="Error, at most, %")
-    instance_kind = forms.ChoiceField(choices=INSTANCES, initial="parity", label="Instances")
-    tool_use_mode = forms.ChoiceField(choices=MODES, initial="enforced", label="Tool use mode")
-    tool_failure_policy = forms.ChoiceField(choices=POLICIES, initial="fatal", label="Tool failure policy")
+    instance_kind = forms.ChoiceField(choices=INSTANCE_KIND_CHOICES, initial="parity", label="Instances")
+    tool_use_mode = forms.ChoiceField(choices=TOOL_USE_MODE_CHOICES, initial="enforced", label="Tool use mode")
+    tool_failure_policy = forms.ChoiceField(
+        choices=TOOL_FAILURE_POLICY_CHOICES, initial="fatal", label="Tool failure policy"
+    )
     request_cap = forms.IntegerField(min_value=1, required=False, label="Stop after requests")
     token_cap = forms.IntegerField(min_value=1, required=False, label="Stop after tokens")
     deadline_seconds = forms.FloatField(min_value=1, max_value=86_400, required=False, label="Give up on a trial after")
@@ -66,24 +75,24 @@ class LaunchForm(forms.Form):
         self.choices = choices
         offered = {
             "models": [model for provider in choices.providers for model in provider.models],
-            "profiles": all_of(choices.profiles),
-            "scenarios": all_of(choices.scenarios),
-            "strategies": all_of(choices.strategies),
-            "methods": all_of(choices.methods),
+            "profiles": list_choices(choices.profiles),
+            "scenarios": list_choices(choices.scenarios),
+            "strategies": list_choices(choices.strategies),
+            "methods": list_choices(choices.methods),
         }
         for name, values in offered.items():
             field = self.fields[name]
             assert isinstance(field, forms.MultipleChoiceField)
             field.choices = [(choice.value, choice.label) for choice in values]
 
-    def shown_providers(self) -> tuple[ProviderChoices, ...]:
+    def list_shown_providers(self) -> tuple[ProviderChoices, ...]:
         """With the models that the form's filter leaves, and those that are chosen."""
         chosen = self["models"].value() or ()
-        shown = (provider.narrowed(self["find"].value() or "", chosen) for provider in self.choices.providers)
+        shown = (provider.filter_models(self["find"].value() or "", chosen) for provider in self.choices.providers)
         return tuple(provider for provider in shown if provider.groups)
 
     @classmethod
-    def completed(cls, address: QueryDict) -> QueryDict:
+    def add_defaults(cls, address: QueryDict) -> QueryDict:
         """What the form sends is whole; one written by hand has the blank form's values where it says nothing."""
         if "instance_kind" in address:
             return address
@@ -94,7 +103,7 @@ class LaunchForm(forms.Form):
                 whole.setlist(name, usual)
         return whole
 
-    def points_wanted(self) -> int | None:
+    def read_points(self) -> int | None:
         """The difference that somebody wants to find, in percentage points; None where the form does not say."""
         return self.cleaned_data.get("points") if self.is_valid() else None
 
@@ -111,7 +120,7 @@ class LaunchForm(forms.Form):
             strategies=tuple(data["strategies"]),
             methods=tuple(data["methods"]),
             probe_unknown=data["probe_unknown"],
-            streams=STREAMS[data["stream"] or "none"],
+            streams=STREAMS_BY_OPTION[data["stream"] or "none"],
             scenarios=slugs_of(data["scenarios"]),
             trials=data["trials"],
             until=self._until(),

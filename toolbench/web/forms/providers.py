@@ -7,14 +7,14 @@ from urllib.parse import urlsplit
 from django import forms
 
 from toolbench.lab.credentials.provider_secrets import provider_secrets
-from toolbench.lab.endpoints.connect import Connection, templates
-from toolbench.lab.endpoints.simulated import TEMPLATE as SIMULATED
-from toolbench.lab.endpoints.simulated import TITLE
-from toolbench.lab.endpoints.urls import shown_address
+from toolbench.lab.endpoints.connect import ConnectionSettings, list_templates
+from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
+from toolbench.lab.endpoints.simulated import SIMULATED_TITLE
+from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.models import Provider
 from toolbench.web.forms.json_object import JsonObjectField
 
-_ROWS = {"rows": 3, "spellcheck": "false"}
+_TEXTAREA_ATTRIBUTES = {"rows": 3, "spellcheck": "false"}
 
 
 class SecretTextarea(forms.Textarea):
@@ -24,13 +24,13 @@ class SecretTextarea(forms.Textarea):
         return None
 
 
-class AddressInput(forms.TextInput):
+class UrlInput(forms.TextInput):
     """What looks like a key is written back as stars, and so is a key of `known`."""
 
     known: tuple[str, ...] = ()
 
     def format_value(self, value: Any) -> str | None:
-        return shown_address(str(value), self.known) if value else None
+        return mask_provider_url(str(value), self.known) if value else None
 
 
 class ProviderForm(forms.Form):
@@ -39,8 +39,8 @@ class ProviderForm(forms.Form):
 
     template = forms.ChoiceField(required=False, label="Template")
     name = forms.CharField(required=False, max_length=80, label="Name")
-    base_url = forms.CharField(required=False, max_length=300, label="Base URL", widget=AddressInput())
-    api_prefix = forms.CharField(required=False, max_length=60, label="Prefix", widget=AddressInput())
+    base_url = forms.CharField(required=False, max_length=300, label="Base URL", widget=UrlInput())
+    api_prefix = forms.CharField(required=False, max_length=60, label="Prefix", widget=UrlInput())
     wire = forms.ChoiceField(required=False, label="API", choices=[("", "The template’s own"), *Provider.Wire.choices])
     key = forms.CharField(
         required=False,
@@ -54,7 +54,7 @@ class ProviderForm(forms.Form):
     max_attempts = forms.IntegerField(required=False, initial=3, label="Attempts for a request")
     connect_seconds = forms.FloatField(required=False, min_value=0.1, max_value=600, label="Connect timeout, s")
     read_seconds = forms.FloatField(required=False, min_value=0.1, max_value=3600, label="Read timeout, s")
-    headers = JsonObjectField(required=False, label="Extra headers", widget=SecretTextarea(attrs=_ROWS))
+    headers = JsonObjectField(required=False, label="Extra headers", widget=SecretTextarea(attrs=_TEXTAREA_ATTRIBUTES))
     remove_headers = forms.MultipleChoiceField(
         required=False, label="Stored headers to remove", widget=forms.CheckboxSelectMultiple
     )
@@ -65,31 +65,31 @@ class ProviderForm(forms.Form):
         secrets = provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
         for name in ("base_url", "api_prefix"):
             address = self.fields[name].widget
-            assert isinstance(address, AddressInput)
+            assert isinstance(address, UrlInput)
             address.known = secrets
         stored = self.fields["remove_headers"]
         assert isinstance(stored, forms.MultipleChoiceField)
         stored.choices = [(name, name) for name in (provider.header_names if provider else ())]
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
-        known = [(one.slug, one.title) for one in templates()]
-        field.choices = [("", "Any other endpoint"), *known, (SIMULATED, TITLE)]
+        known = [(one.slug, one.title) for one in list_templates()]
+        field.choices = [("", "Any other endpoint"), *known, (SIMULATED, SIMULATED_TITLE)]
 
     @classmethod
-    def of(cls, provider: Provider) -> "ProviderForm":
+    def from_provider(cls, provider: Provider) -> "ProviderForm":
         """The form filled with a provider; its key and the values of its headers are never shown."""
         written = {"key", "remove_key", "headers", "remove_headers", "option_defaults"}
         initial = {name: getattr(provider, name) for name in cls.base_fields if name not in written}
-        initial["option_defaults"] = _text(provider.option_defaults)
+        initial["option_defaults"] = _render_json(provider.option_defaults)
         return cls(initial=initial, provider=provider)
 
-    def connection(self) -> Connection:
+    def build_connection(self) -> ConnectionSettings:
         """Only after is_valid()."""
         data = self.cleaned_data
-        known = next((one for one in templates() if one.slug == data["template"]), None)
+        known = next((one for one in list_templates() if one.slug == data["template"]), None)
         typed = data["base_url"].strip()
-        return Connection(
-            name=data["name"] or (known.title if known else _host(typed)),
+        return ConnectionSettings(
+            name=data["name"] or (known.title if known else _parse_host(typed)),
             base_url=typed or (known.base_url if known else ""),
             api_prefix=data["api_prefix"] or (known.api_prefix if known and not typed else "/v1"),
             template=data["template"],
@@ -107,7 +107,7 @@ class ProviderForm(forms.Form):
         )
 
 
-def _host(address: str) -> str:
+def _parse_host(address: str) -> str:
     """The host of an address, with its port; "" when there is none."""
     try:
         return urlsplit(address).netloc.rpartition("@")[2][:80]
@@ -115,5 +115,5 @@ def _host(address: str) -> str:
         return ""
 
 
-def _text(value: object) -> str:
+def _render_json(value: object) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) if value else ""

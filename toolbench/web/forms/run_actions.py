@@ -10,7 +10,7 @@ from toolbench.lab.whole_numbers import whole_number
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ActionResult:
     """What happened, and the run to show next; None after a deletion."""
 
     sentence: str
@@ -18,7 +18,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class RunAction:
     name: str
     values: Mapping[str, str]
 
@@ -27,91 +27,91 @@ class Action:
         """What has to be sent again to be asked for once more."""
         return {name: self.values[name] for name in ("action", "cell", "count") if name in self.values}
 
-    def carry_out(self, run_id: int, owner: User | None) -> Done:
+    def execute(self, run_id: int, owner: User | None) -> ActionResult:
         """Raises controlling.Refused when it cannot be done, and ConfirmationNeeded when it may have to be paid for."""
-        if self.name in REPEATING:
-            repeat, sentence = REPEATING[self.name]
-            return Done(sentence, repeat(run_id, owner=owner, agreed=_agreed(self.values)).pk)
+        if self.name in REPEAT_ACTIONS:
+            repeat, sentence = REPEAT_ACTIONS[self.name]
+            return ActionResult(sentence, repeat(run_id, owner=owner, agreed=_parse_agreed(self.values)).pk)
         if self.name == "delete":
-            control.delete(run_id)
-            return Done(f"Run {run_id} is deleted.", None)
-        if self.name not in PLAIN:
-            raise control.Refused("That button is not known here; nothing was changed.")
-        return Done(PLAIN[self.name](run_id, self.values), run_id)
+            control.delete_run(run_id)
+            return ActionResult(f"Run {run_id} is deleted.", None)
+        if self.name not in PLAIN_ACTIONS:
+            raise control.RunActionError("That button is not known here; nothing was changed.")
+        return ActionResult(PLAIN_ACTIONS[self.name](run_id, self.values), run_id)
 
 
-def read_action(values: Mapping[str, str]) -> Action:
-    return Action(values.get("action", ""), values)
+def parse_action(values: Mapping[str, str]) -> RunAction:
+    return RunAction(values.get("action", ""), values)
 
 
 def _cancel(run_id: int, values: Mapping[str, str]) -> str:
-    control.cancel(run_id)
+    control.cancel_run(run_id)
     return "Cancelling: requests in flight are dropped, what is finished stays."
 
 
 def _pause(run_id: int, values: Mapping[str, str]) -> str:
-    control.pause(run_id, "by you")
+    control.pause_run(run_id, "by you")
     return "Paused: trials in flight finish, no new one starts."
 
 
 def _resume(run_id: int, values: Mapping[str, str]) -> str:
-    control.resume(run_id)
+    control.resume_run(run_id)
     return "Going on."
 
 
-def _retry(run_id: int, values: Mapping[str, str]) -> str:
-    count = control.retry_errored(run_id, agreed=_agreed(values))
+def _retry_errored(run_id: int, values: Mapping[str, str]) -> str:
+    count = control.retry_errored_trials(run_id, agreed=_parse_agreed(values))
     return f"{count} trials that the infrastructure stopped are queued again."
 
 
 def _raise_caps(run_id: int, values: Mapping[str, str]) -> str:
-    requests, tokens = _count(values, "request_cap"), _count(values, "token_cap")
-    control.resume_above(run_id, request_cap=requests, token_cap=tokens)
+    requests, tokens = _parse_count(values, "request_cap"), _parse_count(values, "token_cap")
+    control.raise_caps_and_resume(run_id, request_cap=requests, token_cap=tokens)
     return "The cap is raised and the run goes on."
 
 
-def _add(run_id: int, values: Mapping[str, str]) -> str:
-    cell, count = _count(values, "cell"), _count(values, "count")
+def _add_trials(run_id: int, values: Mapping[str, str]) -> str:
+    cell, count = _parse_count(values, "cell"), _parse_count(values, "count")
     if cell is None or count is None:
-        raise control.Refused("Say how many trials to add; nothing was added.")
-    added = control.add_trials(run_id, cell, count, agreed=_agreed(values))
+        raise control.RunActionError("Say how many trials to add; nothing was added.")
+    added = control.add_trials(run_id, cell, count, agreed=_parse_agreed(values))
     return f"{added} trials added; they are marked as added by hand."
 
 
-def _label(run_id: int, values: Mapping[str, str]) -> str:
-    control.label(run_id, values.get("label", ""))
+def _save_label(run_id: int, values: Mapping[str, str]) -> str:
+    control.set_label(run_id, values.get("label", ""))
     return "Label saved."
 
 
-def _agreed(values: Mapping[str, str]) -> int:
+def _parse_agreed(values: Mapping[str, str]) -> int:
     """The number of paid requests that was shown and agreed to."""
-    return _count(values, "agreed") or 0
+    return _parse_count(values, "agreed") or 0
 
 
-def _count(values: Mapping[str, str], name: str) -> int | None:
+def _parse_count(values: Mapping[str, str], name: str) -> int | None:
     """A whole number from 1 on, or None when the field is empty."""
     text = values.get(name, "").strip()
     if not text:
         return None
     number = whole_number(text, least=1)
     if number is None:
-        raise control.Refused(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
+        raise control.RunActionError(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
     return number
 
 
-REPEATING = {
-    "repeat": (control.repeat, "The same again, with the same seeds."),
+REPEAT_ACTIONS = {
+    "repeat": (control.start_repeat, "The same again, with the same seeds."),
     "aa": (
-        control.repeat_for_noise,
+        control.start_noise_repeat,
         "The same instances once more, with fresh sampling seeds: the noise floor.",
     ),
 }
-PLAIN: dict[str, Callable[[int, Mapping[str, str]], str]] = {
+PLAIN_ACTIONS: dict[str, Callable[[int, Mapping[str, str]], str]] = {
     "cancel": _cancel,
     "pause": _pause,
     "resume": _resume,
-    "retry": _retry,
+    "retry": _retry_errored,
     "raise": _raise_caps,
-    "add": _add,
-    "label": _label,
+    "add": _add_trials,
+    "label": _save_label,
 }

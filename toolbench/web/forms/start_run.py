@@ -8,15 +8,15 @@ from django.contrib.auth.models import User
 
 from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.models import Run
-from toolbench.lab.planning.expansion import expand
-from toolbench.lab.planning.run_request import LaunchRefused, Plan, RunRequest
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.forms.errors import show_refusal
+from toolbench.web.forms.errors import add_form_errors
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LaunchResult:
     """What came of the form: a started run, or a plan to look at, or neither where the form says what is wrong."""
 
     run: Run | None = None
@@ -24,19 +24,19 @@ class Answer:
     agreed: bool = False  # to all that the plan may have to pay for
 
 
-def answer_to(form: forms.Form, asked: RunRequest | None, *, start: bool, owner: User | None) -> Answer:
+def plan_or_launch(form: forms.Form, asked: RunRequest | None, *, start: bool, owner: User | None) -> LaunchResult:
     """Starts the run that the form asks for, or only plans it; neither where it asks for none. What the lab refuses is
     added to the form. Whoever agrees to what may cost money agrees to the number of paid requests that was shown, and
     to no greater one."""
     if asked is None:
-        return Answer()
+        return LaunchResult()
     agreed = whole_number(form.data.get("agreed", "")) or 0
     try:
         if start:
             with suppress(ConfirmationNeeded):
-                return Answer(run=launch(asked, owner=owner, agreed=agreed))
-        plan = expand(asked)
-    except LaunchRefused as refused:
-        show_refusal(form, refused)
-        return Answer()
-    return Answer(plan=plan, agreed=agreed >= plan.most_paid)
+                return LaunchResult(run=launch(asked, owner=owner, agreed=agreed))
+        plan = build_plan(asked)
+    except LaunchError as refused:
+        add_form_errors(form, refused)
+        return LaunchResult()
+    return LaunchResult(plan=plan, agreed=agreed >= plan.most_paid)

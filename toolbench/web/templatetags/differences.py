@@ -4,20 +4,20 @@ from django import template
 
 from toolbench.evals.statistics.differences import ALPHA, Difference
 from toolbench.evals.statistics.quantile_texts import OPEN_BOUND
-from toolbench.evals.statistics.rounding import half_up, written
-from toolbench.lab.results.compare.statistics import Compared
+from toolbench.evals.statistics.rounding import format_rounded, round_half_up
+from toolbench.lab.results.compare.statistics import RateComparison
 from toolbench.web.templatetags.figures import money
 
 register = template.Library()
 
 MINUS = "−"
-MOST_PLACES = 9
+MAX_DECIMAL_PLACES = 9
 
 
 @register.filter
 def points(fraction: float | None) -> str:
     """Return a difference of shares in percentage points with its sign; empty for None."""
-    return "" if fraction is None else _signed(100 * fraction, 1)
+    return "" if fraction is None else _format_signed(100 * fraction, 1)
 
 
 @register.filter
@@ -27,22 +27,22 @@ def p_value(p: float | None) -> str:
         return ""
     if p < 0.001:
         return "p < 0.001"
-    places = (more for more in range(3, MOST_PLACES) if (half_up(p, more) <= ALPHA) == (p <= ALPHA))
-    return f"p = {written(p, next(places, MOST_PLACES))}"
+    places = (more for more in range(3, MAX_DECIMAL_PLACES) if (round_half_up(p, more) <= ALPHA) == (p <= ALPHA))
+    return f"p = {format_rounded(p, next(places, MAX_DECIMAL_PLACES))}"
 
 
 @register.filter
 def signed_seconds(milliseconds: float | None) -> str:
     """Return a difference of times in seconds with its sign; `open` for a bound that does not exist."""
-    return OPEN_BOUND if milliseconds is None else _signed(milliseconds / 1000, 2)
+    return OPEN_BOUND if milliseconds is None else _format_signed(milliseconds / 1000, 2)
 
 
-def _signed(number: float, places: int) -> str:
+def _format_signed(number: float, places: int) -> str:
     """Return a number with its sign, and as many places more as it takes to tell it from 0."""
-    enough = next((more for more in range(places, MOST_PLACES) if half_up(abs(number), more)), None)
+    enough = next((more for more in range(places, MAX_DECIMAL_PLACES) if round_half_up(abs(number), more)), None)
     if enough is None:
-        return written(0.0, places)
-    return f"{MINUS if number < 0 else '+'}{written(abs(number), enough)}"
+        return format_rounded(0.0, places)
+    return f"{MINUS if number < 0 else '+'}{format_rounded(abs(number), enough)}"
 
 
 @register.filter
@@ -52,13 +52,13 @@ def signed_money(dollars: float | None) -> str:
 
 
 @register.inclusion_tag("_difference.html")
-def difference(compared: Compared) -> dict[str, object]:
+def difference(compared: RateComparison) -> dict[str, object]:
     """The difference with interval and p-value, and a bar on an axis from -100 to 100 points."""
-    return {"compared": compared, "axis": _axis(compared.difference)}
+    return {"compared": compared, "axis": _build_axis(compared.difference)}
 
 
-def _axis(found: Difference | None) -> dict[str, str]:
+def _build_axis(found: Difference | None) -> dict[str, str]:
     if found is None:
         return {}
     places = {"low": found.low, "value": found.value, "high": found.high}
-    return {name: written(50 + 50 * share, 1) for name, share in places.items()}
+    return {name: format_rounded(50 + 50 * share, 1) for name, share in places.items()}

@@ -9,21 +9,21 @@ from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
 
 from toolbench.evals.decisions import requirements
-from toolbench.evals.statistics.quantile_texts import UNKNOWN, write_bounds, write_value
-from toolbench.evals.statistics.quantiles import Quantile, answers_until_closed
-from toolbench.evals.statistics.rounding import written
+from toolbench.evals.statistics.quantile_texts import UNKNOWN_VALUE, render_quantile_bounds, render_quantile_value
+from toolbench.evals.statistics.quantiles import Quantile, count_answers_until_closed
+from toolbench.evals.statistics.rounding import format_rounded
 from toolbench.lab.metrics.definitions import Figure
 from toolbench.lab.metrics.rate import Rate, rounded
 from toolbench.lab.metrics.retries import Retries
 from toolbench.lab.metrics.tally import Tally
-from toolbench.lab.results.decide.records import frozen_rate
+from toolbench.lab.results.decide.records import build_frozen_rate
 
 register = template.Library()
 
-PER_LINE = 20
-MOST_DOTS = 200
-NEARLY = {"0.0": "<0.1", "100.0": ">99.9"}  # percent that rounding would make nothing or all
-WORDS = {
+DOTS_PER_LINE = 20
+MAX_DOTS = 200
+TEXT_NEAR_LIMIT = {"0.0": "<0.1", "100.0": ">99.9"}  # percent that rounding would make nothing or all
+OUTCOME_WORDS = {
     "pass": "pass",
     "fail": "fail",
     "infra": "infrastructure",
@@ -72,17 +72,17 @@ def span(duration: float | None) -> str:
 
 @register.filter
 def outcome_word(outcome: str) -> str:
-    return WORDS.get(outcome, outcome)
+    return OUTCOME_WORDS.get(outcome, outcome)
 
 
-class Changeable(Protocol):
+class QueryState(Protocol):
     """A state that the address holds, such as a filter."""
 
     def query(self, **changes: object) -> str: ...
 
 
 @register.simple_tag
-def address(state: Changeable, **changes: object) -> str:
+def address(state: QueryState, **changes: object) -> str:
     """The same page with some of its state changed."""
     return "?" + state.query(**changes)
 
@@ -98,23 +98,23 @@ def figure(value: Figure | None) -> str:
     """A figure or a range with its unit; empty for None."""
     if value is None:
         return ""
-    ends = [_written(end, value.unit) for end in (value.low, value.high)]
+    ends = [_format_number(end, value.unit) for end in (value.low, value.high)]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
 
 
-def _written(number: float, unit: str) -> str:
+def _format_number(number: float, unit: str) -> str:
     if unit == "ms":
         return seconds(number)
     if unit == "share":
-        text = written(100 * number, 1)
-        return f"{text if number in (0, 1) else NEARLY.get(text, text)} %"
+        text = format_rounded(100 * number, 1)
+        return f"{text if number in (0, 1) else TEXT_NEAR_LIMIT.get(text, text)} %"
     return money(number) if unit == "dollars" else intcomma(rounded(number), use_l10n=False)
 
 
 @register.inclusion_tag("_quantile.html")
 def quantile(found: Quantile | None) -> dict[str, object]:
     """Show a quantile of times as `write_quantile` writes it; the value is grey where a bound is open."""
-    value, bounds = (write_value(found), write_bounds(found)) if found else ("", UNKNOWN)
+    value, bounds = (render_quantile_value(found), render_quantile_bounds(found)) if found else ("", UNKNOWN_VALUE)
     return {"found": found, "value": value, "bounds": bounds}
 
 
@@ -128,20 +128,20 @@ def frozen_p95(row: Mapping[str, Any]) -> dict[str, object]:
 @register.simple_tag
 def answers_needed(percent: int) -> str:
     """Return how many answers give that percentile both of its bounds: 72 for 95."""
-    return str(answers_until_closed(percent / 100, 0))
+    return str(count_answers_until_closed(percent / 100, 0))
 
 
 @register.simple_tag
 def straight_passes(percent: int) -> str:
     """Return how many passes without a failure lift the lower bound to so many percent: 35 for 90."""
-    return str(requirements.straight_passes(percent / 100))
+    return str(requirements.count_passes_without_failure(percent / 100))
 
 
 @register.inclusion_tag("_mark.html")
 def mark(outcome: str, word: str | None = None) -> dict[str, object]:
     """The outcome's shape and colour with `word` (its own word when None). An empty word leaves the shape with a
     spoken label."""
-    label = WORDS.get(outcome, outcome)
+    label = OUTCOME_WORDS.get(outcome, outcome)
     return {"outcome": outcome, "word": label if word is None else word, "label": label}
 
 
@@ -154,7 +154,7 @@ def rate(value: Rate, kind: str = "") -> dict[str, object]:
 @register.inclusion_tag("_rate.html")
 def frozen(row: Mapping[str, Any], kind: str = "") -> dict[str, object]:
     """Delivered success of a row of a decision record, as it was then."""
-    return {"rate": frozen_rate(row), "kind": kind}
+    return {"rate": build_frozen_rate(row), "kind": kind}
 
 
 @register.inclusion_tag("_retries.html")
@@ -179,10 +179,10 @@ def dots(counts: Mapping[str, int], failed_first: bool = False) -> dict[str, obj
     first = ("fail", "infra", "pass") if failed_first else ("pass", "fail", "infra")
     order = (*first, "na", "cancelled", "running", "queued")
     runs = [DotRun(name, counts[name]) for name in order if counts.get(name)]
-    label = ", ".join(f"{run.count} {WORDS[run.outcome]}" for run in runs) or "no trials"
+    label = ", ".join(f"{run.count} {OUTCOME_WORDS[run.outcome]}" for run in runs) or "no trials"
     total = sum(run.count for run in runs)
-    if total <= MOST_DOTS:
-        return {"lines": _lines(runs), "runs": [], "label": label}
+    if total <= MAX_DOTS:
+        return {"lines": _split_into_lines(runs), "runs": [], "label": label}
     return {"lines": [], "runs": [DotRun(run.outcome, 100 * run.count / total) for run in runs], "label": label}
 
 
@@ -192,16 +192,16 @@ def empty(title: str, text: str, url: str = "", action: str = "") -> dict[str, s
     return {"title": title, "text": text, "url": url, "action": action}
 
 
-def _lines(runs: list[DotRun]) -> list[list[DotRun]]:
+def _split_into_lines(runs: list[DotRun]) -> list[list[DotRun]]:
     """Breaks runs of equal outcomes into lines of 20."""
     lines: list[list[DotRun]] = [[]]
-    room = PER_LINE
+    room = DOTS_PER_LINE
     for run in runs:
         left = int(run.count)
         while left:
             if not room:
                 lines.append([])
-                room = PER_LINE
+                room = DOTS_PER_LINE
             taken = min(left, room)
             lines[-1].append(DotRun(run.outcome, taken))
             left, room = left - taken, room - taken

@@ -8,83 +8,85 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.cases.edit import NoSuchCase, delete_case, find_case
-from toolbench.lab.cases.files import write_cases
-from toolbench.lab.cases.from_trial import NotMade
-from toolbench.lab.cases.pages import get_case, get_case_sets, get_own_case
+from toolbench.lab.cases.edit import UnknownCaseError, delete_case, get_case
+from toolbench.lab.cases.files import render_cases
+from toolbench.lab.cases.from_trial import CaseNotCreatedError
+from toolbench.lab.cases.pages import get_case_page, get_case_sets, get_editable_case_page
 from toolbench.lab.scenarios.case_sets import NoSuchSet, set_privacy
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.downloads import as_file
-from toolbench.web.forms.cases import BringForm, CaseForm, TryForm
-from toolbench.web.forms.start_run import answer_to
-from toolbench.web.rendering import page
-from toolbench.web.request_user import owner_of
+from toolbench.web.downloads import build_file_response
+from toolbench.web.forms.cases import CaseForm, CaseImportForm, CaseRunForm
+from toolbench.web.forms.start_run import plan_or_launch
+from toolbench.web.rendering import render_page
+from toolbench.web.request_user import find_owner
 
 
 @require_safe
-def list(request: HttpRequest) -> HttpResponse:
+def list_cases(request: HttpRequest) -> HttpResponse:
     """GET /cases/"""
-    return page(request, "cases/list.html", {"sets": get_case_sets()})
+    return render_page(request, "cases/list.html", {"sets": get_case_sets()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def new(request: HttpRequest) -> HttpResponse:
+def create(request: HttpRequest) -> HttpResponse:
     """GET shows the form, filled in from ?trial= or by ?example=1; POST saves the case and, if so asked, tries it."""
-    trying, source = TryForm(request.POST or None), request.GET.get("trial", "")
+    trying, source = CaseRunForm(request.POST or None), request.GET.get("trial", "")
     try:
-        form, note = CaseForm.begun(request.POST or None, source, example=request.GET.get("example") == "1")
-    except NotMade as error:
+        form, note = CaseForm.from_request(request.POST or None, source, example=request.GET.get("example") == "1")
+    except CaseNotCreatedError as error:
         raise Http404(str(error)) from None
     beside = trying if "run" in request.POST else None
     case = form.save(from_trial=whole_number(source), beside=beside) if request.method == "POST" else None
     if case is None:
         context = {"form": form, "trying": trying, "note": note, "found": None}
-        return page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
-    return _tried(request, case.slug, trying) if "run" in request.POST else redirect("case", case.slug)
+        return render_page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
+    return _start_trials(request, case.slug, trying) if "run" in request.POST else redirect("case", case.slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest, slug: str) -> HttpResponse:
     """GET /cases/<slug>/; htmx asks for the live part alone while a run goes on. POST tries it."""
     if request.method == "POST":
-        return _tried(request, _known(slug), TryForm(request.POST))
+        return _start_trials(request, _find_slug(slug), CaseRunForm(request.POST))
     try:
-        found = get_case(slug)
-    except NoSuchCase as error:
+        found = get_case_page(slug)
+    except UnknownCaseError as error:
         raise Http404(str(error)) from None
-    trying = TryForm(request.GET, model=found.last_model)
-    answer = answer_to(trying, trying.to_request(slug), start=False, owner=None)
-    return page(request, "cases/show.html", {"page": found, "trying": trying, "answer": answer}, part="live")
+    trying = CaseRunForm(request.GET, model=found.last_model)
+    answer = plan_or_launch(trying, trying.to_request(slug), start=False, owner=None)
+    return render_page(request, "cases/show.html", {"page": found, "trying": trying, "answer": answer}, part="live")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, slug: str) -> HttpResponse:
     """GET shows what the case says now; POST makes a new version of it. Old trials keep theirs."""
     try:
-        found = get_own_case(slug)
-    except NoSuchCase as error:
+        found = get_editable_case_page(slug)
+    except UnknownCaseError as error:
         raise Http404(str(error)) from None
-    form = CaseForm(request.POST) if request.method == "POST" else CaseForm.of(found.draft)
+    form = CaseForm(request.POST) if request.method == "POST" else CaseForm.from_draft(found.draft)
     if request.method == "POST" and (case := form.save(slug=slug)):
         messages.success(request, f"Saved: this is version {case.current}. Trials of older versions keep theirs.")
         return redirect("case", slug)
     status = 422 if form.errors else 200
-    return page(request, "cases/edit.html", {"form": form, "found": found, "trying": None, "note": ""}, status=status)
+    return render_page(
+        request, "cases/edit.html", {"form": form, "found": found, "trying": None, "note": ""}, status=status
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
     """GET asks, POST deletes. Trials stay whole."""
-    _known(slug)
+    _find_slug(slug)
     if request.method != "POST":
-        return page(request, "cases/delete.html", {"case": find_case(slug)})
+        return render_page(request, "cases/delete.html", {"case": get_case(slug)})
     delete_case(slug)
     messages.success(request, "The case is deleted. Its runs and trials are kept, with what they were judged by.")
     return redirect("cases")
 
 
 @require_POST
-def privacy(request: HttpRequest, set_id: int) -> HttpResponse:
+def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
     """POST makes a set public or private."""
     try:
         group = set_privacy(set_id, public=request.POST.get("public") == "yes")
@@ -98,30 +100,30 @@ def privacy(request: HttpRequest, set_id: int) -> HttpResponse:
 @require_safe
 def export(request: HttpRequest, kind: str) -> HttpResponse:
     """GET /cases/export.jsonl and .yaml: what is public; with ?private=1 what is private, too."""
-    text = write_cases(kind, private=request.GET.get("private") == "1")
-    return as_file(text, f"application/{kind}", name=f"toolbench-cases.{kind}")
+    text = render_cases(kind, private=request.GET.get("private") == "1")
+    return build_file_response(text, f"application/{kind}", name=f"toolbench-cases.{kind}")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def bring(request: HttpRequest) -> HttpResponse:
+def import_cases(request: HttpRequest) -> HttpResponse:
     """GET shows the form; POST brings in a file or a text, all of it or nothing."""
-    form = BringForm(request.POST or None, request.FILES or None)
+    form = CaseImportForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and (brought := form.save()):
         messages.success(request, brought.sentence)
         return redirect("cases")
-    return page(request, "cases/bring.html", {"form": form}, status=422 if request.method == "POST" else 200)
+    return render_page(request, "cases/bring.html", {"form": form}, status=422 if request.method == "POST" else 200)
 
 
-def _tried(request: HttpRequest, slug: str, trying: TryForm) -> HttpResponse:
+def _start_trials(request: HttpRequest, slug: str, trying: CaseRunForm) -> HttpResponse:
     """To the case's page: with its new run, or with what has to be agreed to or mended first."""
-    if answer_to(trying, trying.to_request(slug), start=True, owner=owner_of(request)).run:
+    if plan_or_launch(trying, trying.to_request(slug), start=True, owner=find_owner(request)).run:
         return redirect("case", slug)
     asked = {name: request.POST.get(name, "") for name in ("model", "trials")}
     return redirect(f"{reverse('case', args=[slug])}?{urlencode(asked)}#try")
 
 
-def _known(slug: str) -> str:
+def _find_slug(slug: str) -> str:
     try:
-        return find_case(slug).slug
-    except NoSuchCase as error:
+        return get_case(slug).slug
+    except UnknownCaseError as error:
         raise Http404(str(error)) from None

@@ -5,12 +5,12 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.compare.choices import get_compare_choices
 from toolbench.lab.results.compare.export import export_comparison
-from toolbench.lab.results.compare.page import find_comparison
+from toolbench.lab.results.compare.page import get_compare_page
 from toolbench.lab.results.compare.published_rows import compare_published
-from toolbench.lab.results.compare.query import METRICS, CompareQuery
-from toolbench.web.downloads import table_file
-from toolbench.web.forms.compare import side_fields
-from toolbench.web.rendering import page
+from toolbench.lab.results.compare.query import SUCCESS_METRICS, CompareQuery
+from toolbench.web.downloads import build_table_response
+from toolbench.web.forms.compare import build_side_fields
+from toolbench.web.rendering import render_page
 
 
 @require_safe
@@ -18,14 +18,14 @@ def show(request: HttpRequest) -> HttpResponse:
     """GET /compare/. The address holds both sides."""
     query = CompareQuery.from_query(request.GET)
     choices = get_compare_choices()
-    context: dict[str, object] = {"query": query, "metrics": METRICS, "choices": choices}
-    context |= {"sides": side_fields(query, choices), "page": None, "published": None}
+    context: dict[str, object] = {"query": query, "metrics": SUCCESS_METRICS, "choices": choices}
+    context |= {"sides": build_side_fields(query, choices), "page": None, "published": None}
     if query.asked and query.published:
         context["published"] = compare_published(query)
     elif query.asked:
-        context["found"] = found = find_comparison(query)
+        context["found"] = found = get_compare_page(query)
         context["page"] = found.page
-    return page(request, "compare/show.html", context)
+    return render_page(request, "compare/show.html", context)
 
 
 @require_safe
@@ -34,4 +34,4 @@ def export(request: HttpRequest, kind: str) -> HttpResponse:
     query = CompareQuery.from_query(request.GET)
     if not query.asked or query.published:
         raise Http404("Choose two sides of measured trials first; then they can be taken away as a file.")
-    return table_file(export_comparison(query), kind, name="toolbench-compare")
+    return build_table_response(export_comparison(query), kind, name="toolbench-compare")

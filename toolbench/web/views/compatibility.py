@@ -3,17 +3,17 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.endpoints.compatibility_page import get_compatibility, get_families
-from toolbench.web.rendering import page
+from toolbench.lab.endpoints.compatibility_page import get_provider_tables, get_text_format_rows
+from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /compatibility/"""
-    return page(request, "compatibility/show.html", {"tables": get_compatibility()})
+    return render_page(request, "compatibility/show.html", {"tables": get_provider_tables()})
 
 
 @require_safe
-def families(request: HttpRequest) -> HttpResponse:
+def show_families(request: HttpRequest) -> HttpResponse:
     """GET /families/"""
-    return page(request, "compatibility/families.html", {"rows": get_families()})
+    return render_page(request, "compatibility/families.html", {"rows": get_text_format_rows()})

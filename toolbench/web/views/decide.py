@@ -7,38 +7,43 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from toolbench.lab.confirmation import ConfirmationNeeded
-from toolbench.lab.planning.run_request import LaunchRefused
-from toolbench.lab.results.decide.fresh_trials import Unconfirmable
-from toolbench.lab.results.decide.more_trials import get_offer, plan_more
+from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
+from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.charts import decide_chart, with_inline_styles
-from toolbench.web.rendering import page
-from toolbench.web.request_user import owner_of
+from toolbench.web.charts import allow_inline_styles, build_decide_chart
+from toolbench.web.rendering import render_page
+from toolbench.web.request_user import find_owner
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@with_inline_styles
+@allow_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
     """GET: the decision; the address holds scope, rule and filter. POST: plan the trials that it misses."""
     if request.method == "POST":
-        return _plan(request)
+        return _launch_missing(request)
     shown = get_decide_page(DecideQuery.from_query(request.GET))
-    context = {"page": shown, "query": shown.query, "chart": decide_chart(shown), "offer": get_offer(shown)}
-    return page(request, "decide/show.html", context)
+    context = {
+        "page": shown,
+        "query": shown.query,
+        "chart": build_decide_chart(shown),
+        "offer": get_missing_trials_plan(shown),
+    }
+    return render_page(request, "decide/show.html", context)
 
 
-def _plan(request: HttpRequest) -> HttpResponse:
+def _launch_missing(request: HttpRequest) -> HttpResponse:
     """What may have to be paid for is asked about first."""
     query, shown = DecideQuery.from_query(request.POST), request.POST.get("shown", "")
     agreed = whole_number(request.POST.get("agreed", "")) or 0
     try:
-        run = plan_more(query, owner=owner_of(request), shown=shown, agreed=agreed)
-    except (Unconfirmable, LaunchRefused) as refused:
+        run = launch_missing_trials(query, owner=find_owner(request), shown=shown, agreed=agreed)
+    except (FreshTrialsError, LaunchError) as refused:
         messages.error(request, f"Nothing was planned. {refused}")
     except ConfirmationNeeded as needed:
-        return page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
+        return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
     else:
         messages.success(request, f"Run {run.pk} tries {run.trial_count:,} fresh trials. The decision counts them.")
         return redirect("run", run.pk)

@@ -9,20 +9,22 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
-SHORTER = "Send less of it. A file is not counted: cases come in as one under Set-up, Cases, Bring in."
-FEWER = "Choose fewer at once, and do the rest afterwards."
+SHORTEN_HINT = "Send less of it. A file is not counted: cases come in as one under Set-up, Cases, Bring in."
+FEWER_VALUES_HINT = "Choose fewer at once, and do the rest afterwards."
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """413 with the limit when more was sent than is read, else 400. Reads nothing of the request but its head."""
     if isinstance(exception, RequestDataTooBig):
-        return _too_much(_bytes(request.META.get("CONTENT_LENGTH", "")), SHORTER)
+        return _render_too_large(_describe_size(request.META.get("CONTENT_LENGTH", "")), SHORTEN_HINT)
     if isinstance(exception, TooManyFieldsSent):
         most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
-        return _too_much(f"A form or an address may have up to {most:,} values; there are more in this one.", FEWER)
+        return _render_too_large(
+            f"A form or an address may have up to {most:,} values; there are more in this one.", FEWER_VALUES_HINT
+        )
     if isinstance(exception, TooManyFilesSent):
         most = settings.DATA_UPLOAD_MAX_NUMBER_FILES
-        return _too_much(f"Up to {most:,} files are taken at once; these are more.", FEWER)
+        return _render_too_large(f"Up to {most:,} files are taken at once; these are more.", FEWER_VALUES_HINT)
     return HttpResponse(render_to_string("400.html"), status=400)
 
 
@@ -33,7 +35,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return HttpResponse(render_to_string(f"{status}.html"), status=status)
 
 
-def _bytes(length: str) -> str:
+def _describe_size(length: str) -> str:
     sent = f"{int(length):,} bytes, the files among them" if length.isdecimal() else "more"
     most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return (
@@ -42,5 +44,5 @@ def _bytes(length: str) -> str:
     )
 
 
-def _too_much(sentence: str, remedy: str) -> HttpResponse:
+def _render_too_large(sentence: str, remedy: str) -> HttpResponse:
     return HttpResponse(render_to_string("413.html", {"sentence": sentence, "remedy": remedy}), status=413)

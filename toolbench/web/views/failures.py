@@ -3,19 +3,21 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.results.failures.page import get_codes, get_failures, get_version
+from toolbench.lab.results.failures.page import get_causes_by_group, get_failures, get_taxonomy_version
 from toolbench.lab.results.failures.query import SCOPES, FailuresQuery
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /failures/. ?scope= and ?run= choose whose."""
     found = get_failures(FailuresQuery.from_query(request.GET))
-    return page(request, "failures/show.html", {"page": found, "scopes": SCOPES, "legend": (1, 5, 20, 50, 100)})
+    return render_page(request, "failures/show.html", {"page": found, "scopes": SCOPES, "legend": (1, 5, 20, 50, 100)})
 
 
 @require_safe
-def codes(request: HttpRequest) -> HttpResponse:
+def show_codes(request: HttpRequest) -> HttpResponse:
     """GET /failures/codes/. Each code has an anchor."""
-    return page(request, "failures/codes.html", {"groups": get_codes(), "version": get_version()})
+    return render_page(
+        request, "failures/codes.html", {"groups": get_causes_by_group(), "version": get_taxonomy_version()}
+    )

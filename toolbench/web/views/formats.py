@@ -3,15 +3,15 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
-from toolbench.lab.endpoints.format_viewer import read_with_every_format
+from toolbench.lab.endpoints.format_viewer import parse_with_every_format
 from toolbench.web.forms.formats import FormatForm
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
     """GET shows the form, filled in by ?family=; POST the readings. Nothing is stored and nothing is sent."""
-    form = FormatForm.begun(request.POST or None, family=request.GET.get("family", ""))
+    form = FormatForm.from_request(request.POST or None, family=request.GET.get("family", ""))
     read = form.is_valid()
-    readings = read_with_every_format(form.cleaned_data["text"], form.cleaned_data["tools"]) if read else None
-    return page(request, "formats/show.html", {"form": form, "readings": readings})
+    readings = parse_with_every_format(form.cleaned_data["text"], form.cleaned_data["tools"]) if read else None
+    return render_page(request, "formats/show.html", {"form": form, "readings": readings})

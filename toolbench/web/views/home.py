@@ -5,19 +5,19 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from toolbench.lab.endpoints.local_servers import look_for_local_servers
-from toolbench.lab.results.home import get_first_page
-from toolbench.lab.runs.local_demo import get_local_box
-from toolbench.web.rendering import page, wants_part
+from toolbench.lab.endpoints.local_servers import scan_local_servers
+from toolbench.lab.results.home import get_home_page
+from toolbench.lab.runs.local_demo import get_local_demo
+from toolbench.web.rendering import is_part_request, render_page
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
     """GET /; htmx asks for the local run alone while it goes on. POST looks for local servers."""
     if request.method == "POST":
-        look_for_local_servers()
+        scan_local_servers()
         return redirect(f"{reverse('first')}#connect")
-    context: dict[str, object] = {"local": get_local_box()}
-    if not wants_part(request):
-        context["page"] = get_first_page()
-    return page(request, "first/show.html", context, part="local")
+    context: dict[str, object] = {"local": get_local_demo()}
+    if not is_part_request(request):
+        context["page"] = get_home_page()
+    return render_page(request, "first/show.html", context, part="local")

@@ -5,36 +5,36 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.interchange.history.import_history import get_histories, get_history
-from toolbench.lab.interchange.queue import get_import, open_imports
-from toolbench.lab.interchange.safe_zip import ImportRefused
+from toolbench.lab.interchange.history.import_history import get_histories, get_history_page
+from toolbench.lab.interchange.queue import get_import, get_open_imports
+from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.models import History, Replay
 from toolbench.lab.results.run.index import get_runs
-from toolbench.web.forms.imports import take
-from toolbench.web.rendering import page
-from toolbench.web.request_user import owner_of
+from toolbench.web.forms.imports import start_import
+from toolbench.web.rendering import render_page
+from toolbench.web.request_user import find_owner
 
 
 @require_safe
-def list(request: HttpRequest) -> HttpResponse:
-    found = {"jobs": open_imports(), "lines": get_runs("imported"), "histories": get_histories()}
-    return page(request, "imports/list.html", found)
+def list_imports(request: HttpRequest) -> HttpResponse:
+    found = {"jobs": get_open_imports(), "lines": get_runs("imported"), "histories": get_histories()}
+    return render_page(request, "imports/list.html", found)
 
 
 @require_safe
-def history(request: HttpRequest, history_id: int) -> HttpResponse:
+def show_history(request: HttpRequest, history_id: int) -> HttpResponse:
     try:
-        found = get_history(history_id)
+        found = get_history_page(history_id)
     except History.DoesNotExist:
         raise Http404(f"There is no history {history_id}.") from None
-    return page(request, "imports/history.html", {"page": found})
+    return render_page(request, "imports/history.html", {"page": found})
 
 
 @require_POST
-def new(request: HttpRequest) -> HttpResponse:
+def upload(request: HttpRequest) -> HttpResponse:
     try:
-        taken = take(request.FILES.get("file"), owner_of(request))
-    except ImportRefused as refused:
+        taken = start_import(request.FILES.get("file"), find_owner(request))
+    except RunImportError as refused:
         messages.error(request, str(refused))
         return redirect("imported")
     if isinstance(taken, Replay):
@@ -44,10 +44,10 @@ def new(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def job(request: HttpRequest, job_id: int) -> HttpResponse:
+def show_job(request: HttpRequest, job_id: int) -> HttpResponse:
     """GET /imported/jobs/ID/: how far an import is that a worker does."""
     try:
         found = get_import(job_id)
     except Replay.DoesNotExist:
         raise Http404(f"There is no import {job_id}.") from None
-    return page(request, "imports/job.html", {"page": found}, part="found")
+    return render_page(request, "imports/job.html", {"page": found}, part="found")

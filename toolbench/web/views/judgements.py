@@ -6,23 +6,23 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.models import Run
-from toolbench.lab.replays.queue import ask_rejudging, rejudging_of
+from toolbench.lab.replays.queue import find_rejudging, request_rejudging
 from toolbench.lab.replays.rejudge import get_changes
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_POST
-def again(request: HttpRequest, run_id: int) -> HttpResponse:
+def rejudge(request: HttpRequest, run_id: int) -> HttpResponse:
     """Judges the run's trials by the scenarios and rules of now; a large run is left to a worker."""
-    done = ask_rejudging(get_object_or_404(Run, pk=run_id, deleted_at=None))
+    done = request_rejudging(get_object_or_404(Run, pk=run_id, deleted_at=None))
     waiting = "A worker judges this run again. This page shows how far it is."
     messages.success(request, done.sentence if done else waiting)
     return redirect("judgements", run_id)
 
 
 @require_safe
-def list(request: HttpRequest, run_id: int) -> HttpResponse:
+def list_judgements(request: HttpRequest, run_id: int) -> HttpResponse:
     """GET /runs/ID/judgements/: the trials whose outcome is another one now."""
     run = get_object_or_404(Run, pk=run_id, deleted_at=None)
-    found = {"run": run, "changes": get_changes(run), "waiting": rejudging_of(run)}
-    return page(request, "judgements/list.html", found)
+    found = {"run": run, "changes": get_changes(run), "waiting": find_rejudging(run)}
+    return render_page(request, "judgements/list.html", found)

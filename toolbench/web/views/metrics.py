@@ -6,20 +6,20 @@ from django.views.decorators.http import require_safe
 from toolbench.lab.metrics.definitions import GROUPS
 from toolbench.lab.models import Run
 from toolbench.lab.results.run.metrics import get_run_metrics
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /metrics/. Each metric has an anchor."""
-    return page(request, "metrics/show.html", {"groups": GROUPS})
+    return render_page(request, "metrics/show.html", {"groups": GROUPS})
 
 
 @require_safe
-def of_run(request: HttpRequest, run_id: int) -> HttpResponse:
+def show_run(request: HttpRequest, run_id: int) -> HttpResponse:
     """GET /runs/ID/metrics/."""
     try:
         found = get_run_metrics(run_id)
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}; it may have been deleted.") from None
-    return page(request, "runs/metrics.html", {"page": found})
+    return render_page(request, "runs/metrics.html", {"page": found})

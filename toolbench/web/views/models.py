@@ -5,40 +5,42 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.endpoints.adopt_preset import NothingToAdopt
-from toolbench.lab.endpoints.canonical_models import known_weights, name_weights
+from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError
+from toolbench.lab.endpoints.canonical_models import list_canonical_names, set_canonical_name
 from toolbench.lab.endpoints.model_page import get_model_page
-from toolbench.lab.endpoints.refused_parameters import take_up
+from toolbench.lab.endpoints.refused_parameters import adopt_omissions
 from toolbench.lab.endpoints.setup_pages import get_models
 from toolbench.lab.models import Model
 from toolbench.lab.plain_text import plain
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
-_GONE = "There is no model {}; its provider may have been deleted."
+_MODEL_NOT_FOUND = "There is no model {}; its provider may have been deleted."
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /models/?q="""
     search = plain(request.GET.get("q", ""))
-    return page(request, "models/show.html", {"groups": get_models(search), "q": search})
+    return render_page(request, "models/show.html", {"groups": get_models(search), "q": search})
 
 
 @require_safe
-def one(request: HttpRequest, model_id: int) -> HttpResponse:
+def show_model(request: HttpRequest, model_id: int) -> HttpResponse:
     """GET /models/ID/: what it can do, who says so, and its probes."""
     try:
-        return page(request, "models/one.html", {"page": get_model_page(model_id), "weights": known_weights()})
+        return render_page(
+            request, "models/one.html", {"page": get_model_page(model_id), "weights": list_canonical_names()}
+        )
     except Model.DoesNotExist:
-        raise Http404(_GONE.format(model_id)) from None
+        raise Http404(_MODEL_NOT_FOUND.format(model_id)) from None
 
 
 @require_POST
-def weights(request: HttpRequest, model_id: int) -> HttpResponse:
+def save_weights(request: HttpRequest, model_id: int) -> HttpResponse:
     """POST /models/ID/weights/: says which weights it is."""
-    kept = name_weights(model_id, request.POST.get("weights", ""))
+    kept = set_canonical_name(model_id, request.POST.get("weights", ""))
     if kept is None:
-        raise Http404(_GONE.format(model_id))
+        raise Http404(_MODEL_NOT_FOUND.format(model_id))
     messages.success(
         request, f"Its weights are {kept or 'not known'}, from the next run on; runs keep what they froze."
     )
@@ -46,13 +48,13 @@ def weights(request: HttpRequest, model_id: int) -> HttpResponse:
 
 
 @require_POST
-def leave_out(request: HttpRequest, model_id: int) -> HttpResponse:
+def adopt_omitted_parameters(request: HttpRequest, model_id: int) -> HttpResponse:
     """POST /models/ID/left-out/: makes what its endpoint refuses a setting of the model."""
     try:
-        preset = take_up(model_id)
+        preset = adopt_omissions(model_id)
         messages.success(request, f"{preset.name} is a workaround of the model now, from the next launch on.")
-    except NothingToAdopt as error:
+    except NothingToAdoptError as error:
         messages.error(request, str(error))
     except Model.DoesNotExist:
-        raise Http404(_GONE.format(model_id)) from None
+        raise Http404(_MODEL_NOT_FOUND.format(model_id)) from None
     return redirect("model", model_id)

@@ -4,10 +4,10 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.endpoints.personas import get_personas
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /demo/personas/"""
-    return page(request, "personas/show.html", {"personas": get_personas()})
+    return render_page(request, "personas/show.html", {"personas": get_personas()})

@@ -4,18 +4,18 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.endpoints.setup_pages import get_presets
-from toolbench.lab.planning.policy_page import PolicyChoice, get_policy_page
-from toolbench.web.rendering import page
+from toolbench.lab.planning.policy_page import PolicyQuery, get_policy_page
+from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /presets/"""
-    return page(request, "presets/show.html", {"presets": get_presets()})
+    return render_page(request, "presets/show.html", {"presets": get_presets()})
 
 
 @require_safe
-def policy(request: HttpRequest) -> HttpResponse:
+def show_policy(request: HttpRequest) -> HttpResponse:
     """GET /policy/?model=&profile=&strategy=&method=&scenario=, or ?config= for one frozen in a run."""
-    choice = PolicyChoice.from_query(request.GET.dict())
-    return page(request, "presets/policy.html", {"page": get_policy_page(choice)})
+    choice = PolicyQuery.from_query(request.GET.dict())
+    return render_page(request, "presets/policy.html", {"page": get_policy_page(choice)})

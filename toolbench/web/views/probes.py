@@ -7,20 +7,20 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.confirmation import ConfirmationNeeded
-from toolbench.lab.endpoints.adopt_preset import NothingToAdopt
-from toolbench.lab.endpoints.adopt_preset import adopt as adopt_preset
-from toolbench.lab.endpoints.probe_job import ask_probe, ask_probes
+from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError
+from toolbench.lab.endpoints.adopt_preset import adopt_preset as adopt_preset
+from toolbench.lab.endpoints.probe_job import queue_probe, queue_probes
 from toolbench.lab.endpoints.probe_page import get_probe_page
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_POST
 def start(request: HttpRequest, model_id: int) -> HttpResponse:
     """Asks for a conformance probe and shows it; one that is open is shown instead of a second."""
     model = get_object_or_404(Model.objects.select_related("provider"), pk=model_id)
-    return redirect("probe", ask_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.").pk)
+    return redirect("probe", queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.").pk)
 
 
 @require_POST
@@ -28,9 +28,9 @@ def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Asks for a conformance probe of every model of a provider; what may have to be paid for is asked about first."""
     provider = get_object_or_404(Provider, pk=provider_id)
     try:
-        probes = ask_probes(provider_id, agreed=whole_number(request.POST.get("agreed", "")) or 0)
+        probes = queue_probes(provider_id, agreed=whole_number(request.POST.get("agreed", "")) or 0)
     except ConfirmationNeeded as needed:
-        return page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
+        return render_page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
     messages.success(request, f"Asked for {len(probes)} probes; they are worked one after the other.")
     return redirect(f"{reverse('compatibility')}#provider-{provider_id}")
 
@@ -42,7 +42,7 @@ def show(request: HttpRequest, probe_id: int) -> HttpResponse:
         context = {"page": get_probe_page(probe_id, request.GET.get("exchange", ""))}
     except Probe.DoesNotExist:
         raise Http404(f"There is no probe {probe_id}; its model may have been deleted.") from None
-    return page(request, "probes/show.html", context, part="live")
+    return render_page(request, "probes/show.html", context, part="live")
 
 
 @require_POST
@@ -52,6 +52,6 @@ def adopt(request: HttpRequest, probe_id: int) -> HttpResponse:
     try:
         preset = adopt_preset(probe_id)
         messages.success(request, f"{preset.name} is a workaround of {probe.model_name} now, from the next launch on.")
-    except NothingToAdopt as nothing:
+    except NothingToAdoptError as nothing:
         messages.error(request, str(nothing))
     return redirect("model", probe.model_id)

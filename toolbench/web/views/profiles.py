@@ -4,10 +4,10 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.endpoints.setup_pages import get_profiles
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /profiles/"""
-    return page(request, "profiles/show.html", {"profiles": get_profiles()})
+    return render_page(request, "profiles/show.html", {"profiles": get_profiles()})

@@ -6,50 +6,53 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from toolbench.lab.endpoints import connect
-from toolbench.lab.endpoints.offered_models import ask_for_models, get_offer
+from toolbench.lab.endpoints.offered_models import get_offered_models, request_models
 from toolbench.lab.endpoints.setup_pages import get_provider, get_providers
 from toolbench.lab.models import Provider
-from toolbench.web.forms.errors import show_refusal
+from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.providers import ProviderForm
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_safe
-def list(request: HttpRequest) -> HttpResponse:
+def list_providers(request: HttpRequest) -> HttpResponse:
     """GET /providers/"""
-    return page(request, "providers/list.html", {"lines": get_providers()})
+    return render_page(request, "providers/list.html", {"lines": get_providers()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def new(request: HttpRequest) -> HttpResponse:
+def create(request: HttpRequest) -> HttpResponse:
     """GET shows the form, with what the address says filled in; POST connects and lists the provider's models."""
     if request.method != "POST":
-        return page(request, "providers/edit.html", {"form": ProviderForm(initial=request.GET.dict()), "line": None})
+        return render_page(
+            request, "providers/edit.html", {"form": ProviderForm(initial=request.GET.dict()), "line": None}
+        )
     form = ProviderForm(request.POST)
     if form.is_valid():
         try:
-            connected = connect.connect(form.connection()).pk
-            ask_for_models(connected)
+            connected = connect.connect_provider(form.build_connection()).pk
+            request_models(connected)
             return redirect("provider-models", connected)
-        except connect.ConnectRefused as refused:
-            show_refusal(form, refused)
-    return page(request, "providers/edit.html", {"form": form, "line": None}, status=422)
+        except connect.ConnectionSettingsError as refused:
+            add_form_errors(form, refused)
+    return render_page(request, "providers/edit.html", {"form": form, "line": None}, status=422)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest, provider_id: int) -> HttpResponse:
     """One provider with its form. What is saved counts from the next trial on."""
     provider = get_object_or_404(Provider, pk=provider_id)
-    form = ProviderForm(request.POST, provider=provider) if request.method == "POST" else ProviderForm.of(provider)
-    if request.method == "POST" and form.is_valid():
+    posted = request.method == "POST"
+    form = ProviderForm(request.POST, provider=provider) if posted else ProviderForm.from_provider(provider)
+    if posted and form.is_valid():
         try:
-            connect.edit(provider_id, form.connection())
+            connect.edit_provider(provider_id, form.build_connection())
             messages.success(request, "Saved. It counts from the next trial on; runs keep what they froze.")
             return redirect("provider", provider_id)
-        except connect.ConnectRefused as refused:
-            show_refusal(form, refused)
+        except connect.ConnectionSettingsError as refused:
+            add_form_errors(form, refused)
     context = {"form": form, "line": get_provider(provider_id)}
-    return page(request, "providers/edit.html", context, status=422 if form.errors else 200)
+    return render_page(request, "providers/edit.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -57,20 +60,22 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
     """GET asks, POST deletes. Runs stay whole."""
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
-        return page(request, "providers/delete.html", {"line": get_provider(provider_id)})
-    connect.delete(provider_id)
+        return render_page(request, "providers/delete.html", {"line": get_provider(provider_id)})
+    connect.delete_provider(provider_id)
     messages.success(request, f"{provider.name} is deleted. Its runs and trials are kept.")
     return redirect("providers")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def models(request: HttpRequest, provider_id: int) -> HttpResponse:
+def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
     """GET shows the list that the provider gave last; POST asks it for a new one, or adds what was chosen or typed."""
     get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
-        return page(request, "providers/models.html", {"offer": get_offer(provider_id, request.GET.get("q", ""))})
+        return render_page(
+            request, "providers/models.html", {"offer": get_offered_models(provider_id, request.GET.get("q", ""))}
+        )
     if "ask" in request.POST:
-        ask_for_models(provider_id)
+        request_models(provider_id)
         return redirect("provider-models", provider_id)
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = connect.add_models(provider_id, names)

@@ -5,19 +5,19 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.recommendations import (
-    PUBLISHED,
-    profile_rules,
+    PUBLISHED_SCOPE,
+    get_profile_rules,
     recommend_from_snapshot,
     recommend_from_trials,
 )
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /decide/recommendations/. ?scope= is published (also where none is named), real, runs or demo."""
     query = DecideQuery.from_query(request.GET)
-    snapshot = request.GET.get("scope", PUBLISHED) == PUBLISHED and not query.runs
+    snapshot = request.GET.get("scope", PUBLISHED_SCOPE) == PUBLISHED_SCOPE and not query.runs
     found = recommend_from_snapshot(query) if snapshot else recommend_from_trials(query)
-    context = {"page": found, "query": query, "snapshot": snapshot, "profile_rules": profile_rules()}
-    return page(request, "recommendations/show.html", context)
+    context = {"page": found, "query": query, "snapshot": snapshot, "profile_rules": get_profile_rules()}
+    return render_page(request, "recommendations/show.html", context)

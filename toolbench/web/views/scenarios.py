@@ -4,13 +4,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.scenarios.page import get_scenario, get_scenarios
-from toolbench.web.rendering import page
+from toolbench.web.rendering import render_page
 
 
 @require_safe
-def list(request: HttpRequest) -> HttpResponse:
+def list_scenarios(request: HttpRequest) -> HttpResponse:
     """GET /scenarios/"""
-    return page(request, "scenarios/list.html", {"groups": get_scenarios()})
+    return render_page(request, "scenarios/list.html", {"groups": get_scenarios()})
 
 
 @require_safe
@@ -20,4 +20,4 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
         found = get_scenario(slug, request.GET.get("seed", ""), request.GET.get("version", ""))
     except KeyError as error:
         raise Http404 from error
-    return page(request, "scenarios/show.html", {"page": found})
+    return render_page(request, "scenarios/show.html", {"page": found})

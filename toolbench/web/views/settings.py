@@ -4,26 +4,26 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.decide.settings_export import SettingsPage, get_settings_page
-from toolbench.web.downloads import as_file
-from toolbench.web.rendering import page
+from toolbench.web.downloads import build_file_response
+from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest, config_id: int) -> HttpResponse:
     """GET /decide/settings/ID/"""
-    return page(request, "settings/show.html", {"page": _found(config_id)})
+    return render_page(request, "settings/show.html", {"page": _get_page_or_404(config_id)})
 
 
 @require_safe
 def download(request: HttpRequest, config_id: int, file: str) -> HttpResponse:
     """GET /decide/settings/ID/FILE"""
-    written = next((one for one in _found(config_id).files if one.file == file), None)
+    written = next((one for one in _get_page_or_404(config_id).files if one.file == file), None)
     if written is None:
         raise Http404(f"There is no {file} of configuration {config_id}.")
-    return as_file(written.text, "text/plain; charset=utf-8", name=f"toolbench-{config_id}-{file}")
+    return build_file_response(written.text, "text/plain; charset=utf-8", name=f"toolbench-{config_id}-{file}")
 
 
-def _found(config_id: int) -> SettingsPage:
+def _get_page_or_404(config_id: int) -> SettingsPage:
     found = get_settings_page(config_id)
     if found is None:
         raise Http404(f"There is no configuration {config_id}; its run may be deleted.")

@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from toolbench.lab.sign_in import redeem
-from toolbench.web.safe_redirect import local_path
+from toolbench.web.safe_redirect import choose_local_path
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 _PREFETCH = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
@@ -31,7 +31,7 @@ _PREVIEW_AGENTS = re.compile(
 def show(request: HttpRequest) -> HttpResponse:
     """How to get a link. The page that was wanted (`?next=`) is remembered for whoever follows one in this browser."""
     response = render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": False})
-    if wanted := local_path(request.GET.get("next", ""), ""):
+    if wanted := choose_local_path(request.GET.get("next", ""), ""):
         age = settings.SIGN_IN_HOURS * 3600
         name, path = settings.WANTED_COOKIE_NAME, request.path
         response.set_cookie(name, quote(wanted), max_age=age, path=path, httponly=True, samesite="Lax")
@@ -45,14 +45,14 @@ def follow(request: HttpRequest, token: str) -> HttpResponse:
     """Spend the link and sign in: on GET for a person who follows it, on POST for the button of the page that every
     other GET or HEAD is shown. A browser that is signed in already keeps the link for another one."""
     if request.user.is_authenticated:
-        return _to_wanted(request)
+        return _redirect_to_wanted(request)
     if request.method != "POST" and not _is_followed(request):
         return render(request, "sign_in/follow.html")
     owner = redeem(token)
     if owner is None:
         return render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": True}, status=410)
     login(request, owner, backend=_BACKEND)
-    return _to_wanted(request)
+    return _redirect_to_wanted(request)
 
 
 def _is_followed(request: HttpRequest) -> bool:
@@ -66,8 +66,8 @@ def _is_followed(request: HttpRequest) -> bool:
     )
 
 
-def _to_wanted(request: HttpRequest) -> HttpResponse:
-    response = redirect(local_path(unquote(request.COOKIES.get(settings.WANTED_COOKIE_NAME, ""))))
+def _redirect_to_wanted(request: HttpRequest) -> HttpResponse:
+    response = redirect(choose_local_path(unquote(request.COOKIES.get(settings.WANTED_COOKIE_NAME, ""))))
     response.delete_cookie(settings.WANTED_COOKIE_NAME, path=reverse("sign-in"), samesite="Lax")
     return response
 

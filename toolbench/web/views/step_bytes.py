@@ -6,10 +6,10 @@ from django.views.decorators.http import require_safe
 from toolbench.lab.models import Step
 from toolbench.lab.results.trial.bytes_page import get_bytes, get_bytes_page
 from toolbench.lab.whole_numbers import whole_number
-from toolbench.web.downloads import as_file
-from toolbench.web.rendering import page
+from toolbench.web.downloads import build_file_response
+from toolbench.web.rendering import render_page
 
-_GONE = "There is no such step; its run may have been deleted."
+_STEP_NOT_FOUND = "There is no such step; its run may have been deleted."
 
 
 @require_safe
@@ -18,8 +18,10 @@ def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
     try:
         found = get_bytes_page(step_id, side, whole_number(request.GET.get("page", "")) or 1)
     except Step.DoesNotExist:
-        raise Http404(_GONE) from None
-    return page(request, "step_bytes/show.html", {"page": found, "before": found.page - 1, "after": found.page + 1})
+        raise Http404(_STEP_NOT_FOUND) from None
+    return render_page(
+        request, "step_bytes/show.html", {"page": found, "before": found.page - 1, "after": found.page + 1}
+    )
 
 
 @require_safe
@@ -28,6 +30,6 @@ def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
     try:
         step, raw = get_bytes(step_id, side)
     except Step.DoesNotExist:
-        raise Http404(_GONE) from None
+        raise Http404(_STEP_NOT_FOUND) from None
     name = f"trial-{step.trial_id}-execution-{step.execution}-step-{step.ordinal}-{side}.bin"
-    return as_file(raw, "application/octet-stream", name=name)
+    return build_file_response(raw, "application/octet-stream", name=name)

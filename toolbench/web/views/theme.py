@@ -4,15 +4,15 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_POST
 
 from toolbench.web.context_processors import THEMES
-from toolbench.web.safe_redirect import local_path
+from toolbench.web.safe_redirect import choose_local_path
 
-YEAR = 60 * 60 * 24 * 365
+YEAR_SECONDS = 60 * 60 * 24 * 365
 
 
 @require_POST
 def choose(request: HttpRequest) -> HttpResponse:
     """Sets the theme and goes back to the page it was asked from; an unknown theme means the system's."""
     theme = request.POST.get("theme", "system")
-    response = HttpResponseRedirect(local_path(request.POST.get("next", "")))
-    response.set_cookie("theme", theme if theme in THEMES else "system", max_age=YEAR, samesite="Lax")
+    response = HttpResponseRedirect(choose_local_path(request.POST.get("next", "")))
+    response.set_cookie("theme", theme if theme in THEMES else "system", max_age=YEAR_SECONDS, samesite="Lax")
     return response

@@ -5,30 +5,32 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.replays.queue import forget_failed
-from toolbench.lab.replays.what_if import NothingToReplay, Scope
-from toolbench.lab.replays.what_if_page import get_what_if
-from toolbench.lab.replays.what_if_settings import WhatIf
-from toolbench.web.rendering import page
+from toolbench.lab.replays.queue import delete_failed_replays
+from toolbench.lab.replays.what_if import NothingToReplayError, ReplayScope
+from toolbench.lab.replays.what_if_page import get_what_if_page
+from toolbench.lab.replays.what_if_settings import WhatIfSettings
+from toolbench.web.rendering import render_page
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /what-if/?trial= (or cell=, run=) with the settings in the address; ?ablate=1 leaves each transform out."""
     try:
-        scope = Scope.from_query(request.GET)
-        asked = WhatIf.from_query(dict(request.GET.lists()))
-        found = get_what_if(scope, asked, with_ablation=request.GET.get("ablate") == "1")
-    except NothingToReplay as nothing:
+        scope = ReplayScope.from_query(request.GET)
+        asked = WhatIfSettings.from_query(dict(request.GET.lists()))
+        found = get_what_if_page(scope, asked, with_ablation=request.GET.get("ablate") == "1")
+    except NothingToReplayError as nothing:
         raise Http404(str(nothing)) from None
-    return page(request, "what_if/show.html", {"page": found, "permalink": request.get_full_path()}, part="found")
+    return render_page(
+        request, "what_if/show.html", {"page": found, "permalink": request.get_full_path()}, part="found"
+    )
 
 
 @require_POST
-def again(request: HttpRequest) -> HttpResponse:
+def retry(request: HttpRequest) -> HttpResponse:
     """POST /what-if/again/ with the address of a what-if that failed: it is asked for anew."""
     try:
-        forget_failed(Scope.from_query(request.GET), WhatIf.from_query(dict(request.GET.lists())))
-    except NothingToReplay as nothing:
+        delete_failed_replays(ReplayScope.from_query(request.GET), WhatIfSettings.from_query(dict(request.GET.lists())))
+    except NothingToReplayError as nothing:
         raise Http404(str(nothing)) from None
     return redirect(f"{reverse('what-if')}?{request.GET.urlencode()}")

@@ -3,28 +3,28 @@
 import json
 from typing import Any
 
-from tests.engine.streams import pieces
+from tests.engine.streams import iter_chunks
 from toolbench.engine.messages import JsonObject
 
 USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 3}
-_GROWING = {"text": ("text", "text_delta"), "thinking": ("thinking", "thinking_delta")}
+_DELTA_BY_BLOCK = {"text": ("text", "text_delta"), "thinking": ("thinking", "thinking_delta")}
 
 
-def message(*blocks: JsonObject, stop: str | None = "end_turn", **more: Any) -> JsonObject:
+def build_message(*blocks: JsonObject, stop: str | None = "end_turn", **more: Any) -> JsonObject:
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test"}
     return {**head, "content": list(blocks), "stop_reason": stop, "stop_sequence": None, "usage": USAGE, **more}
 
 
-def event(payload: JsonObject) -> bytes:
+def render_event(payload: JsonObject) -> bytes:
     return f"event: {payload['type']}\ndata: {json.dumps(payload)}\n\n".encode()
 
 
-def events(whole: JsonObject, size: int = 3) -> list[JsonObject]:
+def list_events(whole: JsonObject, size: int = 3) -> list[JsonObject]:
     """The answer as Anthropic would stream it, its texts in pieces of `size`."""
     started = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
     made: list[JsonObject] = [{"type": "message_start", "message": started}, {"type": "ping"}]
     for index, block in enumerate(whole["content"]):
-        start, deltas = _block(block, size)
+        start, deltas = _split_block(block, size)
         made.append({"type": "content_block_start", "index": index, "content_block": start})
         made += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         made.append({"type": "content_block_stop", "index": index})
@@ -33,11 +33,11 @@ def events(whole: JsonObject, size: int = 3) -> list[JsonObject]:
     return [*made, {"type": "message_stop"}]
 
 
-def _block(block: JsonObject, size: int) -> tuple[JsonObject, list[JsonObject]]:
+def _split_block(block: JsonObject, size: int) -> tuple[JsonObject, list[JsonObject]]:
     kind = block["type"]
-    if kind in _GROWING:
-        name, delta = _GROWING[kind]
-        deltas = [{"type": delta, name: piece} for piece in pieces(block[name], size)]
+    if kind in _DELTA_BY_BLOCK:
+        name, delta = _DELTA_BY_BLOCK[kind]
+        deltas = [{"type": delta, name: piece} for piece in iter_chunks(block[name], size)]
         if "signature" not in block:
             return {**block, name: ""}, deltas
         return {**block, name: "", "signature": ""}, [
@@ -46,10 +46,10 @@ def _block(block: JsonObject, size: int) -> tuple[JsonObject, list[JsonObject]]:
         ]
     if kind == "tool_use":
         written = json.dumps(block["input"]) if block["input"] else ""
-        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *pieces(written, size))]
+        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *iter_chunks(written, size))]
         return {**block, "input": {}}, deltas
     return block, []
 
 
-def streamed(whole: JsonObject, size: int = 3) -> bytes:
-    return b"".join(map(event, events(whole, size)))
+def render_stream(whole: JsonObject, size: int = 3) -> bytes:
+    return b"".join(map(render_event, list_events(whole, size)))

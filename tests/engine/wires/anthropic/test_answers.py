@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.wires.anthropic.events import USAGE, message
-from tests.engine.wires.anthropic.typed import typed_answer
+from tests.engine.wires.anthropic.events import USAGE, build_message
+from tests.engine.wires.anthropic.typed import parse_answer
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import JsonObject, Usage
 from toolbench.engine.wires.answers import Answer
@@ -16,8 +16,8 @@ USE = {"type": "tool_use", "id": "toolu_1", "name": "get", "input": {"at": [1, "
 
 
 def decoded(*blocks: JsonObject, **more: Any) -> Answer:
-    body = message(*blocks, **more)
-    typed_answer(body)
+    body = build_message(*blocks, **more)
+    parse_answer(body)
     return decode_message(json.dumps(body).encode())
 
 
@@ -39,7 +39,7 @@ def test_an_empty_input_is_an_empty_object() -> None:
 
 
 def test_an_input_that_is_a_text_is_kept_as_it_came_and_said_to_be_one() -> None:
-    found = decode_message(json.dumps(message({**USE, "input": "{oops"})).encode())
+    found = decode_message(json.dumps(build_message({**USE, "input": "{oops"})).encode())
     assert found.message["tool_calls"][0]["function"]["arguments"] == "{oops"
     assert [(one.code, one.path) for one in found.findings] == [("input_is_text", "$.content[0].input")]
 
@@ -52,7 +52,7 @@ def test_every_reason_to_stop_has_its_word(reason: str, finish: str) -> None:
 
 
 def test_a_reason_nobody_knows_is_handed_on() -> None:
-    assert decode_message(json.dumps(message(TEXT, stop="tired")).encode()).finish_reason == "tired"
+    assert decode_message(json.dumps(build_message(TEXT, stop="tired")).encode()).finish_reason == "tired"
 
 
 def test_the_prompt_counts_what_the_cache_gave_and_took() -> None:

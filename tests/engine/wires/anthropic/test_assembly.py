@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.engine.scripted import TOOLS
 from tests.engine.streams import split_at
-from tests.engine.wires.anthropic.events import event, events, message, streamed
-from tests.extremes import Path, with_literal
+from tests.engine.wires.anthropic.events import build_message, list_events, render_event, render_stream
+from tests.extremes import JsonPath, render_with_literal
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import Decoder, Delta
 from toolbench.engine.loop.preparing import prepare_turns
@@ -48,15 +48,15 @@ def found(turn: Turn) -> list[str]:
 
 def cut_after(kind: str, whole: JsonObject, times: int = 1) -> bytes:
     """The stream until an event of this kind has come so many times."""
-    made = events(whole)
+    made = list_events(whole)
     places = [place for place, one in enumerate(made) if one["type"] == kind]
-    return b"".join(map(event, made[: places[times - 1] + 1]))
+    return b"".join(map(render_event, made[: places[times - 1] + 1]))
 
 
 def test_a_listener_hears_text_thoughts_and_calls_as_they_grow() -> None:
     heard: list[Delta] = []
     reading = decoder(heard.append)
-    reading.feed(streamed(message(THOUGHT, TEXT, USE, BARE, stop="tool_use")))
+    reading.feed(render_stream(build_message(THOUGHT, TEXT, USE, BARE, stop="tool_use")))
     assert "".join(delta.reasoning for delta in heard) == THOUGHT["thinking"]
     assert "".join(delta.text for delta in heard) == TEXT["text"]
     assert json.loads("".join(delta.arguments for delta in heard if delta.call == 0)) == USE["input"]
@@ -65,57 +65,57 @@ def test_a_listener_hears_text_thoughts_and_calls_as_they_grow() -> None:
 
 
 def test_a_stream_that_breaks_off_in_an_input_runs_no_call() -> None:
-    turn = read_in(cut_after("content_block_delta", message(USE), 4))
+    turn = read_in(cut_after("content_block_delta", build_message(USE), 4))
     assert (turn.calls, turn.cut, len(turn.calls_found)) == ((), True, 1)
     assert found(turn)[0] == "stream_cut"
-    assert read_in(cut_after("content_block_start", message(BARE))).cut
+    assert read_in(cut_after("content_block_start", build_message(BARE))).cut
 
 
 def test_endings_that_lack_something_are_said() -> None:
-    assert found(read_in(cut_after("content_block_stop", message(TEXT)))) == ["stream_unfinished"]
-    assert found(read_in(cut_after("message_delta", message(TEXT)))) == ["stream_stop_missing"]
-    nothing = [{**one, "usage": None} for one in events({**message(TEXT), "usage": {"output_tokens": 0}})]
+    assert found(read_in(cut_after("content_block_stop", build_message(TEXT)))) == ["stream_unfinished"]
+    assert found(read_in(cut_after("message_delta", build_message(TEXT)))) == ["stream_stop_missing"]
+    nothing = [{**one, "usage": None} for one in list_events({**build_message(TEXT), "usage": {"output_tokens": 0}})]
     nothing[0]["message"]["usage"] = None
-    assert found(read_in(b"".join(map(event, nothing)))) == ["stream_usage_missing"]
+    assert found(read_in(b"".join(map(render_event, nothing)))) == ["stream_usage_missing"]
 
 
 def test_an_error_after_it_began_is_an_error() -> None:
-    failed = event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
+    failed = render_event({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
     with pytest.raises(MalformedAnswer, match="Overloaded") as refused:
-        read_in(cut_after("content_block_delta", message(TEXT)), failed)
+        read_in(cut_after("content_block_delta", build_message(TEXT)), failed)
     assert refused.value.code == "error_object"
 
 
-@pytest.mark.parametrize("sent", [b"data: {oops\n\n", event({"type": "message_stop"})])
+@pytest.mark.parametrize("sent", [b"data: {oops\n\n", render_event({"type": "message_stop"})])
 def test_events_without_an_answer_are_refused(sent: bytes) -> None:
     with pytest.raises(MalformedAnswer):
         read_in(sent)
 
 
 def test_events_and_deltas_nobody_knows_are_passed_over_or_kept() -> None:
-    made = events(message(TEXT))
+    made = list_events(build_message(TEXT))
     made.insert(3, {"type": "weather", "degrees": 3})
     made.insert(5, {"type": "content_block_delta", "index": 0, "delta": {"type": "mood_delta", "mood": "go"}})
     made.insert(6, {"type": "content_block_delta", "index": 0, "delta": {"type": "mood_delta", "mood": "od"}})
     cited = {"type": "citations_delta", "citation": {"cited_text": "x"}}
     made.insert(7, {"type": "content_block_delta", "index": 0, "delta": cited})
-    kept = read_in(b"".join(map(event, made))).message["content_blocks"]
+    kept = read_in(b"".join(map(render_event, made))).message["content_blocks"]
     assert kept == [{**TEXT, "mood": "good", "citations": [{"cited_text": "x"}]}]
 
 
 @pytest.mark.parametrize("fault", ["stream_index_missing", "stream_index_reused"])
 def test_blocks_are_told_apart_without_their_indexes(fault: str) -> None:
-    made = events(message(TEXT, USE, BARE, stop="tool_use"))
+    made = list_events(build_message(TEXT, USE, BARE, stop="tool_use"))
     for one in (one for one in made if "index" in one):
         one.pop("index")
         one.update({} if fault == "stream_index_missing" else {"index": 0})
-    turn = read_in(b"".join(map(event, made)))
+    turn = read_in(b"".join(map(render_event, made)))
     assert turn.message["content_blocks"] == [TEXT, USE, BARE]
     assert found(turn)[0] == fault
 
 
 def test_an_answer_in_one_piece_is_read_where_a_stream_was_asked_for() -> None:
-    turn = read_in(json.dumps(message(TEXT)).encode())
+    turn = read_in(json.dumps(build_message(TEXT)).encode())
     assert (turn.text, found(turn)) == (TEXT["text"], ["stream_not_streamed"])
 
 
@@ -144,13 +144,13 @@ BLOCKS = st.lists(
 def test_a_stream_split_anywhere_gives_the_same_turn_as_the_whole_answer(
     blocks: list[Any], size: int, places: list[int], stop: str
 ) -> None:
-    whole = message(*blocks, stop=stop)
+    whole = build_message(*blocks, stop=stop)
     one = read_in(json.dumps(whole).encode(), stream=False)
-    assert read_in(*split_at(streamed(whole, size), places)) == one
+    assert read_in(*split_at(render_stream(whole, size), places)) == one
 
 
 def test_stream_with_any_value_anywhere_is_read_or_malformed() -> None:
-    made = events(message(THOUGHT, {**TEXT, "citations": []}, USE, stop="tool_use"))
+    made = list_events(build_message(THOUGHT, {**TEXT, "citations": []}, USE, stop="tool_use"))
     cited = {"type": "citations_delta", "citation": {"cited_text": "x"}}
     made.insert(5, {"type": "content_block_delta", "index": 1, "delta": cited})
     made.insert(-3, {"type": "content_block_delta", "index": 1, "delta": cited})
@@ -161,13 +161,13 @@ def test_stream_with_any_value_anywhere_is_read_or_malformed() -> None:
                 read_in(b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in changed))
 
 
-def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
+def leaves(value: Any, path: JsonPath = ()) -> Iterator[JsonPath]:
     """Yield every place within a JSON value, containers included."""
     for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield (*path, key)
         yield from leaves(part, (*path, key))
 
 
-def with_leaf(value: Any, path: Path, odd: Any) -> Any:
-    literal: Any = json.loads(with_literal(value, path, json.dumps(odd)))
+def with_leaf(value: Any, path: JsonPath, odd: Any) -> Any:
+    literal: Any = json.loads(render_with_literal(value, path, json.dumps(odd)))
     return literal

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import call
-from tests.engine.wires.anthropic.typed import typed
+from tests.engine.scripted import build_call
+from tests.engine.wires.anthropic.typed import parse_request
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.wires.anthropic.blocks import INVALID
 from toolbench.engine.wires.anthropic.changes import Changes
@@ -24,7 +24,7 @@ def laid_out(*messages: Message) -> tuple[list[JsonObject], list[str]]:
     changes = Changes()
     turns = lay_out(list(messages), changes)
     body = {"model": "m", "max_tokens": 1, "messages": turns}
-    assert typed(body) == body
+    assert parse_request(body) == body
     return turns, [change.name for change in changes.all()]
 
 
@@ -49,7 +49,7 @@ def told(call_id: str, content: str = "{}") -> Message:
 
 
 def test_all_results_stand_in_one_user_turn_before_its_text() -> None:
-    calls = calling(call(call_id="a"), call(call_id="b"), said="Both.")
+    calls = calling(build_call(call_id="a"), build_call(call_id="b"), said="Both.")
     turns, changes = laid_out(USER, calls, told("b", "2"), {"role": "user", "content": "Well?"}, told("a", "1"))
     assert turns[1]["content"] == [text("Both."), use("a"), use("b")]
     assert turns[2] == {"role": "user", "content": [result("a", "1"), result("b", "2"), text("Well?")]}
@@ -58,19 +58,21 @@ def test_all_results_stand_in_one_user_turn_before_its_text() -> None:
 
 def test_a_missing_result_is_made_up_as_interrupted() -> None:
     for after in ([], [USER], [{"role": "assistant", "content": "Done."}, USER]):
-        turns, changes = laid_out(USER, calling(call(call_id="a")), *after)
+        turns, changes = laid_out(USER, calling(build_call(call_id="a")), *after)
         assert turns[2]["content"][0] == result("a", INTERRUPTED, is_error=True)
         assert changes == ["missing_result_added"]
 
 
 def test_a_result_that_says_it_failed_is_marked_as_an_error() -> None:
     failed = json.dumps({"ok": False, "tool_name": "state_get", "errors": []})
-    turns, _ = laid_out(USER, calling(call(call_id="a"), call(call_id="b")), told("a", failed), told("b", "{}"))
+    turns, _ = laid_out(
+        USER, calling(build_call(call_id="a"), build_call(call_id="b")), told("a", failed), told("b", "{}")
+    )
     assert [block.get("is_error") for block in turns[2]["content"]] == [True, None]
 
 
 def test_a_result_nobody_waits_for_is_told_as_text() -> None:
-    turns, changes = laid_out(USER, told("x", "late"), calling(call(call_id="a")), told("a"), told("a", "again"))
+    turns, changes = laid_out(USER, told("x", "late"), calling(build_call(call_id="a")), told("a"), told("a", "again"))
     assert turns[0]["content"] == [text("Go."), text("late")]
     assert turns[2]["content"] == [result("a"), text("again")]
     assert changes == ["orphan_result_as_text"] * 2
@@ -106,7 +108,7 @@ def test_a_system_text_in_the_middle_is_said_by_the_user() -> None:
 
 def test_thinking_goes_back_unchanged_and_first() -> None:
     blocks = [THOUGHT, HIDDEN, text("Well. "), use("a", at=1), {**use("b"), "caller": {"type": "direct"}}]
-    answer = calling(call(arguments='{"at":1}', call_id="a"), said="Well. ", content_blocks=blocks)
+    answer = calling(build_call(arguments='{"at":1}', call_id="a"), said="Well. ", content_blocks=blocks)
     turns, changes = laid_out(USER, {**answer, "reasoning_content": "Hm."}, told("a"))
     assert turns[1]["content"] == blocks[:4]  # the second call was not kept
     assert changes == []
@@ -120,7 +122,7 @@ def test_a_block_nobody_knows_goes_back_as_it_came() -> None:
 
 def test_a_text_that_a_transform_changed_is_said_in_its_new_words() -> None:
     blocks = [THOUGHT, text("<tag>x</tag>"), text(" y")]
-    answer = calling(call(call_id="a"), said="y", content_blocks=blocks)
+    answer = calling(build_call(call_id="a"), said="y", content_blocks=blocks)
     assert laid_out(USER, answer, told("a"))[0][1]["content"] == [THOUGHT, text("y"), use("a")]
 
 
@@ -131,14 +133,16 @@ def test_thoughts_without_a_signature_stay_behind() -> None:
 
 
 def test_arguments_that_are_no_object_travel_wrapped() -> None:
-    turns, changes = laid_out(USER, calling(call(arguments='{"a":', call_id="a"), call(arguments="", call_id="b")))
+    turns, changes = laid_out(
+        USER, calling(build_call(arguments='{"a":', call_id="a"), build_call(arguments="", call_id="b"))
+    )
     assert [block["input"] for block in turns[1]["content"]] == [{INVALID: '{"a":'}, {}]
     assert "invalid_arguments_wrapped" in changes
 
 
 def test_ids_are_mapped_to_the_pattern_alike_in_calls_and_results() -> None:
     kimi = "functions.state_get:0"
-    turns, changes = laid_out(USER, calling(call(call_id=kimi)), told(kimi, "1"))
+    turns, changes = laid_out(USER, calling(build_call(call_id=kimi)), told(kimi, "1"))
     sent = turns[1]["content"][0]["id"]
     assert re.fullmatch(r"[a-zA-Z0-9_-]+", sent)
     assert turns[2]["content"] == [result(sent, "1")]
@@ -146,7 +150,7 @@ def test_ids_are_mapped_to_the_pattern_alike_in_calls_and_results() -> None:
 
 
 def test_an_id_used_in_two_turns_travels_as_two() -> None:
-    once = [calling(call(call_id="tc_1")), told("tc_1")]
+    once = [calling(build_call(call_id="tc_1")), told("tc_1")]
     turns, _ = laid_out(USER, *once, *once, *once)
     assert [turn["content"][0]["id"] for turn in turns[1::2]] == ["tc_1", "tc_1_2", "tc_1_3"]
     assert [turn["content"][0]["tool_use_id"] for turn in turns[2::2]] == ["tc_1", "tc_1_2", "tc_1_3"]
@@ -163,7 +167,7 @@ def test_images_travel_as_blocks() -> None:
 
 
 IDS = st.sampled_from(["a", "b", "functions.f:0", ""])
-CALLS = st.lists(IDS, max_size=3).map(lambda ids: calling(*(call(call_id=one) for one in ids)))
+CALLS = st.lists(IDS, max_size=3).map(lambda ids: calling(*(build_call(call_id=one) for one in ids)))
 MESSAGES = st.one_of(
     st.sampled_from([USER, {"role": "assistant", "content": "Well. "}, {"role": "system", "content": "S"}]),
     st.just({"role": "user", "content": " "}),

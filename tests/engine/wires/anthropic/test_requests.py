@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.engine.wires.anthropic.typed import typed
+from tests.engine.wires.anthropic.typed import parse_request
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.wires.anthropic.requests import FACTS, encode_request
 
@@ -17,7 +17,7 @@ def encoded(**body: Any) -> tuple[JsonObject, list[str]]:
     """The body as it travels, good by the SDK's types, and the names of what was changed."""
     given = {"model": "claude-test", "messages": [USER], **body}
     sent, changes = encode_request(given)
-    assert typed(sent) == sent
+    assert parse_request(sent) == sent
     assert {change.kind for change in changes} <= {"wire"}
     return sent, [change.name for change in changes]
 
@@ -28,8 +28,8 @@ def chosen(**body: Any) -> Any:
 
 def test_the_types_refuse_what_the_api_would() -> None:
     with pytest.raises(ValidationError):
-        typed({"model": "m", "messages": [USER]})
-    assert typed({"model": "m", "messages": [], "max_tokens": 1, "n": 2}) == {
+        parse_request({"model": "m", "messages": [USER]})
+    assert parse_request({"model": "m", "messages": [], "max_tokens": 1, "n": 2}) == {
         "model": "m",
         "messages": [],
         "max_tokens": 1,

@@ -11,29 +11,32 @@ from pydantic import TypeAdapter
 from toolbench.engine.wires.anthropic.requests import SAMPLING
 
 
-class _Reads(Protocol):
+class _TypeValidator(Protocol):
     def validate_python(self, value: Any, /) -> Any: ...
 
 
-_REQUEST: _Reads = TypeAdapter(MessageCreateParamsNonStreaming)
-_STREAMED: _Reads = TypeAdapter(MessageCreateParamsStreaming)
+_REQUEST_ADAPTER: _TypeValidator = TypeAdapter(MessageCreateParamsNonStreaming)
+_STREAM_REQUEST_ADAPTER: _TypeValidator = TypeAdapter(MessageCreateParamsStreaming)
 
 
-def typed(body: dict[str, Any]) -> Any:
+def parse_request(body: dict[str, Any]) -> Any:
     """The body as the SDK's types read it: what they do not know is gone, but for sampling. Raises ValidationError."""
     sampling = {name: body[name] for name in SAMPLING if name in body}
-    return _plain((_STREAMED if body.get("stream") else _REQUEST).validate_python(body)) | sampling
+    return (
+        _to_plain((_STREAM_REQUEST_ADAPTER if body.get("stream") else _REQUEST_ADAPTER).validate_python(body))
+        | sampling
+    )
 
 
-def typed_answer(body: dict[str, Any]) -> Message:
+def parse_answer(body: dict[str, Any]) -> Message:
     """Raises ValidationError."""
     return Message.model_validate(body)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Iterables are only checked while they are walked."""
     if isinstance(value, dict):
-        return {name: _plain(child) for name, child in value.items()}
+        return {name: _to_plain(child) for name, child in value.items()}
     if value is None or isinstance(value, str | int | float):
         return value
-    return [_plain(child) for child in value]
+    return [_to_plain(child) for child in value]

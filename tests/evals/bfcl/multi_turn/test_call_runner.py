@@ -5,35 +5,35 @@ from dataclasses import replace
 
 import pytest
 
-from toolbench.evals.bfcl.multi_turn.call_runner import ClassesProcess, NoAnswer, play
-from toolbench.evals.bfcl.multi_turn.cases import multi_turn_cases
+from toolbench.evals.bfcl.multi_turn.call_runner import CallRunnerError, ClassesProcess, run_calls
+from toolbench.evals.bfcl.multi_turn.cases import iter_multi_turn_cases
 
 HANGS = "print('ready', flush=True)\ninput()\ninput()"
-CASE = next(multi_turn_cases(["multi_turn_base"]))
+CASE = next(iter_multi_turn_cases(["multi_turn_base"]))
 
 
 def test_a_question_finds_nothing_of_the_one_before() -> None:
     made = [[("cd", {"folder": "document"}), ("mkdir", {"dir_name": "temp"})]]
-    assert play(CASE, made) == play(CASE, made)
+    assert run_calls(CASE, made) == run_calls(CASE, made)
 
 
 @pytest.mark.parametrize("name", ["__init__", "_load_scenario", "os.system", "eval", "root", ""])
 def test_only_public_methods_of_the_named_classes_are_reached(name: str) -> None:
-    (turn,) = play(CASE, [[(name, {})]])
+    (turn,) = run_calls(CASE, [[(name, {})]])
     assert turn.failed == (True,)
     assert turn.results == (f"Error during execution: name {name!r} is not defined",)
 
 
 def test_a_class_that_is_not_simulated_is_not_opened_and_the_process_comes_back() -> None:
-    with pytest.raises(NoAnswer, match="failed"):
-        play(replace(CASE, classes=("WebSearchAPI",)), [[]])
-    assert play(CASE, [[("pwd", {})]])[0].failed == (False,)
+    with pytest.raises(CallRunnerError, match="failed"):
+        run_calls(replace(CASE, classes=("WebSearchAPI",)), [[]])
+    assert run_calls(CASE, [[("pwd", {})]])[0].failed == (False,)
 
 
 def test_a_process_that_does_not_answer_in_time_is_ended() -> None:
     asked = ClassesProcess((sys.executable, "-c", HANGS), seconds=0.2)
     for _ in range(2):  # it is started anew
-        with pytest.raises(NoAnswer, match=r"no answer within 0\.2 s"):
+        with pytest.raises(CallRunnerError, match=r"no answer within 0\.2 s"):
             asked.ask({})
 
 

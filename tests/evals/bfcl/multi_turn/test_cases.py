@@ -3,20 +3,25 @@
 import json
 from dataclasses import asdict
 
-from toolbench.evals.bfcl.multi_turn.cases import CATEGORIES, MultiTurnCase, golden_turns, multi_turn_cases
+from toolbench.evals.bfcl.multi_turn.cases import (
+    MULTI_TURN_CATEGORIES,
+    MultiTurnCase,
+    iter_multi_turn_cases,
+    parse_golden_turns,
+)
 
 
 def test_all_cases_are_there_and_survive_being_stored() -> None:
-    every = list(multi_turn_cases())
+    every = list(iter_multi_turn_cases())
 
-    assert [sum(case.category == category for case in every) for category in CATEGORIES] == [200] * 4
+    assert [sum(case.category == category for case in every) for category in MULTI_TURN_CATEGORIES] == [200] * 4
     assert all(len(case.messages) == len(case.answers) for case in every)
     held_back = next(case for case in every if case.later)
-    assert MultiTurnCase.of(json.loads(json.dumps(asdict(held_back)))) == held_back
+    assert MultiTurnCase.from_json(json.loads(json.dumps(asdict(held_back)))) == held_back
 
 
 def test_a_function_that_comes_later_is_offered_from_its_message_on() -> None:
-    case = next(multi_turn_cases(["multi_turn_miss_func"]))
+    case = next(iter_multi_turn_cases(["multi_turn_miss_func"]))
     ((number, names),) = case.later.items()
 
     assert not set(names) & {tool["function"]["name"] for tool in case.tools}
@@ -25,6 +30,6 @@ def test_a_function_that_comes_later_is_offered_from_its_message_on() -> None:
 
 
 def test_what_bfcl_passes_by_place_gets_its_name() -> None:
-    case = next(multi_turn_cases(["multi_turn_base"]))
+    case = next(iter_multi_turn_cases(["multi_turn_base"]))
     assert case.answers[2] == ("sort('final_report.pdf')",)
-    assert golden_turns(case)[2] == (("sort", {"file_name": "final_report.pdf"}),)
+    assert parse_golden_turns(case)[2] == (("sort", {"file_name": "final_report.pdf"}),)

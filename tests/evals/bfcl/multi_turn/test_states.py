@@ -1,28 +1,30 @@
 """Where two states differ first."""
 
-from toolbench.evals.bfcl.multi_turn.states import first_difference, read_state
+from toolbench.evals.bfcl.multi_turn.states import find_state_difference, parse_state
 
 FILE = {"$": "File", "of": {"name": "a", "content": "x"}}
 
 
 def test_values_are_compared_as_python_compares_them() -> None:
-    one = read_state(
+    one = parse_state(
         {"A": {"n": 1, "ids": {"$": "set", "of": [1, 2]}, "by": {"$": "dict", "of": [[1, "x"], [2, "y"]]}}}
     )
-    same = read_state(
+    same = parse_state(
         {"A": {"n": 1.0, "ids": {"$": "set", "of": [2, 1]}, "by": {"$": "dict", "of": [[2, "y"], [1, "x"]]}}}
     )
-    assert first_difference(one, same) == ""
-    other = read_state({"A": {"n": 1, "ids": {"$": "set", "of": [1, 2]}, "by": {"1": "x", "2": "y"}}})
-    assert first_difference(one, other) == "A.by.1 is missing"
+    assert find_state_difference(one, same) == ""
+    other = parse_state({"A": {"n": 1, "ids": {"$": "set", "of": [1, 2]}, "by": {"1": "x", "2": "y"}}})
+    assert find_state_difference(one, other) == "A.by.1 is missing"
 
 
 def test_the_innermost_place_is_named_with_both_values() -> None:
-    expected = read_state({"A": {"root": {"files": [FILE]}, "ids": {"$": "set", "of": [1]}}})
+    expected = parse_state({"A": {"root": {"files": [FILE]}, "ids": {"$": "set", "of": [1]}}})
     changed = {**FILE, "of": {"name": "a", "content": "y"}}
-    made = read_state({"A": {"root": {"files": [changed]}, "ids": {"$": "set", "of": [1]}}})
-    assert first_difference(expected, made) == 'A.root.files[0].content is "y" instead of "x"'
-    more = read_state({"A": {"root": {"files": [FILE], "b": FILE}, "ids": {"$": "set", "of": []}}})
-    assert first_difference(expected, more) == "A.root.b should not be there"
-    emptied = read_state({"A": {"root": {"files": FILE}, "ids": {"$": "set", "of": [1]}}})
-    assert first_difference(expected, emptied).startswith('A.root.files is {"name": "a", "content": "x"} instead of [')
+    made = parse_state({"A": {"root": {"files": [changed]}, "ids": {"$": "set", "of": [1]}}})
+    assert find_state_difference(expected, made) == 'A.root.files[0].content is "y" instead of "x"'
+    more = parse_state({"A": {"root": {"files": [FILE], "b": FILE}, "ids": {"$": "set", "of": []}}})
+    assert find_state_difference(expected, more) == "A.root.b should not be there"
+    emptied = parse_state({"A": {"root": {"files": FILE}, "ids": {"$": "set", "of": [1]}}})
+    assert find_state_difference(expected, emptied).startswith(
+        'A.root.files is {"name": "a", "content": "x"} instead of ['
+    )

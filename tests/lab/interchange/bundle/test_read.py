@@ -8,24 +8,32 @@ from typing import Any
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial, recompute_all
-from tests.lab.benches import launched, plays_well, scripted_model, work
-from tests.lab.interchange.bundles import bundle_of, members_of, resealed, zipped
-from toolbench.evals.statistics.quantile_texts import write_quantile
+from tests.factories import (
+    make_cell,
+    make_config,
+    make_provider,
+    make_run,
+    make_step,
+    make_trial,
+    recompute_stale_cells,
+)
+from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.interchange.bundles import read_members, reseal_members, write_bundle_bytes, zip_members
+from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.interchange.bundle.read import import_bundle
-from toolbench.lab.interchange.safe_zip import Caps, ImportRefused
+from toolbench.lab.interchange.safe_zip import RunImportError, UnpackLimits
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.metrics.times import cell_times, merged
 from toolbench.lab.models import Run, StepBody, Trial
-from toolbench.lab.replays.check import check_run
-from toolbench.lab.results.home import get_first_page
+from toolbench.lab.replays.check import check_replay
+from toolbench.lab.results.home import get_home_page
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.index import get_runs
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.index import get_trials
 from toolbench.lab.results.trial.page import get_trace
-from toolbench.providers.scripted_server import ScriptedProvider
+from toolbench.providers.scripted_server import ScriptedServer
 
 BUNDLE_OF_VERSION_1 = Path(__file__).resolve().parents[2] / "data" / "bundle_version_1.zip"
 ODD = bytes(range(256)) + "NUL \x00 and 😀".encode()
@@ -42,24 +50,24 @@ def small_run(**fields: Any) -> Run:
     for outcome in ("fail", "pass"):
         trial = make_trial(cell, outcome)
         make_step(trial, bodies={"request": b'{"model":"a"}', "response": ODD, "facts": {"calls": []}})
-    recompute_all()
+    recompute_stale_cells()
     return run
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_was_exported_imported_and_exported_again_has_the_same_evidence() -> None:
-    with ScriptedProvider(plays_well) as scripted:
-        model = scripted_model(scripted)
-        run = launched(model, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
-        work(model)
-    first, manifest = bundle_of(run)
+    with ScriptedServer(answer_correctly) as scripted:
+        model = make_scripted_model(scripted)
+        run = launch_run(model, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
+        run_worker_session(model)
+    first, manifest = write_bundle_bytes(run)
     copy = imported(first)
-    _, again = bundle_of(copy)
+    _, again = write_bundle_bytes(copy)
     assert manifest.evidence == again.evidence
     kept = {name for name in manifest.members if name != "index.html"}  # the index says when it was written
     assert {name: manifest.members[name] for name in kept} == {name: again.members[name] for name in kept}
     assert (copy.imported, copy.trial_count) == (True, 6)
-    check = check_run(copy.pk)
+    check = check_replay(copy.pk)
     assert (check.same, check.differing, check.unknown) == (6, (), ())
     assert sum(cell.passed for cell in copy.cells.all()) == sum(cell.passed for cell in run.cells.all()) > 0
 
@@ -69,30 +77,30 @@ def bundle_with_bad_case(name: str) -> bytes:
     tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
     definition = json.dumps({"tools": [tool], "messages": "hi", "expect": {"calls": [{"name": name}]}})
     case = {"slug": "x", "title": "X", "kind": "own", "definition": definition, "version": 1, "public": False}
-    members = members_of(bundle_of(small_run())[0])
-    return resealed(members | {"evidence/cases.json": json.dumps({"cases": [case]}).encode()})
+    members = read_members(write_bundle_bytes(small_run())[0])
+    return reseal_members(members | {"evidence/cases.json": json.dumps({"cases": [case]}).encode()})
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("value", [True, 1, "all"])
 def test_bundle_whose_private_is_no_list_is_refused(value: Any) -> None:
-    members = members_of(bundle_of(small_run())[0])
+    members = read_members(write_bundle_bytes(small_run())[0])
     whole = json.loads(members["evidence/run.json"]) | {"private": value}
-    with pytest.raises(ImportRefused, match="private is no list"):
-        imported(resealed(members | {"evidence/run.json": json.dumps(whole).encode()}))
+    with pytest.raises(RunImportError, match="private is no list"):
+        imported(reseal_members(members | {"evidence/run.json": json.dumps(whole).encode()}))
 
 
 @pytest.mark.django_db
 def test_manifest_with_an_infinite_size_is_refused() -> None:
-    members = members_of(bundle_of(small_run())[0])
+    members = read_members(write_bundle_bytes(small_run())[0])
     manifest = re.sub(rb'"bytes": \d+', b'"bytes": 1e400', members["manifest.json"])
-    with pytest.raises(ImportRefused, match="OverflowError"):
-        imported(zipped(members | {"manifest.json": manifest}))
+    with pytest.raises(RunImportError, match="OverflowError"):
+        imported(zip_members(members | {"manifest.json": manifest}))
 
 
 @pytest.mark.django_db
 def test_every_byte_comes_back() -> None:
-    copy = imported(bundle_of(small_run())[0])
+    copy = imported(write_bundle_bytes(small_run())[0])
     bodies = StepBody.objects.filter(step__trial__run=copy)
     assert {(bytes(body.request), bytes(body.response)) for body in bodies} == {(b'{"model":"a"}', ODD)}
 
@@ -100,7 +108,7 @@ def test_every_byte_comes_back() -> None:
 @pytest.mark.django_db
 def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
     run = small_run()
-    copy = imported(bundle_of(run)[0])
+    copy = imported(write_bundle_bytes(run)[0])
     ids = [row.run_ids for row in get_matrix(MatrixQuery(scope="real")).rows]
     assert ids == [(run.pk,)]
     only = get_matrix(MatrixQuery(scope="imported"))
@@ -109,23 +117,23 @@ def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
     assert get_trials(TrialFilter()).total == get_trials(TrialFilter(imported="1")).total == 2
     assert [line.run.pk for line in get_runs("own")] == [run.pk]
     assert [line.run.pk for line in get_runs("imported")] == [copy.pk]
-    assert [one.pk for one in get_first_page().recent] == [run.pk]
+    assert [one.pk for one in get_home_page().recent] == [run.pk]
 
 
 @pytest.mark.django_db
 def test_its_traces_can_be_read_here() -> None:
-    copy = imported(bundle_of(small_run())[0])
+    copy = imported(write_bundle_bytes(small_run())[0])
     trial = copy.trials.get(outcome="fail")
     trace = get_trace(trial.pk, TrialFilter())
     assert trace.headline == "The patch was refused and never sent again."
-    assert [line.part for turn in trace.rail for line in turn.steps][:2] == ["request", "response"]
+    assert [line.part for turn in trace.timeline for line in turn.steps][:2] == ["request", "response"]
 
 
 @pytest.mark.django_db
 def test_the_same_evidence_is_imported_once() -> None:
-    bundle = bundle_of(small_run())[0]
+    bundle = write_bundle_bytes(small_run())[0]
     first = imported(bundle)
-    with pytest.raises(ImportRefused, match=f"imported already, as run {first.pk}"):
+    with pytest.raises(RunImportError, match=f"imported already, as run {first.pk}"):
         imported(bundle)
     assert Run.objects.filter(imported=True).count() == 1
 
@@ -138,14 +146,16 @@ def _without(members: dict[str, bytes], name: str) -> dict[str, bytes]:
 def test_bundle_of_version_1_is_imported_with_order_statistics() -> None:
     """Written by the last version that interpolated: its statistics.json has p50 at 3,000 ms."""
     content = BUNDLE_OF_VERSION_1.read_bytes()
-    members = members_of(content)
+    members = read_members(content)
     assert json.loads(members["manifest.json"])["version"] == 1
     run = imported(content)
     cells = tuple(run.cells.order_by("position"))
     assert [(cell.passed, cell.p50_ms, cell.p95_ms) for cell in cells] == 2 * [(4, 2000.0, 8000.0)]
     times = merged(cell_times(cells).values())
-    assert write_quantile(times.p50) == "2.0 s [1.0 – 8.0, n = 8]"
-    older, newer = (json.loads(found["statistics.json"])["cells"] for found in (members, members_of(bundle_of(run)[0])))
+    assert render_quantile(times.p50) == "2.0 s [1.0 – 8.0, n = 8]"
+    older, newer = (
+        json.loads(found["statistics.json"])["cells"] for found in (members, read_members(write_bundle_bytes(run)[0]))
+    )
     for before, after in zip(older, newer, strict=True):
         assert before.keys() <= after.keys()
         assert (before["p50_ms"], after["p50_ms"], after["p50_ms_value"]) == (3000.0, 2000.0, 2000.0)
@@ -154,26 +164,26 @@ def test_bundle_of_version_1_is_imported_with_order_statistics() -> None:
 
 @pytest.mark.django_db
 def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
-    members = members_of(bundle_of(small_run())[0])
+    members = read_members(write_bundle_bytes(small_run())[0])
     cases = {
         b"no zip at all": "no whole zip archive",
-        zipped({"a.txt": b"x"}): "There is no manifest.json in the file",
-        zipped(members | {"manifest.json": b"{"}): "manifest.json cannot be read",
-        zipped(members | {"manifest.json": b'{"format": "x"}'}): "its format is 'x'",
-        zipped(members)[:-200]: "it is cut off, or something else",
-        zipped(members | {"manifest.json": members["manifest.json"].replace(b'"version": 2', b'"version": 3')}): (
+        zip_members({"a.txt": b"x"}): "There is no manifest.json in the file",
+        zip_members(members | {"manifest.json": b"{"}): "manifest.json cannot be read",
+        zip_members(members | {"manifest.json": b'{"format": "x"}'}): "its format is 'x'",
+        zip_members(members)[:-200]: "it is cut off, or something else",
+        zip_members(members | {"manifest.json": members["manifest.json"].replace(b'"version": 2', b'"version": 3')}): (
             "its version is 3, and this Toolbench reads 1 and 2"
         ),
-        zipped(members | {"manifest.json": members["manifest.json"].replace(b"sha256", b"sha257", 1)}): (
+        zip_members(members | {"manifest.json": members["manifest.json"].replace(b"sha256", b"sha257", 1)}): (
             "does not say 'sha256'"
         ),
-        zipped(members | {"../../etc/cron.d/x": b"x"}): "points outside the file",
-        zipped(members | {"extra.txt": b"x"}): "'extra.txt' is not listed in the manifest",
-        zipped(_without(members, "plans.json")): "'plans.json' is listed and missing",
-        zipped(members | {"evidence/run.json": b"{}"}): "'evidence/run.json' was changed after it was written",
+        zip_members(members | {"../../etc/cron.d/x": b"x"}): "points outside the file",
+        zip_members(members | {"extra.txt": b"x"}): "'extra.txt' is not listed in the manifest",
+        zip_members(_without(members, "plans.json")): "'plans.json' is listed and missing",
+        zip_members(members | {"evidence/run.json": b"{}"}): "'evidence/run.json' was changed after it was written",
     }
     for content, reason in cases.items():
-        with pytest.raises(ImportRefused, match="Nothing was imported") as refused:
+        with pytest.raises(RunImportError, match="Nothing was imported") as refused:
             imported(content)
         assert reason in str(refused.value)
     assert not Run.objects.filter(imported=True).exists()
@@ -181,16 +191,16 @@ def test_what_is_no_bundle_is_refused_with_a_reason() -> None:
 
 @pytest.mark.django_db
 def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
-    bundle = bundle_of(small_run())[0]
+    bundle = write_bundle_bytes(small_run())[0]
     for caps, reason in (
-        (Caps(members=3), "members; 3 are taken"),
-        (Caps(member_bytes=100), "100 are taken"),
-        (Caps(bytes=1000), "that is too much"),
+        (UnpackLimits(members=3), "members; 3 are taken"),
+        (UnpackLimits(member_bytes=100), "100 are taken"),
+        (UnpackLimits(bytes=1000), "that is too much"),
     ):
-        with pytest.raises(ImportRefused, match=reason):
+        with pytest.raises(RunImportError, match=reason):
             imported(bundle, caps=caps)
-    bomb = zipped({"manifest.json": b"0" * (20 << 20)})
-    with pytest.raises(ImportRefused, match="that is too much"):
+    bomb = zip_members({"manifest.json": b"0" * (20 << 20)})
+    with pytest.raises(RunImportError, match="that is too much"):
         imported(bomb)
 
 
@@ -212,15 +222,15 @@ def test_more_than_is_taken_is_refused_before_it_is_unpacked() -> None:
     ],
 )
 def test_a_row_that_no_table_takes_leaves_nothing_half_imported(path: tuple[str, ...], value: Any, reason: str) -> None:
-    members = members_of(bundle_of(small_run())[0])
+    members = read_members(write_bundle_bytes(small_run())[0])
     trial = json.loads(members["evidence/trials/000002.json"])
     place = trial
     for name in path[:-1]:
         place = place[name]
     place[path[-1]] = value
-    bundle = resealed(members | {"evidence/trials/000002.json": json.dumps(trial).encode()})
+    bundle = reseal_members(members | {"evidence/trials/000002.json": json.dumps(trial).encode()})
     before = (Run.objects.count(), Trial.objects.count())
-    with pytest.raises(ImportRefused, match="Nothing was imported") as refused:
+    with pytest.raises(RunImportError, match="Nothing was imported") as refused:
         imported(bundle)
     assert reason in str(refused.value)
     assert (Run.objects.count(), Trial.objects.count()) == before
@@ -228,10 +238,10 @@ def test_a_row_that_no_table_takes_leaves_nothing_half_imported(path: tuple[str,
 
 @pytest.mark.django_db
 def test_columns_of_a_newer_version_are_passed_over() -> None:
-    members = members_of(bundle_of(small_run())[0])
+    members = read_members(write_bundle_bytes(small_run())[0])
     run = json.loads(members["evidence/run.json"])
     run["run"]["mood"] = "good"
-    copy = imported(resealed(members | {"evidence/run.json": json.dumps(run).encode()}))
+    copy = imported(reseal_members(members | {"evidence/run.json": json.dumps(run).encode()}))
     assert copy.trials.count() == 2
 
 
@@ -239,7 +249,7 @@ def test_columns_of_a_newer_version_are_passed_over() -> None:
 def test_a_run_that_went_on_is_never_live_where_it_is_imported() -> None:
     run = small_run(state="running")
     make_trial(run.cells.get(), "queued")
-    bundle, manifest = bundle_of(run)
+    bundle, manifest = write_bundle_bytes(run)
     assert "1 trials" in {one.what for one in manifest.left_out}
     assert imported(bundle).state == Run.State.CANCELLED
 
@@ -251,7 +261,7 @@ def test_import_masks_a_key_of_this_installation(monkeypatch: pytest.MonkeyPatch
     trial = run.trials.order_by("pk")[0]
     Trial.objects.filter(pk=trial.pk).update(sentence=f"It said {key}.", final_text=key.encode())
     make_step(trial, bodies={"response": key.encode(), "facts": {"text": key}})
-    bundle, _ = bundle_of(run)
+    bundle, _ = write_bundle_bytes(run)
     monkeypatch.setenv("PLANTED", key)
     make_provider("Mine", key_source="environment", key_env="PLANTED")
     copy = import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None)
@@ -267,7 +277,7 @@ def limited_run() -> Run:
     trial = make_trial(make_cell(make_config(run)), retries=1)
     make_step(trial, status=429, ok=False, error_code="rate_limited")
     make_step(trial, status=200, attempt=2, backoff_ms=750.0)
-    recompute_all()
+    recompute_stale_cells()
     return run
 
 
@@ -278,11 +288,11 @@ def counted_retries(run: Run) -> dict[str, int | float] | None:
 @pytest.mark.django_db
 def test_import_of_older_bundle_counts_retries_from_steps() -> None:
     run = limited_run()
-    members = members_of(bundle_of(run)[0])
+    members = read_members(write_bundle_bytes(run)[0])
     statistics = json.loads(members["statistics.json"])
     for cell in statistics["cells"]:
         assert cell.pop("refused_and_sent_again") == counted_retries(run)  # bundles of before do not have it
-    copy = imported(resealed(members | {"statistics.json": json.dumps(statistics).encode()}))
+    copy = imported(reseal_members(members | {"statistics.json": json.dumps(statistics).encode()}))
     counted = counted_retries(copy)
     assert counted == counted_retries(run)
     assert counted is not None
@@ -291,9 +301,9 @@ def test_import_of_older_bundle_counts_retries_from_steps() -> None:
 
 @pytest.mark.django_db
 def test_import_of_steps_without_status_makes_retries_unknown() -> None:
-    members = members_of(bundle_of(limited_run())[0])
+    members = read_members(write_bundle_bytes(limited_run())[0])
     trial = json.loads(members["evidence/trials/000001.json"])
     for one in trial["steps"]:
         one["step"].pop("status")
-    copy = imported(resealed(members | {"evidence/trials/000001.json": json.dumps(trial).encode()}))
+    copy = imported(reseal_members(members | {"evidence/trials/000001.json": json.dumps(trial).encode()}))
     assert counted_retries(copy) is None

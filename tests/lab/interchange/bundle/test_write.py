@@ -21,15 +21,15 @@ from tests.factories import (
     make_step,
     make_trial,
     make_trials,
-    recompute_all,
+    recompute_stale_cells,
 )
 from tests.lab.interchange.bundle.test_read import small_run
-from tests.lab.interchange.bundles import bundle_of, members_of
+from tests.lab.interchange.bundles import read_members, write_bundle_bytes
 from toolbench.lab.interchange.bundle.read import import_bundle
-from toolbench.lab.interchange.bundle.selection import BundleRefused, UnknownRun
-from toolbench.lab.interchange.bundle.write import bundle_pieces
-from toolbench.lab.interchange.manifest import evidence_hash, member_of
-from toolbench.lab.interchange.report.write import ReportRefused, zip_report
+from toolbench.lab.interchange.bundle.selection import BundleError, UnknownRunError
+from toolbench.lab.interchange.bundle.write import iter_bundle_chunks
+from toolbench.lab.interchange.manifest import build_member, hash_evidence
+from toolbench.lab.interchange.report.write import ReportError, iter_report_zip
 from toolbench.lab.models import Run, StepBody
 from toolbench.lab.traces import body_batches
 
@@ -38,16 +38,16 @@ KEY = "sk-planted-0123456789abcdef"
 
 
 def test_the_manifest_has_the_hash_of_every_member() -> None:
-    bundle, manifest = bundle_of(small_run())
-    members = members_of(bundle)
+    bundle, manifest = write_bundle_bytes(small_run())
+    members = read_members(bundle)
     assert json.loads(members["manifest.json"])["members"].keys() == members.keys() - {"manifest.json"}
     for name, member in manifest.members.items():
-        assert member == member_of(members[name])
-    assert manifest.evidence == evidence_hash(manifest.members)
+        assert member == build_member(members[name])
+    assert manifest.evidence == hash_evidence(manifest.members)
 
 
 def test_matrix_statistics_and_plans_are_in_it_with_intervals() -> None:
-    members = members_of(bundle_of(small_run())[0])
+    members = read_members(write_bundle_bytes(small_run())[0])
     (row,) = json.loads(members["matrix.json"])["rows"]
     rate = row["success_given_an_answer"]
     assert (rate["k"], rate["n"], rate["rate"]) == (1, 2, 0.5)
@@ -64,7 +64,7 @@ def test_matrix_statistics_and_plans_are_in_it_with_intervals() -> None:
 
 
 def test_the_pages_need_no_network_no_script_and_every_link_leads_into_the_bundle() -> None:
-    members = members_of(bundle_of(small_run(simulated=True))[0])
+    members = read_members(write_bundle_bytes(small_run(simulated=True))[0])
     pages = {name: raw.decode() for name, raw in members.items() if name.endswith(".html")}
     assert set(pages) == {"index.html", "traces/000001.html", "traces/000002.html"}
     for name, text in pages.items():
@@ -85,10 +85,10 @@ def test_a_key_that_a_model_repeated_is_in_no_member(monkeypatch: pytest.MonkeyP
     odd = b"\xff" + KEY.encode()
     trial = make_trial(run.cells.get(), "fail", sentence=f"It said {KEY}.", final_text=odd, note=KEY, label="mine")
     make_step(trial, bodies={"request": KEY.encode(), "response": odd, "facts": {"text": KEY}})
-    recompute_all()
-    bundle, _ = bundle_of(run)
+    recompute_stale_cells()
+    bundle, _ = write_bundle_bytes(run)
     copy = import_bundle(io.BytesIO(bundle), "bundle.zip", owner=None)
-    for name, raw in members_of(bundle).items():
+    for name, raw in read_members(bundle).items():
         assert KEY.encode() not in raw, name
     step = copy.trials.get(note="", sentence__startswith="It said").steps.get()
     assert bytes(step.body.response) == b"\xff" + b"*" * len(KEY)
@@ -99,17 +99,17 @@ def test_private_cases_stay_here_unless_they_are_asked_for() -> None:
     run = small_run()
     secret = make_cell(run.configs.get(), "a_case_of_my_own")
     make_trials(secret, **{"pass": 3})
-    bundle, manifest = bundle_of(run)
+    bundle, manifest = write_bundle_bytes(run)
     told = {one.what: one.why for one in manifest.left_out}
     assert told["1 private cases with 3 trials"] == "private cases stay here unless they are asked for"
-    assert not any(b"a_case_of_my_own" in raw for raw in members_of(bundle).values())
-    (row,) = json.loads(members_of(bundle)["matrix.json"])["rows"]
+    assert not any(b"a_case_of_my_own" in raw for raw in read_members(bundle).values())
+    (row,) = json.loads(read_members(bundle)["matrix.json"])["rows"]
     assert row["success_given_an_answer"]["n"] == 2
-    whole, full = bundle_of(run, private=True)
+    whole, full = write_bundle_bytes(run, private=True)
     assert len(full.members) > len(manifest.members)
     copy = import_bundle(io.BytesIO(whole), "bundle.zip", owner=None)
-    again, _ = bundle_of(copy)
-    assert not any(b"a_case_of_my_own" in raw for raw in members_of(again).values())
+    again, _ = write_bundle_bytes(copy)
+    assert not any(b"a_case_of_my_own" in raw for raw in read_members(again).values())
 
 
 def test_the_command_writes_one_file_and_never_over_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,8 +129,8 @@ def test_the_command_writes_one_file_and_never_over_another(tmp_path: Path, caps
 def test_a_run_of_private_cases_alone_is_refused() -> None:
     run = small_run()
     run.cells.update(scenario="a_case_of_my_own")
-    with pytest.raises(BundleRefused, match="private"):
-        bundle_of(run)
+    with pytest.raises(BundleError, match="private"):
+        write_bundle_bytes(run)
 
 
 def big_run(trials: int, mebibytes: int) -> Run:
@@ -145,7 +145,7 @@ def big_run(trials: int, mebibytes: int) -> Run:
     return run
 
 
-@pytest.mark.parametrize("pieces", [bundle_pieces, zip_report])
+@pytest.mark.parametrize("pieces", [iter_bundle_chunks, iter_report_zip])
 def test_download_holds_a_batch_of_bodies_at_a_time(
     pieces: Callable[[int], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,11 +162,11 @@ def test_download_holds_a_batch_of_bodies_at_a_time(
 
 def test_bundle_pieces_come_while_it_is_written() -> None:
     run = big_run(trials=8, mebibytes=1)
-    pieces = [len(piece) for piece in bundle_pieces(run.pk)]
+    pieces = [len(piece) for piece in iter_bundle_chunks(run.pk)]
     assert len([size for size in pieces if size > 1 << 19]) == 8
 
 
-@pytest.mark.parametrize(("pieces", "refused"), [(bundle_pieces, UnknownRun), (zip_report, ReportRefused)])
+@pytest.mark.parametrize(("pieces", "refused"), [(iter_bundle_chunks, UnknownRunError), (iter_report_zip, ReportError)])
 def test_download_of_a_run_deleted_meanwhile_is_whole(
     pieces: Callable[[int], Iterator[bytes]], refused: type[Exception]
 ) -> None:

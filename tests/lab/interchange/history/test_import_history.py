@@ -9,11 +9,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from tests.extremes import EXTREMES, with_literal
+from tests.extremes import EXTREME_NUMBERS, render_with_literal
 from tests.factories import make_provider
-from toolbench.evals.statistics.shares import clopper_pearson
-from toolbench.lab.interchange.history.import_history import get_history, import_history
-from toolbench.lab.interchange.history.lines import HistoryRefused
+from toolbench.evals.statistics.shares import compute_exact_interval
+from toolbench.lab.interchange.history.import_history import get_history_page, import_history
+from toolbench.lab.interchange.history.lines import HistoryImportError
 from toolbench.lab.models import History, HistoryTurn
 from toolbench.lab.results.run.index import get_runs
 
@@ -34,7 +34,7 @@ def test_turns_are_counted_by_path_with_their_parse_errors() -> None:
     fallback = {"strategy": "json_fallback", "probe": {"ok": False, "error": "no tool_calls"}}
     told += [turn(**fallback, parse_error=BROKEN, ok=False, at="2026-02-01T02:59:37+00:00"), turn(**fallback, ok=True)]
     history = import_history(lines(*told), "turns.jsonl")
-    page = get_history(history.pk)
+    page = get_history_page(history.pk)
     paths = {line.path: line for line in page.by_path}
     assert (paths["tool_use"].turns, paths["tool_use"].parse_errors.k, paths["tool_use"].parse_errors.n) == (3, 0, 2)
     weak = paths["json_fallback"]
@@ -51,12 +51,12 @@ def test_turns_are_counted_by_path_with_their_parse_errors() -> None:
 
 def test_turns_of_one_conversation_are_worth_fewer_independent_ones() -> None:
     told = [turn(conversation=f"c{talk}", ok=talk < 5) for talk in range(10) for _ in range(6)]
-    (together,) = get_history(import_history(lines(*told), "talks.jsonl").pk).lines
-    (apart,) = get_history(import_history(lines(*(one | {"conversation": ""} for one in told)), "x").pk).lines
+    (together,) = get_history_page(import_history(lines(*told), "talks.jsonl").pk).lines
+    (apart,) = get_history_page(import_history(lines(*(one | {"conversation": ""} for one in told)), "x").pk).lines
     assert (together.conversations, apart.conversations) == (10, 0)
     assert (together.succeeded.k, together.succeeded.n) == (apart.succeeded.k, apart.succeeded.n) == (30, 60)
     assert (together.succeeded.method, apart.succeeded.method) == ("exact", "Wilson")
-    assert (together.succeeded.low, together.succeeded.high) == pytest.approx(clopper_pearson(5, 10))
+    assert (together.succeeded.low, together.succeeded.high) == pytest.approx(compute_exact_interval(5, 10))
 
 
 def test_fields_may_stand_in_meta() -> None:
@@ -79,7 +79,7 @@ def test_fields_may_stand_in_meta() -> None:
 )
 def test_a_fault_names_its_line_and_nothing_is_kept(bad: dict[str, Any], reason: str) -> None:
     given = io.BytesIO(lines(turn(), turn()).getvalue() + b"\n" + json.dumps(turn(**bad)).encode())
-    with pytest.raises(HistoryRefused) as refused:
+    with pytest.raises(HistoryImportError) as refused:
         import_history(given, "turns.jsonl")
     assert reason in str(refused.value)
     assert str(refused.value).endswith("Nothing was imported.")
@@ -87,19 +87,19 @@ def test_a_fault_names_its_line_and_nothing_is_kept(bad: dict[str, Any], reason:
 
 
 def test_every_fault_is_told_at_once_and_empty_lines_are_passed_over() -> None:
-    with pytest.raises(HistoryRefused) as refused:
+    with pytest.raises(HistoryImportError) as refused:
         import_history(io.BytesIO(b"{\n\n[]\n" + lines(turn()).getvalue()), "turns.jsonl")
     told = str(refused.value).splitlines()
     assert told[0].startswith("line 1: no JSON")
     assert told[1] == "line 3: no JSON object"
     for empty in (b"", b"\n\n"):
-        with pytest.raises(HistoryRefused, match="no turn"):
+        with pytest.raises(HistoryImportError, match="no turn"):
             import_history(io.BytesIO(empty), "turns.jsonl")
 
 
 def test_the_same_file_is_imported_once() -> None:
     import_history(lines(turn()), "turns.jsonl")
-    with pytest.raises(HistoryRefused, match="imported already"):
+    with pytest.raises(HistoryImportError, match="imported already"):
         import_history(lines(turn()), "again.jsonl")
 
 
@@ -128,21 +128,21 @@ def test_the_command_leads_to_a_page_labelled_imported(
 
 
 @pytest.mark.parametrize("field", ["turn", "step", "retries"])
-@pytest.mark.parametrize("literal", EXTREMES)
+@pytest.mark.parametrize("literal", EXTREME_NUMBERS)
 def test_history_with_an_extreme_number_is_bounded_or_refused(field: str, literal: str) -> None:
-    line = with_literal(turn(**{field: 0}), (field,), literal)
+    line = render_with_literal(turn(**{field: 0}), (field,), literal)
     given = lines(turn()).getvalue() + b"\n" + line.encode()
     if literal not in ("0", "1e9", *(["null"] if field != "retries" else [])):
-        with pytest.raises(HistoryRefused, match=r"^line 2: "):
+        with pytest.raises(HistoryImportError, match=r"^line 2: "):
             import_history(io.BytesIO(given), "turns.jsonl")
         assert not History.objects.exists()
         return
     history = import_history(io.BytesIO(given), "turns.jsonl")
     assert getattr(history.turns.get(line=2), field) in (None, 0, 10**9)
-    assert get_history(history.pk).lines
+    assert get_history_page(history.pk).lines
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
 def test_history_with_an_implausible_date_is_refused(text: str) -> None:
-    with pytest.raises(HistoryRefused, match=r"line 1: at: .*is no time between 1970 and 2200"):
+    with pytest.raises(HistoryImportError, match=r"line 1: at: .*is no time between 1970 and 2200"):
         import_history(lines(turn(at=text)), "turns.jsonl")

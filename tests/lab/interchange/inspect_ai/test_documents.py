@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolbench.lab.interchange.inspect_ai.documents import read_log_document
+from toolbench.lab.interchange.inspect_ai.documents import parse_log_document
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -20,7 +20,7 @@ LOGS = st.dictionaries(st.sampled_from(["eval", "samples", "a"]), VALUES, max_si
 @given(LOGS, st.sampled_from([None, 1, "\t"]), st.sampled_from(["utf-8", "utf-16", "utf-8-sig"]))
 def test_read_log_document_agrees_with_the_whole(log: object, indent: int | str | None, encoding: str) -> None:
     raw = json.dumps(log, indent=indent).encode(encoding)
-    found = read_log_document(raw)
+    found = parse_log_document(raw)
     whole = json.loads(raw)
     samples = whole.get("samples")
     listed = samples if isinstance(samples, list) else []
@@ -36,4 +36,4 @@ BROKEN_SAMPLES = ("[", "[1", "[1,]}", "[1 2]}", "[" * 100_000)
 @pytest.mark.parametrize("raw", [*BROKEN, *(f'{{"samples":{samples}' for samples in BROKEN_SAMPLES)])
 def test_read_log_document_refuses_broken_json(raw: str) -> None:
     with pytest.raises((ValueError, RecursionError)):
-        read_log_document(raw.encode())
+        parse_log_document(raw.encode())

@@ -13,12 +13,12 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd.zipfile import ZIP_ZSTANDARD, ZipFile
 
-from tests.lab.interchange.bundles import zipped
+from tests.lab.interchange.bundles import zip_members
 from toolbench.lab.interchange import create_run
 from toolbench.lab.interchange.import_run import import_run
 from toolbench.lab.interchange.inspect_ai import steps
-from toolbench.lab.interchange.inspect_ai.log import START
-from toolbench.lab.interchange.safe_zip import ImportRefused
+from toolbench.lab.interchange.inspect_ai.log import START_NAME
+from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.metrics.retries import TRIAL_COUNTS, with_retry_counts
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Run
@@ -69,7 +69,7 @@ def archive(*samples: dict[str, Any]) -> bytes:
     members = {f"samples/{one['id']}_epoch_{one['epoch']}.json": json.dumps(one).encode() for one in samples}
     file = io.BytesIO()
     with ZipFile(file, "w", ZIP_ZSTANDARD) as written:
-        for name, content in ({START: b"{}"} | members | {"header.json": json.dumps(HEADER).encode()}).items():
+        for name, content in ({START_NAME: b"{}"} | members | {"header.json": json.dumps(HEADER).encode()}).items():
             written.writestr(name, content)
     return file.getvalue()
 
@@ -114,7 +114,7 @@ def test_model_calls_and_tool_calls_are_steps_with_pools_and_attachments_put_bac
     assert json.loads(bytes(second.body.request)) == {"model": "m", "messages": [{"role": "user"}]}
     assert (first.input_tokens, second.started_ms) == (12, 0.0)
     trace = get_trace(trial.pk, TrialFilter())
-    assert [line.part for turn in trace.rail for line in turn.steps][:4] == [
+    assert [line.part for turn in trace.timeline for line in turn.steps][:4] == [
         "request",
         "response",
         "transforms",
@@ -141,12 +141,12 @@ def test_a_json_log_is_read_in_the_same_way() -> None:
     [
         (b"garbage", "neither a zip archive nor JSON"),
         (b"{}", "has no `eval`"),
-        (zipped({"a": b"b"}), "no header.json"),
-        (zipped({"header.json": b"["}), "is no JSON"),
+        (zip_members({"a": b"b"}), "no header.json"),
+        (zip_members({"header.json": b"["}), "is no JSON"),
     ],
 )
 def test_what_is_no_log_is_refused_and_nothing_is_kept(raw: bytes, reason: str) -> None:
-    with pytest.raises(ImportRefused, match="Nothing was imported") as refused:
+    with pytest.raises(RunImportError, match="Nothing was imported") as refused:
         logged(raw)
     assert reason in str(refused.value)
     assert not Run.objects.exists()
@@ -164,7 +164,7 @@ def peak_bytes(raw: bytes, name: str) -> int:
 
 def test_import_log_holds_one_sample_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a JSON log the bytes and the text are held, and no sample twice as an object; of an archive neither."""
-    monkeypatch.setattr(create_run, "AT_ONCE", 5)
+    monkeypatch.setattr(create_run, "TRIALS_PER_BATCH", 5)
     few, many = ([sample(n, padding=[[n]] * 1000) for n in range(count)] for count in (20, 80))
     logs = [json.dumps(HEADER | {"samples": samples}).encode() for samples in (few, many)]
     logged(logs[0].replace(b"Book", b"Look"), "log.json")  # what is made on first use does not count
@@ -185,8 +185,8 @@ def test_import_log_holds_one_sample_at_a_time(monkeypatch: pytest.MonkeyPatch) 
 def test_import_log_refuses_references_that_grow_without_end(
     large: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "MAX_PUT_BACK", 20_000)
-    monkeypatch.setattr(steps, "MAX_PICKED", 10)
-    with pytest.raises(ImportRefused, match=r"come to more than 20,000 characters|refers to more than 10 messages"):
+    monkeypatch.setattr(steps, "MAX_RESOLVED_CHARS", 20_000)
+    monkeypatch.setattr(steps, "MAX_MESSAGES", 10)
+    with pytest.raises(RunImportError, match=r"come to more than 20,000 characters|refers to more than 10 messages"):
         logged(archive(sample(1, **large)))
     assert not Run.objects.exists()

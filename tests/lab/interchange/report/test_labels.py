@@ -3,14 +3,14 @@
 import pytest
 
 from tests.factories import make_config, make_model, make_provider, make_run
-from toolbench.lab.interchange.report.labels import config_labels, safe
+from toolbench.lab.interchange.report.labels import build_config_labels, sanitise_file_name
 from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
 
 
 def labels(run: Run) -> list[str]:
-    return [one.label for one in config_labels(tuple(run.configs.all())).values()]
+    return [one.label for one in build_config_labels(tuple(run.configs.all())).values()]
 
 
 def test_a_label_holds_only_what_varies() -> None:
@@ -49,9 +49,9 @@ def test_files_are_unique_also_where_labels_differ_in_signs_only() -> None:
     make_config(run, make_model("a/b"))
     make_config(run, make_model("a:b"))
     make_config(run, make_model("A:b"))
-    files = [one.file for one in config_labels(tuple(run.configs.all())).values()]
+    files = [one.file for one in build_config_labels(tuple(run.configs.all())).values()]
     assert files == ["a__b", "a__b__2", "A__b__2__2"]
 
 
 def test_other_signs_become_two_underscores() -> None:
-    assert safe("qwen/qwen3:nitro:default äö") == "qwen__qwen3__nitro__default__"
+    assert sanitise_file_name("qwen/qwen3:nitro:default äö") == "qwen__qwen3__nitro__default__"

@@ -3,15 +3,15 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, make_trials
-from toolbench.lab.interchange.report.matrix import cell
-from toolbench.lab.interchange.report.write import report_files
+from toolbench.lab.interchange.report.matrix import escape_cell
+from toolbench.lab.interchange.report.write import iter_report_files
 from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
 
 
 def matrix(run: Run) -> str:
-    return dict(report_files(run.pk))["matrix.md"].decode()
+    return dict(iter_report_files(run.pk))["matrix.md"].decode()
 
 
 def table(run: Run) -> list[list[str]]:
@@ -55,7 +55,7 @@ def test_without_controls_none_are_counted() -> None:
 
 
 def test_names_cannot_break_the_table() -> None:
-    assert cell("a|b\n<script>`x`") == "a\\|b &lt;script>'x'"
+    assert escape_cell("a|b\n<script>`x`") == "a\\|b &lt;script>'x'"
 
 
 def test_the_hardest_scenario_is_named_with_its_doubt() -> None:
@@ -68,10 +68,10 @@ def test_the_hardest_scenario_is_named_with_its_doubt() -> None:
 
 
 def test_the_most_frequent_cause_is_counted_among_all_failures() -> None:
-    cell = make_cell(make_config(make_run()))
+    escape_cell = make_cell(make_config(make_run()))
     for name in ("never_patched", "no_tool_calls", "never_patched"):
-        make_trial(cell, "fail", failure_class=name)
-    assert "- Most frequent cause: never_patched, 2 of 3 failures. The model called tools" in matrix(cell.run)
+        make_trial(escape_cell, "fail", failure_class=name)
+    assert "- Most frequent cause: never_patched, 2 of 3 failures. The model called tools" in matrix(escape_cell.run)
 
 
 def test_quirks_are_counted_by_trials() -> None:

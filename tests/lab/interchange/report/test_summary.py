@@ -13,10 +13,10 @@ from tests.factories import (
     make_run,
     make_trial,
     make_trials,
-    recompute_all,
+    recompute_stale_cells,
 )
-from tests.lab.report_fields import fields
-from toolbench.lab.interchange.report.write import report_files
+from tests.lab.report_fields import read_fields
+from toolbench.lab.interchange.report.write import iter_report_files
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.models import Run
 from toolbench.lab.results.decide.settings_export import get_settings_page
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db
 
 
 def file(run: Run, name: str) -> Any:
-    recompute_all()
-    return json.loads(dict(report_files(run.pk))[name])
+    recompute_stale_cells()
+    return json.loads(dict(iter_report_files(run.pk))[name])
 
 
 def test_every_field_of_the_summary_is_there() -> None:
@@ -34,9 +34,9 @@ def test_every_field_of_the_summary_is_there() -> None:
     make_trials(make_cell(config), **{"pass": 1, "fail": 4})
     summary = file(config.run, "summary.json")
     row = summary["models"][0]
-    assert set(summary) == fields("summary") | {"toolbench"}
-    assert set(row) == fields("model") | {"toolbench"}
-    assert all(set(one) == fields("row") | {"toolbench"} for one in row["run_results"])
+    assert set(summary) == read_fields("summary") | {"toolbench"}
+    assert set(row) == read_fields("model") | {"toolbench"}
+    assert all(set(one) == read_fields("row") | {"toolbench"} for one in row["run_results"])
     assert [len(row["run_results"]), len(row["failure_samples"])] == [5, 3]
     assert (row["runs"], row["ok"], row["ok_rate"]) == (5, 1, 0.2)
 
@@ -178,7 +178,7 @@ def test_stored_address_with_keys_is_exported_as_stars() -> None:
     address = {"base_url": f"https://x.test/{key}", "api_prefix": f"/{key}/v1"}
     config = make_config(make_run(), model=make_model(provider=make_provider("Old", **address)))
     make_trials(make_cell(config), **{"pass": 1})
-    files = dict(report_files(config.run.pk))
+    files = dict(iter_report_files(config.run.pk))
     assert json.loads(files["summary.json"])["api_prefix"] == f"/{'*' * len(key)}/v1"
     page = get_settings_page(config.pk)
     assert page is not None

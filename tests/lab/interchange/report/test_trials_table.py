@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.metrics.cells import COUNTS
 from toolbench.lab.metrics.tally import tally
@@ -15,7 +15,7 @@ def test_delivered_success_and_every_sum_can_be_counted_from_the_trials() -> Non
     make_trial(cell, "pass", repaired_calls=1)
     make_trial(cell, "pass", errors_retried=1, missing_calls=2)
     make_trial(cell, "infra")
-    recompute_all()
+    recompute_stale_cells()
     cell.refresh_from_db()
     table = export_trials(cell.run_id)
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]

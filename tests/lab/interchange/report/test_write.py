@@ -10,18 +10,18 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
-from tests.lab.benches import PATCH, launched, plays_well, scripted_model, work
-from tests.lab.report_fields import fields
-from toolbench.lab.interchange.report.write import ReportRefused, report_files, write_report, zip_report
+from tests.lab.benches import PATCH_ARGUMENTS, answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.report_fields import read_fields
+from toolbench.lab.interchange.report.write import ReportError, iter_report_files, iter_report_zip, write_report
 from toolbench.lab.models import Run
-from toolbench.providers.scripted_server import Answer, ScriptedProvider, Seen, fails, says
+from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply, text_reply
 
 KEY = "sk-planted-0123456789abcdef"
 
 
 def files(run: Run) -> dict[str, Any]:
     """Every file of the report, JSON read."""
-    found = dict(report_files(run.pk))
+    found = dict(iter_report_files(run.pk))
     return {
         name: json.loads(content) if name.endswith(".json") else content.decode() for name, content in found.items()
     }
@@ -29,17 +29,17 @@ def files(run: Run) -> dict[str, Any]:
 
 def worked(script: Any, **fields: Any) -> dict[str, Any]:
     """The files of a run of three scenarios, one trial each."""
-    with ScriptedProvider(script) as scripted:
-        model = scripted_model(scripted, **fields)
-        run = launched(model, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=1)
-        work(model)
+    with ScriptedServer(script) as scripted:
+        model = make_scripted_model(scripted, **fields)
+        run = launch_run(model, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=1)
+        run_worker_session(model)
         return files(run)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_trial_has_every_field_of_the_case_study_and_ours_under_one_key() -> None:
-    trial = worked(plays_well)["scripted__happy_path__trial_01.json"]
-    assert set(trial) == fields("trial") | {"toolbench"}
+    trial = worked(answer_correctly)["scripted__happy_path__trial_01.json"]
+    assert set(trial) == read_fields("trial") | {"toolbench"}
     assert (trial["ok"], trial["assistant_text"], trial["draft"]) == (True, "Done.", {"foo": "bar"})
     assert [message["role"] for message in trial["history"]] == [
         *("system", "user", "assistant", "tool", "assistant", "tool", "assistant"),
@@ -50,12 +50,12 @@ def test_a_trial_has_every_field_of_the_case_study_and_ours_under_one_key() -> N
 
 @pytest.mark.django_db(transaction=True)
 def test_the_trace_has_an_entry_for_every_turn() -> None:
-    trace = worked(plays_well)["scripted__happy_path__trial_01.json"]["trace"]
+    trace = worked(answer_correctly)["scripted__happy_path__trial_01.json"]["trace"]
     assert [entry["turn"] for entry in trace] == [0, 1, 2]
-    assert set(trace[0]["request"]) == fields("request")
+    assert set(trace[0]["request"]) == read_fields("request")
     assert (trace[0]["request"]["messages_count"], trace[0]["request"]["tools_count"]) == (2, 2)
     (call,) = trace[1]["tool_calls"]
-    assert (call["name"], call["arguments_bytes"]) == ("state_patch", len(json.dumps(PATCH)))
+    assert (call["name"], call["arguments_bytes"]) == ("state_patch", len(json.dumps(PATCH_ARGUMENTS)))
     assert trace[1]["tool_results"][0]["ok"] is True
     assert trace[2]["response_summary"]["usage"]["total_tokens"] == 15
     assert "tool_calls" not in trace[2]
@@ -63,7 +63,7 @@ def test_the_trace_has_an_entry_for_every_turn() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_endpoint_that_refuses_is_told_with_status_and_body() -> None:
-    trial = worked(lambda seen: fails(404, "no such model"))["scripted__happy_path__trial_01.json"]
+    trial = worked(lambda seen: error_reply(404, "no such model"))["scripted__happy_path__trial_01.json"]
     assert (trial["ok"], trial["error_status"], trial["error_category"]) == (False, 404, "NOT_FOUND")
     assert trial["error_body"] == {"error": {"message": "no such model", "code": 404}}
     assert json.loads(trial["error_raw_body"]) == trial["error_body"]
@@ -73,7 +73,7 @@ def test_an_endpoint_that_refuses_is_told_with_status_and_body() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_model_that_calls_nothing_is_no_tool_calls() -> None:
-    trial = worked(lambda seen: says("Done."))["scripted__happy_path__trial_01.json"]
+    trial = worked(lambda seen: text_reply("Done."))["scripted__happy_path__trial_01.json"]
     assert (trial["error_category"], trial["error_status"], trial["error_body"]) == ("NO_TOOL_CALLS", None, None)
     assert trial["draft"] == {}
 
@@ -81,11 +81,11 @@ def test_a_model_that_calls_nothing_is_no_tool_calls() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_odd_characters_of_a_model_survive_as_escapes() -> None:
     text = "a\x00b\ud800c</script>"
-    with ScriptedProvider(lambda seen: says(text)) as scripted:
-        model = scripted_model(scripted)
-        run = launched(model, scenarios=("chat_only",), trials=1)
-        work(model)
-        content = dict(report_files(run.pk))["scripted__chat_only__trial_01.json"]
+    with ScriptedServer(lambda seen: text_reply(text)) as scripted:
+        model = make_scripted_model(scripted)
+        run = launch_run(model, scenarios=("chat_only",), trials=1)
+        run_worker_session(model)
+        content = dict(iter_report_files(run.pk))["scripted__chat_only__trial_01.json"]
     assert content.isascii()
     assert rb"a\u0000b\ud800c" in content
     assert json.loads(content)["assistant_text"] == text
@@ -94,8 +94,12 @@ def test_odd_characters_of_a_model_survive_as_escapes() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_no_file_holds_a_key_that_an_endpoint_sends_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    def echoes(seen: Seen) -> Answer:
-        return says(f"I was sent {seen.headers['authorization']}") if seen.json().get("tools") else fails(400, KEY)
+    def echoes(seen: ReceivedRequest) -> ScriptedReply:
+        return (
+            text_reply(f"I was sent {seen.headers['authorization']}")
+            if seen.json().get("tools")
+            else error_reply(400, KEY)
+        )
 
     monkeypatch.setenv("PLANTED_KEY", KEY)
     found = worked(echoes, key_source="environment", key_env="PLANTED_KEY")
@@ -145,16 +149,16 @@ def test_a_request_that_cannot_be_read_any_more_leaves_the_history_open() -> Non
 def test_the_archive_has_the_same_files() -> None:
     config = make_config(make_run())
     make_trials(make_cell(config), **{"pass": 2})
-    archive = zipfile.ZipFile(io.BytesIO(b"".join(zip_report(config.run.pk))))
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(iter_report_zip(config.run.pk))))
     folder = f"toolbench-run-{config.run.pk}/"
     found = {name.removeprefix(folder): archive.read(name) for name in archive.namelist()}
-    assert found == dict(report_files(config.run.pk))
+    assert found == dict(iter_report_files(config.run.pk))
 
 
 @pytest.mark.django_db
 def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text("{}")
-    with pytest.raises(ReportRefused, match="not an empty folder"):
+    with pytest.raises(ReportError, match="not an empty folder"):
         write_report(make_run().pk, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
 
@@ -177,5 +181,5 @@ def test_the_command_writes_the_files(tmp_path: Path) -> None:
 def test_a_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"There is no run 4711\."):
         call_command("report", "4711", out=tmp_path)
-    with pytest.raises(ReportRefused):
-        zip_report(4711)
+    with pytest.raises(ReportError):
+        iter_report_zip(4711)

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.evals.statistics.stopping import Until
+from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.management.eval.options import (
-    FIVE_TAGS,
+    FULL_PROFILES,
     OPTIONS,
-    PREFIX,
+    VARIABLE_PREFIX,
     EvalOptions,
-    OptionRefused,
-    read_options,
-    set_aside,
+    OptionError,
+    list_unused_variables,
+    parse_options,
 )
 
 DOCS = Path(__file__).parents[4] / "docs" / "command-line.md"
@@ -54,7 +54,7 @@ VARIABLES = {
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_a_variable_gives_its_option_a_default(variable: str) -> None:
     text, name, value = VARIABLES[variable]
-    assert getattr(read_options({}, {PREFIX + variable: text}), name) == value
+    assert getattr(parse_options({}, {VARIABLE_PREFIX + variable: text}), name) == value
 
 
 def test_every_variable_of_the_table_is_tried_here() -> None:
@@ -62,28 +62,32 @@ def test_every_variable_of_the_table_is_tried_here() -> None:
 
 
 def test_nothing_said_gives_the_case_studys_defaults() -> None:
-    options = read_options({}, {f"{PREFIX}TRIALS": " "})
+    options = parse_options({}, {f"{VARIABLE_PREFIX}TRIALS": " "})
     assert options == EvalOptions()
     assert (options.models, options.trials, options.scenarios, options.profiles) == ("stable", 1, "typical", "default")
     assert (options.strategies, options.tool_use_mode, options.failure_policy) == ("production", "enforced", "fatal")
 
 
 def test_a_flag_wins_over_its_variable() -> None:
-    environment = {f"{PREFIX}TRIALS": "7", f"{PREFIX}FIX_EMPTY_FINAL": "1", f"{PREFIX}STRATEGY_MATRIX": "1"}
-    options = read_options({"trials": "2", "fix_empty_final": False, "strategies": "raw"}, environment)
+    environment = {
+        f"{VARIABLE_PREFIX}TRIALS": "7",
+        f"{VARIABLE_PREFIX}FIX_EMPTY_FINAL": "1",
+        f"{VARIABLE_PREFIX}STRATEGY_MATRIX": "1",
+    }
+    options = parse_options({"trials": "2", "fix_empty_final": False, "strategies": "raw"}, environment)
     assert (options.trials, options.fix_empty_final) == (2, False)
     assert (options.strategies, options.strategy_matrix) == ("raw", False)
 
 
 def test_a_rule_is_its_name_and_what_it_needs() -> None:
-    options = read_options({"until_decided": "threshold, target=80, error=0.1, rate=delivered"}, {})
-    assert options.until_decided == Until("threshold", "delivered", error=0.1, target=80).to_json()
+    options = parse_options({"until_decided": "threshold, target=80, error=0.1, rate=delivered"}, {})
+    assert options.until_decided == StoppingRule("threshold", "delivered", error=0.1, target=80).to_json()
 
 
 @pytest.mark.parametrize("environment", [{"OPENROUTER_EVAL_PRESET": "full"}, {"OPENROUTER_FULL": "1"}])
 def test_the_full_preset_fills_in_what_nobody_said(environment: dict[str, str]) -> None:
-    options = read_options({}, {**environment, "OPENROUTER_TRIALS": "3", "OPENROUTER_STRATEGY_MATRIX": "1"})
-    assert (options.trials, options.models, options.profiles, options.scenarios) == (3, "all", FIVE_TAGS, "all")
+    options = parse_options({}, {**environment, "OPENROUTER_TRIALS": "3", "OPENROUTER_STRATEGY_MATRIX": "1"})
+    assert (options.trials, options.models, options.profiles, options.scenarios) == (3, "all", FULL_PROFILES, "all")
     assert (options.strategies, options.strategy_matrix) == ("raw,baseline,production", False)
 
 
@@ -102,18 +106,18 @@ def test_the_full_preset_fills_in_what_nobody_said(environment: dict[str, str]) 
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(given: dict[str, str], sentence: str) -> None:
-    with pytest.raises(OptionRefused) as refused:
-        read_options(given, {})
+    with pytest.raises(OptionError) as refused:
+        parse_options(given, {})
     assert str(refused.value).startswith(sentence)
 
 
 def test_a_variable_that_cannot_be_read_is_named() -> None:
-    with pytest.raises(OptionRefused, match="OPENROUTER_JOBS must be a whole number from 1"):
-        read_options({}, {"OPENROUTER_JOBS": "many"})
+    with pytest.raises(OptionError, match="OPENROUTER_JOBS must be a whole number from 1"):
+        parse_options({}, {"OPENROUTER_JOBS": "many"})
 
 
 def test_a_variable_that_decides_nothing_here_is_said_to_be_unused() -> None:
-    assert set_aside({"OPENROUTER_HTTP_ADAPTER": "net_http", "OPENROUTER_LANGUAGE_POLICY_STRICT": ""}) == (
+    assert list_unused_variables({"OPENROUTER_HTTP_ADAPTER": "net_http", "OPENROUTER_LANGUAGE_POLICY_STRICT": ""}) == (
         "OPENROUTER_HTTP_ADAPTER is set and not used: there is one HTTP client.",
     )
 
@@ -121,5 +125,7 @@ def test_a_variable_that_decides_nothing_here_is_said_to_be_unused() -> None:
 def test_every_option_and_variable_is_documented() -> None:
     text = DOCS.read_text(encoding="utf-8")
     missing = [row.flag for row in OPTIONS.values() if f"`{row.flag}" not in text]
-    missing += [row.variable for row in OPTIONS.values() if row.variable and f"`{PREFIX}{row.variable}`" not in text]
+    missing += [
+        row.variable for row in OPTIONS.values() if row.variable and f"`{VARIABLE_PREFIX}{row.variable}`" not in text
+    ]
     assert missing == []

@@ -7,11 +7,11 @@ import pytest
 
 from tests.factories import make_model, make_provider
 from toolbench.lab.builtin_data import load
-from toolbench.lab.management.eval.names import EvalRefused
-from toolbench.lab.management.eval.options import FIVE_TAGS, EvalOptions
-from toolbench.lab.management.eval.output import plan_lines
-from toolbench.lab.management.eval.request import EvalRequest, ask
-from toolbench.lab.planning.expansion import expand
+from toolbench.lab.management.eval.names import EvalError
+from toolbench.lab.management.eval.options import FULL_PROFILES, EvalOptions
+from toolbench.lab.management.eval.output import render_plan_lines
+from toolbench.lab.management.eval.request import EvalRequest, build_eval_request
+from toolbench.lab.planning.expansion import build_plan
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +22,7 @@ def catalogue() -> None:
 
 
 def asked(**said: Any) -> EvalRequest:
-    return ask(EvalOptions(**said))
+    return build_eval_request(EvalOptions(**said))
 
 
 def names(found: EvalRequest) -> list[str]:
@@ -31,10 +31,12 @@ def names(found: EvalRequest) -> list[str]:
 
 @pytest.mark.usefixtures("catalogue")
 def test_the_case_studys_filter_is_29_pairs_and_1450_trials() -> None:
-    plan = expand(asked(models="all", profiles=FIVE_TAGS, trials=10).request)
+    plan = build_plan(asked(models="all", profiles=FULL_PROFILES, trials=10).request)
     assert len({(config.model, config.profile) for config in plan.configs}) == 29
     assert plan.trials == 1450
-    assert next(plan_lines(plan)) == ("29 pairs of model and profile, 29 configurations, 145 cells, 1,450 trials")
+    assert next(render_plan_lines(plan)) == (
+        "29 pairs of model and profile, 29 configurations, 145 cells, 1,450 trials"
+    )
 
 
 @pytest.mark.usefixtures("catalogue")
@@ -63,7 +65,7 @@ def test_models_are_found_by_name_vendor_tag_and_glob() -> None:
 @pytest.mark.parametrize("words", ["Local, tool template", "local-tools"])
 def test_a_provider_is_found_by_its_whole_name_and_by_its_service(words: str) -> None:
     assert [one.name for one in asked(models="all", provider=words).providers] == ["Local, tool template"]
-    with pytest.raises(EvalRefused, match="“Local, own template”, “Local, tool template”"):
+    with pytest.raises(EvalError, match="“Local, own template”, “Local, tool template”"):
         asked(models="all", provider="nowhere")
 
 
@@ -80,7 +82,7 @@ def test_a_provider_is_found_by_its_whole_name_and_by_its_service(words: str) ->
     ],
 )
 def test_a_filter_that_matches_nothing_is_refused(said: dict[str, str], sentence: str) -> None:
-    with pytest.raises(EvalRefused, match=sentence.replace(".", r"\.")):
+    with pytest.raises(EvalError, match=sentence.replace(".", r"\.")):
         asked(**said)
 
 
@@ -107,7 +109,7 @@ def test_a_filter_that_matches_nothing_is_refused(said: dict[str, str], sentence
     ],
 )
 def test_unknown_word_beside_known_ones_is_refused(said: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(EvalRefused, match=re.escape(sentence)):
+    with pytest.raises(EvalError, match=re.escape(sentence)):
         asked(**said)
 
 
@@ -118,9 +120,9 @@ def test_bare_model_name_is_taken_where_no_other_model_has_it() -> None:
     make_model("other/two")
     assert names(asked(models="one", provider="example")) == ["acme/one:nitro"]
     assert names(asked(models="ONE:nitro,!acme/two", provider="example")) == ["acme/one:nitro"]
-    with pytest.raises(EvalRefused, match=r"(?i)'TWO' may be “acme/two” or “other/two”: write"):
+    with pytest.raises(EvalError, match=r"(?i)'TWO' may be “acme/two” or “other/two”: write"):
         asked(models="TWO", provider="example")
-    with pytest.raises(EvalRefused, match="'two' may be “acme/two” or “other/two”: write the whole name"):
+    with pytest.raises(EvalError, match="'two' may be “acme/two” or “other/two”: write the whole name"):
         asked(models="one,two", provider="example")
 
 
@@ -175,7 +177,7 @@ def test_settings_become_one_patch_and_the_users_own_comes_last() -> None:
 @pytest.mark.usefixtures("catalogue")
 def test_routing_is_sent_to_nobody_but_openrouter() -> None:
     make_model("acme/one", provider=make_provider("Acme"))
-    with pytest.raises(EvalRefused, match="steer OpenRouter only, not Acme"):
+    with pytest.raises(EvalError, match="steer OpenRouter only, not Acme"):
         asked(models="all", provider="acme", route="fallback")
 
 

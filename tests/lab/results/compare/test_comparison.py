@@ -9,14 +9,14 @@ import pytest
 from django.http import QueryDict
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
 from toolbench.evals.statistics.differences import ALPHA
 from toolbench.lab.engine_version import EQUAL_VERSIONS
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
 from toolbench.lab.results.compare.export import export_comparison
 from toolbench.lab.results.compare.query import CompareQuery
-from toolbench.lab.results.compare.statistics import Compared
+from toolbench.lab.results.compare.statistics import RateComparison
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +41,7 @@ def met(cell: Cell, outcomes: str) -> None:
     for seed, letter in enumerate(outcomes):
         outcome = {"p": "pass", "f": "fail"}[letter]
         make_trial(cell, outcome, instance_kind="drawn", instance_seed=seed)
-    recompute_all()
+    recompute_stale_cells()
 
 
 def test_forty_of_forty_and_thirty_six_of_forty_show_no_difference() -> None:
@@ -133,9 +133,9 @@ def test_rows_shown_together_have_simultaneous_intervals() -> None:
     first = compared(a_run=a.pk, b_run=b.pk).rows[0].compared
     assert first.difference is not None
     assert first.difference.comparisons == 12
-    assert first.p == pytest.approx(12 * first.difference.p_alone)
+    assert first.p == pytest.approx(12 * first.difference.unadjusted_p_value)
     assert first.says == "no difference shown"
-    assert first.difference.low < 0 < first.difference.among(1).low
+    assert first.difference.low < 0 < first.difference.with_comparisons(1).low
 
 
 def test_every_verdict_of_the_page_is_that_of_its_interval() -> None:
@@ -161,7 +161,7 @@ def test_every_verdict_of_the_page_is_that_of_its_interval() -> None:
         assert sizes == {page.beside.comparisons}
 
 
-def assert_agrees(one: Compared) -> None:
+def assert_agrees(one: RateComparison) -> None:
     found = one.difference
     if found is None:
         assert not one.differs
@@ -371,6 +371,6 @@ def test_side_trials_of_another_prompt_in_the_same_cell_stay_out() -> None:
     for cell in cells:
         make_trial(cell, prompt_version="1")
     make_trial(cells[0], prompt_version="0")
-    recompute_all()
+    recompute_stale_cells()
     page = compared(a_run=a.pk, b_run=b.pk)
     assert (page.whole.first.n, page.sides[0].trials) == (1, 1)

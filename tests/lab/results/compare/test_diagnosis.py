@@ -9,8 +9,8 @@ from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
 from toolbench.engine.policy.presets import preset_names
-from toolbench.evals.causes.class_presets import class_presets
-from toolbench.evals.judging.failure_classes import all_classes
+from toolbench.evals.causes.class_presets import load_class_presets
+from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.models import Preset, RunConfig
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
 from toolbench.lab.results.compare.diagnosis import Diagnosis, diagnose
@@ -63,7 +63,7 @@ def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
     page = compared("p" * 38 + "f" * 2, "p" * 30 + "f" * 10, failing={})
     assert page.beside.comparisons > 1
     assert page.whole.difference is not None
-    assert not page.whole.among(page.beside.comparisons).differs
+    assert not page.whole.with_comparisons(page.beside.comparisons).differs
     assert page.whole.says == "worse"
     exported = export_comparison(page.query)
     whole = dict(zip(exported.columns, exported.rows[0], strict=True))
@@ -112,5 +112,5 @@ def test_models_that_are_not_said_to_be_the_same_are_not_diagnosed() -> None:
 
 
 def test_every_class_and_preset_of_the_table_exists() -> None:
-    assert set(class_presets()) <= {row.code for row in all_classes()}
-    assert set(class_presets().values()) <= set(preset_names())
+    assert set(load_class_presets()) <= {row.code for row in load_classes()}
+    assert set(load_class_presets().values()) <= set(preset_names())

@@ -6,9 +6,9 @@ from django.http import QueryDict
 from tests.factories import make_cell, make_config, make_run, make_trials
 from toolbench.lab.models import Run
 from toolbench.lab.results.compare.comparison import get_comparison
-from toolbench.lab.results.compare.noise_floor import noise_floors
+from toolbench.lab.results.compare.noise_floor import measure_noise
 from toolbench.lab.results.compare.query import CompareQuery
-from toolbench.lab.runs.repeat import AGAIN, repeat_for_noise
+from toolbench.lab.runs.repeat import NOISE_PURPOSE, repeat_for_noise
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,7 @@ def compared(first: Run, second: Run) -> CompareQuery:
 def test_an_aa_repeat_has_the_same_instances_and_seeds_of_its_own() -> None:
     run = tried(20)
     again = repeat_for_noise(run, owner=None)
-    assert (again.purpose, again.repeat_of) == (AGAIN, run)
+    assert (again.purpose, again.repeat_of) == (NOISE_PURPOSE, run)
     columns = ("scenario", "instance_seed", "position")
     assert [*again.trials.values_list(*columns)] == [*run.trials.values_list(*columns)]
     assert set(again.trials.values_list("seed", flat=True)).isdisjoint(run.trials.values_list("seed", flat=True))
@@ -34,8 +34,8 @@ def test_an_aa_repeat_has_the_same_instances_and_seeds_of_its_own() -> None:
 
 def test_a_comparison_shows_the_noise_floor_of_its_runs() -> None:
     one, other = tried(18), tried(12)
-    again = tried(17, purpose=AGAIN, repeat_of=one)
-    (floor,) = noise_floors(get_comparison(compared(one, other)))
+    again = tried(17, purpose=NOISE_PURPOSE, repeat_of=one)
+    (floor,) = measure_noise(get_comparison(compared(one, other)))
     assert (floor.first, floor.second) == (one.pk, again.pk)
     assert floor.compared.difference is not None
     assert floor.compared.difference.value == pytest.approx(-0.05)
@@ -43,6 +43,6 @@ def test_a_comparison_shows_the_noise_floor_of_its_runs() -> None:
 
 def test_the_aa_comparison_itself_says_what_it_is() -> None:
     one = tried(18)
-    page = get_comparison(compared(one, tried(17, purpose=AGAIN, repeat_of=one)))
+    page = get_comparison(compared(one, tried(17, purpose=NOISE_PURPOSE, repeat_of=one)))
     assert page.equal_setting
-    assert noise_floors(page) == ()
+    assert measure_noise(page) == ()

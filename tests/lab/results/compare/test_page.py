@@ -3,9 +3,9 @@
 import pytest
 from django.http import QueryDict
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.models import Trial
-from toolbench.lab.results.compare.page import find_comparison
+from toolbench.lab.results.compare.page import get_compare_page
 from toolbench.lab.results.compare.query import CompareQuery
 
 pytestmark = pytest.mark.django_db
@@ -22,8 +22,8 @@ def test_changed_instance_leads_to_trials_of_its_own_stratum() -> None:
                 make_trial(cell, outcome if changes else "pass" if run is a else "fail", instance_seed=seed)
                 if not changes and run is a:
                     make_trial(cell, "fail", instance_seed=seed)
-    recompute_all()
-    found = find_comparison(CompareQuery.from_query(QueryDict(f"a_run={a.pk}&b_run={b.pk}")))
+    recompute_stale_cells()
+    found = get_compare_page(CompareQuery.from_query(QueryDict(f"a_run={a.pk}&b_run={b.pk}")))
     assert found.page.how == "paired"
     (changed,) = found.changed
     for pk in (changed.first, changed.second):

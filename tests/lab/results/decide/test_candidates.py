@@ -12,13 +12,13 @@ from tests.factories import (
     make_step,
     make_trial,
     make_trials,
-    recompute_all,
+    recompute_stale_cells,
 )
-from toolbench.lab.results.decide.candidates import get_pool
+from toolbench.lab.results.decide.candidates import get_candidate_pool
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.results.decide.recommendations import recommend_from_trials
-from toolbench.lab.results.decide.records import frozen_rate, save_record
+from toolbench.lab.results.decide.records import build_frozen_rate, save_record
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 def test_runs_with_equal_settings_are_pooled_and_others_kept_apart() -> None:
     for settings in ("one", "one", "two"):
         make_trials(make_cell(make_config(make_run(), policy_hash=settings)), **{"pass": 3, "infra": 1})
-    found = {one.settings: one for one in get_pool(DecideQuery()).candidates}
+    found = {one.settings: one for one in get_candidate_pool(DecideQuery()).candidates}
     assert (found["one"].measured.passed, found["one"].measured.tried, found["one"].measured.answered) == (6, 8, 6)
     assert len(found["one"].run_ids) == 2
     assert found["two"].measured.tried == 4
@@ -38,7 +38,7 @@ def test_controls_confirmations_and_deleted_runs_take_no_part() -> None:
     make_trials(make_cell(make_config(make_run()), "chat_only"), **{"pass": 3})
     make_trials(make_cell(make_config(make_run(purpose="confirm"))), **{"pass": 3})
     make_trials(make_cell(make_config(make_run(deleted_at="2026-01-01T00:00Z"))), **{"pass": 3})
-    assert get_pool(DecideQuery()).candidates == ()
+    assert get_candidate_pool(DecideQuery()).candidates == ()
 
 
 def test_what_was_lost_is_named_and_what_was_paid_is_counted() -> None:
@@ -46,8 +46,8 @@ def test_what_was_lost_is_named_and_what_was_paid_is_counted() -> None:
     for _ in range(4):
         make_trial(cell, cost=0.01)
     make_trial(cell, "infra", failure_class="rate_limited", input_tokens=0, output_tokens=0)
-    recompute_all()
-    measured = get_pool(DecideQuery()).candidates[0].measured
+    recompute_stale_cells()
+    measured = get_candidate_pool(DecideQuery()).candidates[0].measured
     assert measured.lost == (("rate_limited", 1),)
     assert measured.cost
     assert measured.cost.value == pytest.approx(0.01)
@@ -61,8 +61,8 @@ def test_what_nobody_named_is_priced_by_the_dated_list_with_every_token_that_was
     make_trial(cell, input_tokens=1_000_000, output_tokens=0)
     again = make_trial(cell, "fail", input_tokens=0, output_tokens=100_000, execution=2)
     make_step(again, execution=1, input_tokens=1_000_000, output_tokens=0)
-    recompute_all()
-    measured = get_pool(DecideQuery()).candidates[0].measured
+    recompute_stale_cells()
+    measured = get_candidate_pool(DecideQuery()).candidates[0].measured
     assert measured.cost
     assert measured.cost.value == pytest.approx(2.5 + 2.5 + 1.0)
     shown = get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure
@@ -75,8 +75,8 @@ def test_a_cost_that_is_known_of_some_trials_only_is_unknown_in_words() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, cost=0.01)
     make_trial(cell)
-    recompute_all()
-    measured = get_pool(DecideQuery()).candidates[0].measured
+    recompute_stale_cells()
+    measured = get_candidate_pool(DecideQuery()).candidates[0].measured
     assert measured.cost is None
     assert measured.cost_from == "1 of 2 trials have neither a named cost nor a list price"
     assert get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure is None
@@ -90,7 +90,7 @@ def test_instances_met_again_count_as_many_as_they_are_independent_and_scenarios
         for seed in range(10):
             make_trial(cell, "pass" if seed < 8 else "fail", instance_seed=seed)
     make_trials(make_cell(config, "long_arguments_guard"), **{"pass": 5})
-    measured = get_pool(DecideQuery()).candidates[0].measured
+    measured = get_candidate_pool(DecideQuery()).candidates[0].measured
     assert (measured.delivered, measured.tried) == (21, 25)
     assert [(part.n, part.clustered) for part in measured.delivery] == [(10, True), (5, False)]
     assert measured.delivered_pool.share == pytest.approx((0.8 + 1) / 2)
@@ -100,7 +100,7 @@ def test_errors_tried_again_are_not_delivered_and_are_named() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "pass", errors_retried=1)
     make_trials(cell, **{"pass": 3})
-    found = get_pool(DecideQuery()).candidates[0]
+    found = get_candidate_pool(DecideQuery()).candidates[0]
     assert (found.measured.passed, found.measured.delivered) == (4, 3)
     assert "errors tried again, not delivered whatever came of it: 1" in found.cautions
 
@@ -112,7 +112,7 @@ def test_cells_that_went_on_until_decided_have_bounds_that_hold_at_every_look() 
     assert (row.delivered.interval, row.given.interval) == ("always valid, 95 %", "always valid, 95 %")
     assert recommend_from_trials(DecideQuery()).rows[0].rate == row.delivered
     frozen = save_record(DecideQuery(), owner=None)
-    assert frozen_rate(frozen.evidence[0]) == row.delivered
+    assert build_frozen_rate(frozen.evidence[0]) == row.delivered
 
 
 def test_whoever_did_not_meet_every_scenario_is_told_so() -> None:
@@ -120,7 +120,7 @@ def test_whoever_did_not_meet_every_scenario_is_told_so() -> None:
     both, one = make_config(run, make_model("vendor/both")), make_config(run, make_model("vendor/one"))
     for config, scenario in ((both, "happy_path"), (both, "long_arguments_guard"), (one, "happy_path")):
         make_trials(make_cell(config, scenario), **{"pass": 1})
-    missing = {found.model: found.measured.missing for found in get_pool(DecideQuery()).candidates}
+    missing = {found.model: found.measured.missing for found in get_candidate_pool(DecideQuery()).candidates}
     assert missing == {"vendor/both": (), "vendor/one": ("long_arguments_guard",)}
 
 
@@ -128,4 +128,4 @@ def test_the_number_of_queries_does_not_grow(django_assert_num_queries: DjangoAs
     for name in ("vendor/a", "vendor/b", "vendor/c"):
         make_trials(make_cell(make_config(make_run(), make_model(name))), **{"pass": 1})
     with django_assert_num_queries(7):
-        get_pool(DecideQuery())
+        get_candidate_pool(DecideQuery())

@@ -6,17 +6,22 @@ import pytest
 from django.db.models import F
 
 from tests.factories import make_model, make_provider
-from toolbench.evals.decisions.requirements import Measured, Rule, stand
-from toolbench.evals.statistics.intervals import Part
-from toolbench.evals.statistics.pooling import pool
+from toolbench.evals.decisions.requirements import DecisionRule, MeasuredConfig, assess_config
+from toolbench.evals.statistics.intervals import ScenarioSample
+from toolbench.evals.statistics.pooling import pool_samples
 from toolbench.lab.confirmation import ConfirmationNeeded
 from toolbench.lab.models import DecisionRecord, Provider, Run, SamplingProfile
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.results.decide.candidates import get_pool
-from toolbench.lab.results.decide.confirmation_run import confirm, get_confirmation, keep, trials_wanted
-from toolbench.lab.results.decide.fresh_trials import Unconfirmable
+from toolbench.lab.results.decide.candidates import get_candidate_pool
+from toolbench.lab.results.decide.confirmation_run import (
+    count_trials_needed,
+    get_confirmation,
+    launch_confirmation,
+    save_confirmation,
+)
+from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
 from toolbench.lab.results.decide.query import DecideQuery
-from toolbench.lab.results.decide.records import frozen_standing, save_record
+from toolbench.lab.results.decide.records import save_record, standing_to_json
 from toolbench.lab.runs.launch import launch
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +47,7 @@ def record() -> DecisionRecord:
 
 
 def test_the_leader_alone_is_tried_again_with_its_settings_and_a_fresh_seed(record: DecisionRecord) -> None:
-    run = confirm(record, owner=None, trials=trials_wanted(record))
+    run = launch_confirmation(record, owner=None, trials=count_trials_needed(record))
     config, chosen = run.configs.get(), record.evidence[0]
     assert run.purpose == "confirm"
     assert config.policy_hash == chosen["settings"]
@@ -51,28 +56,28 @@ def test_the_leader_alone_is_tried_again_with_its_settings_and_a_fresh_seed(reco
 
 
 def test_only_the_confirmation_is_kept_and_only_at_its_end(record: DecisionRecord) -> None:
-    run = confirm(record, owner=None, trials=72)
+    run = launch_confirmation(record, owner=None, trials=72)
     record.refresh_from_db()
-    with pytest.raises(Unconfirmable, match="has not ended"):
-        keep(record)
+    with pytest.raises(FreshTrialsError, match="has not ended"):
+        save_confirmation(record)
     finish(run)
     record.refresh_from_db()
-    keep(record)
+    save_confirmation(record)
     record.refresh_from_db()
     assert record.confirmed
     assert (record.confirmed["state"], record.confirmed["tried"]) == ("qualified", 72)
     run.trials.update(outcome="fail")
-    keep(record)
+    save_confirmation(record)
     record.refresh_from_db()
     assert record.confirmed
     assert record.confirmed["passed"] == 72
 
 
 def test_a_leader_that_fails_its_confirmation_is_not_confirmed(record: DecisionRecord) -> None:
-    run = confirm(record, owner=None, trials=72)
+    run = launch_confirmation(record, owner=None, trials=72)
     finish(run, outcome="fail")
     record.refresh_from_db()
-    keep(record)
+    save_confirmation(record)
     record.refresh_from_db()
     assert record.confirmed
     assert record.confirmed["state"] == "refused"
@@ -80,7 +85,7 @@ def test_a_leader_that_fails_its_confirmation_is_not_confirmed(record: DecisionR
 
 
 def test_trials_added_to_a_confirmation_by_hand_do_not_count(record: DecisionRecord) -> None:
-    run = confirm(record, owner=None, trials=72)
+    run = launch_confirmation(record, owner=None, trials=72)
     finish(run)
     run.trials.filter(index__gt=60).update(added_by_hand=True)
     record.refresh_from_db()
@@ -95,51 +100,55 @@ def test_paid_requests_are_sent_for_the_number_that_was_agreed_to_and_for_no_gre
 ) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
     with pytest.raises(ConfirmationNeeded) as asked:
-        confirm(record, owner=None, trials=72)
+        launch_confirmation(record, owner=None, trials=72)
     with pytest.raises(ConfirmationNeeded):
-        confirm(record, owner=None, trials=73, agreed=asked.value.requests)
-    assert confirm(record, owner=None, trials=72, agreed=asked.value.requests).trials.count() == 72
+        launch_confirmation(record, owner=None, trials=73, agreed=asked.value.requests)
+    assert launch_confirmation(record, owner=None, trials=72, agreed=asked.value.requests).trials.count() == 72
 
 
 def test_there_is_one_confirmation_and_no_choice_among_several(record: DecisionRecord) -> None:
-    confirm(record, owner=None, trials=5)
-    with pytest.raises(Unconfirmable, match="already"):
-        confirm(record, owner=None, trials=5)
+    launch_confirmation(record, owner=None, trials=5)
+    with pytest.raises(FreshTrialsError, match="already"):
+        launch_confirmation(record, owner=None, trials=5)
 
 
 def test_other_settings_are_no_confirmation(record: DecisionRecord) -> None:
     record.evidence[0]["settings"] = "another"
-    with pytest.raises(Unconfirmable, match="settings are not what they were"):
-        confirm(record, owner=None, trials=5)
+    with pytest.raises(FreshTrialsError, match="settings are not what they were"):
+        launch_confirmation(record, owner=None, trials=5)
 
 
 def test_a_confirmation_never_enters_a_later_choice(record: DecisionRecord) -> None:
-    finish(confirm(record, owner=None, trials=5))
-    assert [one.measured.tried for one in get_pool(replace(DEMO)).candidates] == [76]
+    finish(launch_confirmation(record, owner=None, trials=5))
+    assert [one.measured.tried for one in get_candidate_pool(replace(DEMO)).candidates] == [76]
 
 
 @pytest.mark.parametrize(
     "parts",
     [
-        (Part(72, 72),),
-        (Part(10, 10),) * 4,
-        (Part(90, 90), Part(9, 10)),
-        (Part(300, 300), Part(37, 40), Part(39, 40)),
-        (Part(195, 200), Part(50, 50)),
-        (Part(55, 55), Part(5, 5)),
+        (ScenarioSample(72, 72),),
+        (ScenarioSample(10, 10),) * 4,
+        (ScenarioSample(90, 90), ScenarioSample(9, 10)),
+        (ScenarioSample(300, 300), ScenarioSample(37, 40), ScenarioSample(39, 40)),
+        (ScenarioSample(195, 200), ScenarioSample(50, 50)),
+        (ScenarioSample(55, 55), ScenarioSample(5, 5)),
     ],
 )
-def test_the_trials_wanted_clear_the_bound_at_the_shares_seen(parts: tuple[Part, ...]) -> None:
+def test_the_trials_wanted_clear_the_bound_at_the_shares_seen(parts: tuple[ScenarioSample, ...]) -> None:
     passed, tried = (sum(int(count) for count in counts) for counts in zip(*((p.k, p.n) for p in parts), strict=True))
     rule = {"want": "reliable", "success": 90.0, "within_ms": None}
-    row = frozen_standing(stand(Measured("a", "a", passed, tried, tried, delivery=parts), Rule("reliable", 90.0, None)))
+    row = standing_to_json(
+        assess_config(
+            MeasuredConfig("a", "a", passed, tried, tried, delivery=parts), DecisionRule("reliable", 90.0, None)
+        )
+    )
     row |= {"scenarios": [f"scenario_{place}" for place in range(len(parts))]}
-    each = trials_wanted(DecisionRecord(rule=rule, leader="a", evidence=[row]))
-    assert pool([Part(each * part.k / part.n, each) for part in parts]).low >= 0.9
+    each = count_trials_needed(DecisionRecord(rule=rule, leader="a", evidence=[row]))
+    assert pool_samples([ScenarioSample(each * part.k / part.n, each) for part in parts]).low >= 0.9
 
 
 def test_the_trials_wanted_close_p95_where_time_counts() -> None:
-    row = frozen_standing(stand(Measured("a", "a", 80, 80, 80), Rule("reliable", 90.0, None)))
+    row = standing_to_json(assess_config(MeasuredConfig("a", "a", 80, 80, 80), DecisionRule("reliable", 90.0, None)))
     record = DecisionRecord(leader="a", evidence=[row | {"scenarios": ["one", "two"]}])
     record.rule = {"want": "fastest", "success": 90.0, "within_ms": None}
-    assert 2 * trials_wanted(record) == 72
+    assert 2 * count_trials_needed(record) == 72

@@ -17,8 +17,8 @@ from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.compare.choices import get_compare_choices
-from toolbench.lab.results.decide.fresh_trials import MOST_TRIALS, Unconfirmable
-from toolbench.lab.results.decide.more_trials import get_offer, plan_more
+from toolbench.lab.results.decide.fresh_trials import MAX_TRIALS, FreshTrialsError
+from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
 from toolbench.lab.results.decide.page import DecidePage, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.runs.launch import launch
@@ -50,13 +50,13 @@ def page(query: DecideQuery = DEMO) -> DecidePage:
 
 def planned_now(query: DecideQuery, *, agreed: int = 0) -> Run:
     """What is planned by whoever has just seen the page."""
-    offer = get_offer(page(query))
-    return plan_more(query, owner=None, shown=offer.shown if offer else "", agreed=agreed)
+    offer = get_missing_trials_plan(page(query))
+    return launch_missing_trials(query, owner=None, shown=offer.shown if offer else "", agreed=agreed)
 
 
 def test_button_plans_the_missing_trials_and_they_decide(run: Run) -> None:
     assert "it closes with 32 more trials (16 of each scenario)" in page().decision.sentence
-    offer = get_offer(page())
+    offer = get_missing_trials_plan(page())
     assert offer
     assert (offer.trials, offer.scenarios, offer.total) == (16, ("happy_path", "missing_workspace_id"), 32)
     planned = planned_now(DEMO)
@@ -70,14 +70,14 @@ def test_button_plans_the_missing_trials_and_they_decide(run: Run) -> None:
     assert (found.rows[0].standing.measured.tried, found.rows[0].standing.state) == (72, "qualified")
     assert found.decision.sentence.startswith("Only Simulated · perfect")
     assert found.decision.to_confirm
-    assert get_offer(found) is None
+    assert get_missing_trials_plan(found) is None
 
 
 def test_trials_that_are_still_to_come_are_not_planned_again(run: Run) -> None:
     planned = planned_now(DEMO)
-    assert get_offer(page()) is None
-    assert page().under_way == (planned.pk,)
-    with pytest.raises(Unconfirmable, match="still to come"):
+    assert get_missing_trials_plan(page()) is None
+    assert page().runs_in_progress == (planned.pk,)
+    with pytest.raises(FreshTrialsError, match="still to come"):
         planned_now(DEMO)
 
 
@@ -85,7 +85,7 @@ def test_chosen_runs_count_the_trials_planned_for_them(run: Run) -> None:
     chosen = replace(DEMO, scope="runs", runs=(run.pk,))
     finish(planned_now(chosen))
     assert page(chosen).rows[0].standing.measured.tried == 72
-    assert not any("which it repeats" in offer.title for offer in get_compare_choices().offers)
+    assert not any("which it repeats" in offer.title for offer in get_compare_choices().suggestions)
 
 
 def test_a_failure_among_them_leaves_the_remaining_obstacle(run: Run) -> None:
@@ -122,47 +122,47 @@ def test_what_cannot_be_planned_is_said_in_place_of_the_button(
     run: Run, change: Callable[[], None], owner_client: Client
 ) -> None:
     change()
-    offer = get_offer(page())
+    offer = get_missing_trials_plan(page())
     assert offer
     assert offer.request is None
     assert REFUSED[change] in offer.refusal
     text = unescape(owner_client.get("/decide/?scope=demo&want=fastest").content.decode())
     assert offer.refusal in text
     assert 'type="submit">Plan' not in text
-    with pytest.raises(Unconfirmable, match=REFUSED[change]):
+    with pytest.raises(FreshTrialsError, match=REFUSED[change]):
         planned_now(DEMO)
 
 
 def test_more_trials_than_can_be_planned_are_refused_beforehand(run: Run) -> None:
     run.trials.filter(index=1).update(outcome="fail", task_pass=False)
     recompute(list(run.cells.values_list("pk", flat=True)))
-    offer = get_offer(page(replace(DEMO, success="94.5")))
+    offer = get_missing_trials_plan(page(replace(DEMO, success="94.5")))
     assert offer
-    assert offer.trials > MOST_TRIALS
+    assert offer.trials > MAX_TRIALS
     assert offer.refusal.endswith("trials of a scenario, and at most 2,000 are planned here.")
 
 
 def test_other_trials_than_were_shown_are_not_planned(run: Run) -> None:
-    offer = get_offer(page())
+    offer = get_missing_trials_plan(page())
     assert offer
     run.trials.filter(index=1).update(outcome="fail", task_pass=False)
     recompute(list(run.cells.values_list("pk", flat=True)))
     for shown in (offer.shown, ""):
-        with pytest.raises(Unconfirmable, match="Other trials are missing now than were shown"):
-            plan_more(DEMO, owner=None, shown=shown)
+        with pytest.raises(FreshTrialsError, match="Other trials are missing now than were shown"):
+            launch_missing_trials(DEMO, owner=None, shown=shown)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_requests_at_once_plan_one_run(run: Run) -> None:
-    offer = get_offer(page())
+    offer = get_missing_trials_plan(page())
     assert offer
     together = threading.Barrier(2)
 
     def plan(_: int) -> str:
         try:
             together.wait()
-            return f"run {plan_more(DEMO, owner=None, shown=offer.shown).pk}"
-        except Unconfirmable as refused:
+            return f"run {launch_missing_trials(DEMO, owner=None, shown=offer.shown).pk}"
+        except FreshTrialsError as refused:
             return str(refused)
         finally:
             connection.close()

@@ -5,11 +5,17 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_all
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Cell, DecisionRecord
 from toolbench.lab.results.decide.query import DecideQuery
-from toolbench.lab.results.decide.records import differences, export_record, leader_row, record_json, save_record
+from toolbench.lab.results.decide.records import (
+    export_record,
+    find_leader_row,
+    list_record_changes,
+    record_to_json,
+    save_record,
+)
 
 pytestmark = pytest.mark.django_db
 FASTEST = DecideQuery(want="fastest")
@@ -24,7 +30,7 @@ def steady(name: str = "vendor/steady", **run: Any) -> Cell:
 def test_a_record_keeps_rule_evidence_answer_and_who(owner: User) -> None:
     cell = steady()
     record = save_record(FASTEST, owner=owner, note="for the weather bot")
-    row = leader_row(record)
+    row = find_leader_row(record)
     assert record.title == "Fastest, delivered ≥ 90 %, p95 ≤ 20 s: vendor/steady"
     assert (record.who, record.note, record.verdict) == ("owner", "for the weather bot", "alone")
     assert record.rule == {"want": "fastest", "success": 90.0, "within_ms": 20_000.0}
@@ -37,15 +43,15 @@ def test_a_record_keeps_rule_evidence_answer_and_who(owner: User) -> None:
 def test_newer_trials_never_change_a_record_and_are_said_to_differ() -> None:
     cell = steady()
     record = save_record(FASTEST, owner=None)
-    assert differences(record) == ()
+    assert list_record_changes(record) == ()
     for _ in range(20):
         make_trial(cell, "fail")
     steady("vendor/new")
     mark_stale([cell.pk])
-    recompute_all()
+    recompute_stale_cells()
     again = DecisionRecord.objects.get(pk=record.pk)
     assert again.evidence == record.evidence
-    answer, old, new = differences(again)
+    answer, old, new = list_record_changes(again)
     assert (answer.label, answer.then) == ("The answer", record.sentence)
     assert "76/76" in old.then
     assert "76/96" in old.now
@@ -56,7 +62,7 @@ def test_a_record_without_a_winner_is_a_record_too() -> None:
     make_trials(make_cell(make_config(make_run())), **{"fail": 5})
     record = save_record(FASTEST, owner=None)
     assert (record.verdict, record.leader) == ("none", "")
-    assert leader_row(record) is None
+    assert find_leader_row(record) is None
 
 
 def test_a_record_can_be_taken_away_whole_and_as_a_table() -> None:
@@ -65,4 +71,4 @@ def test_a_record_can_be_taken_away_whole_and_as_a_table() -> None:
     table = export_record(record)
     assert table.rows[0][:5] == ("Example · vendor/steady · default · production · native", "qualified", 76, 76, 76)
     assert "Simulated models: nothing here speaks of a real one." in table.notes
-    assert record_json(record)["evidence"] == record.evidence
+    assert record_to_json(record)["evidence"] == record.evidence

@@ -5,10 +5,10 @@ from django.http import QueryDict
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_all
-from toolbench.evals.causes.table import all_causes, taxonomy_version
+from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
+from toolbench.evals.causes.table import load_causes, read_taxonomy_version
 from toolbench.lab.models import Run, Trial
-from toolbench.lab.results.failures.page import get_codes, get_failures
+from toolbench.lab.results.failures.page import get_causes_by_group, get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.index import get_trials
@@ -21,7 +21,7 @@ def failed(run: Run, model: str, cause: str, *, path: str = "$", turn: int = 1, 
     cell = config.cells.first() or make_cell(config)
     seen = {"code": cause, "path": path, "turn": turn - 1, "ordinal": 1, "mended": False, "healed": False, "count": 1}
     where = f"{cause} · happy_path · {path} · turn {turn}"
-    looked = version or taxonomy_version()
+    looked = version or read_taxonomy_version()
     return make_trial(cell, "fail", cause=cause, cause_signature=where, causes=[seen], taxonomy=looked)
 
 
@@ -32,8 +32,8 @@ def runs() -> tuple[Run, Run]:
         failed(run, "a", "schema_type", path="$.ops[].path")
         failed(run, "b", "no_call")
     passed = first.cells.get(config__model_name="a")
-    make_trial(passed, instance_seed=99, taxonomy=taxonomy_version())
-    recompute_all()
+    make_trial(passed, instance_seed=99, taxonomy=read_taxonomy_version())
+    recompute_stale_cells()
     return first, second
 
 
@@ -53,7 +53,7 @@ def test_the_heat_map_counts_trials_and_leads_to_them(runs: tuple[Run, Run]) -> 
 
 
 def test_clusters_reach_across_runs_with_an_exemplar_and_the_nearest_pass(runs: tuple[Run, Run]) -> None:
-    clusters = {one.scenario + one.place: one for one in get_failures(FailuresQuery()).clusters}
+    clusters = {one.scenario + one.place: one for one in get_failures(FailuresQuery()).failure_groups}
     alike = clusters["happy_path$.ops[].path · turn 1"]
     assert (alike.count, alike.runs, behind(alike.query)) == (2, 2, 2)
     exemplar = Trial.objects.get(pk=alike.exemplar)
@@ -68,20 +68,20 @@ def test_the_nearest_pass_is_the_same_models_before_anothers() -> None:
     make_trial(make_cell(make_config(run, make_model("a"), profile="calm")))
     failed(run, "b", "no_call")
     trial = failed(run, "a", "schema_type", path="$.x")
-    recompute_all()
-    found = {one.exemplar: one.nearest for one in get_failures(FailuresQuery()).clusters}
+    recompute_stale_cells()
+    found = {one.exemplar: one.nearest for one in get_failures(FailuresQuery()).failure_groups}
     assert Trial.objects.filter(pk=found[trial.pk] or 0, config__model_name="a").exists()
 
 
 def test_one_run_shows_what_was_seen_in_it_by_path(runs: tuple[Run, Run]) -> None:
     trial = runs[1].trials.filter(cause="schema_type").get()
     again = {**trial.causes[0], "path": "$.ops[2].path", "mended": True, "count": 3}
-    make_trial(trial.cell, "pass", causes=[again], taxonomy=taxonomy_version())
+    make_trial(trial.cell, "pass", causes=[again], taxonomy=read_taxonomy_version())
     page = get_failures(FailuresQuery(run=runs[1].pk))
-    sight = next(one for one in page.sights if one.cause.code == "schema_type")
+    sight = next(one for one in page.seen_causes if one.cause.code == "schema_type")
     assert (sight.path, sight.trials, sight.times, sight.mended) == ("$.ops[].path", 2, 4, 1)
     assert behind(sight.query) == 2
-    assert not get_failures(FailuresQuery()).sights
+    assert not get_failures(FailuresQuery()).seen_causes
 
 
 def test_simulated_and_imported_runs_are_apart_and_old_looks_are_said() -> None:
@@ -104,9 +104,9 @@ def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owne
     cell = row.cells[[column.model for column in page.columns].index("a")]
     assert cell is not None
     assert (cell.rate.k, cell.rate.n, behind(cell.query)) == (1, 2, 1)
-    cluster = next(one for one in page.clusters if one.cause and one.cause.code == "schema_type")
+    cluster = next(one for one in page.failure_groups if one.cause and one.cause.code == "schema_type")
     assert cluster.count == behind(cluster.query) == 1
-    sight = next(one for one in page.sights if one.cause.code == "schema_type")
+    sight = next(one for one in page.seen_causes if one.cause.code == "schema_type")
     assert sight.trials == behind(sight.query) == 1
     shown = owner_client.get(f"/failures/?run={runs[0].pk}").content.decode()
     assert "Only failures classified by version 2 are counted here. 3 failed trials are left out" in shown
@@ -115,7 +115,7 @@ def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owne
 def test_failures_only_an_old_version_is_shown_as_such(owner_client: Client) -> None:
     run = make_run(imported=True)
     trial = failed(run, "a", "no_call", version=1)
-    recompute_all()
+    recompute_stale_cells()
     page = get_failures(FailuresQuery(run=run.pk))
     assert (page.version, page.other_versions, page.can_reclassify, page.rows[0].count) == (1, 0, False, 1)
     shown = owner_client.get(f"/failures/?run={run.pk}").content.decode()
@@ -152,8 +152,8 @@ def test_the_pages_show_a_real_table_and_every_code(runs: tuple[Run, Run], owner
     assert 'href="/failures/codes/#schema_type"' in shown
     assert 'class="heat" style="--heat:' in shown
     codes = owner_client.get("/failures/codes/").content.decode()
-    assert all(f'id="{code}"' in codes for code in all_causes())
-    assert sum(map(len, get_codes().values())) == len(all_causes())
+    assert all(f'id="{code}"' in codes for code in load_causes())
+    assert sum(map(len, get_causes_by_group().values())) == len(load_causes())
 
 
 def test_a_trial_names_its_cause_and_leads_to_the_table(runs: tuple[Run, Run], owner_client: Client) -> None:

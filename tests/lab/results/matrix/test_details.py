@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trials
 from toolbench.lab.models import RunConfig
-from toolbench.lab.results.matrix.details import get_panel
+from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.trial.filter import TrialFilter
@@ -38,7 +38,7 @@ def opened(config: RunConfig) -> MatrixQuery:
 
 
 def test_failed_trials_come_first_and_controls_stay_folded(config: RunConfig) -> None:
-    panel = get_panel(get_matrix(opened(config)))
+    panel = get_row_details(get_matrix(opened(config)))
     assert panel is not None
     assert [trial.outcome for trial in panel.trials] == ["fail"] * 4 + ["infra"] + ["pass"] * 3
     assert {trial.scenario for trial in panel.trials} <= {"happy_path", "long_arguments_guard"}
@@ -46,23 +46,23 @@ def test_failed_trials_come_first_and_controls_stay_folded(config: RunConfig) ->
 
 def test_trials_of_other_groups_are_not_behind_it(config: RunConfig) -> None:
     make_trials(make_cell(config, "weather", scenario_group="weather"), **{"fail": 9})
-    panel = get_panel(get_matrix(opened(config)))
+    panel = get_row_details(get_matrix(opened(config)))
     assert panel is not None
     assert "weather" not in {trial.scenario for trial in panel.trials}
 
 
 def test_a_split_leads_to_exactly_its_trials(config: RunConfig) -> None:
-    panel = get_panel(get_matrix(opened(config)))
+    panel = get_row_details(get_matrix(opened(config)))
     assert panel is not None
-    for split in panel.splits:
+    for split in panel.scenario_details:
         listed = get_trials(TrialFilter.from_query(QueryDict(split.trials_query)))
         assert (listed.total, {row.scenario for row in listed.rows}) == (split.tally.total, {split.scenario})
 
 
 def test_the_split_names_each_scenario_with_the_rate_that_is_known_to_be_true(config: RunConfig) -> None:
-    panel = get_panel(get_matrix(opened(config)))
+    panel = get_row_details(get_matrix(opened(config)))
     assert panel is not None
-    assert {(one.scenario, one.answered.k, one.answered.n, one.true_rate) for one in panel.splits} == {
+    assert {(one.scenario, one.answered.k, one.answered.n, one.true_rate) for one in panel.scenario_details} == {
         ("happy_path", 9, 9, 0.8),
         ("long_arguments_guard", 6, 10, 0.3),
         ("chat_only", 0, 10, 1.0),
@@ -81,22 +81,22 @@ def test_a_true_rate_is_that_of_the_same_way_of_asking(
     config: RunConfig, asked: dict[str, Any], expected: dict[str, float | None]
 ) -> None:
     RunConfig.objects.update(**asked)
-    panel = get_panel(get_matrix(opened(config)))
+    panel = get_row_details(get_matrix(opened(config)))
     assert panel is not None
-    assert {one.scenario: one.true_rate for one in panel.splits} == expected
+    assert {one.scenario: one.true_rate for one in panel.scenario_details} == expected
 
 
 def test_both_rates_stand_beside_each_other(config: RunConfig) -> None:
-    panel = get_panel(get_matrix(opened(config)))
+    panel = get_row_details(get_matrix(opened(config)))
     assert panel is not None
     assert (panel.answered.n, panel.delivered.n) == (19, 20)
 
 
 def test_an_unknown_row_opens_nothing(config: RunConfig) -> None:
-    assert get_panel(get_matrix(MatrixQuery(scope="real", cell="no-such"))) is None
+    assert get_row_details(get_matrix(MatrixQuery(scope="real", cell="no-such"))) is None
 
 
 def test_it_takes_four_queries(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     matrix = get_matrix(opened(config))
     with django_assert_num_queries(4):
-        get_panel(matrix)
+        get_row_details(matrix)

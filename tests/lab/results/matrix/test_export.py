@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
-from toolbench.evals.statistics import quantile
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
+from toolbench.evals.statistics import compute_quantile
 from toolbench.lab import builtin_data
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.models import RunConfig
-from toolbench.lab.results.matrix.export import FIGURES, SEVEN, export_matrix
-from toolbench.lab.results.matrix.query import SPLIT, MatrixQuery
+from toolbench.lab.results.matrix.export import CASE_STUDY_COLUMNS, COLUMN_BY_METRIC, export_matrix
+from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.metrics import get_run_metrics
 
@@ -30,7 +30,7 @@ def config() -> RunConfig:
 
 def test_the_seven_columns_of_the_case_study_come_first(config: RunConfig) -> None:
     table = export_matrix(REAL)
-    assert table.columns[:7] == SEVEN
+    assert table.columns[:7] == CASE_STUDY_COLUMNS
     row = dict(zip(table.columns, table.rows[0], strict=True))
     assert row["tool_ok"] == "15/20"
     assert row["tool_ok_rate"] == "75.0%"
@@ -51,11 +51,11 @@ def test_export_matrix_names_the_version_of_each_scenario(config: RunConfig) -> 
 def test_every_metric_is_there_with_its_denominator(config: RunConfig) -> None:
     cell = make_cell(config)
     make_trial(cell, "pass", call_expected=False, first_token_ms=40.0, missing_calls=1)
-    recompute_all()
+    recompute_stale_cells()
     table = export_matrix(REAL)
     row = dict(zip(table.columns, table.rows[0], strict=True))
     counted = {name.removesuffix("_of").removesuffix("_ms_value") for name in table.columns}
-    assert set(METRICS) <= counted | set(FIGURES)
+    assert set(METRICS) <= counted | set(COLUMN_BY_METRIC)
     assert (row["missing_calls_ok"], row["missing_calls_of"]) == (1, row["schema_of"])
     assert (row["trigger_precision_ok"], row["trigger_precision_of"]) == (0, 1)
     assert row["first_token_ms"] == 40.0
@@ -69,7 +69,7 @@ def test_export_matrix_has_quantiles_beside_the_older_columns(config: RunConfig)
     row = dict(zip(table.columns, table.rows[0], strict=True))
     times = [*(2 * [1000.0 + 10 * index for index in range(1, 11)]), *(1000.0 + 10 * index for index in range(1, 81))]
     for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
-        found = quantile(times, q)
+        found = compute_quantile(times, q)
         told = [row[f"{name}_ms_{part}"] for part in ("value", "low", "high")]
         assert told == [found.value, found.low, found.high]
     assert row["p99_ms_high"] is None
@@ -79,7 +79,7 @@ def test_export_matrix_has_quantiles_beside_the_older_columns(config: RunConfig)
 def test_where_the_case_study_has_no_rule_nothing_is_judged_by_it() -> None:
     config = make_config(make_run())
     make_trial(make_cell(config, "of_a_pack"), "pass", parity_pass=None)
-    recompute_all()
+    recompute_stale_cells()
     (shown,) = get_matrix(replace(REAL, metric="parity")).rows
     assert shown.rate is not None
     assert (shown.rate.n, shown.rate.says) == (0, "nothing to judge")
@@ -94,8 +94,8 @@ def test_where_the_case_study_has_no_rule_nothing_is_judged_by_it() -> None:
 def test_rows_split_by_prompt_version_stay_split(config: RunConfig) -> None:
     for version, outcome in (("1", "pass"), ("2", "fail")):
         make_trial(make_cell(config, f"happy_{version}"), outcome, prompt_version=version, duration_ms=5.0)
-    recompute_all()
-    table = export_matrix(replace(REAL, prompt=SPLIT))
+    recompute_stale_cells()
+    table = export_matrix(replace(REAL, prompt=SPLIT_BY_PROMPT))
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     told = {row["prompt_version"]: (row["tool_ok"], row["p95_ms"], row["top tool failures"]) for row in rows}
     assert told["1"] == ("1/1", 5, "-")
@@ -108,8 +108,8 @@ def test_p95_is_the_case_studys_place_with_controls_mixed_in(count: int, index: 
     cells = [make_cell(config), make_cell(config, "chat_only")]
     for place in range(count):
         make_trial(cells[place % 2], "pass", duration_ms=1000.0 * (count - place))
-    recompute_all()
-    assert dict(zip(SEVEN, export_matrix(REAL).rows[0][:7], strict=True))["p95_ms"] == 1000 * (index + 1)
+    recompute_stale_cells()
+    assert dict(zip(CASE_STUDY_COLUMNS, export_matrix(REAL).rows[0][:7], strict=True))["p95_ms"] == 1000 * (index + 1)
 
 
 def test_the_queries_are_six(config: RunConfig, django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -14,19 +14,19 @@ from tests.factories import (
     make_config,
     make_model,
     make_provider,
-    make_published,
+    make_published_snapshot,
     make_run,
     make_trial,
     make_trials,
-    recompute_all,
+    recompute_stale_cells,
 )
-from toolbench.evals.statistics import quantile
-from toolbench.evals.statistics.quantile_texts import write_quantile
+from toolbench.evals.statistics import compute_quantile
+from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.engine_version import EQUAL_VERSIONS
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.results.matrix.query import MatrixQuery
-from toolbench.lab.results.matrix.table import get_matrix, settled
+from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.index import get_trials
 
@@ -149,11 +149,11 @@ def test_simulated_and_deleted_runs_never_enter_the_default_scope() -> None:
 
 
 def test_without_own_runs_the_published_figures_are_shown_first() -> None:
-    assert settled(MatrixQuery()).scope == "published"
+    assert choose_scope(MatrixQuery()).scope == "published"
     tried(make_config(make_run(simulated=True)), **{"pass": 1})
-    assert settled(MatrixQuery()).scope == "published"
+    assert choose_scope(MatrixQuery()).scope == "published"
     tried(make_config(make_run()), **{"pass": 1})
-    assert settled(MatrixQuery()).scope == "real"
+    assert choose_scope(MatrixQuery()).scope == "real"
 
 
 def test_groups_of_scenarios_are_never_pooled() -> None:
@@ -175,20 +175,20 @@ def test_matrix_row_pools_the_times_of_runs_and_scenarios() -> None:
             for time in times:
                 make_trial(cell, duration_ms=time)
         make_trial(make_cell(config, "chat_only"), duration_ms=9_000.0)
-    recompute_all()
+    recompute_stale_cells()
     (row,) = get_matrix(REAL).rows
-    assert (row.p50, row.p95) == (quantile(4 * times, 0.5), quantile(4 * times, 0.95))
+    assert (row.p50, row.p95) == (compute_quantile(4 * times, 0.5), compute_quantile(4 * times, 0.95))
     by_scenario = {one.scenario: one.times.p99 for one in row.scenarios}
-    assert by_scenario["happy_path"] == quantile(2 * times, 0.99)
-    assert by_scenario["chat_only"] == quantile(2 * [9_000.0], 0.99)
+    assert by_scenario["happy_path"] == compute_quantile(2 * times, 0.99)
+    assert by_scenario["chat_only"] == compute_quantile(2 * [9_000.0], 0.99)
 
 
 def test_matrix_row_shows_p95_from_one_answer_on() -> None:
     config = make_config(make_run())
     tried(config, **{"pass": 1})
-    assert write_quantile(get_matrix(REAL).rows[0].p95) == "1.0 s [open – open, n = 1]"
+    assert render_quantile(get_matrix(REAL).rows[0].p95) == "1.0 s [open – open, n = 1]"
     tried(config, "type_error_recovery", **{"infra": 3})
-    assert write_quantile(get_matrix(REAL).rows[0].p95) == "1.0 s [open – open, n = 1]"
+    assert render_quantile(get_matrix(REAL).rows[0].p95) == "1.0 s [open – open, n = 1]"
 
 
 def test_not_applicable_is_neither_pass_nor_fail() -> None:
@@ -205,7 +205,7 @@ def answered_alike(cell: Cell, count: int = 10) -> Cell:
     counted: dict[str, Any] = dict.fromkeys(names, 1)
     for _ in range(count):
         make_trial(cell, answer_hash="the same", call_expected=True, **counted)
-    recompute_all()
+    recompute_stale_cells()
     return cell
 
 
@@ -291,7 +291,7 @@ def test_the_same_model_at_two_providers_is_two_rows_grouped_by_provider() -> No
 
 
 def test_published_figures_stand_beside_the_row_they_are_about() -> None:
-    make_published(("vendor/model-a", "default", 36, 10))
+    make_published_snapshot(("vendor/model-a", "default", 36, 10))
     tried(make_config(make_run()), **{"pass": 1})
     assert get_matrix(REAL).rows[0].published == "36/40"
 
@@ -321,7 +321,7 @@ def test_prompt_versions_are_pooled_split_or_chosen() -> None:
     for version, outcome in (("1", "pass"), ("1", "pass")):
         make_trial(cell, outcome, prompt_version=version, calling_turns=1)
     make_trial(make_cell(config), "fail", prompt_version="2", calling_turns=2, parse_error_turns=1)
-    recompute_all()
+    recompute_stale_cells()
     assert len(get_matrix(REAL).rows) == 1
     assert get_matrix(REAL).prompts == ("1", "2")
     split = get_matrix(MatrixQuery(scope="real", metric="parse", prompt="each")).rows
@@ -338,7 +338,7 @@ def test_when_to_call_is_judged_with_the_controls_beside() -> None:
         control = not expected
         cell = make_cell(config, scenario, control=control, scenario_group="control" if control else "tools")
         make_trial(cell, call_expected=expected)
-    recompute_all()
+    recompute_stale_cells()
     rate = get_matrix(MatrixQuery(scope="real", metric="trigger_precision")).rows[0].rate
     assert rate is not None
     assert (rate.k, rate.n) == (1, 2)

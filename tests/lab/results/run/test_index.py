@@ -12,9 +12,9 @@ from tests.factories import (
     make_run,
     make_trial,
     make_trials,
-    recompute_all,
+    recompute_stale_cells,
 )
-from toolbench.evals.statistics import quantile
+from toolbench.evals.statistics import compute_quantile
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.metrics.times import QuantileRange
 from toolbench.lab.models import Provider, Run
@@ -59,17 +59,17 @@ def test_run_list_times_range_over_configurations() -> None:
     timed_config(run, Provider.Kind.OPENAI, happy_path=100.0, type_error_recovery=300.0, chat_only=9_000.0)
     timed_config(run, Provider.Kind.OPENAI, happy_path=700.0)
     timed_config(run, Provider.Kind.LOCAL, happy_path=5_000.0)
-    recompute_all()
+    recompute_stale_cells()
     line = get_runs("own")[0]
-    assert line.p50 == QuantileRange(quantile([100.0, 300.0], 0.5), quantile([700.0], 0.5))
-    assert line.p95 == QuantileRange(quantile([100.0, 300.0], 0.95), quantile([700.0], 0.95))
+    assert line.p50 == QuantileRange(compute_quantile([100.0, 300.0], 0.5), compute_quantile([700.0], 0.5))
+    assert line.p95 == QuantileRange(compute_quantile([100.0, 300.0], 0.95), compute_quantile([700.0], 0.95))
 
 
 def test_run_list_times_leave_out_controls_and_the_local_model() -> None:
     run = make_run()
     timed_config(run, Provider.Kind.LOCAL, happy_path=5_000.0)
     timed_config(run, Provider.Kind.OPENAI, chat_only=9_000.0)
-    recompute_all()
+    recompute_stale_cells()
     line = get_runs("own")[0]
     assert (line.p50, line.p95) == (None, None)
 

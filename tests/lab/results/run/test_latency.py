@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
-from toolbench.evals.statistics import quantile
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
+from toolbench.evals.statistics import compute_quantile
 from toolbench.lab.models import Run
 from toolbench.lab.results.run import latency
 from toolbench.lab.results.run.latency import get_latency
@@ -17,7 +17,7 @@ def test_latency_row_has_every_quantile_from_one_answer(count: int, open_bounds:
     make_trials(make_cell(make_config(run)), **{"pass": count})
     (row,) = get_latency(run.pk).rows
     times = [1000.0 + 10 * index for index in range(1, count + 1)]
-    assert (row.p50, row.p95, row.p99) == tuple(quantile(times, q) for q in (0.5, 0.95, 0.99))
+    assert (row.p50, row.p95, row.p99) == tuple(compute_quantile(times, q) for q in (0.5, 0.95, 0.99))
     assert sum(one.is_open for one in (row.p50, row.p95, row.p99)) == open_bounds
     assert row.scenarios == ()
 
@@ -58,7 +58,7 @@ def test_groups_of_scenarios_are_timed_apart_and_controls_last() -> None:
 def test_a_lagging_client_is_flagged_from_the_same_lag_on_as_in_the_cells() -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, client_lag_ms=80.0)
-    recompute_all()
+    recompute_stale_cells()
     cell.refresh_from_db()
     assert get_latency(cell.run_id).rows[0].saturated == cell.saturated == 1
 
@@ -70,7 +70,7 @@ def test_without_a_choice_the_newest_real_run_is_shown() -> None:
 
 
 def test_a_run_is_shown_and_offered_however_many_are_newer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latency, "MOST_RUNS", 2)
+    monkeypatch.setattr(latency, "MAX_RUNS", 2)
     old, *newer = [make_run() for _ in range(4)]
     page = get_latency(old.pk)
     assert (page.run, page.runs) == (old, (old, *reversed(newer[1:])))

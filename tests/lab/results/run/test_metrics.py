@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories import make_cell, make_config, make_run, make_trial, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.models import Run
 from toolbench.lab.results.run.metrics import get_run_metrics
 
@@ -15,7 +15,7 @@ def test_each_configuration_has_a_value_or_says_none() -> None:
     for outcome in ("pass", "pass", "pass", "fail"):
         make_trial(make_cell(calling), outcome, failed_calls=1, missing_calls=1, cached_tokens=8)
     make_trial(make_cell(silent), "fail", calls=0, valid_calls=0)
-    recompute_all()
+    recompute_stale_cells()
     page = get_run_metrics(run.pk)
     found = {line.metric.name: line.values for _, lines in page.groups for line in lines}
     recovery, missing, cached = found["recovery"], found["missing_calls"][0].rate, found["cached"][0].figure

@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial, make_trials
-from toolbench.evals.statistics import quantile
+from toolbench.evals.statistics import compute_quantile
 from toolbench.lab.metrics.cells import mark_stale, recompute, recompute_stale
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.results.run.index import get_runs
@@ -103,18 +103,18 @@ def test_trials_that_wait_for_a_model_that_does_not_run_say_so() -> None:
     away = make_provider("Away", base_url="", service="local-own", kind=Provider.Kind.LOCAL)
     cell = make_cell(make_config(run, make_model("tiny", provider=away)))
     make_trials(cell, **{"pass": 1, "queued": 2})
-    (line,) = get_run_page(run.pk).waits_for
+    (line,) = get_run_page(run.pk).blocking_providers
     assert (line.provider, line.says) == (away, "not running")
     make_trial(cell, "running")
     mark_stale([cell.pk])
     recompute_stale()
-    assert get_run_page(run.pk).waits_for == ()
+    assert get_run_page(run.pk).blocking_providers == ()
 
 
 def test_a_cap_that_is_used_up_has_to_be_raised() -> None:
     run = make_run(state=Run.State.PAUSED, request_cap=10, requests_reserved=10)
-    assert get_run_page(run.pk).spent
-    assert not get_run_page(make_run(request_cap=10, requests_reserved=9).pk).spent
+    assert get_run_page(run.pk).is_limit_reached
+    assert not get_run_page(make_run(request_cap=10, requests_reserved=9).pk).is_limit_reached
 
 
 def test_nothing_is_said_of_the_pace_before_two_trials_are_done() -> None:
@@ -144,8 +144,13 @@ def test_run_page_line_pools_the_times_of_tool_scenarios() -> None:
         make_trial(make_cell(config, scenario), duration_ms=time)
     recompute_stale()
     (line,) = get_run_page(config.run_id).lines
-    assert (line.times.p50, line.times.p95) == (quantile([100.0, 900.0], 0.5), quantile([100.0, 900.0], 0.95))
-    assert [one.times.p95 for one in line.scenarios] == [quantile([time], 0.95) for time in (100.0, 900.0, 5_000.0)]
+    assert (line.times.p50, line.times.p95) == (
+        compute_quantile([100.0, 900.0], 0.5),
+        compute_quantile([100.0, 900.0], 0.95),
+    )
+    assert [one.times.p95 for one in line.scenarios] == [
+        compute_quantile([time], 0.95) for time in (100.0, 900.0, 5_000.0)
+    ]
 
 
 def test_the_first_attempts_rate_stands_beside_the_other_where_a_call_was_asked_for_again() -> None:

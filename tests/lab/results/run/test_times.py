@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_all
+from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
 from toolbench.lab.models import Run
 from toolbench.lab.results.run.page import get_run_page
-from toolbench.lab.results.run.times import PACE_WINDOW, get_pace, seconds_with_trials
+from toolbench.lab.results.run.times import PACE_WINDOW, get_pace, measure_active_seconds
 
 pytestmark = pytest.mark.django_db
 BEGAN = timezone.now() - timedelta(hours=1)
@@ -37,13 +37,13 @@ def ran(spans: list[tuple[float, float]]) -> Run:
     ],
 )
 def test_seconds_with_trials_leaves_out_waits(spans: list[tuple[float, float]], seconds: float | None) -> None:
-    assert seconds_with_trials(ran(spans)) == seconds
+    assert measure_active_seconds(ran(spans)) == seconds
 
 
 def test_seconds_with_trials_ignores_trials_that_never_ran() -> None:
     run = ran([(0, 60)])
     make_trial(run.cells.get(), "cancelled", execution=0, started_at=None, finished_at=at(900))
-    assert seconds_with_trials(run) == 60
+    assert measure_active_seconds(run) == 60
 
 
 def test_run_page_after_later_retry_shows_both_durations() -> None:
@@ -58,7 +58,7 @@ def test_pace_names_the_window_that_was_observed() -> None:
     cell = make_cell(make_config(run))
     for _ in range(4):
         make_trial(cell, started_at=timezone.now() - timedelta(seconds=5))
-    recompute_all()
+    recompute_stale_cells()
     pace = get_pace(run, get_run_page(run.pk).tally)
     assert pace.seconds is not None
     assert pace.per_minute is not None
@@ -71,7 +71,7 @@ def test_pace_window_ends_at_three_minutes() -> None:
     cell = make_cell(make_config(run))
     for _ in range(2):
         make_trial(cell, started_at=timezone.now() - timedelta(hours=1))
-    recompute_all()
+    recompute_stale_cells()
     pace = get_pace(run, get_run_page(run.pk).tally)
     assert pace.seconds is not None
     assert pace.seconds == pytest.approx(PACE_WINDOW.total_seconds(), abs=1)

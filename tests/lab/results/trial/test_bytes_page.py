@@ -4,7 +4,7 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from toolbench.lab.models import Run, Step
-from toolbench.lab.results.trial.bytes_page import PAGE, get_bytes, get_bytes_page, visible
+from toolbench.lab.results.trial.bytes_page import PAGE_BYTES, get_bytes, get_bytes_page, split_invisible
 
 RAW = b'{"a":\r\n\t"\x00\xff\xc3\xa9\xe2\x80\xae"}'
 
@@ -15,26 +15,29 @@ def stored(response: bytes) -> Step:
 
 
 def text(raw: bytes) -> str:
-    return "".join(piece.text for piece in visible(raw))
+    return "".join(piece.text for piece in split_invisible(raw))
 
 
 def test_what_cannot_be_seen_is_escaped_and_the_rest_stands_as_it_is() -> None:
     assert text(RAW) == '{"a":\\r\\n\n\\t"\\x00\\xffé\\xe2\\x80\\xae"}'
-    assert next(piece.text for piece in visible(RAW) if piece.escape) == "\\r\\n\n\\t"
+    assert next(piece.text for piece in split_invisible(RAW) if piece.escape) == "\\r\\n\n\\t"
 
 
 def test_an_escape_that_a_model_wrote_is_no_escape_of_ours() -> None:
-    assert [piece.escape for piece in visible(b"a\\x00b")] == [False]
+    assert [piece.escape for piece in split_invisible(b"a\\x00b")] == [False]
 
 
 @pytest.mark.django_db
 def test_pages_cut_no_character_and_lose_no_byte() -> None:
-    raw = "é".encode() * PAGE + b"x" + "€".encode() * 10
+    raw = "é".encode() * PAGE_BYTES + b"x" + "€".encode() * 10
     step = stored(b"a" + raw)
     first = get_bytes_page(step.pk, "response", 1)
     pages = [get_bytes_page(step.pk, "response", number) for number in range(1, first.pages + 1)]
     assert "".join(piece.text for page in pages for piece in page.pieces) == (b"a" + raw).decode()
-    assert [(page.first, page.last) for page in pages[:2]] == [(1, PAGE + 1), (PAGE + 2, 2 * PAGE + 1)]
+    assert [(page.first, page.last) for page in pages[:2]] == [
+        (1, PAGE_BYTES + 1),
+        (PAGE_BYTES + 2, 2 * PAGE_BYTES + 1),
+    ]
     assert (pages[-1].last, first.size) == (len(raw) + 1, len(raw) + 1)
 
 

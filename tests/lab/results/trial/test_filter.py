@@ -4,7 +4,7 @@ import pytest
 from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_run, make_trials
-from toolbench.lab.results.trial.filter import MAX_LISTED, TrialFilter, join_ids, matching
+from toolbench.lab.results.trial.filter import MAX_LISTED, TrialFilter, filter_trials, join_ids
 
 
 def test_a_filter_survives_the_way_through_the_address() -> None:
@@ -42,7 +42,7 @@ def test_matching_cells_selects_only_theirs() -> None:
     for cell in cells:
         make_trials(cell, **{"pass": 2})
     chosen = [cells[0].pk, cells[1].pk]
-    found = matching(TrialFilter(cells=join_ids(chosen)))
+    found = filter_trials(TrialFilter(cells=join_ids(chosen)))
     assert sorted(found.values_list("cell", flat=True)) == sorted(chosen * 2)
 
 

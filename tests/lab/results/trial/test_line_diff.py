@@ -1,10 +1,10 @@
 """Where two lists of lines differ."""
 
-from toolbench.lab.results.trial.line_diff import MOST, hunks
+from toolbench.lab.results.trial.line_diff import MAX_COMPARED_LINES, build_hunks
 
 
 def shown(left: list[str], right: list[str]) -> tuple[list[tuple[str, str]], ...]:
-    return tuple([(line.mark, line.text) for line in side] for side in hunks(left, right))
+    return tuple([(line.mark, line.text) for line in side] for side in build_hunks(left, right))
 
 
 def test_what_differs_stands_with_a_little_around_it() -> None:
@@ -16,9 +16,9 @@ def test_what_differs_stands_with_a_little_around_it() -> None:
 
 def test_a_difference_deep_in_a_huge_text_is_found_and_little_of_it_shown() -> None:
     same = ["x"] * 300_000
-    left, right = hunks([*same, "a", *same], [*same, "b", *same])
+    left, right = build_hunks([*same, "a", *same], [*same, "b", *same])
     assert [line.text for line in left if line.mark == "chg"] == ["a"]
-    assert len(left) < MOST
+    assert len(left) < MAX_COMPARED_LINES
     assert left[-1].text == "… 299,998 lines more"
     assert right[0].text == "… 299,998 lines alike"
 

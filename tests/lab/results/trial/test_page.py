@@ -6,7 +6,7 @@ from pytest_django import DjangoAssertNumQueries
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.page import MOST_STEPS, Trace, get_trace
+from toolbench.lab.results.trial.page import MAX_STEPS, Trace, get_trace
 
 pytestmark = pytest.mark.django_db
 
@@ -58,7 +58,7 @@ def test_the_page_opens_at_the_first_bad_step() -> None:
 
 
 def test_the_rail_has_the_same_parts_in_every_turn() -> None:
-    parts = [line.part for turn in open_at(failed_trial()).rail for line in turn.steps]
+    parts = [line.part for turn in open_at(failed_trial()).timeline for line in turn.steps]
     assert parts == ["request", "response", "transforms", "calls", "dispatch", "result"]
 
 
@@ -97,7 +97,7 @@ def test_steps_of_an_earlier_execution_are_counted_apart() -> None:
     make_step(Trial.objects.get(pk=trial.pk), ordinal=0)
     trace = open_at(trial)
     assert [(one.execution, one.steps) for one in trace.earlier] == [(1, 2)]
-    assert len(trace.rail) == 1
+    assert len(trace.timeline) == 1
 
 
 def test_equal_repeats_are_folded_with_their_count() -> None:
@@ -105,7 +105,7 @@ def test_equal_repeats_are_folded_with_their_count() -> None:
     trials = make_trials(cell, **{"pass": 3, "fail": 1})
     Trial.objects.filter(outcome="pass").update(answer_hash="same")
     trace = open_at(trials[3])
-    assert [(fold.mark, fold.indexes) for fold in trace.folds] == [("pass", (1, 2, 3)), ("fail", (4,))]
+    assert [(fold.mark, fold.indexes) for fold in trace.repeat_groups] == [("pass", (1, 2, 3)), ("fail", (4,))]
     assert trace.distinct == 2
 
 
@@ -114,7 +114,7 @@ def test_repeats_that_went_alike_are_one_row_whatever_their_wording() -> None:
     trials = make_trials(cell, **{"pass": 4})
     make_step(trials[3], kind="tool", tool_name="state_get", ok=True)
     trace = open_at(trials[0])
-    assert [(fold.indexes, fold.distinct, fold.calls) for fold in trace.folds] == [
+    assert [(fold.indexes, fold.distinct, fold.calls) for fold in trace.repeat_groups] == [
         ((1, 2, 3), 3, ()), ((4,), 1, (("state_get", True),)),
     ]  # fmt: skip
     assert trace.distinct == 4
@@ -123,7 +123,7 @@ def test_repeats_that_went_alike_are_one_row_whatever_their_wording() -> None:
 def test_a_trial_that_still_waits_has_a_page() -> None:
     trial = make_trial(make_cell(make_config(make_run())), "queued")
     trace = open_at(trial)
-    assert trace.rail == ()
+    assert trace.timeline == ()
     assert trace.step is None
 
 
@@ -137,14 +137,14 @@ def test_the_number_of_queries_does_not_grow_with_steps(django_assert_num_querie
 
 def test_a_long_earlier_execution_leaves_the_current_one_whole() -> None:
     trial = failed_trial()
-    for ordinal in range(2, MOST_STEPS):
+    for ordinal in range(2, MAX_STEPS):
         make_step(trial, ordinal=ordinal)
     assert not open_at(trial).steps_cut
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     make_step(Trial.objects.get(pk=trial.pk), ordinal=0)
     trace = open_at(trial)
-    assert (len(trace.rail), trace.steps_cut) == (1, False)
-    assert [one.steps for one in trace.earlier] == [MOST_STEPS]
+    assert (len(trace.timeline), trace.steps_cut) == (1, False)
+    assert [one.steps for one in trace.earlier] == [MAX_STEPS]
 
 
 def test_facts_beyond_what_a_page_reads_are_left_out_but_for_the_opened_turn() -> None:
@@ -153,7 +153,7 @@ def test_facts_beyond_what_a_page_reads_are_left_out_but_for_the_opened_turn() -
     for turn in range(12):
         make_step(trial, turn=turn, bodies={"facts": large})
     trace = open_at(trial, "11.calls")
-    said = [line.title for turn in trace.rail for line in turn.steps if line.part == "calls"]
+    said = [line.title for turn in trace.timeline for line in turn.steps if line.part == "calls"]
     assert said == ["Parsed calls, 1"] * 9 + ["Parsed calls"] * 2 + ["Parsed calls, 1"]
     assert trace.step is not None
     assert trace.step.right.code.lines

@@ -7,41 +7,48 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from toolbench.evals.bfcl.agreement import Compared
-from toolbench.evals.bfcl.ask_checker import Checked, checked
-from toolbench.evals.bfcl.golden_answers import Call
-from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, golden_turns
-from toolbench.evals.bfcl.multi_turn.rules import mistake
+from toolbench.evals.bfcl.agreement import CheckerComparison
+from toolbench.evals.bfcl.ask_checker import CheckerVerdict, check_lines
+from toolbench.evals.bfcl.golden_answers import BfclCall
+from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, parse_golden_turns
+from toolbench.evals.bfcl.multi_turn.rules import find_mistake
 
-HARMLESS = ("pwd", "get_zipcode_based_on_city", "list_all_airports", "get_current_time", "posting_get_login_status")
-Turns = tuple[tuple[Call, ...], ...]
+HARMLESS_FUNCTIONS = (
+    "pwd",
+    "get_zipcode_based_on_city",
+    "list_all_airports",
+    "get_current_time",
+    "posting_get_login_status",
+)
+TurnCalls = tuple[tuple[BfclCall, ...], ...]
 
 
-def compare(cases: Iterable[MultiTurnCase], *, every: int = 1) -> tuple[Compared, ...]:
+def compare_with_checker(cases: Iterable[MultiTurnCase], *, every: int = 1) -> tuple[CheckerComparison, ...]:
     """Answers to every case, in order: the golden one and from it on each `every`-th. Raises NotInstalled and
     NoAnswer."""
-    asked = [(case, kind, turns) for case in cases for kind, turns in islice(answers_to(case), 0, None, every)]
-    judged = check([(case, turns) for case, _, turns in asked])
+    asked = [(case, kind, turns) for case in cases for kind, turns in islice(iter_answers(case), 0, None, every)]
+    judged = check_answers([(case, turns) for case, _, turns in asked])
     return tuple(
-        _compared(case, kind, turns, theirs.valid) for (case, kind, turns), theirs in zip(asked, judged, strict=True)
+        _build_comparison(case, kind, turns, theirs.valid)
+        for (case, kind, turns), theirs in zip(asked, judged, strict=True)
     )
 
 
-def check(answers: Sequence[tuple[MultiTurnCase, Turns]]) -> tuple[Checked, ...]:
+def check_answers(answers: Sequence[tuple[MultiTurnCase, TurnCalls]]) -> tuple[CheckerVerdict, ...]:
     """BFCL's own verdict on each, in order; calls that are made for one message are one answer. Raises NotInstalled."""
-    return checked([_line(case, turns) for case, turns in answers])
+    return check_lines([_render_line(case, turns) for case, turns in answers])
 
 
-def answers_to(case: MultiTurnCase) -> Iterator[tuple[str, Turns]]:
+def iter_answers(case: MultiTurnCase) -> Iterator[tuple[str, TurnCalls]]:
     """The golden answer, then answers that differ from it in one thing, chosen by a seed made of the case's name; for
     every turn that has calls."""
-    golden, source = golden_turns(case), random.Random(case.id)
+    golden, source = parse_golden_turns(case), random.Random(case.id)
     yield "golden", golden
     yield "no call at all", tuple(() for _ in golden)
     yield "turns reversed", golden[::-1]
     yield "all in the first turn", (tuple(call for turn in golden for call in turn), *(() for _ in golden[1:]))
     for number, turn in enumerate(golden):
-        for kind, changed in _changed(case, turn, source):
+        for kind, changed in _iter_changes(case, turn, source):
             yield f"turn {number + 1}: {kind}", (*golden[:number], changed, *golden[number + 1 :])
         if number and golden[number - 1]:
             early = (
@@ -53,10 +60,10 @@ def answers_to(case: MultiTurnCase) -> Iterator[tuple[str, Turns]]:
             yield f"turn {number + 1}: one turn too early", early
 
 
-def _changed(case: MultiTurnCase, turn: tuple[Call, ...], source: random.Random) -> Iterator[tuple[str, Any]]:
+def _iter_changes(case: MultiTurnCase, turn: tuple[BfclCall, ...], source: random.Random) -> Iterator[tuple[str, Any]]:
     function = source.choice(case.functions)["name"]
     yield "a call more", (*turn, (function, {}))
-    harmless = [one["name"] for one in case.functions if one["name"] in HARMLESS]
+    harmless = [one["name"] for one in case.functions if one["name"] in HARMLESS_FUNCTIONS]
     if harmless:
         yield "a harmless call more", ((source.choice(harmless), {}), *turn)
     if not turn:
@@ -72,11 +79,11 @@ def _changed(case: MultiTurnCase, turn: tuple[Call, ...], source: random.Random)
     for key, value in arguments.items():
         rest = {other: one for other, one in arguments.items() if other != key}
         yield f"{key} dropped", (*turn[:place], (name, rest), *turn[place + 1 :])
-        for changed in (_beside(value), _in_other_words(value)):
+        for changed in (_change_slightly(value), _rewrite_equivalent(value)):
             yield f"{key} is {changed!r}"[:80], (*turn[:place], (name, {**arguments, key: changed}), *turn[place + 1 :])
 
 
-def _beside(value: Any) -> Any:
+def _change_slightly(value: Any) -> Any:
     """A value next to it."""
     if isinstance(value, bool):
         return not value
@@ -85,25 +92,25 @@ def _beside(value: Any) -> Any:
     return value[:-1] if isinstance(value, str | list) else None
 
 
-def _in_other_words(value: Any) -> Any:
+def _rewrite_equivalent(value: Any) -> Any:
     """The same to a forgiving reader."""
     if isinstance(value, str | list):
         return value.upper() if isinstance(value, str) else value[::-1]
     return float(value) if type(value) is int else str(value)
 
 
-def _line(case: MultiTurnCase, turns: Turns) -> str:
+def _render_line(case: MultiTurnCase, turns: TurnCalls) -> str:
     entry = {"id": case.id, "initial_config": case.config, "involved_classes": case.classes}
-    written = [[[_python(call) for call in turn]] if turn else [] for turn in turns]
+    written = [[[_render_python(call) for call in turn]] if turn else [] for turn in turns]
     return json.dumps({"entry": entry, "turns": written, "answers": case.answers})
 
 
-def _python(call: Call) -> str:
+def _render_python(call: BfclCall) -> str:
     name, arguments = call
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
-def _compared(case: MultiTurnCase, kind: str, turns: Turns, theirs: bool) -> Compared:
-    wrong = mistake(case, turns)
+def _build_comparison(case: MultiTurnCase, kind: str, turns: TurnCalls, theirs: bool) -> CheckerComparison:
+    wrong = find_mistake(case, turns)
     says = f"turn {wrong.turn + 1}: {wrong.says}" if wrong else ""
-    return Compared(case.id, case.category, kind, theirs, wrong is None, says)
+    return CheckerComparison(case.id, case.category, kind, theirs, wrong is None, says)

@@ -14,28 +14,28 @@ from functools import cache
 from pathlib import Path
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.bfcl.cases import NotInstalled, is_installed
-from toolbench.evals.bfcl.golden_answers import Call
+from toolbench.evals.bfcl.cases import NotInstalledError, is_installed
+from toolbench.evals.bfcl.golden_answers import BfclCall
 from toolbench.evals.bfcl.multi_turn import environment
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase
-from toolbench.evals.bfcl.multi_turn.states import State, read_state
+from toolbench.evals.bfcl.multi_turn.states import ClassStates, parse_state
 
-STARTING_SECONDS = 60.0
-ANSWER_SECONDS = 5.0
-_PIECE = 1 << 16
+START_TIMEOUT_SECONDS = 60.0
+ANSWER_TIMEOUT_SECONDS = 5.0
+_READ_BYTES = 1 << 16
 
 
-class NoAnswer(Exception):
+class CallRunnerError(Exception):
     """The classes gave no answer in time, or failed; their process was ended. The text says which."""
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class TurnResults:
     """One turn: what each call gave back, as the text that BFCL compares, and the state after it."""
 
     results: tuple[str, ...]
     failed: tuple[bool, ...]
-    state: State
+    state: ClassStates
 
 
 @dataclass(eq=False, slots=True)
@@ -44,36 +44,36 @@ class ClassesProcess:
     conversation, so that an end loses nothing. Threads may share it; one waits for the other."""
 
     command: tuple[str, ...] = (sys.executable, "-I", str(Path(environment.__file__)))
-    seconds: float = ANSWER_SECONDS
+    seconds: float = ANSWER_TIMEOUT_SECONDS
     _process: subprocess.Popen[bytes] | None = None
-    _rest: bytes = b""
+    _unread: bytes = b""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, question: JsonObject) -> JsonObject:
         """Raises NotInstalled and NoAnswer."""
         with self._lock:
             try:
-                return self._asked(question)
-            except (NoAnswer, OSError, ValueError) as error:
-                self._end()
-                raise NoAnswer(str(error)) from error
+                return self._send(question)
+            except (CallRunnerError, OSError, ValueError) as error:
+                self._kill()
+                raise CallRunnerError(str(error)) from error
 
     def close(self) -> None:
         with self._lock:
-            self._end()
+            self._kill()
 
-    def _asked(self, question: JsonObject) -> JsonObject:
+    def _send(self, question: JsonObject) -> JsonObject:
         process = self._process or self._start()
         assert process.stdin is not None
         process.stdin.write(json.dumps(question).encode() + b"\n")
         process.stdin.flush()
-        answer: JsonObject = json.loads(self._line(process, self.seconds))
+        answer: JsonObject = json.loads(self._read_line(process, self.seconds))
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
         """With an environment of its own: no secret of ours is in it."""
         if not is_installed():
-            raise NotInstalled
+            raise NotInstalledError
         self._process = process = subprocess.Popen(
             self.command,
             stdin=subprocess.PIPE,
@@ -82,26 +82,26 @@ class ClassesProcess:
             env={"PATH": os.defpath},
         )
         atexit.register(self.close)
-        if self._line(process, STARTING_SECONDS).decode() != environment.READY:
-            raise NoAnswer("BFCL's classes did not start.")
+        if self._read_line(process, START_TIMEOUT_SECONDS).decode() != environment.READY_LINE:
+            raise CallRunnerError("BFCL's classes did not start.")
         return process
 
-    def _line(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
+    def _read_line(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
         assert process.stdout is not None
         until = time.monotonic() + seconds
-        while b"\n" not in self._rest:
+        while b"\n" not in self._unread:
             left = until - time.monotonic()
             if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
-                raise NoAnswer(f"BFCL's classes gave no answer within {seconds:g} s and were ended.")
-            piece = os.read(process.stdout.fileno(), _PIECE)
+                raise CallRunnerError(f"BFCL's classes gave no answer within {seconds:g} s and were ended.")
+            piece = os.read(process.stdout.fileno(), _READ_BYTES)
             if not piece:
-                raise NoAnswer("BFCL's classes failed; their process is gone.")
-            self._rest += piece
-        line, _, self._rest = self._rest.partition(b"\n")
+                raise CallRunnerError("BFCL's classes failed; their process is gone.")
+            self._unread += piece
+        line, _, self._unread = self._unread.partition(b"\n")
         return line
 
-    def _end(self) -> None:
-        process, self._process, self._rest = self._process, None, b""
+    def _kill(self) -> None:
+        process, self._process, self._unread = self._process, None, b""
         if process is not None:
             atexit.unregister(self.close)
             process.kill()
@@ -109,21 +109,23 @@ class ClassesProcess:
 
 
 @cache
-def classes_process() -> ClassesProcess:
+def get_classes_process() -> ClassesProcess:
     """The one of this process."""
     return ClassesProcess()
 
 
-def play(case: MultiTurnCase, turns: Sequence[Sequence[Call]], *, states: bool = True) -> tuple[Played, ...]:
+def run_calls(
+    case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]], *, states: bool = True
+) -> tuple[TurnResults, ...]:
     """Every call of every turn, on fresh instances. Raises NotInstalled and NoAnswer."""
     question = {"classes": case.classes, "config": case.config, "long": case.is_long, "states": states, "turns": turns}
-    return tuple(_played(turn) for turn in classes_process().ask(question)["turns"])
+    return tuple(_parse_turn_results(turn) for turn in get_classes_process().ask(question)["turns"])
 
 
-def _played(turn: JsonObject) -> Played:
+def _parse_turn_results(turn: JsonObject) -> TurnResults:
     results = turn["results"]
-    return Played(
+    return TurnResults(
         results=tuple(one["text"] for one in results),
         failed=tuple(one["failed"] for one in results),
-        state=read_state(turn["state"]),
+        state=parse_state(turn["state"]),
     )

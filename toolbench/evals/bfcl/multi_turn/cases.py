@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.bfcl.cases import data_folder, json_lines, tool_of
-from toolbench.evals.bfcl.golden_answers import Call
-from toolbench.evals.bfcl.multi_turn.environment import CLASSES
-from toolbench.evals.data_files import frozen_row
+from toolbench.evals.bfcl.cases import build_tool, find_data_folder, iter_json_lines
+from toolbench.evals.bfcl.golden_answers import BfclCall
+from toolbench.evals.bfcl.multi_turn.environment import MODULE_BY_CLASS
+from toolbench.evals.data_files import freeze_row
 
-CATEGORIES = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context")
-_PROMPTS = "constants/default_prompts.py"
-_MORE_FUNCTIONS = "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC"
+MULTI_TURN_CATEGORIES = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context")
+_PROMPTS_FILE = "constants/default_prompts.py"
+_MORE_FUNCTIONS_CONSTANT = "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class MultiTurnCase:
     answers: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, told: JsonObject) -> "MultiTurnCase":
+    def from_json(cls, told: JsonObject) -> "MultiTurnCase":
         """From its plain data, as `dataclasses.asdict` writes it."""
         answers = tuple(tuple(turn) for turn in told["answers"])
-        return cls(**frozen_row({**told, "answers": answers}))
+        return cls(**freeze_row({**told, "answers": answers}))
 
     @property
     def is_long(self) -> bool:
@@ -48,37 +48,37 @@ class MultiTurnCase:
     def tools(self) -> tuple[JsonObject, ...]:
         """Those of the first message."""
         held_back = {name for names in self.later.values() for name in names}
-        return tuple(tool_of(function) for function in self.functions if function["name"] not in held_back)
+        return tuple(build_tool(function) for function in self.functions if function["name"] not in held_back)
 
     def tools_with(self, message: int) -> tuple[JsonObject, ...]:
         """Those that come with a later message (from 0)."""
         names = self.later.get(str(message), ())
-        return tuple(tool_of(function) for function in self.functions if function["name"] in names)
+        return tuple(build_tool(function) for function in self.functions if function["name"] in names)
 
 
-def multi_turn_cases(categories: Sequence[str] = CATEGORIES) -> Iterator[MultiTurnCase]:
+def iter_multi_turn_cases(categories: Sequence[str] = MULTI_TURN_CATEGORIES) -> Iterator[MultiTurnCase]:
     """All cases, category by category, in BFCL's order. Raises NotInstalled."""
-    folder = data_folder()
+    folder = find_data_folder()
     for category in categories:
         name = f"BFCL_v4_{category}.json"
-        answers = {row["id"]: row["ground_truth"] for row in json_lines(folder / "possible_answer" / name)}
-        for row in json_lines(folder / name):
-            yield _case(category, row, answers[row["id"]])
+        answers = {row["id"]: row["ground_truth"] for row in iter_json_lines(folder / "possible_answer" / name)}
+        for row in iter_json_lines(folder / name):
+            yield _build_case(category, row, answers[row["id"]])
 
 
-def golden_turns(case: MultiTurnCase) -> tuple[tuple[Call, ...], ...]:
+def parse_golden_turns(case: MultiTurnCase) -> tuple[tuple[BfclCall, ...], ...]:
     """BFCL's own calls for each message, by name; what it passes by place gets the name that its function gives it."""
     names = {function["name"]: list(function["parameters"]["properties"]) for function in case.functions}
-    return tuple(tuple(_call(text, names) for text in turn) for turn in case.answers)
+    return tuple(tuple(_parse_call(text, names) for text in turn) for turn in case.answers)
 
 
-def _case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]) -> MultiTurnCase:
+def _build_case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]) -> MultiTurnCase:
     """A message that only brings functions has no text of its own: BFCL says the same sentence each time."""
     return MultiTurnCase(
         id=row["id"],
         category=category,
-        messages=tuple(turn[0]["content"] if turn else _more_functions() for turn in row["question"]),
-        functions=tuple(function for name in row["involved_classes"] for function in _functions(name)),
+        messages=tuple(turn[0]["content"] if turn else _read_more_functions_text() for turn in row["question"]),
+        functions=tuple(function for name in row["involved_classes"] for function in _read_functions(name)),
         later=row.get("missed_function", {}),
         classes=tuple(row["involved_classes"]),
         config=row["initial_config"],
@@ -86,7 +86,7 @@ def _case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]) -> M
     )
 
 
-def _call(text: str, names: Mapping[str, Sequence[str]]) -> Call:
+def _parse_call(text: str, names: Mapping[str, Sequence[str]]) -> BfclCall:
     """Raises ValueError for anything but one call with literals."""
     call = ast.parse(text.strip(), mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
@@ -97,13 +97,13 @@ def _call(text: str, names: Mapping[str, Sequence[str]]) -> Call:
 
 
 @cache
-def _functions(name: str) -> tuple[JsonObject, ...]:
-    return tuple(json_lines(data_folder() / "multi_turn_func_doc" / f"{CLASSES[name]}.json"))
+def _read_functions(name: str) -> tuple[JsonObject, ...]:
+    return tuple(iter_json_lines(find_data_folder() / "multi_turn_func_doc" / f"{MODULE_BY_CLASS[name]}.json"))
 
 
 @cache
-def _more_functions() -> str:
+def _read_more_functions_text() -> str:
     """Read from the wheel's source, which is not run."""
-    tree = ast.parse(Path(data_folder().parent / _PROMPTS).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(find_data_folder().parent / _PROMPTS_FILE).read_text(encoding="utf-8"))
     values = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
-    return str(ast.literal_eval(values[_MORE_FUNCTIONS]))
+    return str(ast.literal_eval(values[_MORE_FUNCTIONS_CONSTANT]))

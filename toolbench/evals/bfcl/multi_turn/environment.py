@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-CLASSES = {
+MODULE_BY_CLASS = {
     "GorillaFileSystem": "gorilla_file_system",
     "MathAPI": "math_api",
     "MessageAPI": "message_api",
@@ -26,49 +26,49 @@ CLASSES = {
     "TravelAPI": "travel_booking",
     "VehicleControlAPI": "vehicle_control",
 }
-READY = "ready"
-_SOURCE = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
-_COMPARED: Mapping[str, tuple[str, ...]] = {"File": ("name", "content"), "Directory": ("name", "contents")}
-_STATELESS = "MathAPI"
-_MEMORY = 2 * 1024**3  # bytes
+READY_LINE = "ready"
+_SOURCE_PACKAGE = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
+_COMPARED_FIELDS: Mapping[str, tuple[str, ...]] = {"File": ("name", "content"), "Directory": ("name", "contents")}
+_STATELESS_CLASS = "MathAPI"
+_MAX_MEMORY_BYTES = 2 * 1024**3  # bytes
 
 
 def main() -> None:
     if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     answer = sys.stdout
     sys.stdout = sys.stderr  # nothing but answers goes out
-    answer.write(f"{READY}\n")
+    answer.write(f"{READY_LINE}\n")
     answer.flush()
     for line in sys.stdin:
-        answer.write(f"{json.dumps(_played(json.loads(line)))}\n")
+        answer.write(f"{json.dumps(_run_turns(json.loads(line)))}\n")
         answer.flush()
 
 
-def _played(asked: dict[str, Any]) -> dict[str, Any]:
-    instances = {name: _instance(name, asked) for name in asked["classes"]}
+def _run_turns(asked: dict[str, Any]) -> dict[str, Any]:
+    instances = {name: _build_instance(name, asked) for name in asked["classes"]}
     methods: dict[str, Callable[..., Any]] = {}
     for instance in instances.values():
         found = inspect.getmembers(instance, predicate=inspect.ismethod)
         methods |= {name: method for name, method in found if not name.startswith("_")}
     turns = []
     for calls in asked["turns"]:
-        results = [_result(methods, name, arguments) for name, arguments in calls]
-        states = {name: _state(one) for name, one in instances.items()} if asked["states"] else {}
+        results = [_run_call(methods, name, arguments) for name, arguments in calls]
+        states = {name: _read_state(one) for name, one in instances.items()} if asked["states"] else {}
         turns.append({"results": results, "state": states})
     return {"turns": turns}
 
 
-def _instance(name: str, asked: dict[str, Any]) -> Any:
+def _build_instance(name: str, asked: dict[str, Any]) -> Any:
     """Raises KeyError for a class that is not one of those above."""
-    instance = getattr(importlib.import_module(f"{_SOURCE}.{CLASSES[name]}"), name)()
-    if name != _STATELESS:
+    instance = getattr(importlib.import_module(f"{_SOURCE_PACKAGE}.{MODULE_BY_CLASS[name]}"), name)()
+    if name != _STATELESS_CLASS:
         config = copy.deepcopy(asked["config"].get(name, {}))
         instance._load_scenario(config, long_context=asked["long"])
     return instance
 
 
-def _result(methods: Mapping[str, Callable[..., Any]], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def _run_call(methods: Mapping[str, Callable[..., Any]], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The text that BFCL makes of what a method gives back or raises."""
     if name not in methods:
         return {"text": f"Error during execution: name {name!r} is not defined", "failed": True}
@@ -76,10 +76,10 @@ def _result(methods: Mapping[str, Callable[..., Any]], name: str, arguments: dic
         value = methods[name](**arguments)
     except Exception as error:
         return {"text": f"Error during execution: {error}", "failed": True}
-    return {"text": _text(value), "failed": False}
+    return {"text": _render_result(value), "failed": False}
 
 
-def _text(value: Any) -> str:
+def _render_result(value: Any) -> str:
     if isinstance(value, dict):
         try:
             return json.dumps(value)
@@ -88,26 +88,26 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _state(instance: Any) -> dict[str, Any]:
+def _read_state(instance: Any) -> dict[str, Any]:
     """The public attributes."""
-    return {name: _written(value) for name, value in vars(instance).items() if not name.startswith("_")}
+    return {name: _to_json(value) for name, value in vars(instance).items() if not name.startswith("_")}
 
 
-def _written(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Raises TypeError for a kind that has no form here: then nothing can be said of the state."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, list):
-        return [_written(item) for item in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, dict):
         if all(isinstance(key, str) and key != "$" for key in value):
-            return {key: _written(item) for key, item in value.items()}
-        return {"$": "dict", "of": [[_written(key), _written(item)] for key, item in value.items()]}
+            return {key: _to_json(item) for key, item in value.items()}
+        return {"$": "dict", "of": [[_to_json(key), _to_json(item)] for key, item in value.items()]}
     if isinstance(value, (tuple, set)):
-        return {"$": type(value).__name__, "of": [_written(item) for item in value]}
+        return {"$": type(value).__name__, "of": [_to_json(item) for item in value]}
     kind = type(value).__name__
-    if kind in _COMPARED:
-        return {"$": kind, "of": {name: _written(getattr(value, name)) for name in _COMPARED[kind]}}
+    if kind in _COMPARED_FIELDS:
+        return {"$": kind, "of": {name: _to_json(getattr(value, name)) for name in _COMPARED_FIELDS[kind]}}
     raise TypeError(f"a {kind} in the state")
 
 

@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolbench.evals.bfcl.golden_answers import Call
-from toolbench.evals.bfcl.multi_turn.call_runner import Played, play
-from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, golden_turns
-from toolbench.evals.bfcl.multi_turn.states import first_difference
-from toolbench.evals.judging.messages import shown
+from toolbench.evals.bfcl.golden_answers import BfclCall
+from toolbench.evals.bfcl.multi_turn.call_runner import TurnResults, run_calls
+from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, parse_golden_turns
+from toolbench.evals.bfcl.multi_turn.states import find_state_difference
+from toolbench.evals.judging.messages import render_short
 
-NO_CALL, STATE, RESULT, UNFINISHED = "no call", "state", "result", "unfinished"
+NO_CALL_MISTAKE, STATE_MISTAKE, RESULT_MISTAKE, UNFINISHED_MISTAKE = "no call", "state", "result", "unfinished"
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
+class TurnMistake:
     """`turn` is the user's message, from 0. `kind` is one of those above."""
 
     turn: int
@@ -25,27 +25,29 @@ class Mistake:
     says: str
 
 
-def mistake(case: MultiTurnCase, turns: Sequence[Sequence[Call]]) -> Mistake | None:
+def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> TurnMistake | None:
     """The first thing that BFCL would refuse of the calls made for each message, None for what it accepts. Raises
     NotInstalled and NoAnswer."""
     if len(turns) < len(case.messages):
-        return Mistake(len(turns), UNFINISHED, "the conversation did not come this far")
-    expected, made = play(case, golden_turns(case)), play(case, turns)
+        return TurnMistake(len(turns), UNFINISHED_MISTAKE, "the conversation did not come this far")
+    expected, made = run_calls(case, parse_golden_turns(case)), run_calls(case, turns)
     so_far: Counter[str] = Counter()
     for number, (wanted, had) in enumerate(zip(expected, made, strict=True)):
         so_far.update(had.results)
-        if wanted.results and (wrong := _wrong(case.answers[number], wanted, had, so_far)):
-            return Mistake(number, *wrong)
+        if wanted.results and (wrong := _find_turn_mistake(case.answers[number], wanted, had, so_far)):
+            return TurnMistake(number, *wrong)
     return None
 
 
-def _wrong(answers: Sequence[str], wanted: Played, had: Played, so_far: Counter[str]) -> tuple[str, str] | None:
+def _find_turn_mistake(
+    answers: Sequence[str], wanted: TurnResults, had: TurnResults, so_far: Counter[str]
+) -> tuple[str, str] | None:
     if not had.results:
-        return NO_CALL, f"no call was made; BFCL calls {', '.join(answers)}"
-    if differs := first_difference(wanted.state, had.state):
-        return STATE, differs
+        return NO_CALL_MISTAKE, f"no call was made; BFCL calls {', '.join(answers)}"
+    if differs := find_state_difference(wanted.state, had.state):
+        return STATE_MISTAKE, differs
     if missing := Counter(wanted.results) - so_far:
         result = next(iter(missing))
         call = answers[wanted.results.index(result)]
-        return RESULT, f"no result so far is the one of {call}: {shown(result)}"
+        return RESULT_MISTAKE, f"no result so far is the one of {call}: {render_short(result)}"
     return None

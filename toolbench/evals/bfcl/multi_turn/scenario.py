@@ -12,25 +12,25 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import METHODS
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import schema_errors
-from toolbench.evals.bfcl.golden_answers import Call
-from toolbench.evals.bfcl.multi_turn.call_runner import play
-from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, golden_turns
-from toolbench.evals.bfcl.multi_turn.rules import NO_CALL, RESULT, Mistake, mistake
-from toolbench.evals.bfcl.scenario import GROUP
-from toolbench.evals.expected_calls import Due
+from toolbench.evals.bfcl.golden_answers import BfclCall
+from toolbench.evals.bfcl.multi_turn.call_runner import run_calls
+from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, parse_golden_turns
+from toolbench.evals.bfcl.multi_turn.rules import NO_CALL_MISTAKE, RESULT_MISTAKE, TurnMistake, find_mistake
+from toolbench.evals.bfcl.scenario import BFCL_GROUP
+from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.judging import verdict as judging
-from toolbench.evals.judging.diagnosis import Problem, at, last_turn
-from toolbench.evals.record_counts import CALLS, error_codes
+from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
+from toolbench.evals.record_counts import CALLS_PATH, list_error_codes
 from toolbench.evals.types import DRAWN, Check, Instance, Verdict, Workspace
-from toolbench.evals.user_cases.definition import definition_of
+from toolbench.evals.user_cases.definition import build_definition
 
-RULE = (
+MULTI_TURN_RULE = (
     "After each of the user's messages the state is the one that BFCL's own calls lead to, and each result of theirs "
     "was given; calls beside them do not matter."
 )
-ANSWERS_PER_MESSAGE = 21  # BFCL gives up on a message after the 21st answer that calls
-NEVER_CAME_BACK = "INTERNAL_ERROR"
-ENDS = ANSWERS | {End.TOOL_ERROR, End.NO_TOOL_CALLS}  # by BFCL's rules a tool that fails to the end is no failure
+MAX_ANSWERS_PER_MESSAGE = 21  # BFCL gives up on a message after the 21st answer that calls
+NO_RETURN_ERROR_CODE = "INTERNAL_ERROR"
+GOOD_ENDS = ANSWERS | {End.TOOL_ERROR, End.NO_TOOL_CALLS}  # by BFCL's rules a tool that fails to the end is no failure
 
 
 @dataclass(eq=False, slots=True)
@@ -42,20 +42,21 @@ class MultiTurnScenario:
     title: str
     case: MultiTurnCase
     public: bool = True
-    group: str = GROUP
+    group: str = BFCL_GROUP
     intent: str = "A public conversation of the Berkeley Function Calling Leaderboard."
     control: bool = False
     methods: tuple[str, ...] = METHODS
     straight_requests: int = field(init=False)
-    rule: str = field(default=RULE, init=False)
+    rule: str = field(default=MULTI_TURN_RULE, init=False)
 
     def __post_init__(self) -> None:
         self.straight_requests = sum(2 if answers else 1 for answers in self.case.answers)
 
-    def draw(self, seed: int, *, kind: str = DRAWN) -> Instance:
+    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
         first, *others = self.case.messages
         further = (
-            FurtherMessage(text, _definitions(self.case.tools_with(number))) for number, text in enumerate(others, 1)
+            FurtherMessage(text, _build_definitions(self.case.tools_with(number)))
+            for number, text in enumerate(others, 1)
         )
         return Instance(
             scenario=self.slug,
@@ -64,32 +65,34 @@ class MultiTurnScenario:
             seed=seed,
             system="",
             user_text=first,
-            tools=_definitions(self.case.tools),
-            layer=_layer(self.case),
+            tools=_build_definitions(self.case.tools),
+            layer=_build_layer(self.case),
             further=tuple(further),
         )
 
-    def due(self, instance: Instance) -> Due:
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
         """Other calls may lead to the same state: which ones are due is not known."""
-        return Due(any(self.case.answers))
+        return ExpectedCalls(any(self.case.answers))
 
     def open(self, instance: Instance) -> Workspace:
         return ClassesWorkspace(self.case)
 
     def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        wrong = mistake(self.case, calls_by_message(ended)) if ended.turns and ended.end in ENDS else None
-        case = judging.Case(
+        wrong = (
+            find_mistake(self.case, group_calls_by_message(ended)) if ended.turns and ended.end in GOOD_ENDS else None
+        )
+        case = judging.CheckedResult(
             instance=instance,
             ended=ended,
-            rule=RULE,
-            checks=tuple(_checks(self.case, ended, wrong)),
-            parity_checks=None,
-            otherwise=_problem(ended, wrong),
-            good_ends=ENDS,
+            rule=MULTI_TURN_RULE,
+            checks=tuple(_iter_checks(self.case, ended, wrong)),
+            case_study_checks=None,
+            fallback_problem=_find_problem(ended, wrong),
+            good_ends=GOOD_ENDS,
         )
         verdict = judging.judge(case)
-        differs = wrong is not None and wrong.kind != NO_CALL and verdict.outcome == "fail"
-        return _saying(verdict, case.otherwise) if differs else verdict
+        differs = wrong is not None and wrong.kind != NO_CALL_MISTAKE and verdict.outcome == "fail"
+        return _replace_problem(verdict, case.fallback_problem) if differs else verdict
 
 
 class ClassesWorkspace:
@@ -97,58 +100,63 @@ class ClassesWorkspace:
 
     def __init__(self, case: MultiTurnCase) -> None:
         self._case = case
-        self._calls: list[Call] = []
+        self._calls: list[BfclCall] = []
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """What the class gave back; what it raised is the model's to read. A call that never comes back is left out
         of what follows."""
-        (played,) = play(self._case, [[*self._calls, (name, arguments)]], states=False)
+        (played,) = run_calls(self._case, [[*self._calls, (name, arguments)]], states=False)
         self._calls.append((name, arguments))
         if played.failed[-1]:
             raise ToolArgumentError(played.results[-1])
-        return _value(played.results[-1])
+        return _parse_result(played.results[-1])
 
     def snapshot(self) -> JsonObject:
         return {"called": [{"name": name, "arguments": arguments} for name, arguments in self._calls]}
 
 
-def calls_by_message(ended: Ended) -> tuple[tuple[Call, ...], ...]:
+def group_calls_by_message(ended: Ended) -> tuple[tuple[BfclCall, ...], ...]:
     """The calls that BFCL's classes were given, for each message that the user came to say."""
     groups = groupby(ended.turns, lambda record: record.request.message)
     return tuple(
-        tuple((_name(one), one.arguments or {}) for record in records for one in record.results if _was_played(one))
+        tuple(
+            (_find_tool_name(one), one.arguments or {})
+            for record in records
+            for one in record.results
+            if _is_executed(one)
+        )
         for _, records in groups
     )
 
 
-def _was_played(result: ToolResult) -> bool:
-    return result.executed and NEVER_CAME_BACK not in error_codes(result)
+def _is_executed(result: ToolResult) -> bool:
+    return result.executed and NO_RETURN_ERROR_CODE not in list_error_codes(result)
 
 
-def _name(result: ToolResult) -> str:
+def _find_tool_name(result: ToolResult) -> str:
     return result.envelope.tool_name or result.call.name
 
 
-def _definitions(tools: Sequence[JsonObject]) -> tuple[ToolDefinition, ...]:
-    return tuple(definition_of(tool) for tool in tools)
+def _build_definitions(tools: Sequence[JsonObject]) -> tuple[ToolDefinition, ...]:
+    return tuple(build_definition(tool) for tool in tools)
 
 
-def _layer(case: MultiTurnCase) -> JsonObject:
+def _build_layer(case: MultiTurnCase) -> JsonObject:
     """As BFCL asks. Where its own calls break its own schemas, no call is refused for that."""
-    layer: JsonObject = {"max_turns": ANSWERS_PER_MESSAGE, "request_overrides": {"parallel_tool_calls": True}}
-    tools = {tool.name: tool for tool in _definitions((*case.tools, *_later(case)))}
-    broken = any(schema_errors(tools[name], given) for turn in golden_turns(case) for name, given in turn)
+    layer: JsonObject = {"max_turns": MAX_ANSWERS_PER_MESSAGE, "request_overrides": {"parallel_tool_calls": True}}
+    tools = {tool.name: tool for tool in _build_definitions((*case.tools, *_iter_later_tools(case)))}
+    broken = any(schema_errors(tools[name], given) for turn in parse_golden_turns(case) for name, given in turn)
     return {**layer, "validate_arguments": False} if broken else layer
 
 
-def _later(case: MultiTurnCase) -> Iterator[JsonObject]:
+def _iter_later_tools(case: MultiTurnCase) -> Iterator[JsonObject]:
     for number in case.later:
         yield from case.tools_with(int(number))
 
 
-def _checks(case: MultiTurnCase, ended: Ended, wrong: Mistake | None) -> Iterator[Check]:
+def _iter_checks(case: MultiTurnCase, ended: Ended, wrong: TurnMistake | None) -> Iterator[Check]:
     """One for each message up to the first that differs, in BFCL's words."""
-    if ended.end not in ENDS or not ended.turns:
+    if ended.end not in GOOD_ENDS or not ended.turns:
         yield Check("the conversation comes to its end", False)
         return
     reached = len(case.messages) if wrong is None else wrong.turn + 1
@@ -157,31 +165,34 @@ def _checks(case: MultiTurnCase, ended: Ended, wrong: Mistake | None) -> Iterato
         yield Check(f"message {number + 1}: state and results", not differs, wrong.says if wrong and differs else "")
 
 
-def _problem(ended: Ended, wrong: Mistake | None) -> Problem:
+def _find_problem(ended: Ended, wrong: TurnMistake | None) -> Problem:
     """At the last turn of the message."""
     if wrong is None:
         return Problem(
-            "wrong_state", at(last_turn(ended), path=CALLS, what="the conversation did not come to its end.")
+            "wrong_state",
+            locate_problem(find_last_turn(ended), path=CALLS_PATH, what="the conversation did not come to its end."),
         )
     of_message = [record.turn for record in ended.turns if record.request.message == wrong.turn]
-    where = {NO_CALL: "missing_call", RESULT: "missing_call"}.get(wrong.kind, "wrong_state")
+    where = {NO_CALL_MISTAKE: "missing_call", RESULT_MISTAKE: "missing_call"}.get(wrong.kind, "wrong_state")
     what = f"after the user's message {wrong.turn + 1}: {wrong.says}."
-    return Problem(where, at(of_message[-1] if of_message else last_turn(ended), path=CALLS, what=what))
+    return Problem(
+        where, locate_problem(of_message[-1] if of_message else find_last_turn(ended), path=CALLS_PATH, what=what)
+    )
 
 
-def _saying(verdict: Verdict, own: Problem) -> Verdict:
+def _replace_problem(verdict: Verdict, own: Problem) -> Verdict:
     """Failed calls on the way are no failure by BFCL's rules: what differs first is what went wrong."""
     return replace(verdict, failure_class=own.failure_class, sentence=own.bad.sentence, first_bad=own.bad)
 
 
-def _value(text: str) -> object:
+def _parse_result(text: str) -> object:
     """An object as an object; any other text as it is."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return {"value": text}
     return value if isinstance(value, dict) and "ok" not in value else {"value": text}
 
 
-def _refuse(constant: str) -> object:
+def _refuse_constant(constant: str) -> object:
     raise ValueError(f"{constant} is not JSON")

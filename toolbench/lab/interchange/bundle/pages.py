@@ -8,21 +8,21 @@ from pathlib import Path
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from toolbench.evals.statistics.stopping import Until
-from toolbench.lab.interchange.bundle.selection import Chosen
-from toolbench.lab.interchange.bundle.statistics import MEANING, ConfigLine
-from toolbench.lab.interchange.file_json import read_text
-from toolbench.lab.interchange.manifest import Manifest, trace_member
+from toolbench.evals.statistics.stopping import StoppingRule
+from toolbench.lab.interchange.bundle.selection import BundleSelection
+from toolbench.lab.interchange.bundle.statistics import INTERVAL_NOTE, ConfigStatistics
+from toolbench.lab.interchange.file_json import decode_text
+from toolbench.lab.interchange.manifest import Manifest, build_trace_name
 from toolbench.lab.models import Run, Step, Trial
 
-STYLE = "style.css"
-SHEETS = ("tokens.css", "base.css", "components.css", "bundles.css")
-MOST_LINES = 5000  # trials that the index lists
-SHOWN = 20_000  # bytes of a body that a trace page shows; the evidence holds them all
+STYLE_NAME = "style.css"
+STYLE_SHEETS = ("tokens.css", "base.css", "components.css", "bundles.css")
+MAX_TRIALS_LISTED = 5000  # trials that the index lists
+MAX_BODY_BYTES_SHOWN = 20_000  # bytes of a body that a trace page shows; the evidence holds them all
 
 
 @dataclass(frozen=True, slots=True)
-class TrialLine:
+class BundledTrialRow:
     """A trial as the index lists it."""
 
     trace: str
@@ -42,67 +42,69 @@ class BodyView:
 
 
 @dataclass(frozen=True, slots=True)
-class StepLine:
+class BundledStep:
     step: Step
     abandoned: bool
     bodies: tuple[BodyView, ...]
 
 
 @cache
-def style() -> str:
+def load_style() -> str:
     """Every rule that the pages need, in one piece."""
     folder = Path(settings.BASE_DIR) / "static" / "css"
-    return "\n".join((folder / name).read_text() for name in SHEETS)
+    return "\n".join((folder / name).read_text() for name in STYLE_SHEETS)
 
 
-def trial_line(trial: Trial, number: int) -> TrialLine:
+def build_trial_row(trial: Trial, number: int) -> BundledTrialRow:
     named = f"{trial.config} · {trial.index}"
-    return TrialLine(trace_member(number), number, trial.scenario, named, trial.outcome, trial.sentence)
+    return BundledTrialRow(build_trace_name(number), number, trial.scenario, named, trial.outcome, trial.sentence)
 
 
-def index_page(chosen: Chosen, lines: Sequence[ConfigLine], trials: Sequence[TrialLine], manifest: Manifest) -> bytes:
+def render_index(
+    chosen: BundleSelection, lines: Sequence[ConfigStatistics], trials: Sequence[BundledTrialRow], manifest: Manifest
+) -> bytes:
     """Failed trials first."""
     order = ("fail", "infra", "pass")
     ranked = sorted(trials, key=lambda line: order.index(line.mark) if line.mark in order else len(order))
     context = {
         "run": chosen.run,
         "lines": lines,
-        "trials": ranked[:MOST_LINES],
-        "unlisted": max(len(ranked) - MOST_LINES, 0),
+        "trials": ranked[:MAX_TRIALS_LISTED],
+        "unlisted": max(len(ranked) - MAX_TRIALS_LISTED, 0),
         "manifest": manifest,
-        "meaning": MEANING,
-        "until": str(Until.read(chosen.run.until)) if chosen.run.until else "",
-        "style": style(),
+        "meaning": INTERVAL_NOTE,
+        "until": str(StoppingRule.read(chosen.run.until)) if chosen.run.until else "",
+        "style": load_style(),
     }
-    return _bytes(render_to_string("bundles/index.html", context))
+    return _encode_page(render_to_string("bundles/index.html", context))
 
 
-def trace_page(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> bytes:
+def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> bytes:
     context = {
         "run": run,
         "trial": trial,
         "number": number,
-        "steps": [_step(step, trial) for step in steps],
+        "steps": [_build_step(step, trial) for step in steps],
         "checks": trial.verdict.get("checks", ()),
         "rule": trial.verdict.get("rule", ""),
-        "final": read_text(trial.final_text)[:SHOWN],
-        "style_sheet": f"../{STYLE}",
+        "final": decode_text(trial.final_text)[:MAX_BODY_BYTES_SHOWN],
+        "style_sheet": f"../{STYLE_NAME}",
     }
-    return _bytes(render_to_string("bundles/trace.html", context))
+    return _encode_page(render_to_string("bundles/trace.html", context))
 
 
-def _step(step: Step, trial: Trial) -> StepLine:
+def _build_step(step: Step, trial: Trial) -> BundledStep:
     tool = step.kind == Step.Kind.TOOL
     titles = ("Arguments as written", "Given back to the model") if tool else ("Request", "Response")
     bodies = (step.body.request, step.body.response) if hasattr(step, "body") else (b"", b"")
-    views = tuple(_body(title, bytes(raw)) for title, raw in zip(titles, bodies, strict=True))
-    return StepLine(step, step.execution != trial.execution, views)
+    views = tuple(_build_body_view(title, bytes(raw)) for title, raw in zip(titles, bodies, strict=True))
+    return BundledStep(step, step.execution != trial.execution, views)
 
 
-def _body(title: str, raw: bytes) -> BodyView:
-    text = read_text(raw[:SHOWN]).replace("\0", "␀")
-    return BodyView(title, text, len(raw), len(raw) > SHOWN)
+def _build_body_view(title: str, raw: bytes) -> BodyView:
+    text = decode_text(raw[:MAX_BODY_BYTES_SHOWN]).replace("\0", "␀")
+    return BodyView(title, text, len(raw), len(raw) > MAX_BODY_BYTES_SHOWN)
 
 
-def _bytes(page: str) -> bytes:
+def _encode_page(page: str) -> bytes:
     return page.encode("utf-8", "backslashreplace")

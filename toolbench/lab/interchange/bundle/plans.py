@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import policy_json, resolve
-from toolbench.lab.interchange.bundle.selection import Chosen
+from toolbench.lab.interchange.bundle.selection import BundleSelection
 from toolbench.lab.models import Cell, RunConfig, Trial
 from toolbench.lab.scenarios.catalogue import find_scenario, is_as_it_was
 
 
-def plans_json(chosen: Chosen) -> JsonObject:
+def build_plans_json(chosen: BundleSelection) -> JsonObject:
     """What every trial sent is in its own member; this is what it was made of."""
     firsts = Trial.objects.filter(cell__in=chosen.cells).order_by("cell_id", "position").distinct("cell_id")
     seeds = dict(firsts.values_list("cell_id", "instance_seed"))
@@ -20,12 +20,12 @@ def plans_json(chosen: Chosen) -> JsonObject:
         "seed": chosen.run.seed,
         "order_seed": chosen.run.order_seed,
         "engine_version": chosen.run.engine_version,
-        "configurations": [_config(config) for config in chosen.configs],
-        "scenarios": list({cell.scenario: _scenario(chosen, cell, seeds) for cell in chosen.cells}.values()),
+        "configurations": [_config_to_json(config) for config in chosen.configs],
+        "scenarios": list({cell.scenario: _scenario_to_json(chosen, cell, seeds) for cell in chosen.cells}.values()),
     }
 
 
-def _config(config: RunConfig) -> JsonObject:
+def _config_to_json(config: RunConfig) -> JsonObject:
     """A policy that this engine no longer takes is told by its layers alone."""
     frozen = {"configuration": str(config), "policy_hash": config.policy_hash, "layers": config.layers}
     try:
@@ -35,13 +35,13 @@ def _config(config: RunConfig) -> JsonObject:
     return {**frozen, "policy": policy_json(resolved.policy), "origins": dict(resolved.origins)}
 
 
-def _scenario(chosen: Chosen, cell: Cell, seeds: Mapping[int, int]) -> JsonObject:
+def _scenario_to_json(chosen: BundleSelection, cell: Cell, seeds: Mapping[int, int]) -> JsonObject:
     here, seed = chosen.names.get(cell.scenario, cell.scenario), seeds.get(cell.pk, 0)
     named = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}
     if not is_as_it_was(here, cell.scenario_version):
         return {**named, "note": "This version is not known here; the requests of its trials hold prompts and tools."}
     found = find_scenario(here, cell.scenario_version)
-    instance = found.draw(seed, kind=cell.instance_kind)
+    instance = found.draw_instance(seed, kind=cell.instance_kind)
     tools = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in instance.tools]
     drawn = {"instance_seed": seed, "system": instance.system, "user": instance.user_text, "tools": tools}
     if instance.further:

@@ -6,88 +6,90 @@ from dataclasses import dataclass, replace
 from django.db import models
 from django.db.models import Prefetch, QuerySet
 
-from toolbench.lab.interchange.bundled_cases import CaseSeed, case_seeds
-from toolbench.lab.interchange.manifest import LeftOut
-from toolbench.lab.interchange.scenario_names import NAMED, renamed
+from toolbench.lab.interchange.bundled_cases import BundledCase, get_bundled_cases
+from toolbench.lab.interchange.manifest import LeftOutItem
+from toolbench.lab.interchange.scenario_names import SCENARIO_COLUMNS, rename_scenarios
 from toolbench.lab.metrics.cells import bring_up_to_date
 from toolbench.lab.models import Case, Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.scenarios.catalogue import is_private
 from toolbench.lab.traces.body_batches import with_bodies
 
-_AT_ONCE = 100  # trials in memory
+_TRIALS_PER_BATCH = 100  # trials in memory
 
 
-class BundleRefused(Exception):
+class BundleError(Exception):
     """A bundle that cannot be written; its text says why."""
 
 
-class UnknownRun(BundleRefused):
+class UnknownRunError(BundleError):
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class BundleSelection:
     """Configurations and cells in the order of their positions; trials are numbered in the order they ran. Scenarios
     are named as where they were tried; `names` leads from there to their names here, where these differ."""
 
     run: Run
     configs: tuple[RunConfig, ...]
     cells: tuple[Cell, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOutItem, ...]
     count: int
     names: Mapping[str, str]
     private: frozenset[str]  # of the cells' scenarios
-    cases: tuple[CaseSeed, ...]
+    cases: tuple[BundledCase, ...]
 
     def trials(self) -> Iterator[Trial]:
         """Finished ones with steps and bodies, some at a time."""
         steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
-        chosen = _finished(self.run, self.cells).select_related("config", "cell").prefetch_related(steps, "judgements")
-        for trial in with_bodies(chosen.order_by("position", "pk").iterator(chunk_size=_AT_ONCE)):
-            yield self._as_tried(trial)
+        chosen = (
+            _list_finished(self.run, self.cells).select_related("config", "cell").prefetch_related(steps, "judgements")
+        )
+        for trial in with_bodies(chosen.order_by("position", "pk").iterator(chunk_size=_TRIALS_PER_BATCH)):
+            yield self._use_original_names(trial)
 
-    def _as_tried(self, trial: Trial) -> Trial:
+    def _use_original_names(self, trial: Trial) -> Trial:
         if self.names:
             there = {here: there for there, here in self.names.items()}
             for row in (trial, trial.cell, *trial.judgements.all()):
-                _rename(row, there)
+                _rename_row(row, there)
         return trial
 
 
-def choose(run_id: int, *, private: bool = False) -> Chosen:
+def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
     """Raises BundleRefused for an unknown run, and for one of which nothing may be shown."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
-        raise UnknownRun(f"There is no run {run_id}.")
+        raise UnknownRunError(f"There is no run {run_id}.")
     bring_up_to_date(run.pk)
     every = tuple(run.cells.select_related("config").order_by("position", "pk"))
-    secret = private_scenarios(run, (cell.scenario for cell in every))
+    secret = find_private_scenarios(run, (cell.scenario for cell in every))
     cells = tuple(cell for cell in every if private or cell.scenario not in secret)
     kept = {cell.config_id for cell in cells}
     configs = tuple(run.configs.filter(pk__in=kept).order_by("position", "pk"))
     if not cells:
-        raise BundleRefused(
+        raise BundleError(
             f"All cases of run {run_id} are private, so no bundle was written. Say that they may travel: a tick on the "
             "run's page, or --private."
         )
-    left_out = tuple(_left_out(run, cells, [cell for cell in every if cell not in cells]))
-    chosen = Chosen(
+    left_out = tuple(_iter_left_out(run, cells, [cell for cell in every if cell not in cells]))
+    chosen = BundleSelection(
         run=run,
         configs=configs,
         cells=cells,
         left_out=left_out,
-        count=_finished(run, cells).count(),
+        count=_list_finished(run, cells).count(),
         names=run.origin.get("renamed", {}) if run.imported else {},
         private=secret & {cell.scenario for cell in cells},
-        cases=case_seeds((cell.scenario, cell.scenario_version) for cell in cells),
+        cases=get_bundled_cases((cell.scenario, cell.scenario_version) for cell in cells),
     )
-    return _as_tried(chosen) if chosen.names else chosen
+    return _use_original_names(chosen) if chosen.names else chosen
 
 
-def _as_tried(chosen: Chosen) -> Chosen:
+def _use_original_names(chosen: BundleSelection) -> BundleSelection:
     there = {here: there for there, here in chosen.names.items()}
     for cell in chosen.cells:
-        _rename(cell, there)
+        _rename_row(cell, there)
     return replace(
         chosen,
         private=frozenset(there.get(slug, slug) for slug in chosen.private),
@@ -95,24 +97,26 @@ def _as_tried(chosen: Chosen) -> Chosen:
     )
 
 
-def _rename(row: models.Model, names: Mapping[str, str]) -> None:
+def _rename_row(row: models.Model, names: Mapping[str, str]) -> None:
     """In memory only."""
-    named = {column: value for column, value in vars(row).items() if column in NAMED}
-    for column, value in renamed(named, names).items():
+    named = {column: value for column, value in vars(row).items() if column in SCENARIO_COLUMNS}
+    for column, value in rename_scenarios(named, names).items():
         setattr(row, column, value)
 
 
-def _finished(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
+def _list_finished(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
     return run.trials.filter(state=Trial.State.DONE, cell__in=list(cells))
 
 
-def private_cases(run_id: int) -> tuple[str, ...]:
+def list_private_cases(run_id: int) -> tuple[str, ...]:
     """Those of a run that travel only when that is said."""
     run = Run.objects.get(pk=run_id)
-    return tuple(sorted(private_scenarios(run, run.cells.order_by().values_list("scenario", flat=True).distinct())))
+    return tuple(
+        sorted(find_private_scenarios(run, run.cells.order_by().values_list("scenario", flat=True).distinct()))
+    )
 
 
-def private_scenarios(run: Run, tried: Iterable[str]) -> frozenset[str]:
+def find_private_scenarios(run: Run, tried: Iterable[str]) -> frozenset[str]:
     """Those of private sets, and what is not known here any more; of an imported run what was private there, or is
     here."""
     slugs = frozenset(tried)
@@ -122,12 +126,18 @@ def private_scenarios(run: Run, tried: Iterable[str]) -> frozenset[str]:
     return frozenset(slug for slug in slugs if is_private(slug))
 
 
-def _left_out(run: Run, cells: Sequence[Cell], hidden: Sequence[Cell]) -> Iterator[LeftOut]:
-    yield LeftOut("keys and secret headers", "masked with equal length before they were stored, and searched for again")
-    yield LeftOut("notes, labels of trials, the owner's name, names of workers", "they concern people and one machine")
+def _iter_left_out(run: Run, cells: Sequence[Cell], hidden: Sequence[Cell]) -> Iterator[LeftOutItem]:
+    yield LeftOutItem(
+        "keys and secret headers", "masked with equal length before they were stored, and searched for again"
+    )
+    yield LeftOutItem(
+        "notes, labels of trials, the owner's name, names of workers", "they concern people and one machine"
+    )
     if hidden:
         count = run.trials.filter(cell__in=list(hidden)).count()
         slugs = len({cell.scenario for cell in hidden})
-        yield LeftOut(f"{slugs} private cases with {count} trials", "private cases stay here unless they are asked for")
+        yield LeftOutItem(
+            f"{slugs} private cases with {count} trials", "private cases stay here unless they are asked for"
+        )
     if waiting := run.trials.filter(cell__in=list(cells)).exclude(state=Trial.State.DONE).count():
-        yield LeftOut(f"{waiting} trials", "they were not finished")
+        yield LeftOutItem(f"{waiting} trials", "they were not finished")

@@ -4,25 +4,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.interchange.bundle.selection import Chosen
-from toolbench.lab.interchange.report.rates import rate_json, rates_of
+from toolbench.lab.interchange.bundle.selection import BundleSelection
+from toolbench.lab.interchange.report.rates import compute_rates, rate_to_json
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import in_configs_and_groups
 from toolbench.lab.metrics.tally import Tally, tally
 from toolbench.lab.metrics.times import MIN_ANSWERS_OF_OLD_P95, Times, cell_times, merged, times_json
 from toolbench.lab.models import Cell, Provider, RunConfig
-from toolbench.lab.runs.sequential_stopping import DECIDED
+from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 
-MEANING = "Intervals are 95 %: they speak of further repeats of these scenarios, not of tool calling at large."
-TIMES = (
+INTERVAL_NOTE = "Intervals are 95 %: they speak of further repeats of these scenarios, not of tool calling at large."
+TIMES_NOTE = (
     "p50_ms_value, p50_ms_low, p50_ms_high, and so on: the order statistic of trials with an answer, without queue, "
     "and its distribution-free 95 % bounds; null for a bound that is open."
 )
-_AXES = ("provider_name", "provider_kind", "model_name", "canonical", "profile", "strategy", "method", "examples")
+_CONFIG_COLUMNS = (
+    "provider_name",
+    "provider_kind",
+    "model_name",
+    "canonical",
+    "profile",
+    "strategy",
+    "method",
+    "examples",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class CellLine:
+class CellStatistics:
     scenario: str
     control: bool
     tally: Tally
@@ -33,7 +42,7 @@ class CellLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigLine:
+class ConfigStatistics:
     """One configuration on one group of scenarios; `group` is "" where there is one only. `tally` sums the tool
     scenarios; the controls where there is nothing else."""
 
@@ -45,20 +54,22 @@ class ConfigLine:
     delivered: Rate
     control: Rate
     times: Times  # of the same cells as `tally`
-    cells: tuple[CellLine, ...]
+    cells: tuple[CellStatistics, ...]
 
 
-def config_lines(chosen: Chosen) -> tuple[ConfigLine, ...]:
+def compute_config_statistics(chosen: BundleSelection) -> tuple[ConfigStatistics, ...]:
     times = cell_times(chosen.cells)
-    return tuple(_line(*one, times) for one in in_configs_and_groups(chosen.configs, chosen.cells))
+    return tuple(_build_config_statistics(*one, times) for one in in_configs_and_groups(chosen.configs, chosen.cells))
 
 
-def _line(config: RunConfig, group: str, cells: Sequence[Cell], times: Mapping[int, Times]) -> ConfigLine:
+def _build_config_statistics(
+    config: RunConfig, group: str, cells: Sequence[Cell], times: Mapping[int, Times]
+) -> ConfigStatistics:
     control = tally(cell for cell in cells if cell.control)
     tools = tally(cell for cell in cells if not cell.control)
     main = tools if tools.cells else control
-    lines = tuple(_cell(cell, times[cell.pk]) for cell in cells)
-    return ConfigLine(
+    lines = tuple(_build_cell_statistics(cell, times[cell.pk]) for cell in cells)
+    return ConfigStatistics(
         config=config,
         group=group,
         rows=tuple(cells),
@@ -71,56 +82,59 @@ def _line(config: RunConfig, group: str, cells: Sequence[Cell], times: Mapping[i
     )
 
 
-def _cell(cell: Cell, times: Times) -> CellLine:
+def _build_cell_statistics(cell: Cell, times: Times) -> CellStatistics:
     counts = tally([cell])
-    return CellLine(
+    return CellStatistics(
         scenario=cell.scenario,
         control=cell.control,
         tally=counts,
         answered=counts.given_an_answer(),
         delivered=counts.delivered(),
         times=times,
-        decided=DECIDED.get(cell.decided, ""),
+        decided=DECISION_TEXTS.get(cell.decided, ""),
     )
 
 
-def matrix_json(lines: Iterable[ConfigLine]) -> JsonObject:
+def build_matrix_json(lines: Iterable[ConfigStatistics]) -> JsonObject:
     """A row per configuration and group of scenarios: k of n with interval, tool scenarios and controls apart."""
     rows = [
         {
-            **{name: getattr(line.config, name) for name in (*_AXES, "stream", "tool_use_mode", "policy_hash")},
+            **{
+                name: getattr(line.config, name)
+                for name in (*_CONFIG_COLUMNS, "stream", "tool_use_mode", "policy_hash")
+            },
             "scenarios": line.group,
-            "success_given_an_answer": rate_json(line.answered),
-            "delivered_success": rate_json(line.delivered),
-            "control": rate_json(line.control),
+            "success_given_an_answer": rate_to_json(line.answered),
+            "delivered_success": rate_to_json(line.delivered),
+            "control": rate_to_json(line.control),
             **times_json(line.times),
         }
         for line in lines
     ]
-    return {"meaning": MEANING, "rows": rows}
+    return {"meaning": INTERVAL_NOTE, "rows": rows}
 
 
-def statistics_json(lines: Sequence[ConfigLine]) -> JsonObject:
+def build_statistics_json(lines: Sequence[ConfigStatistics]) -> JsonObject:
     """Every cell with its counts, both rates, distinct answers and times."""
     return {
-        "meaning": MEANING,
+        "meaning": INTERVAL_NOTE,
         "p95": f"null below {MIN_ANSWERS_OF_OLD_P95} answers",
-        "times": TIMES,
+        "times": TIMES_NOTE,
         "configurations": [
             {
                 "configuration": str(line.config),
                 "simulated": line.config.provider_kind == Provider.Kind.SIMULATED,
                 "scenarios": line.group,
-                **rates_of(line.rows).plain(),
+                **compute_rates(line.rows).to_json(),
                 **times_json(line.times),
             }
             for line in lines
         ],
-        "cells": [_cell_json(line.config, cell) for line in lines for cell in line.cells],
+        "cells": [_cell_to_json(line.config, cell) for line in lines for cell in line.cells],
     }
 
 
-def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
+def _cell_to_json(config: RunConfig, cell: CellStatistics) -> JsonObject:
     counts, p50, p95 = cell.tally, cell.times.p50, cell.times.p95
     sums = ("requests", "retries", "input_tokens", "output_tokens")
     return {
@@ -129,8 +143,8 @@ def _cell_json(config: RunConfig, cell: CellLine) -> JsonObject:
         "scenario": cell.scenario,
         "control": cell.control,
         "outcomes": {name: count for name, count in counts.dots.items() if count},
-        "success_given_an_answer": rate_json(cell.answered),
-        "delivered_success": rate_json(cell.delivered),
+        "success_given_an_answer": rate_to_json(cell.answered),
+        "delivered_success": rate_to_json(cell.delivered),
         "distinct_answers": counts.distinct,
         "decided": cell.decided,
         "interval_withheld": cell.answered.withheld,

@@ -8,21 +8,21 @@ from typing import IO, Any
 from django.db import DataError, connection, transaction
 from django.db.models import Count, Min
 
-from toolbench.evals.statistics.clusters import Clustered
-from toolbench.evals.statistics.intervals import Part
-from toolbench.evals.statistics.pooling import pool
+from toolbench.evals.statistics.clusters import ClusterSums
+from toolbench.evals.statistics.intervals import ScenarioSample
+from toolbench.evals.statistics.pooling import pool_samples
 from toolbench.lab.credentials.known_secrets import known_secrets
-from toolbench.lab.interchange.history.lines import HistoryRefused, TurnLine, read_lines
+from toolbench.lab.interchange.history.lines import HistoryImportError, HistoryLine, parse_lines
 from toolbench.lab.metrics.rate import Rate, pooled_rate, rate_of
 from toolbench.lab.models import History, HistoryTurn
 from toolbench.lab.traces.step_facts import column_text
 from toolbench.providers.masking.secrets import Masker
 
-MOST_BYTES = 256 << 20
-MOST_ERRORS = 20
-_ROWS = 1000  # per INSERT
-_TEXT = 200  # characters of an error or a snippet that are kept
-_SUMS = ("m", "k", "n", "kk", "kn", "nn")  # as Clustered takes them
+MAX_HISTORY_BYTES = 256 << 20
+MAX_ERRORS_SHOWN = 20
+_TURNS_PER_INSERT = 1000  # per INSERT
+_MAX_TEXT_CHARS = 200  # characters of an error or a snippet that are kept
+_CLUSTER_SUMS = ("m", "k", "n", "kk", "kn", "nn")  # as Clustered takes them
 # A turn that names no conversation is one of its own.
 _COUNTS = """
 SELECT {key}, sum(turns)::bigint AS turns, count(*) FILTER (WHERE named) AS conversations,
@@ -42,7 +42,7 @@ FROM (
 
 
 @dataclass(frozen=True, slots=True)
-class PathLine:
+class PathRow:
     """One model, prompt version and path. `conversations` that their turns name. `parse_errors` is turns with a parse
     error of turns that attempted a call; `succeeded` of the turns that say whether they did."""
 
@@ -58,7 +58,7 @@ class PathLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorLine:
+class ErrorRow:
     path: str
     mode: str
     error: str
@@ -70,30 +70,32 @@ class ErrorLine:
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
     history: History
-    by_path: tuple[PathLine, ...]
-    lines: tuple[PathLine, ...]
-    errors: tuple[ErrorLine, ...]
+    by_path: tuple[PathRow, ...]
+    lines: tuple[PathRow, ...]
+    errors: tuple[ErrorRow, ...]
 
 
 def import_history(file: IO[bytes], name: str) -> History:
     """Raises HistoryRefused; then nothing is kept. The same file is imported once."""
-    raw = file.read(MOST_BYTES + 1)
-    if len(raw) > MOST_BYTES:
-        raise HistoryRefused(f"The history has more than {MOST_BYTES:,} bytes: split it. Nothing was imported.")
+    raw = file.read(MAX_HISTORY_BYTES + 1)
+    if len(raw) > MAX_HISTORY_BYTES:
+        raise HistoryImportError(
+            f"The history has more than {MAX_HISTORY_BYTES:,} bytes: split it. Nothing was imported."
+        )
     sha256 = hashlib.sha256(raw).hexdigest()
     if known := History.objects.filter(sha256=sha256).first():
-        raise HistoryRefused(f"The same file was imported already, as history {known.pk}. Nothing was imported.")
-    turns = read_lines(raw.splitlines())
+        raise HistoryImportError(f"The same file was imported already, as history {known.pk}. Nothing was imported.")
+    turns = parse_lines(raw.splitlines())
     masker = known_secrets().masker
     try:
         with transaction.atomic():
             history = History.objects.create(
                 name=column_text(masker.mask_text(name), 200), sha256=sha256, turn_count=len(turns)
             )
-            rows = (HistoryTurn(history=history, line=line, **_columns(turn, masker)) for line, turn in turns)
-            HistoryTurn.objects.bulk_create(rows, batch_size=_ROWS)
+            rows = (HistoryTurn(history=history, line=line, **_build_columns(turn, masker)) for line, turn in turns)
+            HistoryTurn.objects.bulk_create(rows, batch_size=_TURNS_PER_INSERT)
     except (DataError, ValueError) as error:
-        raise HistoryRefused(f"A turn cannot be stored: {error}. Nothing was imported.") from error
+        raise HistoryImportError(f"A turn cannot be stored: {error}. Nothing was imported.") from error
     return history
 
 
@@ -101,34 +103,34 @@ def get_histories() -> tuple[History, ...]:
     return tuple(History.objects.all()[:100])
 
 
-def get_history(history_id: int) -> HistoryPage:
+def get_history_page(history_id: int) -> HistoryPage:
     """Four queries. Raises History.DoesNotExist."""
     history = History.objects.get(pk=history_id)
-    paths = tuple(_line(row) for row in _counted(history, "path"))
-    lines = tuple(_line(row) for row in _counted(history, "model", "prompt_version", "path"))
-    return HistoryPage(history, paths, lines, _errors(history))
+    paths = tuple(_build_path_row(row) for row in _count_turns(history, "path"))
+    lines = tuple(_build_path_row(row) for row in _count_turns(history, "model", "prompt_version", "path"))
+    return HistoryPage(history, paths, lines, _list_errors(history))
 
 
-def _columns(turn: TurnLine, masker: Masker) -> Mapping[str, Any]:
+def _build_columns(turn: HistoryLine, masker: Masker) -> Mapping[str, Any]:
     probe, error = turn.probe, turn.parse_error
     columns = {
         **turn.model_dump(exclude={"strategy", "probe", "parse_error"}),
         "path": turn.strategy,
         "probe_ok": probe.ok if probe else None,
-        "probe_error": _said(probe.error, masker) if probe else "",
+        "probe_error": _mask_text(probe.error, masker) if probe else "",
         "parse_mode": error.mode if error else "",
-        "parse_error": _said(error.error, masker) if error else "",
-        "snippet": _said(error.snippet, masker) if error else "",
+        "parse_error": _mask_text(error.error, masker) if error else "",
+        "snippet": _mask_text(error.snippet, masker) if error else "",
     }
     return masker.mask_value(columns)
 
 
-def _said(text: str | None, masker: Masker) -> str:
+def _mask_text(text: str | None, masker: Masker) -> str:
     """Masked before it is cut, so that no half of a secret is kept."""
-    return column_text(masker.mask_text(text or ""), _TEXT)
+    return column_text(masker.mask_text(text or ""), _MAX_TEXT_CHARS)
 
 
-def _counted(history: History, *key: str) -> Iterator[Mapping[str, Any]]:
+def _count_turns(history: History, *key: str) -> Iterator[Mapping[str, Any]]:
     """Rows by the columns `key`, each with sums over its conversations. One query."""
     names = ", ".join(key)
     with connection.cursor() as cursor:
@@ -137,35 +139,37 @@ def _counted(history: History, *key: str) -> Iterator[Mapping[str, Any]]:
         yield from (dict(zip(columns, row, strict=True)) for row in cursor.fetchall())
 
 
-def _line(row: Mapping[str, Any]) -> PathLine:
-    return PathLine(
+def _build_path_row(row: Mapping[str, Any]) -> PathRow:
+    return PathRow(
         model=row.get("model", ""),
         prompt_version=row.get("prompt_version", ""),
         path=row["path"],
         turns=row["turns"],
         conversations=row["conversations"],
-        parse_errors=_rate([row[f"faulty_{name}"] for name in _SUMS]),
-        succeeded=_rate([row[f"good_{name}"] for name in _SUMS]),
+        parse_errors=_build_rate([row[f"faulty_{name}"] for name in _CLUSTER_SUMS]),
+        succeeded=_build_rate([row[f"good_{name}"] for name in _CLUSTER_SUMS]),
         retries=row["retried"],
         probes_failed=row["unprobed"],
     )
 
 
-def _rate(sums: Sequence[Any]) -> Rate:
+def _build_rate(sums: Sequence[Any]) -> Rate:
     """Turns of one conversation hang together: the interval is that of the independent turns they are worth."""
-    whole = Clustered(*(int(one or 0) for one in sums))
+    whole = ClusterSums(*(int(one or 0) for one in sums))
     k, n = int(whole.k), int(whole.n)
     if whole.design_effect == 1:
         return rate_of(k, n)
-    return pooled_rate(k, n, replace(pool([Part(*whole.effective(), clustered=True)]), share=k / n))
+    return pooled_rate(
+        k, n, replace(pool_samples([ScenarioSample(*whole.compute_effective_counts(), clustered=True)]), share=k / n)
+    )
 
 
-def _errors(history: History) -> tuple[ErrorLine, ...]:
+def _list_errors(history: History) -> tuple[ErrorRow, ...]:
     """The most frequent, each with the first line that shows it."""
     faulty = history.turns.exclude(parse_error="").order_by()
     counted = faulty.values("path", "parse_mode", "parse_error").annotate(count=Count("pk"), first=Min("line"))
-    rows = list(counted.order_by("-count", "first")[:MOST_ERRORS])
+    rows = list(counted.order_by("-count", "first")[:MAX_ERRORS_SHOWN])
     shown = dict(faulty.filter(line__in=[row["first"] for row in rows]).values_list("line", "snippet"))
     return tuple(
-        ErrorLine(r["path"], r["parse_mode"], r["parse_error"], r["count"], r["first"], shown[r["first"]]) for r in rows
+        ErrorRow(r["path"], r["parse_mode"], r["parse_error"], r["count"], r["first"], shown[r["first"]]) for r in rows
     )

@@ -10,16 +10,16 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from toolbench.engine.bounds import MAX_TOKENS, YEARS, bounded_count, bounded_moment
 
-MOST_LINES = 1_000_000
-LONGEST_LINE = 1 << 20  # bytes
-MOST_FAULTS = 20  # told at once
+MAX_LINES = 1_000_000
+MAX_LINE_BYTES = 1 << 20  # bytes
+MAX_FAULTS_SHOWN = 20  # told at once
 
 
-class HistoryRefused(Exception):
+class HistoryImportError(Exception):
     """A history that is not imported; its text says why, line by line. Nothing of it is kept."""
 
 
-def _iso(value: object) -> object:
+def _parse_time(value: object) -> object:
     """Times are written as ISO 8601, never as a number."""
     if not isinstance(value, str):
         raise ValueError("is no time in ISO 8601")
@@ -29,25 +29,25 @@ def _iso(value: object) -> object:
     return moment
 
 
-def _count(value: object) -> int:
+def _parse_count(value: object) -> int:
     count = bounded_count(value)
     if count is None:
         raise ValueError(f"is no whole number from 0 to {MAX_TOKENS:,}")
     return count
 
 
-Name = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
-Count = Annotated[int, BeforeValidator(_count)]
+NameText = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+WholeNumber = Annotated[int, BeforeValidator(_parse_count)]
 
 
-class Probe(BaseModel):
+class HistoryProbe(BaseModel):
     model_config = ConfigDict(strict=True)
 
     ok: bool
     error: str | None = None
 
 
-class ParseError(BaseModel):
+class HistoryParseFailure(BaseModel):
     model_config = ConfigDict(strict=True)
 
     mode: Annotated[str, Field(max_length=20, pattern=r"^[^\x00]*$")]
@@ -55,58 +55,58 @@ class ParseError(BaseModel):
     snippet: str = ""
 
 
-class TurnLine(BaseModel):
+class HistoryLine(BaseModel):
     """One line. `strategy` is the path that the turn took; `called` says whether it attempted a call."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
-    model: Annotated[Name, Field(min_length=1)]
+    model: Annotated[NameText, Field(min_length=1)]
     strategy: Annotated[str, Field(min_length=1, max_length=20, pattern=r"^[a-z0-9_]+$")]
     called: bool
-    conversation: Name = ""
-    turn: Count | None = None
-    step: Count | None = None
-    at: Annotated[AwareDatetime, BeforeValidator(_iso)] | None = None
+    conversation: NameText = ""
+    turn: WholeNumber | None = None
+    step: WholeNumber | None = None
+    at: Annotated[AwareDatetime, BeforeValidator(_parse_time)] | None = None
     prompt_version: Annotated[str, Field(max_length=80, pattern=r"^[^\x00]*$")] = ""
     ok: bool | None = None
-    retries: Count = 0
-    probe: Probe | None = None
-    parse_error: ParseError | None = None
+    retries: WholeNumber = 0
+    probe: HistoryProbe | None = None
+    parse_error: HistoryParseFailure | None = None
 
     @model_validator(mode="after")
-    def _a_parse_error_is_an_attempt(self) -> "TurnLine":
+    def _a_parse_error_is_an_attempt(self) -> "HistoryLine":
         if self.parse_error and not self.called:
             raise ValueError("parse_error says that a call was attempted, called says that none was")
         return self
 
 
-def read_lines(lines: Iterable[bytes]) -> list[tuple[int, TurnLine]]:
+def parse_lines(lines: Iterable[bytes]) -> list[tuple[int, HistoryLine]]:
     """Line numbers, from 1, and turns; empty lines are passed over. Raises HistoryRefused with the first faults."""
-    turns: list[tuple[int, TurnLine]] = []
+    turns: list[tuple[int, HistoryLine]] = []
     faults: list[str] = []
     for number, line in enumerate(lines, start=1):
-        if number > MOST_LINES:
-            raise HistoryRefused(f"The history has more than {MOST_LINES:,} lines: split it. Nothing was imported.")
+        if number > MAX_LINES:
+            raise HistoryImportError(f"The history has more than {MAX_LINES:,} lines: split it. Nothing was imported.")
         if not line.strip():
             continue
         try:
-            turns.append((number, _turn(line)))
+            turns.append((number, _parse_turn(line)))
         except ValueError as error:
             faults.append(f"line {number}: {error}")
-        if len(faults) == MOST_FAULTS:
+        if len(faults) == MAX_FAULTS_SHOWN:
             faults.append("and perhaps more after it")
             break
     if faults:
-        raise HistoryRefused("\n".join([*faults, "Nothing was imported."]))
+        raise HistoryImportError("\n".join([*faults, "Nothing was imported."]))
     if not turns:
-        raise HistoryRefused("There is no turn in the history. Nothing was imported.")
+        raise HistoryImportError("There is no turn in the history. Nothing was imported.")
     return turns
 
 
-def _turn(line: bytes) -> TurnLine:
+def _parse_turn(line: bytes) -> HistoryLine:
     """Raises ValueError with a plain sentence. Fields may stand in the object itself or in its `meta`."""
-    if len(line) > LONGEST_LINE:
-        raise ValueError(f"it has {len(line):,} bytes; {LONGEST_LINE:,} are taken")
+    if len(line) > MAX_LINE_BYTES:
+        raise ValueError(f"it has {len(line):,} bytes; {MAX_LINE_BYTES:,} are taken")
     try:
         given = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -115,7 +115,7 @@ def _turn(line: bytes) -> TurnLine:
         raise ValueError("no JSON object")
     meta = given.get("meta")
     try:
-        return TurnLine.model_validate(given | meta if isinstance(meta, dict) else given)
+        return HistoryLine.model_validate(given | meta if isinstance(meta, dict) else given)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

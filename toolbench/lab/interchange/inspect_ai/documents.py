@@ -10,8 +10,8 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject
 
-_SAMPLES = "samples"
-_SPACE = re.compile(r"[ \t\n\r]*")
+_SAMPLES_KEY = "samples"
+_WHITESPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
 
 
@@ -33,10 +33,10 @@ class LogDocument:
     def samples(self) -> Iterator[JsonObject]:
         """Read the samples again, holding one at a time; a value that is no object is passed over."""
         if self.samples_at is not None:
-            yield from (value for value in _elements(self.text, self.samples_at) if isinstance(value, dict))
+            yield from (value for value in _iter_elements(self.text, self.samples_at) if isinstance(value, dict))
 
 
-def read_log_document(raw: bytes) -> LogDocument:
+def parse_log_document(raw: bytes) -> LogDocument:
     """Return the log in `raw`.
 
     Raises:
@@ -46,30 +46,30 @@ def read_log_document(raw: bytes) -> LogDocument:
     text = raw.decode(json.detect_encoding(raw), "surrogatepass")
     header: JsonObject = {}
     samples_at, count = None, 0
-    at = _behind(text, _next(text, 0), "{")
+    at = _skip_sign(text, _skip_whitespace(text, 0), "{")
     ended = text.startswith("}", at)
     at += ended
     while not ended:
-        key, at = _value(text, at)
+        key, at = _parse_value(text, at)
         if not isinstance(key, str):
             raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
-        at = _behind(text, _next(text, at), ":")
-        if key == _SAMPLES and text.startswith("[", at):
+        at = _skip_sign(text, _skip_whitespace(text, at), ":")
+        if key == _SAMPLES_KEY and text.startswith("[", at):
             samples_at = at
-            count, at = _count(text, at)
+            count, at = _count_elements(text, at)
         else:
-            header[key], at = _value(text, at)
-        at = _next(text, at)
+            header[key], at = _parse_value(text, at)
+        at = _skip_whitespace(text, at)
         ended = text.startswith("}", at)
-        at = at + 1 if ended else _behind(text, at, ",")
-    if _next(text, at) != len(text):
+        at = at + 1 if ended else _skip_sign(text, at, ",")
+    if _skip_whitespace(text, at) != len(text):
         raise json.JSONDecodeError("Extra data", text, at)
     return LogDocument(text, header, samples_at, count)
 
 
-def _count(text: str, at: int) -> tuple[int, int]:
+def _count_elements(text: str, at: int) -> tuple[int, int]:
     """The number of values of the list that begins at `at`, and where it ends."""
-    elements = _elements(text, at)
+    elements = _iter_elements(text, at)
     count = 0
     while True:
         try:
@@ -79,31 +79,31 @@ def _count(text: str, at: int) -> tuple[int, int]:
         count += 1
 
 
-def _elements(text: str, at: int) -> Generator[Any, None, int]:
+def _iter_elements(text: str, at: int) -> Generator[Any, None, int]:
     """Each value of the list that begins at `at`; returns where the list ends."""
-    at = _next(text, at + 1)
+    at = _skip_whitespace(text, at + 1)
     if text.startswith("]", at):
         return at + 1
     while True:
-        value, at = _value(text, at)
+        value, at = _parse_value(text, at)
         yield value
-        at = _next(text, at)
+        at = _skip_whitespace(text, at)
         if text.startswith("]", at):
             return at + 1
-        at = _behind(text, at, ",")
+        at = _skip_sign(text, at, ",")
 
 
-def _value(text: str, at: int) -> tuple[Any, int]:
+def _parse_value(text: str, at: int) -> tuple[Any, int]:
     return _DECODER.raw_decode(text, at)
 
 
-def _behind(text: str, at: int, sign: str) -> int:
+def _skip_sign(text: str, at: int, sign: str) -> int:
     """Where the next token begins behind `sign`, which has to stand at `at`."""
     if not text.startswith(sign, at):
         raise json.JSONDecodeError(f"Expecting '{sign}' delimiter", text, at)
-    return _next(text, at + 1)
+    return _skip_whitespace(text, at + 1)
 
 
-def _next(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
+def _skip_whitespace(text: str, at: int) -> int:
+    found = _WHITESPACE.match(text, at)
     return found.end() if found else at

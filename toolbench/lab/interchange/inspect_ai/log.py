@@ -17,30 +17,30 @@ from django.utils.dateparse import parse_datetime
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.interchange.create_run import (
-    CellSeed,
-    Columns,
-    Progress,
-    RunSeed,
-    TrialSeed,
-    plant,
-    refuse_twice,
-    unwatched,
+    ColumnValues,
+    NewCell,
+    NewRun,
+    NewTrial,
+    OnProgress,
+    check_not_imported,
+    create_run,
+    ignore_progress,
 )
-from toolbench.lab.interchange.inspect_ai.documents import LogDocument, read_log_document
-from toolbench.lab.interchange.inspect_ai.steps import sample_steps, text_of
+from toolbench.lab.interchange.inspect_ai.documents import LogDocument, parse_log_document
+from toolbench.lab.interchange.inspect_ai.steps import build_steps, render_text
 from toolbench.lab.interchange.origin import Origin
-from toolbench.lab.interchange.plausible_figures import FigureCheck
-from toolbench.lab.interchange.safe_zip import Archive, Caps, ImportRefused, open_zip, read_object
+from toolbench.lab.interchange.plausible_figures import FigureReader
+from toolbench.lab.interchange.safe_zip import Archive, RunImportError, UnpackLimits, open_zip, read_json_member
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.traces.step_facts import column_text
 
-LOG_CAPS = Caps(members=100_000, bytes=2 << 30)
-MOST_LOG_BYTES = 256 << 20
-HEADER, START = "header.json", "_journal/start.json"
-_SAMPLES = "samples/"
+LOG_LIMITS = UnpackLimits(members=100_000, bytes=2 << 30)
+MAX_LOG_BYTES = 256 << 20
+HEADER_NAME, START_NAME = "header.json", "_journal/start.json"
+_SAMPLES_FOLDER = "samples/"
 _PROVIDER = "Inspect AI"
 _CANCELLED = "CancelledError("
-_GRADES = {"C": True, "I": False}
+_PASS_BY_GRADE = {"C": True, "I": False}
 _NOTE = "A log of Inspect AI: its own scores are the verdicts, and requests are as the log tells them, not the bytes."
 
 
@@ -49,85 +49,85 @@ def import_log(
     name: str,
     *,
     owner: AbstractBaseUser | None,
-    caps: Caps = LOG_CAPS,
-    progress: Progress = unwatched,
+    caps: UnpackLimits = LOG_LIMITS,
+    progress: OnProgress = ignore_progress,
 ) -> Run:
     """An `.eval` archive or a `.json` log. Raises ImportRefused; then nothing is kept."""
-    if file.seek(0, os.SEEK_END) > MOST_LOG_BYTES:
-        raise ImportRefused(f"The log has more than {MOST_LOG_BYTES:,} bytes. Nothing was imported.")
+    if file.seek(0, os.SEEK_END) > MAX_LOG_BYTES:
+        raise RunImportError(f"The log has more than {MAX_LOG_BYTES:,} bytes. Nothing was imported.")
     file.seek(0)
     sha256 = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
-    refuse_twice(sha256)
+    check_not_imported(sha256)
     file.seek(0)
     begins = file.read(2)
     file.seek(0)
     if begins != b"PK":
-        log = _document(file.read())
-        samples = _Samples(log.samples(), log.count)
-        return _planted(log.header, samples, _origin(log.header, name, sha256), owner, progress)
+        log = _parse_document(file.read())
+        samples = _LogSamples(log.samples(), log.count)
+        return _create_run(log.header, samples, _build_origin(log.header, name, sha256), owner, progress)
     with open_zip(file, caps) as archive:
-        header = read_object(archive, _header(archive))
-        names = [name for name in archive.namelist() if name.startswith(_SAMPLES) and name.endswith(".json")]
-        samples = _Samples((read_object(archive, name) for name in names), len(names))  # as they ended
-        return _planted(header, samples, _origin(header, name, sha256), owner, progress)
+        header = read_json_member(archive, _find_header(archive))
+        names = [name for name in archive.namelist() if name.startswith(_SAMPLES_FOLDER) and name.endswith(".json")]
+        samples = _LogSamples((read_json_member(archive, name) for name in names), len(names))  # as they ended
+        return _create_run(header, samples, _build_origin(header, name, sha256), owner, progress)
 
 
 @dataclass(frozen=True, slots=True)
-class _Samples:
+class _LogSamples:
     """The samples of a log, each read when it is asked for."""
 
     each: Iterator[JsonObject]
     count: int
 
 
-def _header(archive: Archive) -> str:
+def _find_header(archive: Archive) -> str:
     """A log that was cut off has only what was written at its start."""
     names = archive.namelist()
-    if HEADER in names:
-        return HEADER
-    if START in names:
-        return START
-    raise ImportRefused(f"There is no {HEADER} in the file, so it is no log of Inspect AI. Nothing was imported.")
+    if HEADER_NAME in names:
+        return HEADER_NAME
+    if START_NAME in names:
+        return START_NAME
+    raise RunImportError(f"There is no {HEADER_NAME} in the file, so it is no log of Inspect AI. Nothing was imported.")
 
 
-def _document(raw: bytes) -> LogDocument:
+def _parse_document(raw: bytes) -> LogDocument:
     try:
-        found = read_log_document(raw)
+        found = parse_log_document(raw)
     except (ValueError, RecursionError) as error:
-        raise ImportRefused(f"The file is neither a zip archive nor JSON: {error}. Nothing was imported.") from error
+        raise RunImportError(f"The file is neither a zip archive nor JSON: {error}. Nothing was imported.") from error
     if not isinstance(found.header.get("eval"), dict):
-        raise ImportRefused("The file has no `eval`, so it is no log of Inspect AI. Nothing was imported.")
+        raise RunImportError("The file has no `eval`, so it is no log of Inspect AI. Nothing was imported.")
     return found
 
 
-def _origin(log: JsonObject, name: str, sha256: str) -> Origin:
-    spec = _object(log.get("eval"))
-    source = {key: text_of(spec.get(key))[:200] for key in ("eval_id", "run_id", "task", "task_id", "created")}
+def _build_origin(log: JsonObject, name: str, sha256: str) -> Origin:
+    spec = _as_object(log.get("eval"))
+    source = {key: render_text(spec.get(key))[:200] for key in ("eval_id", "run_id", "task", "task_id", "created")}
     now = timezone.now().isoformat(timespec="seconds")
-    private = (_slug(spec),)
+    private = (_build_slug(spec),)
     return Origin("inspect", sha256, name[:200], source, source["created"], now, private=private, note=_NOTE)
 
 
-def _planted(
-    log: JsonObject, samples: _Samples, origin: Origin, owner: AbstractBaseUser | None, progress: Progress
+def _create_run(
+    log: JsonObject, samples: _LogSamples, origin: Origin, owner: AbstractBaseUser | None, progress: OnProgress
 ) -> Run:
-    spec = _object(log.get("eval"))
-    check = FigureCheck()
-    created = _created(origin.made_at)
-    run: Columns = {
-        "title": column_text(f"{text_of(spec.get('task'))} (Inspect AI)", 200),
+    spec = _as_object(log.get("eval"))
+    check = FigureReader()
+    created = _parse_created(origin.made_at)
+    run: ColumnValues = {
+        "title": column_text(f"{render_text(spec.get('task'))} (Inspect AI)", 200),
         "state": Run.State.FINISHED if log.get("status") == "success" else Run.State.CANCELLED,
         "instance_kind": "drawn",
-        "stopped_reason": "" if log.get("status") == "success" else f"status {text_of(log.get('status'))[:100]}",
-        "created_at": created and check.moment("created", created),
+        "stopped_reason": "" if log.get("status") == "success" else f"status {render_text(log.get('status'))[:100]}",
+        "created_at": created and check.read_time("created", created),
     }
-    cell = {"scenario": _slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
-    trials = (_trial(sample, place, _slug(spec), check) for place, sample in enumerate(samples.each))
-    seed = RunSeed(run, (_config(log),), (CellSeed(0, cell),), trials, check, samples.count)
-    return _counted(plant(seed, origin, owner=owner, progress=progress))
+    cell = {"scenario": _build_slug(spec), "scenario_group": "inspect", "instance_kind": "drawn"}
+    trials = (_build_trial(sample, place, _build_slug(spec), check) for place, sample in enumerate(samples.each))
+    seed = NewRun(run, (_build_config(log),), (NewCell(0, cell),), trials, check, samples.count)
+    return _store_totals(create_run(seed, origin, owner=owner, progress=progress))
 
 
-def _counted(run: Run) -> Run:
+def _store_totals(run: Run) -> Run:
     """With what its trials spent: a log says it of samples only."""
     spent = Cell.objects.filter(run=run).aggregate(
         requests=Sum("requests"), tokens=Sum(F("input_tokens") + F("output_tokens"))
@@ -138,9 +138,9 @@ def _counted(run: Run) -> Run:
     return run
 
 
-def _config(log: JsonObject) -> Columns:
-    spec = _object(log.get("eval"))
-    config = _object(spec.get("model_generate_config"))
+def _build_config(log: JsonObject) -> ColumnValues:
+    spec = _as_object(log.get("eval"))
+    config = _as_object(spec.get("model_generate_config"))
     options = {key: value for key, value in config.items() if isinstance(value, int | float | str)}
     frozen = json.dumps([spec.get("model"), config, log.get("plan")], sort_keys=True, default=str)
     return {
@@ -157,7 +157,7 @@ def _config(log: JsonObject) -> Columns:
     }
 
 
-def _created(text: str) -> datetime | None:
+def _parse_created(text: str) -> datetime | None:
     try:
         created = parse_datetime(text)
     except ValueError:
@@ -165,20 +165,20 @@ def _created(text: str) -> datetime | None:
     return created if created and created.tzinfo else None
 
 
-def _trial(sample: JsonObject, place: int, slug: str, check: FigureCheck) -> TrialSeed:
-    steps = sample_steps(sample, check)
-    outcome, sentence, parts = _verdict(sample)
+def _build_trial(sample: JsonObject, place: int, slug: str, check: FigureReader) -> NewTrial:
+    steps = build_steps(sample, check)
+    outcome, sentence, parts = _read_verdict(sample)
     exchanges = [one.step for one in steps if one.step["kind"] == "exchange"]
     tools = [one.step for one in steps if one.step["kind"] == "tool"]
     passed = {"pass": True, "fail": False}.get(outcome)
-    final = text_of(_object(sample.get("output")).get("completion"))
-    columns: Columns = {
+    final = render_text(_as_object(sample.get("output")).get("completion"))
+    columns: ColumnValues = {
         "index": place + 1,
         "block": place + 1,
         "position": place,
         "scenario": slug,
         "instance_kind": "drawn",
-        "instance_seed": _instance(sample),
+        "instance_seed": _derive_instance_seed(sample),
         "seed": 0,
         "execution": 1,
         "outcome": outcome,
@@ -188,25 +188,25 @@ def _trial(sample: JsonObject, place: int, slug: str, check: FigureCheck) -> Tri
         "verdict": {"rule": "the log's own score", "checks": parts},
         "final_text": final.encode("utf-8", "surrogatepass"),
         "duration_ms": check.read("duration_ms", sample.get("total_time"), per_unit=1000),
-        "model_ms": check.total("model_ms", (step["duration_ms"] for step in exchanges)),
-        "tool_ms": check.total("tool_ms", (step["duration_ms"] for step in tools)),
+        "model_ms": check.read_total("model_ms", (step["duration_ms"] for step in exchanges)),
+        "tool_ms": check.read_total("tool_ms", (step["duration_ms"] for step in tools)),
         "turns": len(exchanges),
         "requests": len(exchanges),
         "calls": len(tools),
-        "input_tokens": check.total("input_tokens", (step["input_tokens"] for step in exchanges)),
-        "output_tokens": check.total("output_tokens", (step["output_tokens"] for step in exchanges)),
+        "input_tokens": check.read_total("input_tokens", (step["input_tokens"] for step in exchanges)),
+        "output_tokens": check.read_total("output_tokens", (step["output_tokens"] for step in exchanges)),
         "prompt_version": "",
-        "cached_tokens": _tokens(sample, "cached_tokens", "input_tokens_cache_read", check),
-        "reasoning_tokens": _tokens(sample, "reasoning_tokens", "reasoning_tokens", check),
-        "error_hint": column_text(_place(sample), 300),
+        "cached_tokens": _sum_tokens(sample, "cached_tokens", "input_tokens_cache_read", check),
+        "reasoning_tokens": _sum_tokens(sample, "reasoning_tokens", "reasoning_tokens", check),
+        "error_hint": column_text(_describe_sample(sample), 300),
     }
-    return TrialSeed(0, 0, columns, tuple(steps))
+    return NewTrial(0, 0, columns, tuple(steps))
 
 
-def _verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
+def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
     """Outcome, a sentence and one check per score. An error that stopped the sample is nobody's answer; a limit that
     stopped it leaves the verdict to the scores."""
-    if error := text_of(_object(sample.get("error")).get("message")):
+    if error := render_text(_as_object(sample.get("error")).get("message")):
         if error.startswith(_CANCELLED):
             return "cancelled", "The sample was stopped, because another one had ended the eval.", []
         return "infra", f"The sample ended in an error: {error}", []
@@ -214,11 +214,11 @@ def _verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
     scores: Mapping[str, Any] = given if isinstance(given, dict) else {}
     if not scores and isinstance(sample.get("score"), dict):
         scores = {"score": sample["score"]}
-    checks = [_check(name, _object(score)) for name, score in scores.items()]
-    grades = [_passed(_object(score).get("value")) for score in scores.values()]
+    checks = [_build_check(name, _as_object(score)) for name, score in scores.items()]
+    grades = [_read_grade(_as_object(score).get("value")) for score in scores.values()]
     if not grades or None in grades:
         return "na", "The log does not say pass or fail of this sample: neither is claimed.", checks
-    stopped = text_of(_object(sample.get("limit")).get("reason"))
+    stopped = render_text(_as_object(sample.get("limit")).get("reason"))
     if all(grades):
         return "pass", f"{stopped}." if stopped else "", checks
     worst = next(check for check, good in zip(checks, grades, strict=True) if not good)
@@ -226,43 +226,47 @@ def _verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
     return "fail", f"{stopped}. {said}" if stopped else said, checks
 
 
-def _instance(sample: JsonObject) -> int:
+def _derive_instance_seed(sample: JsonObject) -> int:
     """A number that is the same for the same sample, in every epoch and every log."""
-    return int.from_bytes(hashlib.sha256(text_of(sample.get("id")).encode("utf-8", "surrogatepass")).digest()[:6])
+    return int.from_bytes(hashlib.sha256(render_text(sample.get("id")).encode("utf-8", "surrogatepass")).digest()[:6])
 
 
-def _tokens(sample: JsonObject, column: str, name: str, check: FigureCheck) -> int | float:
+def _sum_tokens(sample: JsonObject, column: str, name: str, check: FigureReader) -> int | float:
     """Return the tokens of all models of a sample."""
-    usage = _object(sample.get("model_usage"))
-    return check.total(column, [check.read(column, _object(one).get(name)) for one in usage.values()])
+    usage = _as_object(sample.get("model_usage"))
+    return check.read_total(column, [check.read(column, _as_object(one).get(name)) for one in usage.values()])
 
 
-def _place(sample: JsonObject) -> str:
-    place = f"sample {text_of(sample.get('id'))}, epoch {text_of(sample.get('epoch'))}"
-    before = len(_list(sample.get("error_retries")))
+def _describe_sample(sample: JsonObject) -> str:
+    place = f"sample {render_text(sample.get('id'))}, epoch {render_text(sample.get('epoch'))}"
+    before = len(_list_objects(sample.get("error_retries")))
     return f"{place}, attempt {before + 1}" if before else place
 
 
-def _check(name: str, score: JsonObject) -> JsonObject:
-    said = ": ".join(filter(None, (text_of(score.get("value")), text_of(score.get("explanation"))[:500])))
-    return {"name": column_text(name, 100), "ok": _passed(score.get("value")) is True, "detail": column_text(said, 600)}
+def _build_check(name: str, score: JsonObject) -> JsonObject:
+    said = ": ".join(filter(None, (render_text(score.get("value")), render_text(score.get("explanation"))[:500])))
+    return {
+        "name": column_text(name, 100),
+        "ok": _read_grade(score.get("value")) is True,
+        "detail": column_text(said, 600),
+    }
 
 
-def _passed(value: object) -> bool | None:
+def _read_grade(value: object) -> bool | None:
     """C and I, true and false, 1 and 0; what lies between is no verdict."""
     if isinstance(value, str):
-        return _GRADES.get(value)
+        return _PASS_BY_GRADE.get(value)
     return bool(value) if isinstance(value, bool | int | float) and value in (0, 1) else None
 
 
-def _slug(spec: JsonObject) -> str:
-    name = re.sub(r"[^a-z0-9]+", "_", text_of(spec.get("task")).lower()).strip("_")
+def _build_slug(spec: JsonObject) -> str:
+    name = re.sub(r"[^a-z0-9]+", "_", render_text(spec.get("task")).lower()).strip("_")
     return f"inspect_{name or 'task'}"[:60]
 
 
-def _object(value: object) -> JsonObject:
+def _as_object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: object) -> list[JsonObject]:
+def _list_objects(value: object) -> list[JsonObject]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -9,44 +9,44 @@ from django.utils.dateparse import parse_datetime
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.wires.usage import UsageReader
-from toolbench.lab.interchange.create_run import Columns, StepSeed
-from toolbench.lab.interchange.plausible_figures import FigureCheck
-from toolbench.lab.interchange.row_json import BadRow
+from toolbench.lab.interchange.create_run import ColumnValues, NewStep
+from toolbench.lab.interchange.plausible_figures import FigureReader
+from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.traces.step_facts import column_text, dump
 
-_ATTACHMENT = "attachment://"
-_DEEPEST = 100
-_MESSAGES = "messages"
-MAX_PUT_BACK = 256 << 20  # characters and values of one sample's requests, once texts and messages are put back
-MAX_PICKED = 100_000  # messages of one request
+_ATTACHMENT_PREFIX = "attachment://"
+_MAX_DEPTH = 100
+_MESSAGES_KEY = "messages"
+MAX_RESOLVED_CHARS = 256 << 20  # characters and values of one sample's requests, once texts and messages are put back
+MAX_MESSAGES = 100_000  # messages of one request
 
 
-def sample_steps(sample: JsonObject, check: FigureCheck) -> list[StepSeed]:
+def build_steps(sample: JsonObject, check: FigureReader) -> list[NewStep]:
     """Texts that the log keeps apart are put back in their places."""
     events = [event for event in sample.get("events") or [] if isinstance(event, dict)]
-    whole = _Sample(sample, _began(events), check)
-    steps: list[StepSeed] = []
+    whole = _SampleReader(sample, _find_start(events), check)
+    steps: list[NewStep] = []
     turn = -1
     for event in events:
         if event.get("event") == "model" and not event.get("pending"):
             turn += 1
-            steps.append(_exchange(whole, event, turn=turn, ordinal=len(steps)))
+            steps.append(_build_exchange(whole, event, turn=turn, ordinal=len(steps)))
         elif event.get("event") == "tool" and not event.get("pending"):
-            steps.append(_tool(whole, event, turn=max(turn, 0), ordinal=len(steps)))
+            steps.append(_build_tool_step(whole, event, turn=max(turn, 0), ordinal=len(steps)))
     return steps
 
 
-def text_of(value: object) -> str:
+def render_text(value: object) -> str:
     """Text as it is, nothing as "", anything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else dump(value).decode("ascii")
 
 
-class _Sample:
+class _SampleReader:
     """What events refer to: attachments, and the pools of messages and of raw calls."""
 
-    def __init__(self, sample: JsonObject, began: datetime | None, check: FigureCheck) -> None:
+    def __init__(self, sample: JsonObject, began: datetime | None, check: FigureReader) -> None:
         self.check = check
         pools = sample.get("events_data")
         pools = pools if isinstance(pools, dict) else {}
@@ -55,59 +55,59 @@ class _Sample:
         self._messages = pools.get("messages") or sample.get("message_pool") or []
         self._calls = pools.get("calls") or sample.get("call_pool") or []
         self._began = began
-        self._left = MAX_PUT_BACK
+        self._left = MAX_RESOLVED_CHARS
 
     def started_ms(self, event: JsonObject) -> float:
-        at = _time(event)
+        at = _parse_time(event)
         after = (at - self._began).total_seconds() if at and self._began else 0.0
         return self.check.read("started_ms", after, per_unit=1000) or 0.0
 
-    def inputs(self, event: JsonObject) -> Any:
-        return event.get("input") or _picked(event.get("input_refs"), self._messages)
+    def read_inputs(self, event: JsonObject) -> Any:
+        return event.get("input") or _pick_ranges(event.get("input_refs"), self._messages)
 
     def raw_request(self, call: JsonObject) -> Any:
         request = call.get("request")
         if call.get("call_refs") is None or not isinstance(request, dict):
             return request
-        return request | {str(call.get("call_key") or _MESSAGES): _picked(call["call_refs"], self._calls)}
+        return request | {str(call.get("call_key") or _MESSAGES_KEY): _pick_ranges(call["call_refs"], self._calls)}
 
-    def put_back(self, value: Any, depth: int = 0) -> Any:
+    def resolve_attachments(self, value: Any, depth: int = 0) -> Any:
         """`value` with every attachment in its place.
 
         One text may be named many times: what all of them come to is limited, for the time to stay in proportion to
         the file. Raises BadRow."""
-        if isinstance(value, str) and _ATTACHMENT in value[:20]:
-            value = self._attachments.get(value.removeprefix(_ATTACHMENT), value)
+        if isinstance(value, str) and _ATTACHMENT_PREFIX in value[:20]:
+            value = self._attachments.get(value.removeprefix(_ATTACHMENT_PREFIX), value)
         self._left -= len(value) + 1 if isinstance(value, str) else 1
         if self._left < 0:
-            raise BadRow(f"the requests of one sample come to more than {MAX_PUT_BACK:,} characters")
+            raise InvalidRowError(f"the requests of one sample come to more than {MAX_RESOLVED_CHARS:,} characters")
         if isinstance(value, str):
             return value
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return value
         if isinstance(value, list):
-            return [self.put_back(one, depth + 1) for one in value]
+            return [self.resolve_attachments(one, depth + 1) for one in value]
         if isinstance(value, dict):
-            return {key: self.put_back(one, depth + 1) for key, one in value.items()}
+            return {key: self.resolve_attachments(one, depth + 1) for key, one in value.items()}
         return value
 
 
-def _exchange(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) -> StepSeed:
+def _build_exchange(sample: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
     """The raw call where the log has it; else its own account of input and output."""
-    call, output = _object(event.get("call")), _object(event.get("output"))
+    call, output = _as_object(event.get("call")), _as_object(event.get("output"))
     raw = bool(call.get("request"))
     told = {key: event.get(key) for key in ("model", "tools", "tool_choice", "config")}
-    request = sample.raw_request(call) if raw else told | {_MESSAGES: sample.inputs(event)}
+    request = sample.raw_request(call) if raw else told | {_MESSAGES_KEY: sample.read_inputs(event)}
     response = call.get("response") if raw else output
-    message = sample.put_back(_object(_first(output.get("choices")).get("message")))
-    usage, calls = UsageReader(output.get("usage")), _calls(message)
+    message = sample.resolve_attachments(_as_object(_get_first_object(output.get("choices")).get("message")))
+    usage, calls = UsageReader(output.get("usage")), _list_calls(message)
     tokens = {name: usage.tokens(name) for name in ("input_tokens", "output_tokens")}
     for finding in usage.findings:
-        sample.check.note(finding.path.rpartition(".")[2])
-    error = text_of(event.get("error") or output.get("error"))
-    body = _bodies(sample.put_back(request), sample.put_back(response))
+        sample.check.note_implausible(finding.path.rpartition(".")[2])
+    error = render_text(event.get("error") or output.get("error"))
+    body = _render_bodies(sample.resolve_attachments(request), sample.resolve_attachments(response))
     facts = {
-        "text": text_of(message.get("content")),
+        "text": render_text(message.get("content")),
         "calls_found": calls,
         "calls": calls,
         "message": message or None,
@@ -116,10 +116,10 @@ def _exchange(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) ->
         "request_changes": [],
         "response_changes": [],
     }
-    columns = _step("exchange", turn, ordinal, sample, event) | {
+    columns = _build_step_columns("exchange", turn, ordinal, sample, event) | {
         **tokens,
         "path": "tool_use" if calls else "",
-        "finish_reason": column_text(_first(output.get("choices")).get("stop_reason"), 40),
+        "finish_reason": column_text(_get_first_object(output.get("choices")).get("stop_reason"), 40),
         "model_echoed": column_text(output.get("model"), 200),
         "error_code": "logged_error" if error else "",
         "error_message": column_text(error, 20_000),
@@ -127,43 +127,43 @@ def _exchange(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) ->
         "request_bytes": len(body["request"]),
         "response_bytes": len(body["response"]),
     }
-    return StepSeed(columns, body | {"facts": dump(facts)})
+    return NewStep(columns, body | {"facts": dump(facts)})
 
 
-def _tool(sample: _Sample, event: JsonObject, *, turn: int, ordinal: int) -> StepSeed:
-    error = _object(event.get("error"))
-    arguments = sample.put_back(event.get("arguments"))
-    body = _bodies(arguments, sample.put_back(event.get("result")))
-    call = {"id": text_of(event.get("id")), "name": text_of(event.get("function")), "arguments": arguments}
+def _build_tool_step(sample: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
+    error = _as_object(event.get("error"))
+    arguments = sample.resolve_attachments(event.get("arguments"))
+    body = _render_bodies(arguments, sample.resolve_attachments(event.get("result")))
+    call = {"id": render_text(event.get("id")), "name": render_text(event.get("function")), "arguments": arguments}
     ok = not error and not event.get("failed")
     facts = {"call": call, "arguments": arguments, "executed": True, "envelope": {"ok": ok}, "schema_errors": []}
-    columns = _step("tool", turn, ordinal, sample, event) | {
+    columns = _build_step_columns("tool", turn, ordinal, sample, event) | {
         "tool_name": column_text(event.get("function"), 200),
         "error_code": column_text(error.get("type"), 60),
         "error_message": column_text(error.get("message"), 20_000),
         "ok": ok,
         "response_bytes": len(body["response"]),
     }
-    return StepSeed(columns, body | {"facts": dump(facts)})
+    return NewStep(columns, body | {"facts": dump(facts)})
 
 
-def _step(kind: str, turn: int, ordinal: int, sample: _Sample, event: JsonObject) -> Columns:
+def _build_step_columns(kind: str, turn: int, ordinal: int, sample: _SampleReader, event: JsonObject) -> ColumnValues:
     took = sample.check.read("duration_ms", event.get("working_time"), per_unit=1000)
     place = {"kind": kind, "execution": 1, "turn": turn, "ordinal": ordinal, "attempt": 1}
     return place | {"started_ms": sample.started_ms(event), "duration_ms": took or 0.0}
 
 
-def _calls(message: JsonObject) -> list[JsonObject]:
+def _list_calls(message: JsonObject) -> list[JsonObject]:
     given = message.get("tool_calls")
     own = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     return [{"id": one.get("id"), "name": one.get("function"), "arguments": one.get("arguments")} for one in own]
 
 
-def _bodies(request: Any, response: Any) -> dict[str, bytes]:
-    return {"request": _bytes(request), "response": _bytes(response)}
+def _render_bodies(request: Any, response: Any) -> dict[str, bytes]:
+    return {"request": _render_bytes(request), "response": _render_bytes(response)}
 
 
-def _bytes(value: Any) -> bytes:
+def _render_bytes(value: Any) -> bytes:
     if value is None:
         return b""
     if isinstance(value, str):
@@ -174,24 +174,24 @@ def _bytes(value: Any) -> bytes:
         return dump(value)
 
 
-def _picked(refs: Any, pool: Any) -> list[Any]:
+def _pick_ranges(refs: Any, pool: Any) -> list[Any]:
     """Ranges of a pool, first and behind the last. Raises BadRow."""
     if not isinstance(refs, list) or not isinstance(pool, list):
         return []
     pairs = [
         pair for pair in refs if isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, int) for n in pair)
     ]
-    if sum(len(range(*slice(start, end).indices(len(pool)))) for start, end in pairs) > MAX_PICKED:
-        raise BadRow(f"a request of a sample refers to more than {MAX_PICKED:,} messages")
+    if sum(len(range(*slice(start, end).indices(len(pool)))) for start, end in pairs) > MAX_MESSAGES:
+        raise InvalidRowError(f"a request of a sample refers to more than {MAX_MESSAGES:,} messages")
     return [one for start, end in pairs for one in pool[start:end]]
 
 
-def _began(events: list[JsonObject]) -> datetime | None:
-    times = [at for at in map(_time, events) if at]
+def _find_start(events: list[JsonObject]) -> datetime | None:
+    times = [at for at in map(_parse_time, events) if at]
     return min(times, default=None)
 
 
-def _time(event: JsonObject) -> datetime | None:
+def _parse_time(event: JsonObject) -> datetime | None:
     try:
         at = parse_datetime(str(event.get("timestamp")))
     except ValueError:
@@ -199,9 +199,9 @@ def _time(event: JsonObject) -> datetime | None:
     return at if at and at.tzinfo else None
 
 
-def _first(value: Any) -> JsonObject:
-    return _object(value[0]) if isinstance(value, list) and value else {}
+def _get_first_object(value: Any) -> JsonObject:
+    return _as_object(value[0]) if isinstance(value, list) and value else {}
 
 
-def _object(value: object) -> JsonObject:
+def _as_object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}

@@ -14,29 +14,31 @@ from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Cell
 
 NO_DIFFERENCE = "no clear difference"
-MOST_QUIRKS = 12
-Quirks = Counter[tuple[str, str, str]]
+MAX_QUIRKS = 12
+QuirkCounts = Counter[tuple[str, str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RunFinding:
     """`about` is hardest_scenario, most_frequent_cause, quirk or profiles."""
 
     about: str
     sentence: str
 
 
-def findings(reports: Sequence[ConfigReport], cells: Sequence[Cell], quirks: Quirks) -> tuple[Finding, ...]:
+def build_findings(
+    reports: Sequence[ConfigReport], cells: Sequence[Cell], quirks: QuirkCounts
+) -> tuple[RunFinding, ...]:
     """`quirks` counts trials by (model, kind, name)."""
     return (
-        *_hardest(cells),
-        *_most_frequent(reports),
-        *_quirks(quirks),
-        *_profiles(reports, cells),
+        *_find_hardest_scenario(cells),
+        *_find_main_cause(reports),
+        *_iter_quirks(quirks),
+        *_compare_profiles(reports, cells),
     )
 
 
-def _hardest(cells: Sequence[Cell]) -> Iterator[Finding]:
+def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
     scenarios = dict.fromkeys(cell.scenario for cell in cells if not cell.control)
     rates = {name: tally(c for c in cells if c.scenario == name).given_an_answer() for name in scenarios}
     tried = sorted(((rate, name) for name, rate in rates.items() if rate.n), key=lambda pair: pair[0].axis)
@@ -45,51 +47,53 @@ def _hardest(cells: Sequence[Cell]) -> Iterator[Finding]:
     (rate, name), (_, second) = tried[:2]
     alone = not any(one.withheld for one, _ in tried) and rate.high < min(other.low for other, _ in tried[1:])
     doubt = "" if alone else f"; its interval overlaps with others, {second} among them"
-    yield Finding("hardest_scenario", f"Hardest scenario: {name}, {rate.text}{doubt}.")
+    yield RunFinding("hardest_scenario", f"Hardest scenario: {name}, {rate.text}{doubt}.")
 
 
-def _most_frequent(reports: Sequence[ConfigReport]) -> Iterator[Finding]:
+def _find_main_cause(reports: Sequence[ConfigReport]) -> Iterator[RunFinding]:
     rows = [row for report in reports for row in report.rows if row["toolbench"]["failure_class"]]
     found = Counter(row["toolbench"]["failure_class"] for row in rows)
     if not found:
-        yield Finding("most_frequent_cause", "No trial failed.")
+        yield RunFinding("most_frequent_cause", "No trial failed.")
         return
     code, count = min(found.items(), key=lambda pair: (-pair[1], pair[0]))
-    known = {row.code: row.sentence for row in failure_classes.all_classes()}
+    known = {row.code: row.sentence for row in failure_classes.load_classes()}
     sentence = f" {known[code]}" if code in known else ""
-    yield Finding("most_frequent_cause", f"Most frequent cause: {code}, {count} of {len(rows)} failures.{sentence}")
+    yield RunFinding("most_frequent_cause", f"Most frequent cause: {code}, {count} of {len(rows)} failures.{sentence}")
 
 
-def _quirks(quirks: Quirks) -> Iterator[Finding]:
-    for (model, kind, name), count in sorted(quirks.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_QUIRKS]:
+def _iter_quirks(quirks: QuirkCounts) -> Iterator[RunFinding]:
+    for (model, kind, name), count in sorted(quirks.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_QUIRKS]:
         verb = "changed something" if kind == "transform" else "was found"
-        yield Finding("quirk", f"{model}: {name} {verb} in {_trials(count)}.")
-    if len(quirks) > MOST_QUIRKS:
-        yield Finding("quirk", f"{len(quirks) - MOST_QUIRKS} more, each in fewer trials.")
+        yield RunFinding("quirk", f"{model}: {name} {verb} in {_format_trials(count)}.")
+    if len(quirks) > MAX_QUIRKS:
+        yield RunFinding("quirk", f"{len(quirks) - MAX_QUIRKS} more, each in fewer trials.")
 
 
-def _trials(count: int) -> str:
+def _format_trials(count: int) -> str:
     return "1 trial" if count == 1 else f"{count} trials"
 
 
-def _profiles(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> Iterator[Finding]:
+def _compare_profiles(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> Iterator[RunFinding]:
     """Per model and group of scenarios, between configurations that differ in nothing but the profile; those that
     cannot be told apart in one sentence."""
-    groups = _by_profile(reports, cells)
+    groups = _get_rates_by_profile(reports, cells)
     alike: list[str] = []
     for key, rates in groups.items():
         ordered = sorted(rates, key=lambda name: (-rates[name].axis, name))
         best, worst = rates[ordered[0]], rates[ordered[-1]]
         if best.low > worst.high:
             both = f"best profile {ordered[0]}, {best.text}; worst {ordered[-1]}, {worst.text}"
-            yield Finding("profiles", f"{_named(key, groups)}: {both}.")
+            yield RunFinding("profiles", f"{_describe_model(key, groups)}: {both}.")
         elif len(rates) > 1:
-            alike.append(_named(key, groups))
+            alike.append(_describe_model(key, groups))
     if alike:
-        yield Finding("profiles", f"Between the profiles of {', '.join(alike)}: {NO_DIFFERENCE}.")
+        yield RunFinding("profiles", f"Between the profiles of {', '.join(alike)}: {NO_DIFFERENCE}.")
 
 
-def _by_profile(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> dict[tuple[str, ...], dict[str, Rate]]:
+def _get_rates_by_profile(
+    reports: Sequence[ConfigReport], cells: Sequence[Cell]
+) -> dict[tuple[str, ...], dict[str, Rate]]:
     """Success given an answer, controls left out; what has no interval is left out."""
     found: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
     for (group, members), report in product(in_groups(cells).items(), reports):
@@ -102,12 +106,12 @@ def _by_profile(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> dict[
     return found
 
 
-def _named(key: tuple[str, ...], groups: dict[tuple[str, ...], dict[str, Rate]]) -> str:
+def _describe_model(key: tuple[str, ...], groups: dict[tuple[str, ...], dict[str, Rate]]) -> str:
     """The model, with what else tells its groups apart."""
     same_model = [other for other in groups if other[0] == key[0]]
     more = [part for place, part in enumerate(key) if len({other[place] for other in same_model}) > 1]
     return f"{key[0]} ({', '.join(part or 'no examples' for part in more)})" if more else key[0]
 
 
-def findings_json(found: Sequence[Finding]) -> list[JsonObject]:
+def findings_to_json(found: Sequence[RunFinding]) -> list[JsonObject]:
     return [{"about": one.about, "sentence": one.sentence} for one in found]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import chain, count
 
 from toolbench.lab.models import RunConfig
-from toolbench.lab.planning.strategies import WITH, WITHOUT, read_strategy
+from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND, parse_strategy
 
 TAG_FALLBACK = "content_tag_tool_call_fallback"
-_UNSAFE = re.compile(r"[^a-zA-Z0-9_.-]+")
+_UNSAFE_CHARS = re.compile(r"[^a-zA-Z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class ConfigLabel:
     fallback_profile: str
 
 
-def config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
+def build_config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
     """By the configuration's id; labels and files are unique in the run."""
     split = {config.pk: split_strategy(config.strategy) for config in configs}
-    varies = _varying(configs, split)
-    labels = _unique([":".join(_parts(config, split[config.pk], varies)) for config in configs], "#")
-    files = _unique([safe(label) for label in labels], "__")
+    varies = _find_varying(configs, split)
+    labels = _make_unique([":".join(_list_label_parts(config, split[config.pk], varies)) for config in configs], "#")
+    files = _make_unique([sanitise_file_name(label) for label in labels], "__")
     return {
         config.pk: ConfigLabel(label, file, *split[config.pk])
         for config, label, file in zip(configs, labels, files, strict=True)
@@ -37,19 +37,22 @@ def config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
 
 def split_strategy(strategy: str) -> tuple[str, str]:
     """The strategy and the fallback profile: fallback_on or fallback_off in a fallback matrix, else best_effort."""
-    words = read_strategy(strategy)
-    for sign, own, profile in ((WITH, words.more, "fallback_on"), (WITHOUT, words.less, "fallback_off")):
+    words = parse_strategy(strategy)
+    for sign, own, profile in (
+        (ADD_PRESET, words.added_presets, "fallback_on"),
+        (REMOVE_WORKAROUND, words.removed_workarounds, "fallback_off"),
+    ):
         if TAG_FALLBACK in own:
             return strategy.replace(f"{sign}{TAG_FALLBACK}", ""), profile
     return strategy, "best_effort"
 
 
-def safe(text: str) -> str:
+def sanitise_file_name(text: str) -> str:
     """The case study's rule for names of files."""
-    return _UNSAFE.sub("__", text)
+    return _UNSAFE_CHARS.sub("__", text)
 
 
-def _varying(configs: Sequence[RunConfig], split: dict[int, tuple[str, str]]) -> set[str]:
+def _find_varying(configs: Sequence[RunConfig], split: dict[int, tuple[str, str]]) -> set[str]:
     profiles = {config.profile for config in configs}
     providers = {(config.model_name, config.provider_name) for config in configs}
     found = {
@@ -63,7 +66,7 @@ def _varying(configs: Sequence[RunConfig], split: dict[int, tuple[str, str]]) ->
     return {name for name, is_varying in found.items() if is_varying}
 
 
-def _parts(config: RunConfig, split: tuple[str, str], varies: set[str]) -> list[str]:
+def _list_label_parts(config: RunConfig, split: tuple[str, str], varies: set[str]) -> list[str]:
     strategy, fallback = split
     dimensions = {
         "profile": config.profile,
@@ -76,7 +79,7 @@ def _parts(config: RunConfig, split: tuple[str, str], varies: set[str]) -> list[
     return [config.model_name, *(value for name, value in dimensions.items() if name in varies)]
 
 
-def _unique(names: Sequence[str], joint: str) -> list[str]:
+def _make_unique(names: Sequence[str], joint: str) -> list[str]:
     """A name that is taken gets a number; names that differ in case only are one name to some file systems."""
     taken: set[str] = set()
     found = []

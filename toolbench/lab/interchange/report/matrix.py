@@ -4,20 +4,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from toolbench.evals.statistics import parity_percentile
-from toolbench.evals.statistics.quantile_texts import write_quantile
-from toolbench.evals.statistics.rounding import written
-from toolbench.lab.interchange.report.findings import Finding
-from toolbench.lab.interchange.report.rates import ConfigRates, rates_of
+from toolbench.evals.statistics import compute_nearest_rank_percentile
+from toolbench.evals.statistics.quantile_texts import render_quantile
+from toolbench.evals.statistics.rounding import format_rounded
+from toolbench.lab.interchange.report.findings import RunFinding
+from toolbench.lab.interchange.report.rates import ConfigRates, compute_rates
 from toolbench.lab.interchange.report.summary import ConfigReport
 from toolbench.lab.metrics.scenario_groups import in_groups
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.times import Times, cell_times, merged
 from toolbench.lab.models import Cell, Run
-from toolbench.lab.results.matrix.export import SEVEN
+from toolbench.lab.results.matrix.export import CASE_STUDY_COLUMNS
 
-RETRIES = ("answers of 429", "answers of 5xx", "retries", "back-off, s")
-OURS = (
+RETRY_COLUMNS = ("answers of 429", "answers of 5xx", "retries", "back-off, s")
+ADDED_COLUMNS = (
     "provider",
     "strategy",
     "fallback",
@@ -30,13 +30,15 @@ OURS = (
     "control, given an answer",
     "control, delivered",
     "not applicable",
-    *RETRIES,
+    *RETRY_COLUMNS,
     "tools, p50",
     "tools, p95",
 )
-_NUMBERS = {"tool_ok", "tool_ok_rate", "control_ok (chat_only)", "p95_ms", "not applicable", *RETRIES}
-SIMULATED = "**Simulated.** The models are personas with published true rates: nothing here was measured on a real one."
-NOTES = (
+_NUMERIC_COLUMNS = {"tool_ok", "tool_ok_rate", "control_ok (chat_only)", "p95_ms", "not applicable", *RETRY_COLUMNS}
+SIMULATED_NOTE = (
+    "**Simulated.** The models are personas with published true rates: nothing here was measured on a real one."
+)
+COLUMN_NOTES = (
     "The first seven columns follow the case study: its rule of a pass, infrastructure counted as failure, p95 by "
     "index over all trials with the controls mixed in.",
     "Given an answer leaves infrastructure and our own deadline out; delivered counts them as failures. In brackets "
@@ -47,33 +49,35 @@ NOTES = (
     "bounds (open where there are too few answers for one) and the number of answers.",
     "A failed control is prompt brittleness, not a lack of tool calling.",
 )
-Line = tuple[ConfigReport, ConfigRates, Times]
+MatrixLine = tuple[ConfigReport, ConfigRates, Times]
 
 
-def matrix_markdown(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], found: Sequence[Finding]) -> str:
+def render_matrix(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], found: Sequence[RunFinding]) -> str:
     """One table; of a run with several groups of scenarios one for each, since groups are never pooled."""
-    lines = [f"# {cell(str(run))}", ""]
+    lines = [f"# {escape_cell(str(run))}", ""]
     if run.simulated:
-        lines += [SIMULATED, ""]
+        lines += [SIMULATED_NOTE, ""]
     lines += [f"Run {run.pk}, {run.get_state_display()}, {run.created_at:%Y-%m-%d %H:%M} UTC.", ""]
-    lines += [f"- {note}" for note in NOTES]
+    lines += [f"- {note}" for note in COLUMN_NOTES]
     groups, times = in_groups(cells), cell_times(cells)
     for group, members in groups.items():
-        lines += ["", f"## {cell(group)}"] if len(groups) > 1 else []
-        lines += ["", *_table(_within(reports, members, times))]
+        lines += ["", f"## {escape_cell(group)}"] if len(groups) > 1 else []
+        lines += ["", *_render_table(_restrict_to_cells(reports, members, times))]
     if not groups:
-        lines += ["", *_table(())]
-    lines += ["", "## Findings", "", *(f"- {cell(one.sentence)}" for one in found), ""]
+        lines += ["", *_render_table(())]
+    lines += ["", "## Findings", "", *(f"- {escape_cell(one.sentence)}" for one in found), ""]
     return "\n".join(lines)
 
 
-def _within(reports: Sequence[ConfigReport], members: Sequence[Cell], times: Mapping[int, Times]) -> list[Line]:
+def _restrict_to_cells(
+    reports: Sequence[ConfigReport], members: Sequence[Cell], times: Mapping[int, Times]
+) -> list[MatrixLine]:
     """The same configurations with what these cells say alone; a configuration without any of them is left out."""
     scenarios = {one.scenario for one in members}
     return [
         (
             replace(report, rows=[row for row in report.rows if row["scenario"] in scenarios]),
-            rates_of(own),
+            compute_rates(own),
             merged(times[one.pk] for one in own if not one.control),
         )
         for report in reports
@@ -81,63 +85,63 @@ def _within(reports: Sequence[ConfigReport], members: Sequence[Cell], times: Map
     ]
 
 
-def _table(lines: Sequence[Line]) -> Iterator[str]:
-    columns = (*SEVEN, *OURS)
-    yield _line(columns)
-    yield f"|{'|'.join('---:' if name in _NUMBERS else '---' for name in columns)}|"
+def _render_table(lines: Sequence[MatrixLine]) -> Iterator[str]:
+    columns = (*CASE_STUDY_COLUMNS, *ADDED_COLUMNS)
+    yield _render_line(columns)
+    yield f"|{'|'.join('---:' if name in _NUMERIC_COLUMNS else '---' for name in columns)}|"
     for report, rates, times in sorted(lines, key=lambda line: (line[0].config.model_name, line[0].config.profile)):
-        yield _line([*_seven(report), *_ours(report, rates, times)])
+        yield _render_line([*_render_case_study_columns(report), *_render_added_columns(report, rates, times)])
 
 
-def _seven(report: ConfigReport) -> list[str]:
+def _render_case_study_columns(report: ConfigReport) -> list[str]:
     tools, control = report.tool_rows, report.control_rows
     ok = sum(row["ok"] for row in tools)
     times = [row["elapsed_ms"] for row in report.rows]
     return [
-        f"`{cell(report.config.model_name)}`",
-        f"`{cell(report.config.profile)}`",
+        f"`{escape_cell(report.config.model_name)}`",
+        f"`{escape_cell(report.config.profile)}`",
         f"{ok}/{len(tools)}",
-        f"{written(100 * ok / len(tools), 1)}%" if tools else "-",
+        f"{format_rounded(100 * ok / len(tools), 1)}%" if tools else "-",
         f"{sum(row['ok'] for row in control)}/{len(control)}" if control else "none",
-        written(parity_percentile(times, 95)) if times else "-",
-        _top_failures(report),
+        format_rounded(compute_nearest_rank_percentile(times, 95)) if times else "-",
+        _describe_top_failures(report),
     ]
 
 
-def _top_failures(report: ConfigReport) -> str:
+def _describe_top_failures(report: ConfigReport) -> str:
     """The two scenarios that failed most, then the most frequent category; equal counts in alphabetical order."""
     failed = [row for row in report.tool_rows if not row["ok"]]
-    scenarios = _most_common(Counter(row["scenario"] for row in failed))[:2]
-    categories = _most_common(Counter(row["error_category"] for row in failed))[:1]
+    scenarios = _sort_by_count(Counter(row["scenario"] for row in failed))[:2]
+    categories = _sort_by_count(Counter(row["error_category"] for row in failed))[:1]
     return "; ".join(f"{name} x{count}" for name, count in (*scenarios, *categories)) or "-"
 
 
-def _most_common(found: Counter[str]) -> list[tuple[str, int]]:
+def _sort_by_count(found: Counter[str]) -> list[tuple[str, int]]:
     return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _ours(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:
+def _render_added_columns(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:
     config = report.config
     parts = (rates.overall, rates.tools, rates.control)
     both = [text for sums in parts for text in (sums.given_an_answer().text, sums.delivered().text)]
     words = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
     return [
-        *map(cell, words), cell(config.examples or "-"), *both, str(rates.overall.not_applicable),
-        *_retries(rates.overall), write_quantile(times.p50), write_quantile(times.p95),
+        *map(escape_cell, words), escape_cell(config.examples or "-"), *both, str(rates.overall.not_applicable),
+        *_render_retries(rates.overall), render_quantile(times.p50), render_quantile(times.p95),
     ]  # fmt: skip
 
 
-def _retries(counts: Tally) -> list[str]:
+def _render_retries(counts: Tally) -> list[str]:
     if not counts.retries_known:
-        return ["unknown"] * len(RETRIES)
-    seconds = written(counts.backoff_ms / 1000, 1)
+        return ["unknown"] * len(RETRY_COLUMNS)
+    seconds = format_rounded(counts.backoff_ms / 1000, 1)
     return [str(counts.answers_429), str(counts.answers_5xx), str(counts.retries), seconds]
 
 
-def cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     """Text that stays text in a table: no bar, no tag, no line break."""
     return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'").split())
 
 
-def _line(cells: Sequence[str]) -> str:
+def _render_line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"

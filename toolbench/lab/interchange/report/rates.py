@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
-from toolbench.evals.statistics.rounding import half_up
+from toolbench.evals.statistics.rounding import round_half_up
 from toolbench.lab.metrics.definitions import METRICS, Metric, MetricValue, value_of
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import in_groups
 from toolbench.lab.metrics.tally import Tally, tally
 from toolbench.lab.metrics.times import Times, cell_times, quantile_columns, quantile_values, times_json
 from toolbench.lab.models import Cell
-from toolbench.lab.results.run.metrics import counted
+from toolbench.lab.results.run.metrics import count_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class ConfigRates:
     tools: Tally
     control: Tally
 
-    def plain(self) -> JsonObject:
+    def to_json(self) -> JsonObject:
         parts = {"overall": self.overall, "tools": self.tools, "control": self.control}
         return {
             name: {
-                "success_given_an_answer": rate_json(sums.given_an_answer()),
-                "delivered_success": rate_json(sums.delivered()),
+                "success_given_an_answer": rate_to_json(sums.given_an_answer()),
+                "delivered_success": rate_to_json(sums.delivered()),
                 "infrastructure": sums.infra,
                 "not_applicable": sums.not_applicable,
                 "cancelled": sums.cancelled,
@@ -38,43 +38,44 @@ class ConfigRates:
         }
 
 
-def metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> JsonObject:
+def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> JsonObject:
     """Every metric of one configuration's cells, each with its denominator in words; null where nothing was
     counted."""
-    of = counted(cells, times)
+    of = count_cells(cells, times)
     return {
-        name: {"of": metric.denominator} | _value_json(metric, value_of(metric, of)) for name, metric in METRICS.items()
+        name: {"of": metric.denominator} | _value_to_json(metric, value_of(metric, of))
+        for name, metric in METRICS.items()
     }
 
 
-def groups_json(cells: Sequence[Cell]) -> JsonObject:
+def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
     """Scenarios, rates and metrics by group; quantiles of times by scenario too."""
     times = cell_times(cells)
     return {
         name: {
             "scenarios": list(dict.fromkeys(cell.scenario for cell in members)),
-            "rates": rates_of(members).plain(),
-            "metrics": metrics_json(members, times),
+            "rates": compute_rates(members).to_json(),
+            "metrics": build_metrics_json(members, times),
             "times_by_scenario": {cell.scenario: times_json(times[cell.pk]) for cell in members},
         }
         for name, members in in_groups(cells).items()
     }
 
 
-def alone(groups: JsonObject, what: str) -> JsonObject | None:
+def find_only_group(groups: JsonObject, what: str) -> JsonObject | None:
     """That of the only group; None where there are several, which are never pooled, or none."""
     found = [group[what] for group in groups.values()]
     return found[0] if len(found) == 1 else None
 
 
-def why_not_pooled(groups: JsonObject) -> str | None:
+def explain_not_pooled(groups: JsonObject) -> str | None:
     """The reason of every null that stands for a sum over several groups."""
     return f"{len(groups)} groups of scenarios are never one rate: see groups" if len(groups) > 1 else None
 
 
-def _value_json(metric: Metric, value: MetricValue) -> JsonObject:
+def _value_to_json(metric: Metric, value: MetricValue) -> JsonObject:
     if value.rate is not None:
-        return rate_json(value.rate)
+        return rate_to_json(value.rate)
     if metric.is_rate:
         return dict.fromkeys(("k", "n", "rate", "low", "high", "interval"))
     figure, found = value.figure, value.quantile
@@ -84,7 +85,7 @@ def _value_json(metric: Metric, value: MetricValue) -> JsonObject:
     return plain | dict(zip(quantile_columns(metric.name), quantile_values(found), strict=True))
 
 
-def rates_of(cells: Sequence[Cell]) -> ConfigRates:
+def compute_rates(cells: Sequence[Cell]) -> ConfigRates:
     return ConfigRates(
         overall=tally(cells),
         tools=tally(cell for cell in cells if not cell.control),
@@ -92,10 +93,14 @@ def rates_of(cells: Sequence[Cell]) -> ConfigRates:
     )
 
 
-def rate_json(rate: Rate) -> JsonObject:
+def rate_to_json(rate: Rate) -> JsonObject:
     """k of n with its interval and what kind it is; null where nothing was tried, or where no interval may be
     claimed."""
-    share = half_up(rate.k / rate.n, 4) if rate.n else None
+    share = round_half_up(rate.k / rate.n, 4) if rate.n else None
     known = bool(rate.n) and not rate.withheld
-    ends = {"low": half_up(rate.low, 4), "high": half_up(rate.high, 4)} if known else {"low": None, "high": None}
+    ends = (
+        {"low": round_half_up(rate.low, 4), "high": round_half_up(rate.high, 4)}
+        if known
+        else {"low": None, "high": None}
+    )
     return {"k": rate.k, "n": rate.n, "rate": share, **ends, "interval": rate.interval if known else None}

@@ -8,23 +8,23 @@ from urllib.parse import urlsplit
 
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import Policy
-from toolbench.evals.published import CONTROL
+from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.record_counts import TAG_TRANSFORM
-from toolbench.evals.statistics import parity_percentile
+from toolbench.evals.statistics import compute_nearest_rank_percentile
 from toolbench.lab.credentials.provider_secrets import provider_secrets
 from toolbench.lab.interchange.report.labels import ConfigLabel
-from toolbench.lab.interchange.report.rates import alone, rates_of, why_not_pooled
-from toolbench.lab.interchange.report.trial import reads_tags
+from toolbench.lab.interchange.report.rates import compute_rates, explain_not_pooled, find_only_group
+from toolbench.lab.interchange.report.trial import is_tag_fallback_on
 from toolbench.lab.metrics.scenario_groups import in_groups
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.providers.masking.url_keys import mask_address
 
-VERSION = 2  # of our own keys; files without one are of version 1, which had no quantiles with bounds
-SAMPLES = 3
-BEST_EFFORT = "best_effort"
+REPORT_VERSION = 2  # of our own keys; files without one are of version 1, which had no quantiles with bounds
+MAX_FAILURE_SAMPLES = 3
+BEST_EFFORT_PROFILE = "best_effort"
 STRATEGY_MATRIX = {"baseline", "production"}
-_LANGUAGES = (
+_LANGUAGE_KEYS = (
     "language_ok_runs",
     "language_ok_rate",
     "language_drift_runs",
@@ -34,8 +34,8 @@ _LANGUAGES = (
 )
 
 
-_TIMES = ("ms_p50", "ms_p95", "tool_ms_p50", "tool_ms_p95")
-_NEVER_POOLED = ("ok_rate", "tool_ok_rate", *_TIMES)
+_TIME_KEYS = ("ms_p50", "ms_p95", "tool_ms_p50", "tool_ms_p95")
+_UNPOOLED_KEYS = ("ok_rate", "tool_ok_rate", *_TIME_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,13 @@ class ConfigReport:
     @property
     def control_rows(self) -> list[JsonObject]:
         """Of the case study's own control."""
-        return [row for row in self.rows if row["scenario"] == CONTROL]
+        return [row for row in self.rows if row["scenario"] == CONTROL_SCENARIO]
 
 
-def model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
+def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
     """By the case study's rules: `ok` is its pass, percentiles by index over all runs, failures included. Of several
     groups of scenarios there is no rate and no percentile; `groups` has those of each."""
-    pooled = dict.fromkeys(_NEVER_POOLED) if len(report.groups) > 1 else {}
+    pooled = dict.fromkeys(_UNPOOLED_KEYS) if len(report.groups) > 1 else {}
     return {
         "model": report.label.label,
         "model_base": report.config.model_name,
@@ -71,40 +71,40 @@ def model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
         "sampling_profile": report.config.profile,
         "language_policy": None,
         "language_enabled": None,
-        "content_tag_tool_call_fallback": reads_tags(report.policy),
-        **_counted(report.rows, ""),
-        **dict.fromkeys(_LANGUAGES),
-        **_counted(report.tool_rows, "tool_"),
-        **_counted(report.control_rows, "control_"),
+        "content_tag_tool_call_fallback": is_tag_fallback_on(report.policy),
+        **_count_rows(report.rows, ""),
+        **dict.fromkeys(_LANGUAGE_KEYS),
+        **_count_rows(report.tool_rows, "tool_"),
+        **_count_rows(report.control_rows, "control_"),
         **pooled,
         "scenarios": list(scenarios),
         "run_results": list(report.rows),
-        "failure_samples": [row for row in report.rows if not row["ok"]][:SAMPLES],
-        "toolbench": _ours(report),
+        "failure_samples": [row for row in report.rows if not row["ok"]][:MAX_FAILURE_SAMPLES],
+        "toolbench": _build_toolbench_fields(report),
     }
 
 
-def _counted(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
+def _count_rows(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
     times = [row["elapsed_ms"] for row in rows]
     ok = sum(row["ok"] for row in rows)
     return {
         f"{prefix}runs": len(rows),
         f"{prefix}ok": ok,
         f"{prefix}ok_rate": ok / len(rows) if rows else None,
-        f"{prefix}ms_p50": parity_percentile(times, 50) if times else None,
-        f"{prefix}ms_p95": parity_percentile(times, 95) if times else None,
+        f"{prefix}ms_p50": compute_nearest_rank_percentile(times, 50) if times else None,
+        f"{prefix}ms_p95": compute_nearest_rank_percentile(times, 95) if times else None,
     }
 
 
-def _times(report: ConfigReport, group: JsonObject) -> JsonObject:
+def _compute_percentiles(report: ConfigReport, group: JsonObject) -> JsonObject:
     """The case study's percentiles over the runs of one group."""
     rows = [row for row in report.rows if row["scenario"] in group["scenarios"]]
     tools = [row for row in rows if not row["toolbench"]["control"]]
-    counted = _counted(rows, "") | _counted(tools, "tool_")
-    return {name: counted[name] for name in _TIMES}
+    counted = _count_rows(rows, "") | _count_rows(tools, "tool_")
+    return {name: counted[name] for name in _TIME_KEYS}
 
 
-def _ours(report: ConfigReport) -> JsonObject:
+def _build_toolbench_fields(report: ConfigReport) -> JsonObject:
     config = report.config
     return {
         "provider": config.provider_name,
@@ -114,20 +114,22 @@ def _ours(report: ConfigReport) -> JsonObject:
         "stream": config.stream,
         "policy_hash": config.policy_hash,
         "true_rates": config.true_rates or None,
-        "rates": alone(report.groups, "rates"),
-        "metrics": alone(report.groups, "metrics"),
-        "groups": {name: group | {"percentiles": _times(report, group)} for name, group in report.groups.items()},
-        "not_pooled": why_not_pooled(report.groups),
-        "failure_classes": _failure_classes(report.rows),
+        "rates": find_only_group(report.groups, "rates"),
+        "metrics": find_only_group(report.groups, "metrics"),
+        "groups": {
+            name: group | {"percentiles": _compute_percentiles(report, group)} for name, group in report.groups.items()
+        },
+        "not_pooled": explain_not_pooled(report.groups),
+        "failure_classes": _count_failure_classes(report.rows),
     }
 
 
-def _failure_classes(rows: Iterable[JsonObject]) -> JsonObject:
+def _count_failure_classes(rows: Iterable[JsonObject]) -> JsonObject:
     found = Counter(row["toolbench"]["failure_class"] for row in rows)
     return {name: count for name, count in found.most_common() if name}
 
 
-def by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
+def sum_by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
     """{scenario: {runs, ok, errors: {category: count}}}"""
     found: JsonObject = {}
     for row in rows:
@@ -140,40 +142,42 @@ def by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
     return found
 
 
-def by_scenario_and_strategy(rows: Sequence[JsonObject]) -> JsonObject:
+def sum_by_scenario_and_strategy(rows: Sequence[JsonObject]) -> JsonObject:
     strategies = dict.fromkeys(row["strategy"] for row in rows)
-    return {name: by_scenario(row for row in rows if row["strategy"] == name) for name in strategies}
+    return {name: sum_by_scenario(row for row in rows if row["strategy"] == name) for name in strategies}
 
 
-def mark(run: Run) -> JsonObject:
+def build_run_mark(run: Run) -> JsonObject:
     """What every file says of the run it comes from."""
-    return {"run": run.pk, "simulated": run.simulated, "version": VERSION}
+    return {"run": run.pk, "simulated": run.simulated, "version": REPORT_VERSION}
 
 
-def summary(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], output_dir: str | None) -> JsonObject:
+def build_summary(
+    run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], output_dir: str | None
+) -> JsonObject:
     """Filters are written as lists of what they chose. Null: not frozen with the run, or without meaning here."""
     scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
     return {
         "ts": run.created_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        **_address(reports),
+        **_build_address(reports),
         "http_adapter": None,
         **dict.fromkeys(("language_policy_filter", "language_policy_matrix", "language_policy_strict")),
         "language_policies": None,
         "client_timeout": None,
         "client_open_timeout": run.connect_seconds,
         "client_read_timeout": run.read_seconds,
-        **_settings(run, reports),
-        **_selection(run, reports),
+        **_build_settings(run, reports),
+        **_build_selection(run, reports),
         "jobs": run.jobs,
         "trials_per_model": run.trials_per_cell,
         "scenarios": scenarios,
         "output_dir": output_dir,
-        "models": [model_row(report, scenarios) for report in reports],
-        "toolbench": _of_run(run, reports, cells),
+        "models": [build_model_row(report, scenarios) for report in reports],
+        "toolbench": _build_run_fields(run, reports, cells),
     }
 
 
-def _address(reports: Sequence[ConfigReport]) -> JsonObject:
+def _build_address(reports: Sequence[ConfigReport]) -> JsonObject:
     """Of the one provider, null when there are several or it is gone."""
     providers = {report.config.provider for report in reports}
     only = providers.pop() if len(providers) == 1 else None
@@ -185,14 +189,14 @@ def _address(reports: Sequence[ConfigReport]) -> JsonObject:
     return {"base_url": mask_address(base, known), "api_prefix": mask_address(only.api_prefix, known)}
 
 
-def _settings(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
+def _build_settings(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
     policies = [report.policy for report in reports if report.policy]
     asked = run.request.get("overrides") or {}
     return {
-        "fix_empty_final": _shared(policy.fix_empty_final for policy in policies),
+        "fix_empty_final": _find_shared(policy.fix_empty_final for policy in policies),
         "tool_use_mode": run.request.get("tool_use_mode"),
         "tool_failure_policy": run.request.get("tool_failure_policy"),
-        "tool_calling_fallback_retry_count": _shared(policy.fallback_retry_count for policy in policies),
+        "tool_calling_fallback_retry_count": _find_shared(policy.fallback_retry_count for policy in policies),
         "tool_allowlist": run.request.get("tool_allowlist") or None,
         "request_overrides": asked.get("request_overrides") or {},
         "llm_options_defaults_overrides": asked.get("llm_options_defaults") or {},
@@ -200,7 +204,7 @@ def _settings(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
     }
 
 
-def _selection(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
+def _build_selection(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
     models = list(dict.fromkeys(report.config.model_name for report in reports))
     strategies = list(dict.fromkeys(report.label.strategy for report in reports))
     fallbacks = list(dict.fromkeys(report.label.fallback_profile for report in reports))
@@ -215,7 +219,7 @@ def _selection(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
         "strategy_matrix": set(strategies) == STRATEGY_MATRIX,
         "strategies": strategies,
         "best_effort_content_tag_tool_call_fallback_models": list(dict.fromkeys(best_effort)),
-        "fallback_matrix": fallbacks != [BEST_EFFORT],
+        "fallback_matrix": fallbacks != [BEST_EFFORT_PROFILE],
         "fallback_profiles": fallbacks,
     }
 
@@ -224,21 +228,21 @@ def _has_tag_workaround(report: ConfigReport) -> bool:
     return any(name == "workaround content_tag_tool_call_fallback" for name, _ in report.config.layers)
 
 
-def _of_run(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> JsonObject:
+def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> JsonObject:
     sums = tally(cells)
-    groups = {name: {"rates": rates_of(members).plain()} for name, members in in_groups(cells).items()}
+    groups = {name: {"rates": compute_rates(members).to_json()} for name, members in in_groups(cells).items()}
     return {
-        **mark(run),
+        **build_run_mark(run),
         "title": run.title,
         "label": run.label,
         "state": run.state,
         "stopped_reason": run.stopped_reason,
         "trials": run.trial_count,
         "open_trials": sums.queued + sums.running,
-        "rates": alone(groups, "rates"),
+        "rates": find_only_group(groups, "rates"),
         "groups": groups,
-        "not_pooled": why_not_pooled(groups),
-        "failure_classes": _failure_classes(row for report in reports for row in report.rows),
+        "not_pooled": explain_not_pooled(groups),
+        "failure_classes": _count_failure_classes(row for report in reports for row in report.rows),
         "instance_kind": run.instance_kind,
         "seed": run.seed,
         "order_seed": run.order_seed,
@@ -254,7 +258,7 @@ def _of_run(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) ->
     }
 
 
-def _shared(values: Iterable[Any]) -> Any:
+def _find_shared(values: Iterable[Any]) -> Any:
     """The value that all have, None when they differ."""
     found = list(values)
     return found[0] if found and all(value == found[0] for value in found) else None

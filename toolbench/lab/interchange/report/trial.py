@@ -9,9 +9,9 @@ from toolbench.engine.errors import PolicyError
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import Policy, policy_json, resolve
 from toolbench.evals.record_counts import TAG_TRANSFORM
-from toolbench.lab.interchange.file_json import read_object, read_text
-from toolbench.lab.interchange.report.labels import ConfigLabel, safe
-from toolbench.lab.interchange.report.trial_history import final_draft, history, trace
+from toolbench.lab.interchange.file_json import decode_text, parse_object
+from toolbench.lab.interchange.report.labels import ConfigLabel, sanitise_file_name
+from toolbench.lab.interchange.report.trial_history import build_history, build_trace, rebuild_final_draft
 from toolbench.lab.metrics.cells import COUNTS
 from toolbench.lab.metrics.rate import rounded
 from toolbench.lab.metrics.retries import TRIAL_COUNTS
@@ -19,11 +19,11 @@ from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.scenarios.catalogue import find_scenario
 from toolbench.lab.traces.reading import ReadStep, read_steps
 
-MOST_RAW = 20_000  # characters of an error's raw body
-MOST_ERROR = 400
-TRIED = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
+MAX_RAW_CHARS = 20_000  # characters of an error's raw body
+MAX_ERROR_CHARS = 400
+TRIED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 # The trial's fields without its bodies: what the summary repeats of it.
-ROW = (
+SUMMARY_FIELDS = (
     "model",
     "model_base",
     "strategy",
@@ -43,7 +43,7 @@ ROW = (
     "error_status",
     "error_category",
 )
-_COLUMNS = (
+_TRIAL_COLUMNS = (
     "outcome",
     "task_pass",
     "parity_pass",
@@ -113,7 +113,7 @@ class TrialReport:
 
     @property
     def tried(self) -> bool:
-        return self.trial.outcome in TRIED
+        return self.trial.outcome in TRIED_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,9 @@ class TrialWriter:
         """`trial` comes with its configuration and TRIAL_COUNTS, and with its steps and their bodies prefetched."""
         label = self.labels[trial.config_id]
         steps = read_steps(trial)
-        name = f"{label.file}__{safe(trial.scenario)}__trial_{trial.index:02d}.json"
+        name = f"{label.file}__{sanitise_file_name(trial.scenario)}__trial_{trial.index:02d}.json"
         content = self._content(trial, label, steps)
-        row = {key: content.get(key) for key in ROW}
+        row = {key: content.get(key) for key in SUMMARY_FIELDS}
         row |= {"empty_response_retry_attempts": None, "language_policy": None, "report_path": name}
         row["toolbench"] = {
             "trial_id": trial.pk,
@@ -138,14 +138,14 @@ class TrialWriter:
             "failure_class": trial.failure_class,
             "control": trial.cell.control,
         }
-        return TrialReport(trial, name, content, row, _quirks(steps))
+        return TrialReport(trial, name, content, row, _count_quirks(steps))
 
     def policy(self, config: RunConfig, scenario: str, version: int = 0) -> Policy | None:
         """Under the scenario's own layer, "" for none. None where this version of the engine no longer takes the
         frozen layers."""
         key = (config.pk, scenario, version)
         if key not in self._policies:
-            self._policies[key] = _policy(config, scenario, version)
+            self._policies[key] = _resolve_policy(config, scenario, version)
         return self._policies[key]
 
     def _content(self, trial: Trial, label: ConfigLabel, steps: Sequence[ReadStep]) -> JsonObject:
@@ -160,22 +160,22 @@ class TrialWriter:
             "empty_response_retry": {"max_retries": None, "attempts": None},
             "language_policy": {"id": None, "enabled": None, "target_lang": None, "strict": None},
             "llm_options_defaults": policy.llm_options_defaults if policy else trial.config.options,
-            "content_tag_tool_call_fallback": reads_tags(policy),
+            "content_tag_tool_call_fallback": is_tag_fallback_on(policy),
             "scenario": trial.scenario,
             "trial": trial.index,
-            "ok": passed(trial),
-            "elapsed_ms": elapsed_ms(trial),
+            "ok": has_passed(trial),
+            "elapsed_ms": round_elapsed_ms(trial),
             "tool_use_mode": policy.tool_use_mode if policy else trial.config.tool_use_mode,
             "tools_enabled": policy.tool_use_mode != "disabled" if policy else None,
             "runtime_tool_calling": effective,
             "context_tool_calling": effective,
-            "assistant_text": read_text(trial.final_text),
+            "assistant_text": decode_text(trial.final_text),
             "assistant_text_language_shape": None,
             "assistant_text_language_ok": None,
-            "draft": final_draft(trial, steps),
-            **_error(trial, steps),
-            "history": history(steps),
-            "trace": trace(steps, policy),
+            "draft": rebuild_final_draft(trial, steps),
+            **_build_error_fields(trial, steps),
+            "history": build_history(steps),
+            "trace": build_trace(steps, policy),
         }
         if trial.error_hint:
             content["error_hint"] = trial.error_hint
@@ -194,28 +194,28 @@ class TrialWriter:
             "stream": config.stream,
             "policy_hash": config.policy_hash,
             "executions": trial.execution,
-            **{name: getattr(trial, name) for name in _COLUMNS},
+            **{name: getattr(trial, name) for name in _TRIAL_COLUMNS},
         }
 
 
-def passed(trial: Trial) -> bool | None:
+def has_passed(trial: Trial) -> bool | None:
     """By the case study's rule; by the task where it has no such scenario. None for a trial that was not tried."""
-    if trial.outcome not in TRIED:
+    if trial.outcome not in TRIED_OUTCOMES:
         return None
     return bool(trial.parity_pass if trial.parity_pass is not None else trial.task_pass)
 
 
-def elapsed_ms(trial: Trial) -> int:
+def round_elapsed_ms(trial: Trial) -> int:
     return rounded(trial.duration_ms or 0)
 
 
-def reads_tags(policy: Policy | None) -> bool | None:
+def is_tag_fallback_on(policy: Policy | None) -> bool | None:
     return TAG_TRANSFORM in policy.response_transforms if policy else None
 
 
-def _policy(config: RunConfig, scenario: str, version: int) -> Policy | None:
+def _resolve_policy(config: RunConfig, scenario: str, version: int) -> Policy | None:
     try:
-        layer = find_scenario(scenario, version).draw(0, kind="parity").layer if scenario else {}
+        layer = find_scenario(scenario, version).draw_instance(0, kind="parity").layer if scenario else {}
     except KeyError:
         layer = {}
     try:
@@ -224,31 +224,31 @@ def _policy(config: RunConfig, scenario: str, version: int) -> Policy | None:
         return None
 
 
-def _error(trial: Trial, steps: Sequence[ReadStep]) -> JsonObject:
+def _build_error_fields(trial: Trial, steps: Sequence[ReadStep]) -> JsonObject:
     """Status and bodies are those of the exchange the trial ended with; null for a failure of the model."""
-    wrong = not passed(trial) and trial.outcome in TRIED
+    wrong = not has_passed(trial) and trial.outcome in TRIED_OUTCOMES
     category = (trial.category or "EXCEPTION") if wrong else None
     refused = [one for one in steps if not one.is_tool and not one.step.ok]
     last = refused[-1].step if wrong and trial.end == "PROVIDER_ERROR" and refused else None
     return {
-        "error": _sentence(trial, str(category)) if wrong else None,
+        "error": _build_error_text(trial, str(category)) if wrong else None,
         "error_status": last.status if last else None,
-        "error_body": read_object(last.body.response) if last else None,
-        "error_raw_body": read_text(last.body.response)[:MOST_RAW] if last else None,
+        "error_body": parse_object(last.body.response) if last else None,
+        "error_raw_body": decode_text(last.body.response)[:MAX_RAW_CHARS] if last else None,
         "error_category": category,
     }
 
 
-def _sentence(trial: Trial, category: str) -> str:
+def _build_error_text(trial: Trial, category: str) -> str:
     """CODE: message, as the case study writes it."""
     if category == "ASSERTION_FAILED":
         checks = [check for check in trial.verdict.get("checks", ()) if not check["ok"]]
         reasons = "; ".join(f"{check['name']}: {check['detail']}" for check in checks)
         return f"{category}: {reasons or trial.sentence}"
-    return f"{category}: {trial.sentence}"[:MOST_ERROR]
+    return f"{category}: {trial.sentence}"[:MAX_ERROR_CHARS]
 
 
-def _quirks(steps: Sequence[ReadStep]) -> Counter[tuple[str, str]]:
+def _count_quirks(steps: Sequence[ReadStep]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for one in steps:
         changes = [

@@ -6,12 +6,12 @@ from typing import Any
 
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy.policy import Policy
-from toolbench.lab.interchange.file_json import read_object, read_text
+from toolbench.lab.interchange.file_json import decode_text, parse_object
 from toolbench.lab.models import Trial
 from toolbench.lab.scenarios.catalogue import find_scenario, is_as_it_was
 from toolbench.lab.traces.reading import ReadStep
 
-TRANSFORMS = (
+TRANSFORM_KEYS = (
     "message_transforms",
     "tool_transforms",
     "response_transforms",
@@ -20,61 +20,61 @@ TRANSFORMS = (
 )
 
 
-def history(steps: Sequence[ReadStep]) -> list[Message] | None:
+def build_history(steps: Sequence[ReadStep]) -> list[Message] | None:
     """The messages as they were last sent, the answer to them, and the results that followed. None where the request
     cannot be read any more."""
     asked = [one for one in steps if not one.is_tool]
     if not asked:
         return []
     last = asked[-1]
-    request = read_object(last.step.body.request)
+    request = parse_object(last.step.body.request)
     if request is None or not isinstance(request.get("messages"), list):
         return None
     answer = [last.facts["message"]] if isinstance(last.facts.get("message"), dict) else []
     results = [one for one in steps if one.is_tool and one.step.turn == last.step.turn]
-    return [*request["messages"], *answer, *(_tool_message(one) for one in results)]
+    return [*request["messages"], *answer, *(_build_tool_message(one) for one in results)]
 
 
-def _tool_message(one: ReadStep) -> Message:
+def _build_tool_message(one: ReadStep) -> Message:
     call_id = one.facts.get("call", {}).get("id")
-    return {"role": "tool", "tool_call_id": call_id, "content": read_text(one.step.body.response)}
+    return {"role": "tool", "tool_call_id": call_id, "content": decode_text(one.step.body.response)}
 
 
-def trace(steps: Sequence[ReadStep], policy: Policy | None) -> list[JsonObject]:
+def build_trace(steps: Sequence[ReadStep], policy: Policy | None) -> list[JsonObject]:
     """One entry for every turn that was answered."""
     answered = (one for one in steps if not one.is_tool and one.step.ok)
-    return [_trace_entry(one, steps, policy) for one in answered]
+    return [_build_trace_entry(one, steps, policy) for one in answered]
 
 
-def _trace_entry(one: ReadStep, steps: Sequence[ReadStep], policy: Policy | None) -> JsonObject:
+def _build_trace_entry(one: ReadStep, steps: Sequence[ReadStep], policy: Policy | None) -> JsonObject:
     results = [tool for tool in steps if tool.is_tool and tool.step.turn == one.step.turn]
     entry: JsonObject = {
         "turn": one.step.turn,
-        "request": _asked(one, policy),
-        "response_summary": _answered(one),
+        "request": _summarise_request(one, policy),
+        "response_summary": _summarise_response(one),
     }
     if results:
-        entry["tool_calls"] = [_traced_call(tool) for tool in results]
-        entry["tool_results"] = [_traced_result(tool) for tool in results]
+        entry["tool_calls"] = [_summarise_call(tool) for tool in results]
+        entry["tool_results"] = [_summarise_result(tool) for tool in results]
     return entry
 
 
-def _asked(one: ReadStep, policy: Policy | None) -> JsonObject:
-    request = read_object(one.step.body.request) or {}
+def _summarise_request(one: ReadStep, policy: Policy | None) -> JsonObject:
+    request = parse_object(one.step.body.request) or {}
     return {
         "model": request.get("model"),
-        "messages_count": _length(request.get("messages")),
-        "tools_count": _length(request.get("tools")),
+        "messages_count": _count_items(request.get("messages")),
+        "tools_count": _count_items(request.get("tools")),
         "tool_use_mode": policy.tool_use_mode if policy else None,
         "tool_failure_policy": policy.tool_failure_policy if policy else None,
-        **{name: list(getattr(policy, name)) if policy else None for name in TRANSFORMS},
+        **{name: list(getattr(policy, name)) if policy else None for name in TRANSFORM_KEYS},
     }
 
 
-def _answered(one: ReadStep) -> JsonObject:
+def _summarise_response(one: ReadStep) -> JsonObject:
     calls = one.facts.get("calls", ())
     text = str(one.facts.get("text") or "")
-    response = read_object(one.step.body.response) or {}
+    response = parse_object(one.step.body.response) or {}
     return {
         "has_tool_calls": bool(calls),
         "tool_calls_count": len(calls),
@@ -86,24 +86,24 @@ def _answered(one: ReadStep) -> JsonObject:
     }
 
 
-def _traced_call(one: ReadStep) -> JsonObject:
+def _summarise_call(one: ReadStep) -> JsonObject:
     call = one.facts.get("call", {})
     return {"id": call.get("id"), "name": call.get("name"), "arguments_bytes": len(bytes(one.step.body.request))}
 
 
-def _traced_result(one: ReadStep) -> JsonObject:
+def _summarise_result(one: ReadStep) -> JsonObject:
     call, envelope = one.facts.get("call", {}), one.facts.get("envelope", {})
     codes = [error.get("code") for error in envelope.get("errors", ())]
     return {"id": call.get("id"), "name": call.get("name"), "ok": envelope.get("ok"), "error_codes": codes}
 
 
-def final_draft(trial: Trial, steps: Sequence[ReadStep]) -> Any:
+def rebuild_final_draft(trial: Trial, steps: Sequence[ReadStep]) -> Any:
     """The workspace's draft at the end, by running the stored calls again on the same instance. None where there is no
     draft, or the scenario has changed since."""
     if not is_as_it_was(trial.scenario, trial.scenario_version):
         return None
     scenario = find_scenario(trial.scenario, trial.scenario_version)
-    workspace = scenario.open(scenario.draw(trial.instance_seed, kind=trial.instance_kind))
+    workspace = scenario.open(scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind))
     for one in steps:
         if one.is_tool and one.facts.get("executed") and isinstance(one.facts.get("arguments"), dict):
             name = one.facts.get("envelope", {}).get("tool_name") or one.step.tool_name
@@ -112,5 +112,5 @@ def final_draft(trial: Trial, steps: Sequence[ReadStep]) -> Any:
     return workspace.snapshot().get("draft")
 
 
-def _length(value: object) -> int:
+def _count_items(value: object) -> int:
     return len(value) if isinstance(value, list) else 0

@@ -1,14 +1,14 @@
 """The trials of a run as a table to take away: columns only, never bodies."""
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.interchange.report.write import ReportRefused
+from toolbench.lab.interchange.report.write import ReportError
 from toolbench.lab.metrics.cells import COUNTS, bring_up_to_date
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.retries import TRIAL_COUNTS, with_retry_counts
 from toolbench.lab.metrics.times import cell_times, times_json
 from toolbench.lab.models import Run, Trial
 
-_NAMES = {
+_EXPORTED_NAMES = {
     "pk": "trial_id",
     "config__provider_name": "provider",
     "config__model_name": "model",
@@ -40,14 +40,14 @@ def export_trials(run_id: int) -> ExportTable:
     """In the order they were tried; open ones too. Raises ReportRefused for an unknown run."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
-        raise ReportRefused(f"There is no run {run_id}.")
+        raise ReportError(f"There is no run {run_id}.")
     notes = ("Simulated models: nothing here was measured on a real one.",) if run.simulated else ()
     rows = with_retry_counts(Trial.objects.filter(run=run)).order_by("position").values_list(*_COLUMNS)
-    columns = tuple(_NAMES.get(name, name) for name in _COLUMNS)
-    return ExportTable(f"Trials of run {run_id}", notes, columns, tuple(rows), times=_times(run))
+    columns = tuple(_EXPORTED_NAMES.get(name, name) for name in _COLUMNS)
+    return ExportTable(f"Trials of run {run_id}", notes, columns, tuple(rows), times=_list_times(run))
 
 
-def _times(run: Run) -> tuple[JsonObject, ...]:
+def _list_times(run: Run) -> tuple[JsonObject, ...]:
     """Quantiles of each configuration and scenario."""
     bring_up_to_date(run.pk)
     cells = tuple(run.cells.select_related("config"))

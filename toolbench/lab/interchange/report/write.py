@@ -12,92 +12,98 @@ from typing import IO
 from django.db.models import Prefetch
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.interchange.file_json import json_bytes
-from toolbench.lab.interchange.report.findings import Quirks, findings, findings_json
-from toolbench.lab.interchange.report.labels import config_labels
-from toolbench.lab.interchange.report.matrix import matrix_markdown
-from toolbench.lab.interchange.report.rates import groups_json
-from toolbench.lab.interchange.report.summary import ConfigReport, by_scenario, by_scenario_and_strategy, mark, summary
+from toolbench.lab.interchange.file_json import render_json_bytes
+from toolbench.lab.interchange.report.findings import QuirkCounts, build_findings, findings_to_json
+from toolbench.lab.interchange.report.labels import build_config_labels
+from toolbench.lab.interchange.report.matrix import render_matrix
+from toolbench.lab.interchange.report.rates import build_groups_json
+from toolbench.lab.interchange.report.summary import (
+    ConfigReport,
+    build_run_mark,
+    build_summary,
+    sum_by_scenario,
+    sum_by_scenario_and_strategy,
+)
 from toolbench.lab.interchange.report.trial import TrialReport, TrialWriter
-from toolbench.lab.interchange.spooled_file import Written, in_pieces
+from toolbench.lab.interchange.spooled_file import PartWriter, iter_file_chunks
 from toolbench.lab.metrics.cells import bring_up_to_date
 from toolbench.lab.metrics.retries import with_retry_counts
 from toolbench.lab.models import Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.traces.body_batches import with_bodies
 
-SUMMARY = "summary.json"
-BY_SCENARIO = "summary_by_scenario.json"
-BY_STRATEGY = "summary_by_scenario_and_strategy.json"
-MATRIX = "matrix.md"
-OURS = "toolbench"
-_TRIALS_AT_ONCE = 100  # in memory
+SUMMARY_NAME = "summary.json"
+BY_SCENARIO_NAME = "summary_by_scenario.json"
+BY_STRATEGY_NAME = "summary_by_scenario_and_strategy.json"
+MATRIX_NAME = "matrix.md"
+TOOLBENCH_KEY = "toolbench"
+_TRIALS_PER_BATCH = 100  # in memory
 
 
-class ReportRefused(Exception):
+class ReportError(Exception):
     """A report that cannot be written; its text says why."""
 
 
-def check_folder(folder: Path) -> None:
+def check_empty_folder(folder: Path) -> None:
     """Raises ReportRefused for a folder with something in it: files of two reports must not mix."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ReportRefused(f"{folder} is not an empty folder: name a new one.")
+        raise ReportError(f"{folder} is not an empty folder: name a new one.")
 
 
 def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
     """Writes every file and returns their names. Raises ReportRefused."""
-    check_folder(folder)
+    check_empty_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     names: list[str] = []
-    for name, content in report_files(run_id, output_dir=str(folder)):
+    for name, content in iter_report_files(run_id, output_dir=str(folder)):
         (folder / name).write_bytes(content)
         names.append(name)
     return tuple(names)
 
 
-def zip_report(run_id: int) -> Iterator[bytes]:
+def iter_report_zip(run_id: int) -> Iterator[bytes]:
     """The same files in one archive, piece by piece while it is written. Raises ReportRefused at once."""
-    return in_pieces(partial(_write_zip, _run(run_id)))
+    return iter_file_chunks(partial(_write_zip, _get_run(run_id)))
 
 
-def _write_zip(run: Run, file: IO[bytes]) -> Written[None]:
+def _write_zip(run: Run, file: IO[bytes]) -> PartWriter[None]:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in _files(run):
+        for name, content in _iter_files(run):
             archive.writestr(f"toolbench-run-{run.pk}/{name}", content)
             yield
 
 
-def report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
+def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
     """Names and contents: a file per finished trial, then the summaries. Raises ReportRefused for an unknown run."""
-    return _files(_run(run_id), output_dir)
+    return _iter_files(_get_run(run_id), output_dir)
 
 
-def _files(run: Run, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
+def _iter_files(run: Run, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
     configs = tuple(run.configs.select_related("provider"))
     bring_up_to_date(run.pk)
-    writer = TrialWriter(config_labels(configs), run.simulated)
-    gathered = _Gathered()
-    for trial in _trials(run):
+    writer = TrialWriter(build_config_labels(configs), run.simulated)
+    gathered = _ReportRows()
+    for trial in _iter_trials(run):
         report = writer.report(trial)
-        gathered.take(report)
-        yield report.name, json_bytes(report.content)
-    yield from _summaries(run, gathered.configs(configs, writer), gathered.quirks, output_dir)
+        gathered.add(report)
+        yield report.name, render_json_bytes(report.content)
+    yield from _iter_summaries(run, gathered.configs(configs, writer), gathered.quirks, output_dir)
 
 
-def _run(run_id: int) -> Run:
+def _get_run(run_id: int) -> Run:
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
-        raise ReportRefused(f"There is no run {run_id}.")
+        raise ReportError(f"There is no run {run_id}.")
     return run
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _ReportRows:
     """What is kept of the trials while their files are written: rows, never bodies."""
 
     rows: dict[int, list[JsonObject]] = field(default_factory=dict)
-    quirks: Quirks = field(default_factory=Counter)
+    quirks: QuirkCounts = field(default_factory=Counter)
 
-    def take(self, report: TrialReport) -> None:
+    def add(self, report: TrialReport) -> None:
         if report.tried:
             self.rows.setdefault(report.trial.config_id, []).append(report.row)
         model = report.trial.config.model_name
@@ -111,7 +117,7 @@ class _Gathered:
             ConfigReport(
                 config=config,
                 label=writer.labels[config.pk],
-                groups=groups_json(cells[config.pk]),
+                groups=build_groups_json(cells[config.pk]),
                 policy=writer.policy(config, ""),
                 rows=self.rows.get(config.pk, []),
             )
@@ -119,24 +125,24 @@ class _Gathered:
         )
 
 
-def _trials(run: Run) -> Iterator[Trial]:
+def _iter_trials(run: Run) -> Iterator[Trial]:
     """Finished trials by configuration, repeat and scenario, with their steps and bodies, some at a time."""
     steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
     done = run.trials.filter(state=Trial.State.DONE).select_related("config", "cell").prefetch_related(steps)
     done = with_retry_counts(done)
     ordered = done.order_by("config__position", "index", "cell__position")
-    return with_bodies(ordered.iterator(chunk_size=_TRIALS_AT_ONCE))
+    return with_bodies(ordered.iterator(chunk_size=_TRIALS_PER_BATCH))
 
 
-def _summaries(
-    run: Run, reports: Sequence[ConfigReport], quirks: Quirks, output_dir: str | None
+def _iter_summaries(
+    run: Run, reports: Sequence[ConfigReport], quirks: QuirkCounts, output_dir: str | None
 ) -> Iterator[tuple[str, bytes]]:
     cells = tuple(run.cells.all())
     rows = [row for report in reports for row in report.rows]
-    found = findings(reports, cells, quirks)
-    whole = summary(run, reports, cells, output_dir)
-    whole[OURS]["findings"] = findings_json(found)
-    yield SUMMARY, json_bytes(whole)
-    yield BY_SCENARIO, json_bytes(by_scenario(rows) | {OURS: mark(run)})
-    yield BY_STRATEGY, json_bytes(by_scenario_and_strategy(rows) | {OURS: mark(run)})
-    yield MATRIX, matrix_markdown(run, reports, cells, found).encode("utf-8", "backslashreplace")
+    found = build_findings(reports, cells, quirks)
+    whole = build_summary(run, reports, cells, output_dir)
+    whole[TOOLBENCH_KEY]["findings"] = findings_to_json(found)
+    yield SUMMARY_NAME, render_json_bytes(whole)
+    yield BY_SCENARIO_NAME, render_json_bytes(sum_by_scenario(rows) | {TOOLBENCH_KEY: build_run_mark(run)})
+    yield BY_STRATEGY_NAME, render_json_bytes(sum_by_scenario_and_strategy(rows) | {TOOLBENCH_KEY: build_run_mark(run)})
+    yield MATRIX_NAME, render_matrix(run, reports, cells, found).encode("utf-8", "backslashreplace")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.interchange.bundle.selection import BundleRefused, choose
+from toolbench.lab.interchange.bundle.selection import BundleError, select_for_bundle
 from toolbench.lab.interchange.bundle.write import write_bundle
 
-REFUSED = 2
+REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
@@ -21,13 +21,13 @@ class Command(BaseCommand):
     def handle(self, *, run: int, out: Path | None, private: bool, **options: object) -> None:
         path = out or Path(f"toolbench-bundle-{run}.zip")
         try:
-            choose(run, private=private)
+            select_for_bundle(run, private=private)
             with path.open("xb") as file:
                 manifest = write_bundle(run, file, private=private)
         except FileExistsError as error:
-            raise CommandError(f"{path} is there already: name a new file.", returncode=REFUSED) from error
-        except (BundleRefused, OSError) as error:
-            raise CommandError(str(error), returncode=REFUSED) from error
+            raise CommandError(f"{path} is there already: name a new file.", returncode=REFUSED_EXIT_CODE) from error
+        except (BundleError, OSError) as error:
+            raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         for one in manifest.left_out:
             self.stdout.write(f"Left out: {one.what} ({one.why}).")
         self.stdout.write(f"{len(manifest.members)} members in {path}, evidence {manifest.evidence}")

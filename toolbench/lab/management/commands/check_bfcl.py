@@ -7,14 +7,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from toolbench.evals.bfcl import agreement
-from toolbench.evals.bfcl.agreement import Compared
-from toolbench.evals.bfcl.cases import NotInstalled, cases
+from toolbench.evals.bfcl.agreement import CheckerComparison
+from toolbench.evals.bfcl.cases import NotInstalledError, iter_cases
 from toolbench.evals.bfcl.multi_turn import agreement as multi_turn
-from toolbench.evals.bfcl.multi_turn.cases import CATEGORIES as MULTI_TURN
-from toolbench.evals.bfcl.multi_turn.cases import multi_turn_cases
-from toolbench.lab.cases.bfcl_import import CATEGORIES
+from toolbench.evals.bfcl.multi_turn.cases import MULTI_TURN_CATEGORIES as MULTI_TURN
+from toolbench.evals.bfcl.multi_turn.cases import iter_multi_turn_cases
+from toolbench.lab.cases.bfcl_import import BFCL_CATEGORIES
 
-MOST_SHOWN = 10
+MAX_DIFFERENCES_SHOWN = 10
 
 
 class Command(BaseCommand):
@@ -22,28 +22,30 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th case only")
-        parser.add_argument("--category", action="append", metavar="NAME", choices=CATEGORIES, help="default: all")
+        parser.add_argument("--category", action="append", metavar="NAME", choices=BFCL_CATEGORIES, help="default: all")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            found = _compared(options["category"] or CATEGORIES, max(1, options["every"]))
-        except NotInstalled as error:
+            found = _compare(options["category"] or BFCL_CATEGORIES, max(1, options["every"]))
+        except NotInstalledError as error:
             raise CommandError(str(error)) from error
         golden = [one for one in found if one.kind == "golden"]
         agreed = sum(one.agrees for one in golden)
         self.stdout.write(f"Golden answers: {agreed} of {len(golden)} judged the same by both.")
         self.stdout.write(f"All answers: {sum(one.agrees for one in found)} of {len(found)} judged the same by both.")
         differing = [one for one in found if not one.agrees]
-        for one in differing[:MOST_SHOWN]:
-            self.stdout.write(f"  {one.case}, {one.kind}: BFCL {one.theirs}, ours {one.ours}. {one.says}")
+        for one in differing[:MAX_DIFFERENCES_SHOWN]:
+            self.stdout.write(
+                f"  {one.case}, {one.kind}: BFCL {one.checker_accepts}, ours {one.toolbench_accepts}. {one.says}"
+            )
         if differing:
             raise CommandError(f"{len(differing)} answers are judged otherwise.")
 
 
-def _compared(categories: Sequence[str], every: int) -> tuple[Compared, ...]:
+def _compare(categories: Sequence[str], every: int) -> tuple[CheckerComparison, ...]:
     one_turn = [name for name in categories if name not in MULTI_TURN]
     several = [name for name in categories if name in MULTI_TURN]
     return (
-        *agreement.compare(islice(cases(one_turn), 0, None, every)),
-        *multi_turn.compare(islice(multi_turn_cases(several), 0, None, every)),
+        *agreement.compare_with_checker(islice(iter_cases(one_turn), 0, None, every)),
+        *multi_turn.compare_with_checker(islice(iter_multi_turn_cases(several), 0, None, every)),
     )

@@ -10,24 +10,31 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from toolbench.lab.confirmation import ConfirmationNeeded
-from toolbench.lab.interchange.report.write import ReportRefused, check_folder, write_report
-from toolbench.lab.management.eval.names import EvalRefused
-from toolbench.lab.management.eval.options import OPTIONS, PREFIX, EvalOptions, OptionRefused, read_options, set_aside
-from toolbench.lab.management.eval.output import plan_lines, run_lines
-from toolbench.lab.management.eval.progress import counted_interrupts, run_bar
-from toolbench.lab.management.eval.providers import bring_openrouter_up_to_date, check_reachable, welcome_back
-from toolbench.lab.management.eval.request import EvalRequest, ask, run_limits
-from toolbench.lab.management.eval.threshold import cells_below
-from toolbench.lab.management.eval.workers import EvalShifts
+from toolbench.lab.interchange.report.write import ReportError, check_empty_folder, write_report
+from toolbench.lab.management.eval.names import EvalError
+from toolbench.lab.management.eval.options import (
+    OPTIONS,
+    VARIABLE_PREFIX,
+    EvalOptions,
+    OptionError,
+    list_unused_variables,
+    parse_options,
+)
+from toolbench.lab.management.eval.output import render_plan_lines, render_run_lines
+from toolbench.lab.management.eval.progress import count_interrupts, show_progress_bar
+from toolbench.lab.management.eval.providers import check_reachable, clear_paused_reason, update_openrouter
+from toolbench.lab.management.eval.request import EvalRequest, build_eval_request, build_run_limits
+from toolbench.lab.management.eval.threshold import list_cells_below
+from toolbench.lab.management.eval.workers import EvalSessions
 from toolbench.lab.models import Model, Run
-from toolbench.lab.planning.expansion import expand
-from toolbench.lab.planning.run_request import LaunchRefused
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs import control
 from toolbench.lab.runs.launch import launch
 
-BELOW, REFUSED, UNFINISHED = 1, 2, 3
-LOOK_SECONDS = 0.3
-SILENT, DETAILS = 0, 2
+BELOW_EXIT_CODE, REFUSED_EXIT_CODE, UNFINISHED_EXIT_CODE = 1, 2, 3
+POLL_SECONDS = 0.3
+SILENT_VERBOSITY, DETAILED_VERBOSITY = 0, 2
 
 
 class Command(BaseCommand):
@@ -38,7 +45,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         for row in OPTIONS.values():
-            words = f"{row.help} ({PREFIX}{row.variable})" if row.variable else row.help
+            words = f"{row.help} ({VARIABLE_PREFIX}{row.variable})" if row.variable else row.help
             if row.kind.switch:
                 parser.add_argument(row.flag, action=BooleanOptionalAction, default=None, help=words)
             else:
@@ -48,20 +55,20 @@ class Command(BaseCommand):
         parser.add_argument("--resume", type=int, metavar="RUN", help="go on with a run that is not finished")
 
     def handle(self, *, yes: bool, dry_run: bool, resume: int | None, **given: Any) -> None:
-        self.verbosity = _verbosity(given["verbosity"])
+        self.verbosity = _resolve_verbosity(given["verbosity"])
         try:
             said = {name: given[name] for name in OPTIONS if given.get(name) is not None}
-            options = read_options(said, os.environ)
+            options = parse_options(said, os.environ)
             if dry_run:
-                self._say_plan(ask(options))
+                self._print_plan(build_eval_request(options))
                 return
             if options.out:
-                check_folder(Path(options.out))
+                check_empty_folder(Path(options.out))
             run = self._start(options, resume=resume, yes=yes)
-        except (OptionRefused, EvalRefused, LaunchRefused, ReportRefused, control.Refused) as refused:
-            raise CommandError(str(refused), returncode=REFUSED) from refused
-        self._work(run)
-        self._conclude(run, options)
+        except (OptionError, EvalError, LaunchError, ReportError, control.RunActionError) as refused:
+            raise CommandError(str(refused), returncode=REFUSED_EXIT_CODE) from refused
+        self._run_sessions(run)
+        self._report_result(run, options)
 
     def _start(self, options: EvalOptions, *, resume: int | None, yes: bool) -> Run:
         """Launch a run, or resume one. What is refused, paid requests too, leaves every provider unchanged."""
@@ -69,112 +76,117 @@ class Command(BaseCommand):
         while True:
             try:
                 with transaction.atomic():
-                    notes = bring_openrouter_up_to_date(os.environ, options)
-                    found = _checked(options) if resume is None else _find_unfinished(resume)
+                    notes = update_openrouter(os.environ, options)
+                    found = _build_checked_request(options) if resume is None else _get_unfinished_run(resume)
                     if not agreed:
-                        self._say(*set_aside(os.environ), *_plan_lines(found))
-                    run = _resumed(found, options) if isinstance(found, Run) else launch(found.request, agreed=agreed)
-                self._say(*notes)
+                        self._print(*list_unused_variables(os.environ), *_plan_lines(found))
+                    run = (
+                        _resume_run(found, options) if isinstance(found, Run) else launch(found.request, agreed=agreed)
+                    )
+                self._print(*notes)
                 return run
             except ConfirmationNeeded as needed:
-                if not (yes or _says_yes(str(needed))):
-                    raise EvalRefused(f"{needed} Add --yes.") from needed
+                if not (yes or _is_confirmed(str(needed))):
+                    raise EvalError(f"{needed} Add --yes.") from needed
                 agreed = needed.requests
 
-    def _work(self, run: Run) -> None:
+    def _run_sessions(self, run: Run) -> None:
         """Until nothing of the run is under way. The first Ctrl-C lets trials in flight end, the second queues them
         again."""
-        providers = tuple({model.provider_id: model.provider for model in _models(run)}.values())
-        welcome_back(providers)
-        shifts, bar = EvalShifts(run.pk), run_bar(run, sys.stderr, silent=self.verbosity == SILENT)
-        with counted_interrupts() as interrupts, bar as shown, shifts:
-            while shifts.go_on():
-                shown.look()
-                interrupts.wait(LOOK_SECONDS)
+        providers = tuple({model.provider_id: model.provider for model in _get_models(run)}.values())
+        clear_paused_reason(providers)
+        shifts, bar = (
+            EvalSessions(run.pk),
+            show_progress_bar(run, sys.stderr, silent=self.verbosity == SILENT_VERBOSITY),
+        )
+        with count_interrupts() as interrupts, bar as shown, shifts:
+            while shifts.start_sessions():
+                shown.update()
+                interrupts.wait(POLL_SECONDS)
                 if interrupts.count:
-                    _pause(run)
+                    _pause_run(run)
                 if interrupts.count > 1:
-                    shifts.hurry()
+                    shifts.stop()
         if shifts.failure is not None:
-            raise CommandError(f"Toolbench itself failed: {shifts.failure!r}", returncode=UNFINISHED)
+            raise CommandError(f"Toolbench itself failed: {shifts.failure!r}", returncode=UNFINISHED_EXIT_CODE)
 
-    def _conclude(self, run: Run, options: EvalOptions) -> None:
+    def _report_result(self, run: Run, options: EvalOptions) -> None:
         run.refresh_from_db()
-        self._say(*run_lines(run, each_cell=self.verbosity >= DETAILS))
+        self._print(*render_run_lines(run, each_cell=self.verbosity >= DETAILED_VERBOSITY))
         if options.out:
-            self._say(f"{len(write_report(run.pk, Path(options.out)))} files in {options.out}")
+            self._print(f"{len(write_report(run.pk, Path(options.out)))} files in {options.out}")
         if run.state != Run.State.FINISHED:
-            raise CommandError(_unfinished(run), returncode=UNFINISHED)
-        below = cells_below(run, options.fail_under) if options.fail_under is not None else ()
+            raise CommandError(_describe_unfinished(run), returncode=UNFINISHED_EXIT_CODE)
+        below = list_cells_below(run, options.fail_under) if options.fail_under is not None else ()
         if below:
             lines = "\n  ".join([f"Below {options.fail_under:g} %:", *below])
-            raise CommandError(lines, returncode=BELOW)
+            raise CommandError(lines, returncode=BELOW_EXIT_CODE)
 
-    def _say_plan(self, asked: EvalRequest) -> None:
-        for line in (*set_aside(os.environ), *_plan_lines(asked)):
+    def _print_plan(self, asked: EvalRequest) -> None:
+        for line in (*list_unused_variables(os.environ), *_plan_lines(asked)):
             self.stdout.write(line)
 
-    def _say(self, *lines: str) -> None:
-        for line in lines if self.verbosity > SILENT else ():
+    def _print(self, *lines: str) -> None:
+        for line in lines if self.verbosity > SILENT_VERBOSITY else ():
             self.stdout.write(line)
 
 
-def _verbosity(given: int) -> int:
+def _resolve_verbosity(given: int) -> int:
     """VERBOSE of the case study stands for Django's own default."""
     variable = os.environ.get("VERBOSE", "")
     return int(variable) if given == 1 and variable in ("0", "1", "2") else given
 
 
-def _says_yes(question: str) -> bool:
+def _is_confirmed(question: str) -> bool:
     return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _models(run: Run) -> tuple[Model, ...]:
+def _get_models(run: Run) -> tuple[Model, ...]:
     """Those of the run that still exist."""
     return tuple(Model.objects.filter(pk__in=run.configs.values("model")).select_related("provider"))
 
 
-def _checked(options: EvalOptions) -> EvalRequest:
+def _build_checked_request(options: EvalOptions) -> EvalRequest:
     """Return what was asked. Raises EvalRefused and LaunchRefused."""
-    asked = ask(options)
+    asked = build_eval_request(options)
     check_reachable(asked.models)
-    expand(asked.request)
+    build_plan(asked.request)
     return asked
 
 
 def _plan_lines(found: EvalRequest | Run) -> tuple[str, ...]:
     """Return what would be tried; nothing for a run that goes on."""
-    return () if isinstance(found, Run) else tuple(plan_lines(expand(found.request)))
+    return () if isinstance(found, Run) else tuple(render_plan_lines(build_plan(found.request)))
 
 
-def _find_unfinished(run_id: int) -> Run:
+def _get_unfinished_run(run_id: int) -> Run:
     """Return the run to resume. Raises EvalRefused."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None or run.state not in (Run.State.RUNNING, Run.State.PAUSED):
-        raise EvalRefused(f"Run {run_id} is {run.get_state_display()}." if run else f"There is no run {run_id}.")
-    check_reachable(_models(run))
+        raise EvalError(f"Run {run_id} is {run.get_state_display()}." if run else f"There is no run {run_id}.")
+    check_reachable(_get_models(run))
     return run
 
 
-def _resumed(run: Run, options: EvalOptions) -> Run:
+def _resume_run(run: Run, options: EvalOptions) -> Run:
     """Caps, timeouts and limits given hold from now on. Raises Refused."""
     if options.request_cap or options.token_cap:
         caps = {"request_cap": options.request_cap or run.request_cap, "token_cap": options.token_cap or run.token_cap}
         control.raise_caps(run.pk, **caps)
-    if limits := run_limits(options):
+    if limits := build_run_limits(options):
         Run.objects.filter(pk=run.pk).update(**limits)
     if run.state == Run.State.PAUSED:
-        control.resume(run.pk)
+        control.resume_run(run.pk)
     return run
 
 
-def _pause(run: Run) -> None:
+def _pause_run(run: Run) -> None:
     if Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).exists():
-        control.pause(run.pk, "Interrupted at the command line.")
+        control.pause_run(run.pk, "Interrupted at the command line.")
 
 
-def _unfinished(run: Run) -> str:
-    paused = {model.provider.name: model.provider.paused_reason for model in _models(run)}
+def _describe_unfinished(run: Run) -> str:
+    paused = {model.provider.name: model.provider.paused_reason for model in _get_models(run)}
     why = " ".join(f"{name}: {reason}" for name, reason in paused.items() if reason)
     spent = run.request_cap is not None and run.requests_reserved >= run.request_cap
     cap = (

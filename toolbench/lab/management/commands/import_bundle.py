@@ -6,9 +6,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
 from toolbench.lab.interchange.import_run import import_run
-from toolbench.lab.interchange.safe_zip import ImportRefused
+from toolbench.lab.interchange.safe_zip import RunImportError
 
-REFUSED = 2
+REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
@@ -21,6 +21,6 @@ class Command(BaseCommand):
         try:
             with file.open("rb") as opened:
                 run = import_run(opened, file.name, owner=None)
-        except (ImportRefused, OSError) as error:
-            raise CommandError(str(error), returncode=REFUSED) from error
+        except (RunImportError, OSError) as error:
+            raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         self.stdout.write(f"Run {run.pk}, imported: {reverse('run', args=[run.pk])}")

@@ -4,10 +4,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.evals.bfcl.cases import NotInstalled
-from toolbench.lab.cases.bfcl_import import CATEGORIES, LICENCE, UnknownCategory, import_bfcl
+from toolbench.evals.bfcl.cases import NotInstalledError
+from toolbench.lab.cases.bfcl_import import BFCL_CATEGORIES, BFCL_LICENCE, UnknownCategoryError, import_bfcl
 
-REFUSED = 2
+REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
@@ -15,15 +15,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("source", choices=["bfcl"])
-        parser.add_argument("--category", action="append", metavar="NAME", help=f"{', '.join(CATEGORIES)}; or all")
+        parser.add_argument("--category", action="append", metavar="NAME", help=f"{', '.join(BFCL_CATEGORIES)}; or all")
         parser.add_argument("--limit", type=int, help="only the first so many of each category")
 
     def handle(self, *args: Any, **options: Any) -> None:
         asked = options["category"] or ["simple_python"]
         try:
-            brought = import_bfcl(CATEGORIES if asked == ["all"] else asked, limit=options["limit"])
-        except (NotInstalled, UnknownCategory) as error:
-            raise CommandError(str(error), returncode=REFUSED) from error
+            brought = import_bfcl(BFCL_CATEGORIES if asked == ["all"] else asked, limit=options["limit"])
+        except (NotInstalledError, UnknownCategoryError) as error:
+            raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         for one in brought:
-            counts = f"{one.added} added, {one.changed} changed, {one.same} as they were"
-            self.stdout.write(f"BFCL {one.category}: {counts}. Public; licence {LICENCE}.")
+            counts = f"{one.added} added, {one.changed} changed, {one.unchanged} as they were"
+            self.stdout.write(f"BFCL {one.category}: {counts}. Public; licence {BFCL_LICENCE}.")

@@ -6,9 +6,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
 from toolbench.lab.interchange.history.import_history import import_history
-from toolbench.lab.interchange.history.lines import HistoryRefused
+from toolbench.lab.interchange.history.lines import HistoryImportError
 
-REFUSED = 2
+REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
@@ -21,6 +21,6 @@ class Command(BaseCommand):
         try:
             with file.open("rb") as opened:
                 history = import_history(opened, file.name)
-        except (HistoryRefused, OSError) as error:
-            raise CommandError(str(error), returncode=REFUSED) from error
+        except (HistoryImportError, OSError) as error:
+            raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         self.stdout.write(f"{history.turn_count} turns: {reverse('history', args=[history.pk])}")

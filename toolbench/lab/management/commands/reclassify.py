@@ -2,8 +2,8 @@
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from toolbench.evals.causes.table import taxonomy_version
-from toolbench.lab.management.known_names import check_run
+from toolbench.evals.causes.table import read_taxonomy_version
+from toolbench.lab.management.known_names import check_run_exists
 from toolbench.lab.metrics.cells import bring_up_to_date
 from toolbench.lab.replays.reclassify import reclassify
 
@@ -16,9 +16,9 @@ class Command(BaseCommand):
         parser.add_argument("--again", action="store_true", help="also trials this version has already looked at")
 
     def handle(self, *, run: int | None, again: bool, **options: object) -> None:
-        check_run(run)
+        check_run_exists(run)
         looked, changed = reclassify(run_id=run, again=again)
         bring_up_to_date(run)
         self.stdout.write(
-            f"{looked} trials looked at by taxonomy version {taxonomy_version()}, {changed} with another cause"
+            f"{looked} trials looked at by taxonomy version {read_taxonomy_version()}, {changed} with another cause"
         )

@@ -9,9 +9,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from toolbench.lab.credentials.known_secrets import known_secrets
 from toolbench.lab.credentials.redact import redact_logs, redact_rows, secret_addresses
-from toolbench.providers.masking.spellings import SHORTEST_SECRET
+from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 
-EXPORTED = (
+EXPORTS_NOTE = (
     "Exports that were made before may hold a key: delete bundles, reports, CSV and JSON files and make them again. "
     "Replace a key that was stored or exported in plain text at its provider."
 )
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--secrets", metavar="FILE", help="further keys, one a line, such as old ones; - for stdin")
 
     def handle(self, *args: Any, dry_run: bool, secrets: str | None, **options: Any) -> None:
-        known = known_secrets(_further(secrets))
+        known = known_secrets(_read_keys(secrets))
         for name in known.unread:
             self.stderr.write(f"The key of {name} cannot be read now, so it is not searched for.")
         if not known.masker:
@@ -47,10 +47,10 @@ class Command(BaseCommand):
                 f"The base URL or prefix of {name} holds a secret that is sent: move it to the key or a header."
             )
         if changed:
-            self.stdout.write(EXPORTED)
+            self.stdout.write(EXPORTS_NOTE)
 
 
-def _further(path: str | None) -> list[str]:
+def _read_keys(path: str | None) -> list[str]:
     """Return the keys in a file. Raises CommandError for a file that cannot be read and for short keys."""
     if path is None:
         return []
@@ -59,9 +59,9 @@ def _further(path: str | None) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}") from error
     keys = [line.strip() for line in text.splitlines() if line.strip()]
-    if any(len(key) < SHORTEST_SECRET for key in keys):
+    if any(len(key) < MIN_SECRET_CHARS for key in keys):
         raise CommandError(
-            f"A key in {path} has fewer than {SHORTEST_SECRET} characters: it would overwrite ordinary words. "
+            f"A key in {path} has fewer than {MIN_SECRET_CHARS} characters: it would overwrite ordinary words. "
             "Nothing was changed; remove that line and run the command again."
         )
     return keys

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.management.known_names import REFUSED, check_run, check_scenario
-from toolbench.lab.replays.rejudge import of_run, of_scenario, rejudge
+from toolbench.lab.management.known_names import REFUSED_EXIT_CODE, check_run_exists, check_scenario_exists
+from toolbench.lab.replays.rejudge import list_run_trials, list_scenario_trials, rejudge_trials
 
 
 class Command(BaseCommand):
@@ -17,12 +17,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, run: int | None, scenario: str | None, **options: Any) -> None:
         if (run is None) == (scenario is None):
-            raise CommandError("Name a run, or --scenario SLUG; one of the two.", returncode=REFUSED)
-        check_run(run)
+            raise CommandError("Name a run, or --scenario SLUG; one of the two.", returncode=REFUSED_EXIT_CODE)
+        check_run_exists(run)
         if scenario is not None:
-            check_scenario(scenario)
-        trials = of_scenario(scenario) if run is None and scenario else of_run(run or 0)
-        done = rejudge(trials.values_list("pk", flat=True))
+            check_scenario_exists(scenario)
+        trials = list_scenario_trials(scenario) if run is None and scenario else list_run_trials(run or 0)
+        done = rejudge_trials(trials.values_list("pk", flat=True))
         self.stdout.write(done.sentence)
         for one in done.changed[:20]:
             self.stdout.write(f"  trial {one.trial} ({one.scenario}): {one.before} → {one.after}. {one.sentence}")

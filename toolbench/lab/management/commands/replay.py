@@ -4,11 +4,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.management.known_names import check_run as check_known
-from toolbench.lab.replays.check import check_run
+from toolbench.lab.management.known_names import check_run_exists as check_known
+from toolbench.lab.replays.check import check_replay
 
-DIFFERS = 1
-MOST_LINES = 20
+DIFFERS_EXIT_CODE = 1
+MAX_LINES = 20
 
 
 class Command(BaseCommand):
@@ -20,9 +20,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, run: int, check: bool, **options: Any) -> None:
         check_known(run)
-        found = check_run(run)
+        found = check_replay(run)
         self.stdout.write(found.sentence)
-        for line in (*found.differing, *found.unknown, *found.by_newer_rules)[:MOST_LINES]:
+        for line in (*found.differing, *found.unknown, *found.by_newer_rules)[:MAX_LINES]:
             self.stdout.write(f"  {line}")
         if check and not found.holds:
-            raise CommandError("The replay does not reproduce the run.", returncode=DIFFERS)
+            raise CommandError("The replay does not reproduce the run.", returncode=DIFFERS_EXIT_CODE)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.interchange.report.write import ReportRefused, write_report
+from toolbench.lab.interchange.report.write import ReportError, write_report
 
-REFUSED = 2
+REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
@@ -19,6 +19,6 @@ class Command(BaseCommand):
     def handle(self, *, run: int, out: Path, **options: object) -> None:
         try:
             names = write_report(run, out)
-        except (ReportRefused, OSError) as error:
-            raise CommandError(str(error), returncode=REFUSED) from error
+        except (ReportError, OSError) as error:
+            raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
         self.stdout.write(f"{len(names)} files in {out}")

@@ -3,10 +3,10 @@
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
-from toolbench.lab.planning.run_request import LaunchRefused
-from toolbench.lab.runs.repeat import resend
+from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.runs.repeat import resend_trial
 
-REFUSED = 2
+REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, trial: int, **options: object) -> None:
         try:
-            run = resend(trial)
-        except LaunchRefused as refused:
-            raise CommandError(str(refused), returncode=REFUSED) from refused
+            run = resend_trial(trial)
+        except LaunchError as refused:
+            raise CommandError(str(refused), returncode=REFUSED_EXIT_CODE) from refused
         self.stdout.write(f"Run {run.pk}: {reverse('run', args=[run.pk])}")

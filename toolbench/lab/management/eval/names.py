@@ -11,24 +11,24 @@ from toolbench.engine.policy.presets import STRATEGIES as _STRATEGIES
 from toolbench.engine.policy.presets import preset_names
 from toolbench.evals import scenarios
 from toolbench.evals.catalogue import STRATEGIES, Strategy
-from toolbench.evals.name_filter import EVERYTHING, choose, nearest, unmatched
+from toolbench.evals.name_filter import ALL_WORDS, filter_by_names, find_similar_words, list_unmatched_words
 from toolbench.lab.management.eval.options import EvalOptions
 from toolbench.lab.models import Case, Model, Preset, Provider, SamplingProfile
-from toolbench.lab.planning.strategies import WITH, WITHOUT, read_strategy
+from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND, parse_strategy
 from toolbench.lab.scenarios.case_sets import PREFIX, kept_sets, slugs_by_word
 from toolbench.lab.scenarios.catalogue import find_scenarios
 
 Item = TypeVar("Item")
 
-USUAL_PROVIDERS = f"!{Provider.Kind.SIMULATED},!{Provider.Kind.LOCAL}"
-NAMED = 12  # names in a sentence
+DEFAULT_PROVIDERS = f"!{Provider.Kind.SIMULATED},!{Provider.Kind.LOCAL}"
+MAX_NAMES = 12  # names in a sentence
 
 
-class EvalRefused(Exception):
+class EvalError(Exception):
     """Something asked for that is not there; its text says what is."""
 
 
-def chosen_models(options: EvalOptions) -> tuple[Model, ...]:
+def choose_models(options: EvalOptions) -> tuple[Model, ...]:
     """Return the models chosen at the providers chosen, in the order they were added.
 
     A bare name (`gpt-5.2` for `openai/gpt-5.2`) is taken where no other model has it.
@@ -38,38 +38,42 @@ def chosen_models(options: EvalOptions) -> tuple[Model, ...]:
     """
     every = tuple(Provider.objects.all())
     there = [provider.name for provider in every]
-    unknown = unmatched(every, options.provider, names=_provider_names)
-    _check("provider", unknown, _words_of(every, _provider_names), there)
-    providers = choose(every, options.provider or USUAL_PROVIDERS, names=_provider_names)
+    unknown = list_unmatched_words(every, options.provider, names=_list_provider_names)
+    _check_known("provider", unknown, _list_words(every, _list_provider_names), there)
+    providers = filter_by_names(every, options.provider or DEFAULT_PROVIDERS, names=_list_provider_names)
     if not providers:
-        raise EvalRefused(f"No provider matches {options.provider!r}; {_there(there)}.")
+        raise EvalError(f"No provider matches {options.provider!r}; {_describe_available(there)}.")
     rows = Model.objects.filter(provider__in=providers).select_related("provider")
     offered = tuple(rows.order_by("provider__name", "pk"))
-    alone = {bare for bare, whole in _bare_names(offered).items() if len(whole) == 1}
+    alone = {bare for bare, whole in _map_bare_names(offered).items() if len(whole) == 1}
 
     def names(model: Model) -> Sequence[str]:
-        return (*_model_names(model), *(alone & _bare_names([model]).keys()))
+        return (*_list_model_names(model), *(alone & _map_bare_names([model]).keys()))
 
     where = ", ".join(provider.name for provider in providers)
-    _check_models(options, unmatched(offered, options.models, names=names), offered, where)
-    models = choose(offered, options.models, names=names)
+    _check_models(options, list_unmatched_words(offered, options.models, names=names), offered, where)
+    models = filter_by_names(offered, options.models, names=names)
     if not models:
-        left = _there([model.name for model in offered])
-        raise EvalRefused(f"No model at {where} matches {options.models!r}; {left}.")
+        left = _describe_available([model.name for model in offered])
+        raise EvalError(f"No model at {where} matches {options.models!r}; {left}.")
     return tuple(models)
 
 
-def chosen_profiles(words: str) -> tuple[str, ...]:
+def choose_profiles(words: str) -> tuple[str, ...]:
     """Return the names of sampling profiles in the catalogue's order. Raises EvalRefused."""
     rows = tuple(SamplingProfile.objects.all())
-    _check("sampling profile", unmatched(rows, words, names=_profile_names), _words_of(rows, _profile_names))
-    found = choose(rows, words, names=_profile_names)
+    _check_known(
+        "sampling profile",
+        list_unmatched_words(rows, words, names=_list_profile_names),
+        _list_words(rows, _list_profile_names),
+    )
+    found = filter_by_names(rows, words, names=_list_profile_names)
     if not found:
-        raise EvalRefused(f"No sampling profile matches {words!r}; there are {_listed([row.name for row in rows])}.")
+        raise EvalError(f"No sampling profile matches {words!r}; there are {_join_names([row.name for row in rows])}.")
     return tuple(row.name for row in found)
 
 
-def chosen_strategies(text: str) -> tuple[str, ...]:
+def choose_strategies(text: str) -> tuple[str, ...]:
     """Return strategies, presets, and strategies with presets put on top (`+`) or workarounds left out (`!`).
 
     `all` means the case study's three strategies; others and presets are chosen by name. Raises EvalRefused.
@@ -78,31 +82,33 @@ def chosen_strategies(text: str) -> tuple[str, ...]:
     listed = [one.name for one in STRATEGIES]
     by_name = {name.lower(): name for name in (*presets, *_STRATEGIES) if name not in listed}
     given = [word.strip() for word in text.split(",") if word.strip()]
-    mixed = [word for word in given if {WITH, WITHOUT} & set(word[1:])]
+    mixed = [word for word in given if {ADD_PRESET, REMOVE_WORKAROUND} & set(word[1:])]
     words = [word for word in given if word.lower() not in by_name and word not in mixed]
-    unknown = [part for word in mixed for part in read_strategy(word).unknown(_STRATEGIES, presets)]
-    unknown += unmatched(STRATEGIES, words, names=_strategy_names)
-    _check("strategy or preset", unknown, (*_words_of(STRATEGIES, _strategy_names), *by_name.values()), _STRATEGIES)
-    chosen = [one.name for one in choose(STRATEGIES, words, names=_strategy_names)]
+    unknown = [part for word in mixed for part in parse_strategy(word).unknown(_STRATEGIES, presets)]
+    unknown += list_unmatched_words(STRATEGIES, words, names=_list_strategy_names)
+    _check_known(
+        "strategy or preset", unknown, (*_list_words(STRATEGIES, _list_strategy_names), *by_name.values()), _STRATEGIES
+    )
+    chosen = [one.name for one in filter_by_names(STRATEGIES, words, names=_list_strategy_names)]
     chosen += [by_name[word.lower()] for word in given if word.lower() in by_name]
     if not chosen and not mixed:
-        raise EvalRefused(f"No strategy or preset matches {text!r}; there are {_listed(_STRATEGIES)}.")
+        raise EvalError(f"No strategy or preset matches {text!r}; there are {_join_names(_STRATEGIES)}.")
     return tuple(dict.fromkeys((*chosen, *mixed)))
 
 
-def chosen_scenarios(options: EvalOptions) -> tuple[str, ...]:
+def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
     """Return slugs. With tools off only the controls say anything. Raises EvalRefused."""
     given = [word.strip() for word in options.scenarios.split(",") if word.strip()]
     cases = slugs_by_word(given)
     words = [word for word in given if word not in cases]
-    if unknown := scenarios.unknown(words):
-        slugs = [scenario.slug for scenario in scenarios.all()]
+    if unknown := scenarios.list_unknown_words(words):
+        slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
         sets = [f"{PREFIX}{group}" for group, _ in kept_sets()]
-        known = (*scenarios.words(), *sets, *Case.objects.filter(deleted_at=None).values_list("slug", flat=True))
-        _check("scenario", unknown, known, [*slugs, *sets])
-    found = () if cases and not words else scenarios.select(words)
+        known = (*scenarios.list_words(), *sets, *Case.objects.filter(deleted_at=None).values_list("slug", flat=True))
+        _check_known("scenario", unknown, known, [*slugs, *sets])
+    found = () if cases and not words else scenarios.select_scenarios(words)
     if options.tool_use_mode == "disabled":
-        found = tuple(one for one in found if one.control) or (scenarios.find("chat_only"),)
+        found = tuple(one for one in found if one.control) or (scenarios.lookup_scenario("chat_only"),)
         return tuple(one.slug for one in found)
     chosen = (*(one.slug for one in found), *(slug for slugs in cases.values() for slug in slugs))
     return tuple(dict.fromkeys(chosen))
@@ -110,15 +116,15 @@ def chosen_scenarios(options: EvalOptions) -> tuple[str, ...]:
 
 def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:
     """Raise EvalRefused for tools allowed or denied that none of the scenarios offers."""
-    asked = [word for word in (*options.allow, *options.deny) if word.lower() not in EVERYTHING]
+    asked = [word for word in (*options.allow, *options.deny) if word.lower() not in ALL_WORDS]
     if not asked:
         return
-    drawn = [scenario.draw(0, kind="parity") for scenario in find_scenarios(slugs).values()]
+    drawn = [scenario.draw_instance(0, kind="parity") for scenario in find_scenarios(slugs).values()]
     offered = [
         tool.name for one in drawn for tool in (*one.tools, *(new for said in one.further for new in said.tools))
     ]
     known = tuple(dict.fromkeys(offered))
-    _check("tool of these scenarios", [word for word in asked if word not in known], known)
+    _check_known("tool of these scenarios", [word for word in asked if word not in known], known)
 
 
 def check_transforms(patch: JsonObject) -> None:
@@ -128,54 +134,57 @@ def check_transforms(patch: JsonObject) -> None:
         given = patch.get(key) or ()
         words = given.split(",") if isinstance(given, str) else given if isinstance(given, list) else ()
         unknown = [word for word in words if isinstance(word, str) and word.strip() and spelled(word) not in names]
-        _check(f"entry of {key}", unknown, names)
+        _check_known(f"entry of {key}", unknown, names)
 
 
-def _check(what: str, unknown: Sequence[str], known: Iterable[str], there: Sequence[str] = ()) -> None:
+def _check_known(what: str, unknown: Sequence[str], known: Iterable[str], there: Sequence[str] = ()) -> None:
     """Raise EvalRefused with the nearest words known for each unknown one, else with those that are `there`."""
     if not unknown:
         return
     known = tuple(known)
-    said = [f"No {what} matches {word.strip()!r}; {_near(word, known) or _there(there or known)}." for word in unknown]
-    raise EvalRefused(" ".join(said))
+    said = [
+        f"No {what} matches {word.strip()!r}; {_describe_nearest(word, known) or _describe_available(there or known)}."
+        for word in unknown
+    ]
+    raise EvalError(" ".join(said))
 
 
-def _near(word: str, known: Iterable[str]) -> str:
-    found = nearest(word.strip(), known)
-    return f"the nearest: {_listed(found)}" if found else ""
+def _describe_nearest(word: str, known: Iterable[str]) -> str:
+    found = find_similar_words(word.strip(), known)
+    return f"the nearest: {_join_names(found)}" if found else ""
 
 
-def _there(names: Sequence[str]) -> str:
-    return f"there are {_listed(names)}" if names else "there are none"
+def _describe_available(names: Sequence[str]) -> str:
+    return f"there are {_join_names(names)}" if names else "there are none"
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(f'“{name}”' for name in names[:NAMED])}{more}"
+def _join_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"{', '.join(f'“{name}”' for name in names[:MAX_NAMES])}{more}"
 
 
-def _words_of(items: Iterable[Item], names: Callable[[Item], Iterable[str]]) -> tuple[str, ...]:
+def _list_words(items: Iterable[Item], names: Callable[[Item], Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for item in items for name in names(item)))
 
 
-def _strategy_names(strategy: Strategy) -> Sequence[str]:
+def _list_strategy_names(strategy: Strategy) -> Sequence[str]:
     return strategy.names
 
 
-def _profile_names(profile: SamplingProfile) -> Sequence[str]:
+def _list_profile_names(profile: SamplingProfile) -> Sequence[str]:
     return (profile.name, *profile.tags)
 
 
-def _provider_names(provider: Provider) -> Sequence[str]:
+def _list_provider_names(provider: Provider) -> Sequence[str]:
     return (provider.name, provider.template or provider.name, provider.kind, provider.service or provider.name)
 
 
-def _model_names(model: Model) -> Sequence[str]:
+def _list_model_names(model: Model) -> Sequence[str]:
     name = model.name
     return (name, name.partition(":")[0], name.partition("/")[0], model.canonical or name, *model.tags)
 
 
-def _bare_names(models: Iterable[Model]) -> Mapping[str, tuple[str, ...]]:
+def _map_bare_names(models: Iterable[Model]) -> Mapping[str, tuple[str, ...]]:
     """Return the models' names, without `:variant`, by each name without its vendor, in lower case."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for model in models:
@@ -189,22 +198,22 @@ def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequenc
     """Raise EvalRefused for words that name no model, or one of several by its bare name."""
     if not unknown:
         return
-    bare = _bare_names(offered)
-    known = _words_of(offered, _model_names)
+    bare = _map_bare_names(offered)
+    known = _list_words(offered, _list_model_names)
     said: list[str] = []
     for word in unknown:
         several = bare.get(word.lstrip("!"), ())
         if several:
             said.append(f"{word!r} may be {' or '.join(f'“{name}”' for name in several)}: write the whole name.")
             continue
-        near = _near(word, (*known, *bare)) or _there([model.name for model in offered])
-        said.append(f"No model at {where} matches {word!r}; {near}.{_elsewhere(options, word)}")
-    raise EvalRefused(" ".join(said))
+        near = _describe_nearest(word, (*known, *bare)) or _describe_available([model.name for model in offered])
+        said.append(f"No model at {where} matches {word!r}; {near}.{_suggest_provider(options, word)}")
+    raise EvalError(" ".join(said))
 
 
-def _elsewhere(options: EvalOptions, word: str) -> str:
+def _suggest_provider(options: EvalOptions, word: str) -> str:
     if options.provider:
         return ""
     every = tuple(Model.objects.select_related("provider"))
-    found = choose(every, [word.lstrip("!")], names=_model_names)
+    found = filter_by_names(every, [word.lstrip("!")], names=_list_model_names)
     return f" {found[0].provider.name} has one: add --provider." if found else ""

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from toolbench.lab.metrics.tally import Tally, tally
 from toolbench.lab.models import Run
 
-_WORDS = {
+_WORD_BY_COUNT = {
     "passed": "passed",
     "failed": "failed",
     "infra": "infrastructure",
@@ -24,27 +24,27 @@ _WORDS = {
 
 
 @dataclass(slots=True)
-class Interrupts:
+class InterruptCounter:
     """Counts Ctrl-C instead of dying of it."""
 
     count: int = 0
-    _came: threading.Event = field(default_factory=threading.Event)
+    _received: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, seconds: float) -> None:
         """Until the time is up or the next one comes."""
-        self._came.wait(seconds)
-        self._came.clear()
+        self._received.wait(seconds)
+        self._received.clear()
 
-    def take(self, number: int, frame: FrameType | None) -> None:
+    def handle_signal(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
-        self._came.set()
+        self._received.set()
 
 
 @contextmanager
-def counted_interrupts() -> Iterator[Interrupts]:
+def count_interrupts() -> Iterator[InterruptCounter]:
     """In the main thread only."""
-    interrupts = Interrupts()
-    before = signal.signal(signal.SIGINT, interrupts.take)
+    interrupts = InterruptCounter()
+    before = signal.signal(signal.SIGINT, interrupts.handle_signal)
     try:
         yield interrupts
     finally:
@@ -52,28 +52,28 @@ def counted_interrupts() -> Iterator[Interrupts]:
 
 
 @dataclass(frozen=True, slots=True)
-class RunBar:
+class RunProgressBar:
     """The bar of one run; `look` reads its cells."""
 
     run: Run
     progress: Progress
     task: TaskID
 
-    def look(self) -> None:
+    def update(self) -> None:
         sums = tally(self.run.cells.all())
-        self.progress.update(self.task, completed=sums.done, total=sums.total, words=_words(sums))
+        self.progress.update(self.task, completed=sums.done, total=sums.total, words=_describe_counts(sums))
 
 
 @contextmanager
-def run_bar(run: Run, out: TextIO, *, silent: bool) -> Iterator[RunBar]:
+def show_progress_bar(run: Run, out: TextIO, *, silent: bool) -> Iterator[RunProgressBar]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
     console = Console(file=out, highlight=False)
     with Progress(*columns, TimeElapsedColumn(), TextColumn("elapsed"), console=console, disable=silent) as progress:
-        bar = RunBar(run, progress, progress.add_task(f"Run {run.pk}", total=run.trial_count, words=""))
+        bar = RunProgressBar(run, progress, progress.add_task(f"Run {run.pk}", total=run.trial_count, words=""))
         yield bar
-        bar.look()
+        bar.update()
 
 
-def _words(sums: Tally) -> str:
-    counts = ((getattr(sums, name), word) for name, word in _WORDS.items())
+def _describe_counts(sums: Tally) -> str:
+    counts = ((getattr(sums, name), word) for name, word in _WORD_BY_COUNT.items())
     return ", ".join(f"{count:,} {word}" for count, word in counts if count)

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.layering import merged
 from toolbench.engine.policy.presets import openrouter_routing, preset
-from toolbench.evals.catalogue import STRATEGY_MATRIX
-from toolbench.evals.name_filter import EVERYTHING
+from toolbench.evals.catalogue import MATRIX_STRATEGIES
+from toolbench.evals.name_filter import ALL_WORDS
 from toolbench.lab.management.eval.names import (
-    EvalRefused,
+    EvalError,
     check_tools,
     check_transforms,
-    chosen_models,
-    chosen_profiles,
-    chosen_scenarios,
-    chosen_strategies,
+    choose_models,
+    choose_profiles,
+    choose_scenarios,
+    choose_strategies,
 )
 from toolbench.lab.management.eval.options import EvalOptions
 from toolbench.lab.models import Model, Provider
-from toolbench.lab.planning.run_request import STREAMS, RunRequest
-from toolbench.lab.planning.strategies import WITH, WITHOUT
+from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
+from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND
 
 TAG_FALLBACK = "content_tag_tool_call_fallback"
 OPENROUTER = "openrouter"
@@ -39,32 +39,32 @@ class EvalRequest:
         return tuple({model.provider_id: model.provider for model in self.models}.values())
 
 
-def ask(options: EvalOptions) -> EvalRequest:
+def build_eval_request(options: EvalOptions) -> EvalRequest:
     """Raises EvalRefused for a word that nothing is called by, and when words together choose nothing."""
-    models = chosen_models(options)
-    slugs = chosen_scenarios(options)
+    models = choose_models(options)
+    slugs = choose_scenarios(options)
     check_tools(options, slugs)
     request = RunRequest(
         title=options.title,
         models=tuple(model.pk for model in models),
-        profiles=chosen_profiles(options.profiles),
-        strategies=_strategies(options),
+        profiles=choose_profiles(options.profiles),
+        strategies=_list_strategies(options),
         methods=options.method,
         probe_unknown=options.probe,
-        streams=STREAMS[options.stream],
+        streams=STREAMS_BY_OPTION[options.stream],
         scenarios=slugs,
         trials=options.trials,
         until=options.until_decided or {},
         instance_kind=options.instances,
         tool_use_mode=options.tool_use_mode,
         tool_failure_policy=options.failure_policy,
-        tool_allowlist=() if any(word.lower() in EVERYTHING for word in options.allow) else options.allow,
+        tool_allowlist=() if any(word.lower() in ALL_WORDS for word in options.allow) else options.allow,
         tool_denylist=options.deny,
-        overrides=_overrides(options, models),
+        overrides=_build_overrides(options, models),
         request_cap=options.request_cap,
         token_cap=options.token_cap,
         deadline_seconds=options.deadline,
-        **run_limits(options),
+        **build_run_limits(options),
         seed=options.seed,
         purpose="cli",
         enforce_applicability=options.enforce_applicability,
@@ -73,45 +73,49 @@ def ask(options: EvalOptions) -> EvalRequest:
     return EvalRequest(request, models)
 
 
-def run_limits(options: EvalOptions) -> JsonObject:
+def build_run_limits(options: EvalOptions) -> JsonObject:
     """What was said of timeouts and of trials at once, by the run's columns; a timeout of 0 is none."""
     read = options.read_timeout if options.read_timeout is not None else options.timeout
-    limits = {"connect_seconds": _seconds(options.open_timeout), "read_seconds": _seconds(read), "jobs": options.jobs}
-    return _said(limits)
+    limits = {
+        "connect_seconds": _convert_timeout(options.open_timeout),
+        "read_seconds": _convert_timeout(read),
+        "jobs": options.jobs,
+    }
+    return _drop_unset(limits)
 
 
-def _seconds(given: float | None) -> float | None:
+def _convert_timeout(given: float | None) -> float | None:
     return NO_LIMIT_SECONDS if given is not None and given <= 0 else given
 
 
-def _strategies(options: EvalOptions) -> tuple[str, ...]:
-    chosen = STRATEGY_MATRIX if options.strategy_matrix else chosen_strategies(options.strategies)
+def _list_strategies(options: EvalOptions) -> tuple[str, ...]:
+    chosen = MATRIX_STRATEGIES if options.strategy_matrix else choose_strategies(options.strategies)
     if not options.fallback_matrix:
         return chosen
-    return tuple(f"{name}{sign}{TAG_FALLBACK}" for name in chosen for sign in (WITHOUT, WITH))
+    return tuple(f"{name}{sign}{TAG_FALLBACK}" for name in chosen for sign in (REMOVE_WORKAROUND, ADD_PRESET))
 
 
-def _overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
+def _build_overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
     """One patch of everything that lies above profile and workarounds; what was written as policy comes last."""
     sampling = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
     sampling["min_p"] = options.min_p
     loop = {"fallback_retry_count": options.fallback_retries, "fix_empty_final": options.fix_empty_final}
-    patch: JsonObject = _said(loop)
+    patch: JsonObject = _drop_unset(loop)
     if options.tag_fallback and not options.fallback_matrix:
         patch = merged(patch, preset(TAG_FALLBACK))
-    patch = merged(patch, _routing(options, models))
+    patch = merged(patch, _build_routing(options, models))
     if options.request_overrides:
         patch = merged(patch, {"request_overrides": options.request_overrides})
-    if defaults := {**(options.llm_options or {}), **_said(sampling)}:
+    if defaults := {**(options.llm_options or {}), **_drop_unset(sampling)}:
         patch = merged(patch, {"llm_options_defaults": defaults})
     return merged(patch, options.overrides or {})
 
 
-def _said(values: Mapping[str, object]) -> JsonObject:
+def _drop_unset(values: Mapping[str, object]) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
+def _build_routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
     """Raises EvalRefused where somebody else than OpenRouter would be sent its words."""
     words = options.transforms.strip().lower()
     listed = [word.strip() for word in options.transforms.split(",") if word.strip()]
@@ -124,5 +128,5 @@ def _routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
     )
     others = {model.provider.name for model in models if model.provider.template != OPENROUTER}
     if patch and others:
-        raise EvalRefused(f"Route, transforms and upstreams steer OpenRouter only, not {', '.join(sorted(others))}.")
+        raise EvalError(f"Route, transforms and upstreams steer OpenRouter only, not {', '.join(sorted(others))}.")
     return patch

@@ -1,11 +1,11 @@
 """The gate of `--fail-under`: which cells lie below a percentage."""
 
-from toolbench.lab.management.eval.output import cell_name
+from toolbench.lab.management.eval.output import build_cell_name
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Run
 
 
-def cells_below(run: Run, percent: float) -> tuple[str, ...]:
+def list_cells_below(run: Run, percent: float) -> tuple[str, ...]:
     """A line for every cell whose success given an answer is below `percent`. A cell without any answer is below every
     percentage but 0; one that is not applicable is left out."""
     below: list[str] = []
@@ -15,5 +15,5 @@ def cells_below(run: Run, percent: float) -> tuple[str, ...]:
         if sums.not_applicable == sums.total or percent <= 0:
             continue
         if not rate.n or 100 * rate.k < percent * rate.n:
-            below.append(f"{cell_name(cell)}: {rate.text if rate.n else 'no answer at all'}")
+            below.append(f"{build_cell_name(cell)}: {rate.text if rate.n else 'no answer at all'}")
     return tuple(below)

@@ -7,14 +7,14 @@ from urllib.parse import urlencode
 
 from toolbench.lab.models import Run, RunConfig
 
-RUNS = 40
-OFFERED = 6
-WITHIN = ("strategy", "method", "profile", "stream", "model_name")
-NAMES = {"model_name": "model"}
+MAX_RUNS = 40
+MAX_SUGGESTIONS = 6
+SUGGESTED_AXES = ("strategy", "method", "profile", "stream", "model_name")
+AXIS_BY_COLUMN = {"model_name": "model"}
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SuggestedComparison:
     """`query` chooses both sides."""
 
     title: str
@@ -27,33 +27,33 @@ class CompareChoices:
 
     runs: tuple[Run, ...]
     values: dict[str, tuple[str, ...]]
-    offers: tuple[Offer, ...]
+    suggestions: tuple[SuggestedComparison, ...]
 
 
 def get_compare_choices() -> CompareChoices:
     """Two queries."""
-    runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped").order_by("-pk")[:RUNS])
+    runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped").order_by("-pk")[:MAX_RUNS])
     configs = list(RunConfig.objects.filter(run__in=runs).defer("layers", "options", "routing").order_by("-run_id"))
     columns = {"provider": "provider_name", "model": "model_name"} | {
         name: name for name in ("profile", "strategy", "method")
     }
-    values = {axis: _distinct(getattr(config, column) for config in configs) for axis, column in columns.items()}
-    offers = (*_again(runs), *_same_weights(configs), *_within(configs))
-    return CompareChoices(runs, values, offers[:OFFERED])
+    values = {axis: _sort_distinct(getattr(config, column) for config in configs) for axis, column in columns.items()}
+    offers = (*_suggest_repeats(runs), *_suggest_providers(configs), *_suggest_within_run(configs))
+    return CompareChoices(runs, values, offers[:MAX_SUGGESTIONS])
 
 
-def _distinct(values: Iterable[str]) -> tuple[str, ...]:
+def _sort_distinct(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({value for value in values if value}))
 
 
-def _again(runs: Iterable[Run]) -> Iterable[Offer]:
+def _suggest_repeats(runs: Iterable[Run]) -> Iterable[SuggestedComparison]:
     for run in runs:
         if run.repeat_of_id and run.purpose != "decide":
             query = urlencode({"a_run": run.repeat_of_id, "b_run": run.pk})
-            yield Offer(f"Run {run.pk} against run {run.repeat_of_id}, which it repeats", query)
+            yield SuggestedComparison(f"Run {run.pk} against run {run.repeat_of_id}, which it repeats", query)
 
 
-def _same_weights(configs: Iterable[RunConfig]) -> Iterable[Offer]:
+def _suggest_providers(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
     found: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
         if config.canonical:
@@ -62,19 +62,19 @@ def _same_weights(configs: Iterable[RunConfig]) -> Iterable[Offer]:
         if len(providers) > 1:
             first, second = sorted(providers)[:2]
             asked = {"run": run, "canonical": canonical, "a_provider": first, "b_provider": second}
-            yield Offer(f"{canonical} at {first} and at {second}, run {run}", urlencode(asked))
+            yield SuggestedComparison(f"{canonical} at {first} and at {second}, run {run}", urlencode(asked))
 
 
-def _within(configs: Iterable[RunConfig]) -> Iterable[Offer]:
+def _suggest_within_run(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
     """What one run tried in two ways."""
     found: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
-        for axis in WITHIN:
+        for axis in SUGGESTED_AXES:
             value = getattr(config, axis)
             found[config.run_id, axis].add(("streamed" if value else "whole") if axis == "stream" else value)
     for (run, axis), values in found.items():
         if len(values) > 1:
             first, second = sorted(values)[:2]
-            name = NAMES.get(axis, axis)
+            name = AXIS_BY_COLUMN.get(axis, axis)
             asked = {"run": run, f"a_{name}": first, f"b_{name}": second}
-            yield Offer(f"{name} {first} against {second}, run {run}", urlencode(asked))
+            yield SuggestedComparison(f"{name} {first} against {second}, run {run}", urlencode(asked))

@@ -6,40 +6,47 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from toolbench.evals.statistics.power import noise, trials_to_find
+from toolbench.evals.statistics.power import compute_aa_noise, count_trials_to_detect
 from toolbench.lab.metrics.retries import Retries
 from toolbench.lab.models import Trial
-from toolbench.lab.results.compare.query import AXES, METRICS, SIDES, CompareQuery
-from toolbench.lab.results.compare.secondary_metrics import Beside, get_beside, simultaneous
-from toolbench.lab.results.compare.sides import IDENTITY, Line, Side, read_lines, read_side, trials_of
-from toolbench.lab.results.compare.statistics import (
-    Compared,
-    Counts,
-    Flips,
-    Key,
-    bring_together,
-    flips,
-    paired,
-    stratified,
-    worth_pairing,
+from toolbench.lab.results.compare.query import AXES, SIDES, SUCCESS_METRICS, CompareQuery
+from toolbench.lab.results.compare.secondary_metrics import SecondaryMetrics, apply_bonferroni, get_secondary_metrics
+from toolbench.lab.results.compare.sides import (
+    STRATUM_FIELDS,
+    Side,
+    StratumCounts,
+    filter_side_trials,
+    read_side,
+    read_stratum_counts,
 )
-from toolbench.lab.results.compare.warnings import warnings
+from toolbench.lab.results.compare.statistics import (
+    ComparisonCounts,
+    OutcomeChanges,
+    RateComparison,
+    StratumKey,
+    compare_paired,
+    compare_stratified,
+    count_outcome_changes,
+    is_worth_pairing,
+    match_sides,
+)
+from toolbench.lab.results.compare.warnings import list_warnings
 
-OF_ONE_RUN = {"run", "config", "day", "upstream"}
-SAID_WITH_NAME = {"examples", "tool use", "prompt", "version"}  # values that say nothing alone
+RUN_SPECIFIC_AXES = {"run", "config", "day", "upstream"}
+NAMED_FIELDS = {"examples", "tool use", "prompt", "version"}  # values that say nothing alone
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StratumRow:
     """One stratum that both sides have. `label` tells it from the other rows."""
 
     scenario: str
     label: str
-    compared: Compared
+    compared: RateComparison
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class RequiredTrials:
     """What it would take to see a difference of `points`: trials on each side in all, and how many more."""
 
     points: int
@@ -56,14 +63,14 @@ class Comparison:
     query: CompareQuery
     names: tuple[str, str]
     sides: tuple[Side, Side]
-    counts: Counts
+    counts: ComparisonCounts
     how: str
-    whole: Compared
-    rows: tuple[Row, ...]
-    flips: Flips
-    needed: Needed
+    whole: RateComparison
+    rows: tuple[StratumRow, ...]
+    flips: OutcomeChanges
+    needed: RequiredTrials
     noise: float
-    beside: Beside
+    beside: SecondaryMetrics
     warnings: tuple[str, ...]
     shared_trials: int
     trials: tuple[QuerySet[Trial], QuerySet[Trial]]
@@ -79,7 +86,7 @@ class Comparison:
 
     @property
     def metric(self) -> str:
-        return METRICS[self.query.metric]
+        return SUCCESS_METRICS[self.query.metric]
 
     @property
     def comparable(self) -> bool:
@@ -93,33 +100,35 @@ class Comparison:
 
 def get_comparison(query: CompareQuery) -> Comparison:
     """Eleven queries, whatever the number of trials."""
-    found = [trials_of(query.side(name), demo=query.demo) for name in SIDES]
+    found = [filter_side_trials(query.side(name), demo=query.demo) for name in SIDES]
     shared = (found[0] & found[1]).count()
-    counts = _counts(query, found)
-    trials = _shared_trials(counts, found)
+    counts = _count_sides(query, found)
+    trials = _filter_shared_strata(counts, found)
     first, second = map(read_side, trials)
-    fates = flips(counts)
-    how = "paired" if query.how != "stratified" and worth_pairing(counts, fates) else "stratified"
-    whole = _compared(counts, counts.keys, how)
+    fates = count_outcome_changes(counts)
+    how = "paired" if query.how != "stratified" and is_worth_pairing(counts, fates) else "stratified"
+    whole = _compare(counts, counts.keys, how)
     return Comparison(
         query=query,
-        names=side_names(query),
+        names=build_side_names(query),
         sides=(first, second),
         counts=counts,
         how=how,
         whole=whole,
-        rows=_rows(counts, how),
+        rows=_build_rows(counts, how),
         flips=fates,
-        needed=needed_for(whole, query.points),
-        noise=noise(_share(whole), whole.first.n, whole.second.n),
-        beside=get_beside(counts, (first, second), trials),
-        warnings=warnings(first, second, counts),
+        needed=compute_required_trials(whole, query.points),
+        noise=compute_aa_noise(_compute_share(whole), whole.first.n, whole.second.n),
+        beside=get_secondary_metrics(counts, (first, second), trials),
+        warnings=list_warnings(first, second, counts),
         shared_trials=shared,
         trials=trials,
     )
 
 
-def _shared_trials(counts: Counts, found: Sequence[QuerySet[Trial]]) -> tuple[QuerySet[Trial], QuerySet[Trial]]:
+def _filter_shared_strata(
+    counts: ComparisonCounts, found: Sequence[QuerySet[Trial]]
+) -> tuple[QuerySet[Trial], QuerySet[Trial]]:
     """Return the trials of the strata that both sides have, as success counts them; all where they share none."""
     first, second = (side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in found)
     if not counts.keys:
@@ -129,7 +138,7 @@ def _shared_trials(counts: Counts, found: Sequence[QuerySet[Trial]]) -> tuple[Qu
     return first.filter(before), second.filter(after)
 
 
-def _counted_in(lines: Iterable[Line]) -> Q:
+def _counted_in(lines: Iterable[StratumCounts]) -> Q:
     """Return the condition of the trials that these lines count. A cell may hold trials of several prompt versions."""
     cells: dict[tuple[object, object], set[int]] = defaultdict(set)
     for line in lines:
@@ -141,65 +150,67 @@ def _counted_in(lines: Iterable[Line]) -> Q:
     return Q(*parts, _connector=Q.OR)
 
 
-def compare_runs(first: int, second: int, query: CompareQuery) -> Compared:
+def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison:
     """Two runs against each other in whatever else `query` asks of both sides."""
-    asked = {name: value for name, value in query.both.items() if name not in OF_ONE_RUN}
-    found = [trials_of({**asked, "run": str(run)}, demo=query.demo) for run in (first, second)]
-    counts = _counts(query, found)
-    return _compared(counts, counts.keys, "paired" if worth_pairing(counts, flips(counts)) else "stratified")
+    asked = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
+    found = [filter_side_trials({**asked, "run": str(run)}, demo=query.demo) for run in (first, second)]
+    counts = _count_sides(query, found)
+    return _compare(
+        counts, counts.keys, "paired" if is_worth_pairing(counts, count_outcome_changes(counts)) else "stratified"
+    )
 
 
-def _counts(query: CompareQuery, found: Sequence[QuerySet[Trial]]) -> Counts:
-    first, second = (tuple(read_lines(trials)) for trials in found)
-    return bring_together(first, second, metric=query.metric, group=query.group, kind=query.kind)
+def _count_sides(query: CompareQuery, found: Sequence[QuerySet[Trial]]) -> ComparisonCounts:
+    first, second = (tuple(read_stratum_counts(trials)) for trials in found)
+    return match_sides(first, second, metric=query.metric, group=query.group, kind=query.kind)
 
 
-def _compared(counts: Counts, keys: Sequence[Key], how: str) -> Compared:
-    return paired(counts, keys) if how == "paired" else stratified(counts, keys)
+def _compare(counts: ComparisonCounts, keys: Sequence[StratumKey], how: str) -> RateComparison:
+    return compare_paired(counts, keys) if how == "paired" else compare_stratified(counts, keys)
 
 
-def _rows(counts: Counts, how: str) -> tuple[Row, ...]:
+def _build_rows(counts: ComparisonCounts, how: str) -> tuple[StratumRow, ...]:
     """One per stratum; where there are several, their intervals are simultaneous."""
-    found = simultaneous([_compared(counts, [key], how) for key in counts.keys])
-    labels = _labels(counts)
-    rows = (Row(str(key[0]), label, one) for key, label, one in zip(counts.keys, labels, found, strict=True))
+    found = apply_bonferroni([_compare(counts, [key], how) for key in counts.keys])
+    labels = _build_labels(counts)
+    rows = (StratumRow(str(key[0]), label, one) for key, label, one in zip(counts.keys, labels, found, strict=True))
     return tuple(sorted(rows, key=lambda row: (row.compared.p if row.compared.p is not None else 2, row.scenario)))
 
 
-def _labels(counts: Counts) -> list[str]:
+def _build_labels(counts: ComparisonCounts) -> list[str]:
     """What the strata differ in, beside the scenario; where versions are compared, those of both sides."""
-    shared = enumerate((name for name in IDENTITY if name not in counts.differing), start=1)
+    shared = enumerate((name for name in STRATUM_FIELDS if name not in counts.differing), start=1)
     varying = [(place, name) for place, name in shared if len({key[place] for key in counts.keys}) > 1]
-    said = [[_said(name, key[place]) for place, name in varying if key[place] != ""] for key in counts.keys]
+    said = [[_describe_value(name, key[place]) for place, name in varying if key[place] != ""] for key in counts.keys]
     if "version" in counts.differing:
         pairs = ((counts.first[key][0].asked["version"], counts.second[key][0].asked["version"]) for key in counts.keys)
         said = [[*some, f"version {first} and {second}"] for some, (first, second) in zip(said, pairs, strict=True)]
     return [" · ".join(some) for some in said]
 
 
-def _said(name: str, value: object) -> str:
+def _describe_value(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "streamed" if value else "whole"
-    return f"{name} {value}" if name in SAID_WITH_NAME else str(value)
+    return f"{name} {value}" if name in NAMED_FIELDS else str(value)
 
 
-def _share(whole: Compared) -> float:
+def _compute_share(whole: RateComparison) -> float:
     tried = whole.first.n + whole.second.n
     return (whole.first.k + whole.second.k) / tried if tried else 0.9
 
 
-def needed_for(whole: Compared, points: int) -> Needed:
+def compute_required_trials(whole: RateComparison, points: int) -> RequiredTrials:
     """By the shares seen."""
-    trials = trials_to_find(points / 100, share=_share(whole))
-    return Needed(points, trials, max(0, trials - min(whole.first.n, whole.second.n)))
+    trials = count_trials_to_detect(points / 100, share=_compute_share(whole))
+    return RequiredTrials(points, trials, max(0, trials - min(whole.first.n, whole.second.n)))
 
 
-def side_names(query: CompareQuery) -> tuple[str, str]:
+def build_side_names(query: CompareQuery) -> tuple[str, str]:
     """What each side has of its own, in words; what it is asked by where it has nothing."""
-    return _named(query.a or query.side("a")), _named(query.b or query.side("b"))
+    return _describe_axes(query.a or query.side("a")), _describe_axes(query.b or query.side("b"))
 
 
-def _named(axes: Mapping[str, str]) -> str:
+def _describe_axes(axes: Mapping[str, str]) -> str:
     plain = {"provider", "model", "canonical", "profile", "strategy", "method", "upstream", "day"}
     said = (value if name in plain else f"{AXES[name].lower()} {value}" for name, value in axes.items())
     return " · ".join(said) or "nothing chosen"

@@ -4,19 +4,19 @@ from collections import Counter
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from toolbench.evals.causes.class_presets import class_presets
-from toolbench.evals.judging.failure_classes import all_classes
+from toolbench.evals.causes.class_presets import load_class_presets
+from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.models import Cell, Preset, RunConfig, Trial
 from toolbench.lab.results.compare.comparison import Comparison
 from toolbench.lab.results.compare.query import SIDES
-from toolbench.lab.results.compare.statistics import Compared
+from toolbench.lab.results.compare.statistics import RateComparison
 
-WEAK = 0.9  # a share whose whole interval lies below this on both sides is the model's own
+MAX_WEAK_SHARE = 0.9  # a share whose whole interval lies below this on both sides is the model's own
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class SuggestedPreset:
     """A preset for the worse side, and the query that fills in the launch form with it."""
 
     preset: str
@@ -36,7 +36,7 @@ class Diagnosis:
     better: str
     because: tuple[tuple[str, Rate, Rate], ...]  # what differs, its share at the worse and at the better provider
     failures: tuple[tuple[str, str, int], ...]  # class, sentence, count
-    proposal: Proposal | None
+    proposal: SuggestedPreset | None
 
 
 def diagnose(page: Comparison) -> Diagnosis | None:
@@ -48,55 +48,57 @@ def diagnose(page: Comparison) -> Diagnosis | None:
     differing = [(label, one) for label, one in told if one.differs and one.difference]
     falling = [not one.improves for _, one in differing]
     worse = "" if not falling or any(falling) != all(falling) else "b" if falling[0] else "a"
-    names = dict(zip(SIDES, (_provider(page, 0), _provider(page, 1)), strict=True))
-    verdict = "provider" if differing else "model" if _weak(page.whole) else "open"
-    failures = _failures(page, worse)
+    names = dict(zip(SIDES, (_join_provider_names(page, 0), _join_provider_names(page, 1)), strict=True))
+    verdict = "provider" if differing else "model" if _is_weak(page.whole) else "open"
+    failures = _count_failures(page, worse)
     return Diagnosis(
         canonical=first.canonical[0],
         verdict=verdict,
         worse=names.get(worse, ""),
         better=names["a" if worse == "b" else "b"] if worse else "",
-        because=tuple((label, *_worse_first(one, worse)) for label, one in differing),
+        because=tuple((label, *_order_worse_first(one, worse)) for label, one in differing),
         failures=failures,
-        proposal=_proposal(page, worse, failures) if worse else None,
+        proposal=_find_suggested_preset(page, worse, failures) if worse else None,
     )
 
 
-def _worse_first(one: Compared, worse: str) -> tuple[Rate, Rate]:
+def _order_worse_first(one: RateComparison, worse: str) -> tuple[Rate, Rate]:
     return (one.second, one.first) if worse == "b" else (one.first, one.second)
 
 
-def _provider(page: Comparison, side: int) -> str:
+def _join_provider_names(page: Comparison, side: int) -> str:
     lines = (page.counts.first, page.counts.second)[side]
     return ", ".join(sorted({str(line.asked["provider"]) for some in lines.values() for line in some}))
 
 
-def _weak(whole: Compared) -> bool:
-    return bool(whole.first.n) and max(whole.first.high, whole.second.high) < WEAK
+def _is_weak(whole: RateComparison) -> bool:
+    return bool(whole.first.n) and max(whole.first.high, whole.second.high) < MAX_WEAK_SHARE
 
 
-def _failures(page: Comparison, worse: str) -> tuple[tuple[str, str, int], ...]:
+def _count_failures(page: Comparison, worse: str) -> tuple[tuple[str, str, int], ...]:
     """Return the commonest classes of the trials that are compared."""
     counts: Counter[str] = Counter()
     for trials in [page.trials[SIDES.index(worse)]] if worse else page.trials:
         counts.update(trials.filter(outcome=Trial.Outcome.FAIL).values_list("failure_class", flat=True))
-    sentences = {row.code: row.sentence for row in all_classes()}
+    sentences = {row.code: row.sentence for row in load_classes()}
     return tuple((name, sentences.get(name, name), count) for name, count in counts.most_common(3) if name)
 
 
-def _proposal(page: Comparison, worse: str, failures: tuple[tuple[str, str, int], ...]) -> Proposal | None:
+def _find_suggested_preset(
+    page: Comparison, worse: str, failures: tuple[tuple[str, str, int], ...]
+) -> SuggestedPreset | None:
     """The preset that heals the commonest failure which one can heal."""
-    healed = ((class_presets().get(name), sentence) for name, sentence, _ in failures)
+    healed = ((load_class_presets().get(name), sentence) for name, sentence, _ in failures)
     preset, because = next(((name, sentence) for name, sentence in healed if name), (None, ""))
     found = Preset.objects.filter(name=preset).first() if preset else None
     side = page.sides[SIDES.index(worse)]
     configs = list(RunConfig.objects.filter(pk__in=side.config_ids, model__isnull=False).select_related("run"))
     if found is None or not configs:
         return None
-    return Proposal(found.name, found.description, because, _launch_query(configs, found.name))
+    return SuggestedPreset(found.name, found.description, because, _build_launch_query(configs, found.name))
 
 
-def _launch_query(configs: list[RunConfig], preset: str) -> str:
+def _build_launch_query(configs: list[RunConfig], preset: str) -> str:
     """What the worse side was asked, and the preset as its strategy."""
     cells = Cell.objects.filter(config__in=configs).order_by("scenario").values_list("scenario", flat=True).distinct()
     run = configs[0].run

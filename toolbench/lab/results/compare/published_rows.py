@@ -2,24 +2,24 @@
 
 from dataclasses import dataclass
 
-from toolbench.evals.statistics.differences import Stratum, difference
-from toolbench.lab.results.compare.comparison import Needed, needed_for
+from toolbench.evals.statistics.differences import Stratum, compute_difference
+from toolbench.lab.results.compare.comparison import RequiredTrials, compute_required_trials
 from toolbench.lab.results.compare.query import SIDES, CompareQuery
-from toolbench.lab.results.compare.statistics import Compared
-from toolbench.lab.results.published import Published, PublishedRow, get_published
+from toolbench.lab.results.compare.statistics import RateComparison
+from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_published_matrix
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedComparison:
-    published: Published
+    published: PublishedMatrix
     rows: tuple[PublishedRow, PublishedRow]
-    whole: Compared
-    needed: Needed
+    whole: RateComparison
+    needed: RequiredTrials
 
 
 def compare_published(query: CompareQuery) -> PublishedComparison | None:
     """None where a row is not published, or has its tools off: it is not applicable."""
-    published = get_published()
+    published = get_published_matrix()
     keys = [query.side(name)["published"].removeprefix("p") for name in SIDES]
     if published is None:
         return None
@@ -27,6 +27,6 @@ def compare_published(query: CompareQuery) -> PublishedComparison | None:
     if len(rows) != len(SIDES):
         return None
     first, second = rows
-    found = difference([Stratum(first.tool.k, first.tool.n, second.tool.k, second.tool.n)])
-    whole = Compared(first.tool, second.tool, found, withheld=False, clustered=False)
-    return PublishedComparison(published, (first, second), whole, needed_for(whole, query.points))
+    found = compute_difference([Stratum(first.tool.k, first.tool.n, second.tool.k, second.tool.n)])
+    whole = RateComparison(first.tool, second.tool, found, withheld=False, clustered=False)
+    return PublishedComparison(published, (first, second), whole, compute_required_trials(whole, query.points))

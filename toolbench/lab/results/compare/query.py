@@ -17,16 +17,16 @@ AXES = {
     "prompt": "Prompt version", "upstream": "Upstream", "day": "Day", "published": "Published row",
 }  # fmt: skip
 SIDES = ("a", "b")
-METRICS = {
+SUCCESS_METRICS = {
     "given": "Success given an answer",
     "delivered": "Delivered success",
     "first": "First-attempt success",
 }
-KINDS = ("", "parity", "drawn")
-HOWS = ("", "stratified")
-POINTS = 7
-NAMES_RUNS = ("run", "config")
-LONGEST = 1_000  # characters of a value; cut, a list of runs would end in another run
+INSTANCE_KIND_CHOICES = ("", "parity", "drawn")
+PAIRING_CHOICES = ("", "stratified")
+DEFAULT_POINTS = 7
+RUN_AXES = ("run", "config")
+MAX_VALUE_CHARS = 1_000  # characters of a value; cut, a list of runs would end in another run
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +41,30 @@ class CompareQuery:
     group: str = ""
     kind: str = ""
     how: str = ""
-    points: int = POINTS
+    points: int = DEFAULT_POINTS
     demo: bool = False
     ignored: tuple[str, ...] = ()
 
     @classmethod
     def from_query(cls, query: Query) -> "CompareQuery":
         ignored: list[str] = []
-        read = {prefix: _axes(query, prefix, ignored) for prefix in ("", "a_", "b_")}
-        points = _given(query, "points")
+        read = {prefix: _parse_axes(query, prefix, ignored) for prefix in ("", "a_", "b_")}
+        points = _read_text(query, "points")
         wrong = {
-            "metric": _given(query, "metric") not in ("", *METRICS),
-            "kind": _given(query, "kind") not in KINDS,
-            "how": _given(query, "how") not in HOWS,
+            "metric": _read_text(query, "metric") not in ("", *SUCCESS_METRICS),
+            "kind": _read_text(query, "kind") not in INSTANCE_KIND_CHOICES,
+            "how": _read_text(query, "how") not in PAIRING_CHOICES,
             "points": bool(points) and whole_number(points, least=1, most=50) is None,
         }
         ignored += [name for name, is_wrong in wrong.items() if is_wrong]
         return cls(
             both=read[""], a=read["a_"], b=read["b_"],
-            metric="given" if wrong["metric"] else _given(query, "metric") or "given",
-            group=_given(query, "group"),
-            kind="" if wrong["kind"] else _given(query, "kind"),
-            how="" if wrong["how"] else _given(query, "how"),
-            points=POINTS if wrong["points"] else int(points or POINTS),
-            demo=_given(query, "demo") == "1",
+            metric="given" if wrong["metric"] else _read_text(query, "metric") or "given",
+            group=_read_text(query, "group"),
+            kind="" if wrong["kind"] else _read_text(query, "kind"),
+            how="" if wrong["how"] else _read_text(query, "how"),
+            points=DEFAULT_POINTS if wrong["points"] else int(points or DEFAULT_POINTS),
+            demo=_read_text(query, "demo") == "1",
             ignored=tuple(ignored),
         )  # fmt: skip
 
@@ -86,17 +86,17 @@ class CompareQuery:
         sides = (self.b, self.a) if changes.pop("swap", False) else (self.a, self.b)
         pairs = [(name, value) for name, value in self.both.items()]
         pairs += [(f"{p}_{name}", value) for p, side in zip(SIDES, sides, strict=True) for name, value in side.items()]
-        usual = {"metric": "given", "group": "", "kind": "", "how": "", "points": POINTS}
+        usual = {"metric": "given", "group": "", "kind": "", "how": "", "points": DEFAULT_POINTS}
         values = {name: getattr(self, name) for name in usual} | changes
         pairs += [(name, str(values[name])) for name in usual if values[name] != usual[name]]
         return urlencode([*pairs, *([("demo", "1")] if self.demo else [])])
 
 
-def _axes(query: Query, prefix: str, ignored: list[str]) -> dict[str, str]:
+def _parse_axes(query: Query, prefix: str, ignored: list[str]) -> dict[str, str]:
     found = {}
     for axis in AXES:
-        value = _given(query, prefix + axis)
-        if value and (len(value) > LONGEST or not _is_readable(axis, value)):
+        value = _read_text(query, prefix + axis)
+        if value and (len(value) > MAX_VALUE_CHARS or not _is_readable(axis, value)):
             ignored.append(prefix + axis)
         elif value:
             found[axis] = value
@@ -104,7 +104,7 @@ def _axes(query: Query, prefix: str, ignored: list[str]) -> dict[str, str]:
 
 
 def _is_readable(axis: str, value: str) -> bool:
-    if axis in NAMES_RUNS:
+    if axis in RUN_AXES:
         return None not in (whole_number(part, least=1) for part in value.split(","))
     if axis == "published":
         return whole_number(value.removeprefix("p"), most=10_000) is not None
@@ -121,5 +121,5 @@ def _is_day(value: str) -> bool:
     return True
 
 
-def _given(query: Query, name: str) -> str:
+def _read_text(query: Query, name: str) -> str:
     return plain(query.get(name, ""))

@@ -8,27 +8,27 @@ from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
-from toolbench.evals.decisions.choice import cost_difference
-from toolbench.evals.decisions.requirements import Span
-from toolbench.evals.statistics.quantile_differences import QuantileDifference, quantile_difference
+from toolbench.evals.decisions.choice import compute_cost_difference
+from toolbench.evals.decisions.requirements import IntervalEstimate
+from toolbench.evals.statistics.quantile_differences import QuantileDifference, compute_quantile_difference
 from toolbench.lab.metrics.cells import ANSWERED
 from toolbench.lab.metrics.definitions import METRICS, Metric
 from toolbench.lab.models import Trial
-from toolbench.lab.results.compare.sides import VIOLATIONS, Side
-from toolbench.lab.results.compare.statistics import Compared, Counts, stratified
+from toolbench.lab.results.compare.sides import VIOLATION_METRICS, Side
+from toolbench.lab.results.compare.statistics import ComparisonCounts, RateComparison, compare_stratified
 
-GOOD = ("structured", "schema", "arguments")  # the more the better
+HIGHER_IS_BETTER = ("structured", "schema", "arguments")  # the more the better
 QUANTILES = (("p50", 0.5), ("p95", 0.95))
 
 
 @dataclass(frozen=True, slots=True)
 class CallRate:
     metric: Metric
-    compared: Compared
+    compared: RateComparison
 
 
 @dataclass(frozen=True, slots=True)
-class TimeShift:
+class TimeDifference:
     """`shift` is None where a side has no answer."""
 
     name: str
@@ -36,7 +36,7 @@ class TimeShift:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SecondaryMetrics:
     """Everything that is compared beside success.
 
     Attributes:
@@ -46,39 +46,46 @@ class Beside:
     """
 
     calls: tuple[CallRate, ...]
-    times: tuple[TimeShift, ...]
-    cost: Span | None
+    times: tuple[TimeDifference, ...]
+    cost: IntervalEstimate | None
     comparisons: int
 
 
-def get_beside(counts: Counts, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]) -> Beside:
+def get_secondary_metrics(
+    counts: ComparisonCounts, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]
+) -> SecondaryMetrics:
     """Return what stands beside success. Calls of one trial hang together: each trial is a cluster."""
-    good = [stratified(replace(counts, metric=name), counts.keys) for name in GOOD]
-    bad = [replace(stratified(replace(counts, metric=name), counts.keys), fewer=True) for name in VIOLATIONS]
+    good = [compare_stratified(replace(counts, metric=name), counts.keys) for name in HIGHER_IS_BETTER]
+    bad = [
+        replace(compare_stratified(replace(counts, metric=name), counts.keys), is_lower_better=True)
+        for name in VIOLATION_METRICS
+    ]
     timed = bool(counts.keys) and not any(side.local for side in sides)
-    before, after = (_times(side) if timed else [] for side in trials)
+    before, after = (_list_durations_ms(side) if timed else [] for side in trials)
     first, second = (side.cost for side in sides)
     priced = first is not None and second is not None
     tested = sum(one.difference is not None for one in (*good, *bad))
     many = max(1, tested + len(QUANTILES) * bool(before and after) + priced)
-    named = zip((*GOOD, *VIOLATIONS), (*good, *bad), strict=True)
-    return Beside(
-        calls=tuple(CallRate(METRICS[name], one.among(many)) for name, one in named),
+    named = zip((*HIGHER_IS_BETTER, *VIOLATION_METRICS), (*good, *bad), strict=True)
+    return SecondaryMetrics(
+        calls=tuple(CallRate(METRICS[name], one.with_comparisons(many)) for name, one in named),
         times=tuple(
-            TimeShift(name, quantile_difference(before, after, q, comparisons=many)) for name, q in QUANTILES if timed
+            TimeDifference(name, compute_quantile_difference(before, after, q, comparisons=many))
+            for name, q in QUANTILES
+            if timed
         ),
-        cost=cost_difference(first, second, comparisons=many) if first and second else None,
+        cost=compute_cost_difference(first, second, comparisons=many) if first and second else None,
         comparisons=many,
     )
 
 
-def simultaneous(found: Sequence[Compared]) -> list[Compared]:
+def apply_bonferroni(found: Sequence[RateComparison]) -> list[RateComparison]:
     """Return the same, each difference as one of all that could be tested."""
     many = sum(one.difference is not None for one in found)
-    return [one.among(many) for one in found]
+    return [one.with_comparisons(many) for one in found]
 
 
-def _times(trials: QuerySet[Trial]) -> list[float]:
+def _list_durations_ms(trials: QuerySet[Trial]) -> list[float]:
     """Return how long each answered trial took, without queue."""
     found = trials.filter(ANSWERED).exclude(duration_ms=None)
     return [time for time in found.values_list("duration_ms", flat=True) if time is not None]

@@ -3,34 +3,34 @@
 from collections import defaultdict
 
 from toolbench.engine.capabilities.record import Effective
-from toolbench.lab.endpoints.capabilities import get_effective
+from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.models import Model, RunConfig
 from toolbench.lab.results.compare.comparison import Comparison
 
-SAYS = {
+SEED_SUPPORT_TEXTS = {
     "honoured": "{who}: held to",
     "ignored": "{who}: passed over",
     "unknown": "{who}: not known, a probe would tell",
 }
 
 
-def seed_remark(page: Comparison) -> str:
+def describe_seed_support(page: Comparison) -> str:
     """One sentence; "" where nothing is paired. Four queries."""
     if page.how != "paired":
         return ""
     used = {pk for side in page.sides for pk in side.config_ids}
     ids = RunConfig.objects.filter(pk__in=used).values("model")
     models = list(Model.objects.filter(pk__in=ids).select_related("provider").order_by("pk"))
-    effective = get_effective(models)
+    effective = get_capabilities_by_model(models)
     told: dict[str, list[str]] = defaultdict(list)
     for model in models:
-        told[_seed(effective[model.pk])].append(f"{model.name} at {model.provider.name}")
-    parts = [words.format(who=", ".join(told[kind])) for kind, words in SAYS.items() if told[kind]]
+        told[_classify_seed_support(effective[model.pk])].append(f"{model.name} at {model.provider.name}")
+    parts = [words.format(who=", ".join(told[kind])) for kind, words in SEED_SUPPORT_TEXTS.items() if told[kind]]
     known = f" The sampling seed of {'; '.join(parts)}." if parts else ""
     return f"A pair shares its instance, and the chance of sampling only where the endpoint holds to the seed.{known}"
 
 
-def _seed(effective: Effective) -> str:
+def _classify_seed_support(effective: Effective) -> str:
     known = effective.capabilities
     if "seed" in (known.honours or ()):
         return "honoured"

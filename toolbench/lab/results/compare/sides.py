@@ -23,37 +23,37 @@ from django.db.models import (
 )  # fmt: skip
 from django.db.models.functions import Cast
 
-from toolbench.evals.decisions.requirements import Span
-from toolbench.evals.statistics.clusters import Clustered
+from toolbench.evals.decisions.requirements import IntervalEstimate
+from toolbench.evals.statistics.clusters import ClusterSums
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.metrics.cost import cost_per_success, paid_of, paid_together
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.retries import Retries, count_retries
 from toolbench.lab.models import Trial
-from toolbench.lab.results.compare.query import NAMES_RUNS
-from toolbench.lab.results.trial.filter import NONE, STREAMED
+from toolbench.lab.results.compare.query import RUN_AXES
+from toolbench.lab.results.trial.filter import NO_EXAMPLES, STREAMED
 
-IDENTITY = {
+STRATUM_FIELDS = {
     "provider": F("config__provider_name"), "model": F("config__model_name"), "profile": F("config__profile"),
     "strategy": F("config__strategy"), "method": F("config__method"), "examples": F("config__examples"),
     "streamed": F("config__stream"), "tool use": F("config__tool_use_mode"), "prompt": F("prompt_version"),
     "version": F("scenario_version"),
 }  # fmt: skip
-COLUMNS = {
+AXIS_COLUMNS = {
     "provider": "config__provider_name", "model": "config__model_name", "canonical": "config__canonical",
     "profile": "config__profile", "strategy": "config__strategy", "method": "config__method",
     "prompt": "prompt_version", "upstream": "upstream", "day": "started_at__date",
 }  # fmt: skip
-VIOLATIONS = tuple(f"{kind}_calls" for kind in ("missing", "enum", "type", "range", "extra"))
-RATIOS = {
+VIOLATION_METRICS = tuple(f"{kind}_calls" for kind in ("missing", "enum", "type", "range", "extra"))
+RATIO_COLUMNS = {
     "structured": ("structured_answers", "calling_answers"), "schema": ("valid_calls", "calls"),
-    "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATIONS},
+    "arguments": ("arguments_right", "arguments_asked"), **{name: (name, "calls") for name in VIOLATION_METRICS},
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StratumCounts:
     """Counts of one instance (or, of parity wording, of all its repeats) in one stratum. `asked` says how, by the
     names of IDENTITY; `ratios` are sums over trials. `late` passed only when an error was tried again. `error` is the
     least of its `cells` that went on until they were decided."""
@@ -69,7 +69,7 @@ class Line:
     first: int
     late: int
     repeating: bool
-    ratios: Mapping[str, Clustered]
+    ratios: Mapping[str, ClusterSums]
     cells: frozenset[int]
     error: float | None
 
@@ -82,7 +82,7 @@ class Side:
     trials: int
     passed: int
     tokens: int
-    cost: Span | None
+    cost: IntervalEstimate | None
     cost_from: str
     began: datetime | None
     ended: datetime | None
@@ -111,25 +111,25 @@ class Side:
         return round(self.tokens / self.trials) if self.trials else 0
 
 
-def trials_of(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
+def filter_side_trials(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
     """The finished trials of a side, controls left out. Simulated ones only in a demo or where runs are named."""
     found = Trial.objects.filter(run__deleted_at=None, cell__control=False, state=Trial.State.DONE)
-    if not any(name in axes for name in NAMES_RUNS):
+    if not any(name in axes for name in RUN_AXES):
         found = found.filter(run__imported=False, run__simulated=demo)
-    for name in NAMES_RUNS:
+    for name in RUN_AXES:
         if name in axes:
             found = found.filter(**{f"{name}_id__in": [int(part) for part in axes[name].split(",")]})
     if "stream" in axes:
         found = found.filter(config__stream=axes["stream"] == STREAMED)
     if "examples" in axes:
-        found = found.filter(config__examples="" if axes["examples"] == NONE else axes["examples"])
-    return found.filter(**{column: axes[name] for name, column in COLUMNS.items() if name in axes}).order_by()
+        found = found.filter(config__examples="" if axes["examples"] == NO_EXAMPLES else axes["examples"])
+    return found.filter(**{column: axes[name] for name, column in AXIS_COLUMNS.items() if name in axes}).order_by()
 
 
 def read_side(trials: QuerySet[Trial]) -> Side:
     """Five queries."""
     retries = count_retries(trials.filter(TRIED))
-    about, paid = trials.filter(TRIED).aggregate(**_ABOUT), paid_together(paid_of(trials).values())
+    about, paid = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES), paid_together(paid_of(trials).values())
     return Side(
         trials=about["trials"],
         passed=about["passed"],
@@ -144,22 +144,22 @@ def read_side(trials: QuerySet[Trial]) -> Side:
         errors_retried=about["errors_retried"],
         simulated=bool(about["simulated"]),
         local="local" in (about["provider_kinds"] or ()),
-        hashes=_sorted(about["hashes"]),
-        engines=_sorted(about["engines"]),
-        canonical=_sorted(about["canonicals"]),
-        upstreams=_sorted(about["upstreams"]),
+        hashes=_sort_names(about["hashes"]),
+        engines=_sort_names(about["engines"]),
+        canonical=_sort_names(about["canonicals"]),
+        upstreams=_sort_names(about["upstreams"]),
         run_ids=tuple(sorted(about["runs"] or ())),
         config_ids=tuple(sorted(about["configs"] or ())),
         distinct=about["distinct"],
-        retries_by_scenario={name: retries.get(name, Retries()) for name in _sorted(about["scenarios"])},
+        retries_by_scenario={name: retries.get(name, Retries()) for name in _sort_names(about["scenarios"])},
     )
 
 
-def _sorted(names: Iterable[str] | None) -> tuple[str, ...]:
+def _sort_names(names: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(sorted(name for name in names or () if name))
 
 
-_ABOUT = {
+_SIDE_AGGREGATES = {
     "trials": Count("pk"), "passed": Count("pk", filter=Q(outcome="pass")),
     "input": Sum("input_tokens"), "output": Sum("output_tokens"),
     "began": Min("started_at"), "ended": Max("started_at"), "concurrency": Avg("concurrency"),
@@ -175,15 +175,15 @@ _ABOUT = {
 }  # fmt: skip
 
 
-def read_lines(trials: QuerySet[Trial]) -> Iterable[Line]:
-    named = {f"_{place}": value for place, value in enumerate(IDENTITY.values())}
+def read_stratum_counts(trials: QuerySet[Trial]) -> Iterable[StratumCounts]:
+    named = {f"_{place}": value for place, value in enumerate(STRATUM_FIELDS.values())}
     drawn = When(instance_kind=DRAWN, then=F("instance_seed"))
     instance = Case(drawn, default=Value(None), output_field=BigIntegerField(null=True))
     keys = (*named, "scenario", "cell__scenario_group", "instance_kind", "instance")
     grouped = trials.filter(TRIED).annotate(**named, instance=instance).values(*keys)
-    for row in grouped.annotate(**_COUNTS, **_SUMS).order_by(*keys):
-        yield Line(
-            asked={name: row[f"_{place}"] for place, name in enumerate(IDENTITY)},
+    for row in grouped.annotate(**_COUNT_AGGREGATES, **_RATIO_AGGREGATES).order_by(*keys):
+        yield StratumCounts(
+            asked={name: row[f"_{place}"] for place, name in enumerate(STRATUM_FIELDS)},
             scenario=row["scenario"],
             group=row["cell__scenario_group"],
             kind=row["instance_kind"],
@@ -194,18 +194,18 @@ def read_lines(trials: QuerySet[Trial]) -> Iterable[Line]:
             first=row["first"],
             late=row["late"],
             repeating=bool(row["fixed"]) and 0 < row["answers"] < row["answered"],
-            ratios={name: _clustered(row, name) for name in RATIOS},
+            ratios={name: _build_clustered(row, name) for name in RATIO_COLUMNS},
             cells=frozenset(row["cells"]),
             error=row["error"],
         )
 
 
-def _clustered(row: Mapping[str, Any], name: str) -> Clustered:
+def _build_clustered(row: Mapping[str, Any], name: str) -> ClusterSums:
     sums = {part: row[f"{name}_{part}"] or 0 for part in ("k", "n", "kk", "kn", "nn")}
-    return Clustered(m=row["tried"], **sums)
+    return ClusterSums(m=row["tried"], **sums)
 
 
-_COUNTS = {
+_COUNT_AGGREGATES = {
     "passed": Count("pk", filter=Q(outcome=Trial.Outcome.PASS)),
     "answered": Count("pk", filter=ANSWERED),
     "tried": Count("pk"),
@@ -218,12 +218,18 @@ _COUNTS = {
 }
 
 
-def _sum(one: str, other: str) -> Sum:
+def _sum_product(one: str, other: str) -> Sum:
     return Sum(Cast(F(one), FloatField()) * Cast(F(other), FloatField()))
 
 
-_SUMS = {
+_RATIO_AGGREGATES = {
     f"{name}_{part}": total
-    for name, (k, n) in RATIOS.items()
-    for part, total in (("k", Sum(k)), ("n", Sum(n)), ("kk", _sum(k, k)), ("kn", _sum(k, n)), ("nn", _sum(n, n)))
+    for name, (k, n) in RATIO_COLUMNS.items()
+    for part, total in (
+        ("k", Sum(k)),
+        ("n", Sum(n)),
+        ("kk", _sum_product(k, k)),
+        ("kn", _sum_product(k, n)),
+        ("nn", _sum_product(n, n)),
+    )
 }

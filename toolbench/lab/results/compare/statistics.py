@@ -6,23 +6,23 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
-from toolbench.evals.statistics.clusters import Clustered
-from toolbench.evals.statistics.differences import Difference, Stratum, difference
-from toolbench.evals.statistics.intervals import Part, Stopping
-from toolbench.evals.statistics.pairs import paired_difference
-from toolbench.evals.statistics.sequential_differences import sequential_difference
-from toolbench.evals.statistics.shares import clopper_pearson
+from toolbench.evals.statistics.clusters import ClusterSums
+from toolbench.evals.statistics.differences import Difference, Stratum, compute_difference
+from toolbench.evals.statistics.intervals import ScenarioSample, StoppingDesign
+from toolbench.evals.statistics.pairs import compute_paired_difference
+from toolbench.evals.statistics.sequential_differences import compute_sequential_difference
+from toolbench.evals.statistics.shares import compute_exact_interval
 from toolbench.lab.metrics.rate import Rate, rate_of
 from toolbench.lab.metrics.scenario_groups import USUAL_GROUP
-from toolbench.lab.results.compare.sides import IDENTITY, RATIOS, Line
+from toolbench.lab.results.compare.sides import RATIO_COLUMNS, STRATUM_FIELDS, StratumCounts
 
-LEAST_PAIRS = 10
-Key = tuple[object, ...]
-Strata = Mapping[Key, tuple[Line, ...]]
+MIN_PAIRS = 10
+StratumKey = tuple[object, ...]
+Strata = Mapping[StratumKey, tuple[StratumCounts, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Flips:
+class OutcomeChanges:
     """Instances by what became of them from the first side to the second. An instance passes on a side when all its
     trials there do. `unsettled` had no answer on one side."""
 
@@ -40,7 +40,7 @@ class Flips:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class RateComparison:
     """What may be said of two sides. `withheld`: a deterministic endpoint repeats its answers, so they are not
     independent trials. `fewer`: of what is counted, fewer are better."""
 
@@ -49,7 +49,7 @@ class Compared:
     difference: Difference | None
     withheld: bool
     clustered: bool
-    fewer: bool = False
+    is_lower_better: bool = False
 
     @property
     def sequential(self) -> bool:
@@ -64,11 +64,11 @@ class Compared:
     @property
     def differs(self) -> bool:
         """Return whether the interval of the difference leaves out 0."""
-        return self.difference is not None and self.difference.shown
+        return self.difference is not None and self.difference.is_significant
 
-    def among(self, comparisons: int) -> "Compared":
+    def with_comparisons(self, comparisons: int) -> "RateComparison":
         """Return the same as one of so many differences that are shown together."""
-        return replace(self, difference=self.difference.among(comparisons)) if self.difference else self
+        return replace(self, difference=self.difference.with_comparisons(comparisons)) if self.difference else self
 
     @property
     def says(self) -> str:
@@ -81,11 +81,11 @@ class Compared:
     @property
     def improves(self) -> bool:
         """Whether the second side is the better one by the figure alone."""
-        return self.difference is not None and (self.difference.value > 0) != self.fewer
+        return self.difference is not None and (self.difference.value > 0) != self.is_lower_better
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ComparisonCounts:
     """The lines of both sides that can be held against each other, by stratum and instance.
 
     Attributes:
@@ -107,7 +107,7 @@ class Counts:
     left_out_versions: tuple[str, ...] = ()
 
     @property
-    def keys(self) -> tuple[Key, ...]:
+    def keys(self) -> tuple[StratumKey, ...]:
         return tuple(key for key in self.first if key in self.second)
 
     @property
@@ -116,24 +116,24 @@ class Counts:
         return any(line.error for side in (self.first, self.second) for some in side.values() for line in some)
 
 
-def bring_together(
-    first: Sequence[Line], second: Sequence[Line], *, metric: str, group: str = "", kind: str = ""
-) -> Counts:
+def match_sides(
+    first: Sequence[StratumCounts], second: Sequence[StratumCounts], *, metric: str, group: str = "", kind: str = ""
+) -> ComparisonCounts:
     """Hold the lines of both sides against each other, by what they have in common.
 
     Groups of scenarios are never pooled with each other, nor drawn instances with the published wording: where the
     address does not choose, the usual or commonest that both have is taken. Nor are versions of one scenario: where the
     sides share any, versions are strata of their own; where they share none, each side counts its newest.
     """
-    groups = _common((line.group for line in first), (line.group for line in second))
+    groups = _list_common((line.group for line in first), (line.group for line in second))
     group = group if group in groups else USUAL_GROUP if USUAL_GROUP in groups else next(iter(groups), "")
     first, second = ([line for line in side if line.group == group] for side in (first, second))
-    kinds = _common((line.kind for line in first), (line.kind for line in second))
+    kinds = _list_common((line.kind for line in first), (line.kind for line in second))
     kind = kind if kind in kinds else next(iter(kinds), "")
     first, second = ([line for line in side if line.kind == kind] for side in (first, second))
-    differing = tuple(name for name in IDENTITY if _differ(first, second, name))
-    shared = tuple(name for name in IDENTITY if name not in differing)
-    by_first, by_second = _by_stratum(first, shared), _by_stratum(second, shared)
+    differing = tuple(name for name in STRATUM_FIELDS if _differ(first, second, name))
+    shared = tuple(name for name in STRATUM_FIELDS if name not in differing)
+    by_first, by_second = _group_by_stratum(first, shared), _group_by_stratum(second, shared)
     if "version" in differing:
         by_first, by_second = _newest_only(by_first, by_second), _newest_only(by_second, by_first)
     uncompared = (_uncompared(first, second, by_first, by_second), _uncompared(second, first, by_second, by_first))
@@ -143,16 +143,16 @@ def bring_together(
         for side, versions in zip(("first", "second"), uncompared, strict=True)
         for scenario, version in sorted(versions)
     )
-    return Counts(metric, group, kind, groups, kinds, differing, by_first, by_second, sum(alone), named)
+    return ComparisonCounts(metric, group, kind, groups, kinds, differing, by_first, by_second, sum(alone), named)
 
 
-def _common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+def _list_common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
     """What both have, the commonest first."""
     counts, other = Counter(first), set(second)
     return tuple(name for name, _ in counts.most_common() if name in other)
 
 
-def _differ(first: Sequence[Line], second: Sequence[Line], name: str) -> bool:
+def _differ(first: Sequence[StratumCounts], second: Sequence[StratumCounts], name: str) -> bool:
     """Return whether the sides have no value in common; of versions, in none of the scenarios that both have."""
     if name != "version":
         return {line.asked[name] for line in first}.isdisjoint(line.asked[name] for line in second)
@@ -160,12 +160,12 @@ def _differ(first: Sequence[Line], second: Sequence[Line], name: str) -> bool:
     return bool(both) and _versions(first).isdisjoint(_versions(second))
 
 
-def _versions(lines: Iterable[Line]) -> set[tuple[str, int]]:
+def _versions(lines: Iterable[StratumCounts]) -> set[tuple[str, int]]:
     return {(line.scenario, line.asked["version"]) for line in lines}
 
 
-def _by_stratum(lines: Iterable[Line], shared: Sequence[str]) -> Strata:
-    found: dict[Key, list[Line]] = defaultdict(list)
+def _group_by_stratum(lines: Iterable[StratumCounts], shared: Sequence[str]) -> Strata:
+    found: dict[StratumKey, list[StratumCounts]] = defaultdict(list)
     for line in lines:
         found[line.scenario, *(line.asked[name] for name in shared)].append(line)
     return {key: tuple(some) for key, some in found.items()}
@@ -183,7 +183,9 @@ def _newest_only(side: Strata, other: Strata) -> Strata:
     return {key: some for key, some in kept.items() if some}
 
 
-def _uncompared(lines: Sequence[Line], others: Sequence[Line], side: Strata, other: Strata) -> set[tuple[str, int]]:
+def _uncompared(
+    lines: Sequence[StratumCounts], others: Sequence[StratumCounts], side: Strata, other: Strata
+) -> set[tuple[str, int]]:
     """Return the versions that no stratum of both sides has, of scenarios that the other side has in others only."""
     compared, theirs = _versions(line for key in side if key in other for line in side[key]), _versions(others)
     met = {scenario for scenario, _ in theirs}
@@ -195,7 +197,7 @@ def _alone(side: Strata, other: Strata, named: set[tuple[str, int]]) -> int:
     return sum(key not in other and not _versions(some) <= named for key, some in side.items())
 
 
-def counted(line: Line, metric: str) -> tuple[int, int]:
+def count_successes(line: StratumCounts, metric: str) -> tuple[int, int]:
     """k of n of one line."""
     return {
         "given": (line.passed, line.answered),
@@ -204,104 +206,109 @@ def counted(line: Line, metric: str) -> tuple[int, int]:
     }[metric]
 
 
-def stratified(counts: Counts, keys: Sequence[Key]) -> Compared:
+def compare_stratified(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> RateComparison:
     """All lines of these strata, trials of one instance worth as many as they are independent. Where trials went on
     until they were decided, interval and p-value hold at every look."""
     both = (counts.first, counts.second)
-    sides = [[_clusters(side[key], counts.metric) for key in keys] for side in both]
-    whole = [_stopping(line for key in keys for line in side[key]) for side in both]
+    sides = [[_sum_clusters(side[key], counts.metric) for key in keys] for side in both]
+    whole = [_combine_stopping(line for key in keys for line in side[key]) for side in both]
     withheld = any(line.repeating for key in keys for side in both for line in side[key])
-    effective = [[one.effective() for one in side] for side in sides]
+    effective = [[one.compute_effective_counts() for one in side] for side in sides]
     if withheld:
         found = None
     elif any(one.error for one in whole):
-        parts = [[Part(*e, _stopping(side[k])) for e, k in zip(es, keys, strict=True)]
+        parts = [[ScenarioSample(*e, _combine_stopping(side[k])) for e, k in zip(es, keys, strict=True)]
                  for es, side in zip(effective, both, strict=True)]  # fmt: skip
-        found = sequential_difference(tuple(zip(*parts, strict=True)))
+        found = compute_sequential_difference(tuple(zip(*parts, strict=True)))
     else:
-        found = difference([Stratum(*one, *two) for one, two in zip(*effective, strict=True)])
+        found = compute_difference([Stratum(*one, *two) for one, two in zip(*effective, strict=True)])
     clustered = any(one.design_effect > 1 for side in sides for one in side)
     first, second = (
-        _rate(reduce(add, side, Clustered()), stopping, withheld=withheld, clustered=clustered)
+        _build_rate(reduce(add, side, ClusterSums()), stopping, withheld=withheld, clustered=clustered)
         for side, stopping in zip(sides, whole, strict=True)
     )
-    return Compared(first, second, found, withheld, clustered)
+    return RateComparison(first, second, found, withheld, clustered)
 
 
-def _stopping(lines: Iterable[Line]) -> Stopping:
+def _combine_stopping(lines: Iterable[StratumCounts]) -> StoppingDesign:
     """How the trials of all these lines ended."""
     some = tuple(lines)
     errors = [line.error for line in some if line.error is not None]
-    return Stopping(min(errors, default=None), len(frozenset[int]().union(*(line.cells for line in some))))
+    return StoppingDesign(min(errors, default=None), len(frozenset[int]().union(*(line.cells for line in some))))
 
 
-def _clusters(lines: Iterable[Line], metric: str) -> Clustered:
+def _sum_clusters(lines: Iterable[StratumCounts], metric: str) -> ClusterSums:
     """Of drawn instances each is a cluster; of the published wording, and of calls and answers, each trial."""
-    total = Clustered()
+    total = ClusterSums()
     for line in lines:
-        if metric in RATIOS:
+        if metric in RATIO_COLUMNS:
             total += line.ratios[metric]
             continue
-        k, n = counted(line, metric)
-        drawn = Clustered(1, k, n, k * k, k * n, n * n) if line.instance is not None else Clustered(n, k, n, k, k, n)
+        k, n = count_successes(line, metric)
+        drawn = (
+            ClusterSums(1, k, n, k * k, k * n, n * n) if line.instance is not None else ClusterSums(n, k, n, k, k, n)
+        )
         total += drawn
     return total
 
 
-def _rate(counts: Clustered, stopping: Stopping, *, withheld: bool, clustered: bool) -> Rate:
+def _build_rate(counts: ClusterSums, stopping: StoppingDesign, *, withheld: bool, clustered: bool) -> Rate:
     """At the effective number where trials hang together, with the exact interval if their number was fixed."""
     k, n = int(counts.k), int(counts.n)
     if not (clustered and n):
         return rate_of(k, n, withheld=withheld, stopping=stopping)
     if stopping.error:
-        return replace(rate_of(*counts.effective(), withheld=withheld, stopping=stopping), k=k, n=n)
+        return replace(rate_of(*counts.compute_effective_counts(), withheld=withheld, stopping=stopping), k=k, n=n)
     effective = n / counts.design_effect
-    low, high = clopper_pearson(min(k / n * effective, effective), effective)
+    low, high = compute_exact_interval(min(k / n * effective, effective), effective)
     return Rate(k=k, n=n, low=low, high=high, withheld=withheld, method="exact")
 
 
-def paired(counts: Counts, keys: Sequence[Key]) -> Compared:
+def compare_paired(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> RateComparison:
     """Shared instances with an answer on both sides only."""
-    pairs = [pair for key in keys for pair in _pairs(counts, key) if pair[0][1] and pair[1][1]]
-    found = paired_difference([(first[0] / first[1], second[0] / second[1]) for first, second in pairs])
+    pairs = [pair for key in keys for pair in _list_pairs(counts, key) if pair[0][1] and pair[1][1]]
+    found = compute_paired_difference([(first[0] / first[1], second[0] / second[1]) for first, second in pairs])
     sums = [(sum(pair[side][0] for pair in pairs), sum(pair[side][1] for pair in pairs)) for side in (0, 1)]
     withheld = any(line.repeating for key in keys for line in (*counts.first[key], *counts.second[key]))
     found = None if withheld else found
     rates = [rate_of(k, n, withheld=withheld) for k, n in sums]
-    return Compared(rates[0], rates[1], found, withheld, clustered=False)
+    return RateComparison(rates[0], rates[1], found, withheld, clustered=False)
 
 
-Pair = tuple[tuple[int, int], tuple[int, int]]
+CountPair = tuple[tuple[int, int], tuple[int, int]]
 
 
-def _pairs(counts: Counts, key: Key) -> list[Pair]:
-    first, second = _by_instance(counts.first[key], counts.metric), _by_instance(counts.second[key], counts.metric)
+def _list_pairs(counts: ComparisonCounts, key: StratumKey) -> list[CountPair]:
+    first, second = (
+        _sum_by_instance(counts.first[key], counts.metric),
+        _sum_by_instance(counts.second[key], counts.metric),
+    )
     return [(first[instance], second[instance]) for instance in first if instance in second]
 
 
-def _by_instance(lines: Iterable[Line], metric: str) -> dict[int, tuple[int, int]]:
+def _sum_by_instance(lines: Iterable[StratumCounts], metric: str) -> dict[int, tuple[int, int]]:
     found: dict[int, tuple[int, int]] = {}
     for line in lines:
         if line.instance is not None:
-            k, n = counted(line, metric)
+            k, n = count_successes(line, metric)
             before = found.get(line.instance, (0, 0))
             found[line.instance] = (before[0] + k, before[1] + n)
     return found
 
 
-def flips(counts: Counts) -> Flips:
+def count_outcome_changes(counts: ComparisonCounts) -> OutcomeChanges:
     """Of instances in all strata that both sides have."""
     found: Counter[str] = Counter()
     for key in counts.keys:
-        first = _by_instance(counts.first[key], counts.metric)
-        second = _by_instance(counts.second[key], counts.metric)
+        first = _sum_by_instance(counts.first[key], counts.metric)
+        second = _sum_by_instance(counts.second[key], counts.metric)
         found["new"] += len(second.keys() - first.keys())
         found["removed"] += len(first.keys() - second.keys())
-        found.update(fate(first[one], second[one]) for one in first.keys() & second.keys())
-    return Flips(**found)
+        found.update(classify_change(first[one], second[one]) for one in first.keys() & second.keys())
+    return OutcomeChanges(**found)
 
 
-def fate(first: tuple[int, int], second: tuple[int, int]) -> str:
+def classify_change(first: tuple[int, int], second: tuple[int, int]) -> str:
     """What became of an instance, as a field of Flips."""
     if not (first[1] and second[1]):
         return "unsettled"
@@ -311,21 +318,21 @@ def fate(first: tuple[int, int], second: tuple[int, int]) -> str:
     return "fixed" if after else "still_failing"
 
 
-def instances_by_fate(counts: Counts, wanted: str, limit: int) -> list[tuple[Key, int]]:
+def find_instances_by_change(counts: ComparisonCounts, wanted: str, limit: int) -> list[tuple[StratumKey, int]]:
     """At most `limit` instances of that fate, with their strata."""
     return [
         (key, instance)
         for key in counts.keys
-        for second in [_by_instance(counts.second[key], counts.metric)]
-        for instance, before in _by_instance(counts.first[key], counts.metric).items()
-        if instance in second and fate(before, second[instance]) == wanted
+        for second in [_sum_by_instance(counts.second[key], counts.metric)]
+        for instance, before in _sum_by_instance(counts.first[key], counts.metric).items()
+        if instance in second and classify_change(before, second[instance]) == wanted
     ][:limit]
 
 
-def worth_pairing(counts: Counts, found: Flips) -> bool:
+def is_worth_pairing(counts: ComparisonCounts, found: OutcomeChanges) -> bool:
     """Whether at least LEAST_PAIRS instances, and half of what the smaller side met, are shared, and both sides had a
     fixed number of trials: tests of pairs do not hold at every look."""
     if counts.sequential:
         return False
     met = [found.shared + found.unsettled + more for more in (found.removed, found.new)]
-    return found.shared >= LEAST_PAIRS and 2 * found.shared >= min(met)
+    return found.shared >= MIN_PAIRS and 2 * found.shared >= min(met)

@@ -3,64 +3,66 @@
 from toolbench.lab.engine_version import distinct_engines
 from toolbench.lab.metrics.cells import FAR_APART
 from toolbench.lab.results.compare.sides import Side
-from toolbench.lab.results.compare.statistics import Counts
+from toolbench.lab.results.compare.statistics import ComparisonCounts
 
-UNLIKE = 1.5  # times as many trials in flight
-EXPLAINS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
+MAX_CONCURRENCY_RATIO = 1.5  # times as many trials in flight
+EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "examples", "streamed", "tool use"}
 
 
-def warnings(first: Side, second: Side, counts: Counts) -> tuple[str, ...]:
+def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[str, ...]:
     """Plain sentences, the gravest first."""
     both = first.began is not None and second.began is not None
     found = {
-        "Simulated models with published true rates: nothing here speaks of a real one.": _any(
+        "Simulated models with published true rates: nothing here speaks of a real one.": _has_any(
             first.simulated, second.simulated
         ),
-        "The sides began more than an hour apart: the time of day may be part of the difference.": _apart(
+        "The sides began more than an hour apart: the time of day may be part of the difference.": _is_far_apart(
             first, second
         ),
-        "The sides ran at different concurrency.": _busier(first, second),
+        "The sides ran at different concurrency.": _has_different_concurrency(first, second),
         "Frozen settings differ although nothing that is compared explains it.": both
-        and _unexplained(first, second, counts),
+        and _has_unexplained_settings(first, second, counts),
         "The sides ran on different versions of the engine.": both
         and distinct_engines(first.engines) != distinct_engines(second.engines),
         "Scenario versions differ: the tasks are not the same.": both and "version" in counts.differing,
         "Left out, since versions of a scenario are different tasks and the other side has others: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
-        "Trials were measured while this machine was saturated: their times are too long.": _any(
+        "Trials were measured while this machine was saturated: their times are too long.": _has_any(
             first.saturated, second.saturated
         ),
-        "Trials were added by hand after looking: no decision rests on them.": _any(first.by_hand, second.by_hand),
-        "Trials were tried again after an error: delivered success counts them as failures.": _any(
+        "Trials were added by hand after looking: no decision rests on them.": _has_any(first.by_hand, second.by_hand),
+        "Trials were tried again after an error: delivered success counts them as failures.": _has_any(
             first.errors_retried, second.errors_retried
         ),
         "Trials of these sides went on until something was decided: rates, differences and p-values hold at every "
         "look, nothing is paired, and times are not corrected for it.": counts.sequential,
-        "Different upstreams served the sides.": _unlike_upstreams(first, second),
+        "Different upstreams served the sides.": _has_different_upstreams(first, second),
         f"Scenarios or configurations that only one side has are left out: {counts.left_out}.": bool(counts.left_out),
     }
     return tuple(sentence for sentence, holds in found.items() if holds)
 
 
-def _any(first: int, second: int) -> bool:
+def _has_any(first: int, second: int) -> bool:
     return bool(first or second)
 
 
-def _apart(first: Side, second: Side) -> bool:
+def _is_far_apart(first: Side, second: Side) -> bool:
     if first.began is None or second.began is None or first.ended is None or second.ended is None:
         return False
     return max(abs(first.began - second.began), abs(first.ended - second.ended)) > FAR_APART
 
 
-def _busier(first: Side, second: Side) -> bool:
+def _has_different_concurrency(first: Side, second: Side) -> bool:
     if not first.concurrency or not second.concurrency:
         return False
-    return max(first.concurrency, second.concurrency) > UNLIKE * min(first.concurrency, second.concurrency)
+    return max(first.concurrency, second.concurrency) > MAX_CONCURRENCY_RATIO * min(
+        first.concurrency, second.concurrency
+    )
 
 
-def _unexplained(first: Side, second: Side, counts: Counts) -> bool:
-    return first.hashes != second.hashes and not EXPLAINS.intersection(counts.differing)
+def _has_unexplained_settings(first: Side, second: Side, counts: ComparisonCounts) -> bool:
+    return first.hashes != second.hashes and not EXPLAINING_FIELDS.intersection(counts.differing)
 
 
-def _unlike_upstreams(first: Side, second: Side) -> bool:
+def _has_different_upstreams(first: Side, second: Side) -> bool:
     return bool(first.upstreams and second.upstreams) and first.upstreams != second.upstreams

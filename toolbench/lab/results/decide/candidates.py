@@ -8,8 +8,8 @@ from typing import Any
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, F, Max, Min, Q, QuerySet
 
-from toolbench.evals.decisions.requirements import Measured, Span
-from toolbench.evals.statistics.intervals import Part
+from toolbench.evals.decisions.requirements import IntervalEstimate, MeasuredConfig
+from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.lab.engine_version import distinct_engines
 from toolbench.lab.metrics.cells import ANSWERED, FAR_APART
 from toolbench.lab.metrics.cost import Paid, cost_per_success, paid_of, paid_together
@@ -20,9 +20,11 @@ from toolbench.lab.metrics.tally import Tally, pooled, sums, tally_of
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
 from toolbench.lab.results.decide.query import DecideQuery
 
-CONFIRMATION = "confirm"  # purpose of a run: its trials never enter a choice
-MORE = "decide"  # purpose of a run that the decision page planned: its trials enter the choice they were planned for
-KEY = (
+CONFIRMATION_PURPOSE = "confirm"  # purpose of a run: its trials never enter a choice
+MORE_TRIALS_PURPOSE = (
+    "decide"  # purpose of a run that the decision page planned: its trials enter the choice they were planned for
+)
+CANDIDATE_KEY = (
     "provider_name", "provider_kind", "model_name", "profile", "strategy", "method", "examples", "tool_use_mode",
     "stream", "policy_hash", "instance_kind",
 )  # fmt: skip
@@ -33,7 +35,7 @@ class Candidate:
     """One configuration with equal settings, over all runs of the scope. `config_ids` are newest last; the last one
     stands for its settings."""
 
-    measured: Measured
+    measured: MeasuredConfig
     tally: Tally
     model: str
     canonical: str
@@ -52,7 +54,7 @@ class Candidate:
         return self.config_ids[-1]
 
     @property
-    def to_come(self) -> int:
+    def pending_trials(self) -> int:
         """Return how many of its trials wait or run."""
         return self.tally.queued + self.tally.running
 
@@ -67,35 +69,35 @@ class CandidatePool:
     cautions: tuple[str, ...]
 
 
-def get_pool(query: DecideQuery) -> CandidatePool:
+def get_candidate_pool(query: DecideQuery) -> CandidatePool:
     """Seven queries, whatever the number of runs. Controls take no part, nor do confirmations. Of each scenario a
     configuration counts with the newest version that was tried with it."""
-    cells = scope_cells(query)
-    groups = _groups(cells)
+    cells = filter_candidate_cells(query)
+    groups = _list_groups(cells)
     group = query.group if query.group in groups else (groups[0] if groups else "")
     of_group = cells.filter(scenario_group=group, control=False)
     by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for line in _lines(of_group):
-        by_key[tuple(line[name] for name in KEY)].append(line)
+    for line in _sum_cells(of_group):
+        by_key[tuple(line[name] for name in CANDIDATE_KEY)].append(line)
     split = [split_newest(some) for some in by_key.values()]
     lines = [line for some, _ in split for line in some]
     others = [line for _, some in split for line in some]
     trials = Trial.objects.filter(cell__in=[pk for line in lines for pk in line["cell_ids"]])
-    figures, met = _trial_figures(trials), _Met.by(lines)
-    found = tuple(_candidate(some, met, figures) for some, _ in split)
+    figures, met = _read_trial_figures(trials), _ScenarioCoverage.from_lines(lines)
+    found = tuple(_build_candidate(some, met, figures) for some, _ in split)
     left_out = (say_left_out([tokens_of(others)]),) if others else ()
-    return CandidatePool(found, group, groups, (*left_out, *_cautions(found, lines)))
+    return CandidatePool(found, group, groups, (*left_out, *_list_pool_cautions(found, lines)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Met:
+class _ScenarioCoverage:
     """The scenarios that any configuration met, and by instance kind and scenario the newest version tried."""
 
     scenarios: frozenset[str]
     newest: Mapping[tuple[str, str], int]
 
     @classmethod
-    def by(cls, lines: list[dict[str, Any]]) -> "_Met":
+    def from_lines(cls, lines: list[dict[str, Any]]) -> "_ScenarioCoverage":
         newest: dict[tuple[str, str], int] = defaultdict(int)
         for line in filter(has_finished, lines):
             key = (line["instance_kind"], line["scenario"])
@@ -114,27 +116,27 @@ class _Met:
         return tuple(sorted(absent | earlier))
 
 
-def scope_cells(query: DecideQuery) -> QuerySet[Cell]:
+def filter_candidate_cells(query: DecideQuery) -> QuerySet[Cell]:
     """Simulated runs are only in scope under demo, imported ones only where they are named."""
-    cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION)
+    cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION_PURPOSE)
     own = {"run__simulated": query.demo, "run__imported": False}
-    chosen = Q(run_id__in=query.runs) | Q(run__purpose=MORE, run__repeat_of__in=query.runs)
+    chosen = Q(run_id__in=query.runs) | Q(run__purpose=MORE_TRIALS_PURPOSE, run__repeat_of__in=query.runs)
     cells = cells.filter(chosen) if query.scope == "runs" else cells.filter(**own)
     if query.q:
         cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
     return cells
 
 
-def run_measured(run_id: int, *, group: str) -> tuple[Measured, ...]:
+def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:
     """The configurations of one run, its trials added by hand left out. Six queries."""
     cells = Cell.objects.filter(run_id=run_id, scenario_group=group, control=False)
     planned = Trial.objects.filter(cell__in=cells.values("pk"), added_by_hand=False)
     configs = {config.pk: config for config in RunConfig.objects.filter(run_id=run_id)}
-    figures = _trial_figures(planned)
+    figures = _read_trial_figures(planned)
     counted: dict[int, list[ScenarioCount]] = defaultdict(list)
     for one in count_scenarios(planned):
         counted[one.config].append(one)
-    return tuple(_of_run(configs[pk], some, figures) for pk, some in counted.items())
+    return tuple(_measure_config(configs[pk], some, figures) for pk, some in counted.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,28 +149,28 @@ class _TrialFigures:
     lost: Mapping[int, dict[str, int]]
     met_again: MetAgain
 
-    def lost_of(self, config_ids: Iterable[int]) -> tuple[tuple[str, int], ...]:
+    def count_lost(self, config_ids: Iterable[int]) -> tuple[tuple[str, int], ...]:
         total: dict[str, int] = defaultdict(int)
         for pk in config_ids:
             for name, count in self.lost.get(pk, {}).items():
                 total[name] += count
         return tuple(sorted(total.items(), key=lambda pair: (-pair[1], pair[0])))
 
-    def cost_of(self, config_ids: Iterable[int]) -> tuple[Span | None, str]:
+    def compute_cost(self, config_ids: Iterable[int]) -> tuple[IntervalEstimate | None, str]:
         """Dollars per delivered success, and where from or why not."""
         paid = paid_together(self.paid[pk] for pk in config_ids if pk in self.paid)
         return cost_per_success(paid), paid.words
 
 
-def _groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
+def _list_groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
     """The usual one first."""
     named = cells.filter(control=False).order_by().values_list("scenario_group", flat=True).distinct()
     return tuple(sorted(named, key=usual_first))
 
 
-def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
-    own = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
-    identity = (*KEY, "scenario", "scenario_version")
+def _sum_cells(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
+    own = {name: F(f"config__{name}") for name in CANDIDATE_KEY if name != "instance_kind"}
+    identity = (*CANDIDATE_KEY, "scenario", "scenario_version")
     summed = cells.annotate(**own).order_by().values(*identity)
     found = summed.annotate(
         **sums(),
@@ -185,7 +187,7 @@ def _lines(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
     return [dict(line) for line in found.order_by(*identity)]
 
 
-def _trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
+def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
     plain = trials.order_by()
     timed = plain.filter(ANSWERED, duration_ms__isnull=False).values_list("config_id")
     lost: dict[int, dict[str, int]] = defaultdict(dict)
@@ -193,46 +195,48 @@ def _trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
     for config_id, name, count in failed:
         lost[config_id][name or "infrastructure"] = count
     times = {pk: list(found) for pk, found in timed.annotate(found=ArrayAgg("duration_ms"))}
-    return _TrialFigures(times, paid_of(trials), lost, find_met_again(trials, KEY))
+    return _TrialFigures(times, paid_of(trials), lost, find_met_again(trials, CANDIDATE_KEY))
 
 
-def _parts(lines: list[dict[str, Any]], figures: _TrialFigures) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+def _build_parts(
+    lines: list[dict[str, Any]], figures: _TrialFigures
+) -> tuple[tuple[ScenarioSample, ...], tuple[ScenarioSample, ...]]:
     """Delivered success and success given an answer, by scenario."""
     delivery, given = [], []
     for line in lines:
         counts = tally_of(line)
-        again = figures.met_again.get((*(line[name] for name in KEY), line["scenario"]), ())
+        again = figures.met_again.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), ())
         delivered, stopping = counts.passed - counts.late_passes, counts.stopping
         delivery.append(part_of(delivered, counts.tried, [one.delivery for one in again], stopping))
         given.append(part_of(counts.passed, counts.answered, [one.given for one in again], stopping))
     return tuple(delivery), tuple(given)
 
 
-def _candidate(lines: list[dict[str, Any]], met: _Met, figures: _TrialFigures) -> Candidate:
+def _build_candidate(lines: list[dict[str, Any]], met: _ScenarioCoverage, figures: _TrialFigures) -> Candidate:
     first, tally = lines[0], pooled(tally_of(line) for line in lines)
     config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
     scenarios = tuple(sorted(line["scenario"] for line in lines))
-    key = " · ".join(str(first[name]) for name in KEY)
-    delivery, given = _parts(lines, figures)
-    cost, cost_from = figures.cost_of(config_ids)
-    measured = Measured(
+    key = " · ".join(str(first[name]) for name in CANDIDATE_KEY)
+    delivery, given = _build_parts(lines, figures)
+    cost, cost_from = figures.compute_cost(config_ids)
+    measured = MeasuredConfig(
         key=key,
-        label=_label(first),
+        label=_build_label(first),
         passed=tally.passed,
         tried=tally.tried,
         answered=tally.answered,
         times=[time for pk in config_ids for time in figures.times.get(pk, ())],
         cost=cost,
-        lost=figures.lost_of(config_ids),
+        lost=figures.count_lost(config_ids),
         missing=met.missing(lines),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         repeating=bool(tally.repeating),
-        by_hand=tally.added_by_hand,
+        added_manually=tally.added_by_hand,
         late=tally.late_passes,
         delivery=delivery,
         given=given,
         cost_from=cost_from,
-        planned=any(MORE in line["purposes"] for line in lines),
+        planned=any(MORE_TRIALS_PURPOSE in line["purposes"] for line in lines),
         scenarios=tuple(line["scenario"] for line in lines),
     )
     return Candidate(
@@ -248,13 +252,13 @@ def _candidate(lines: list[dict[str, Any]], met: _Met, figures: _TrialFigures) -
         run_ids=tuple(sorted({pk for line in lines for pk in line["run_ids"]})),
         scenarios=scenarios,
         simulated=any(any(line["simulated"]) for line in lines),
-        cautions=tuple(_own_cautions(lines, tally)),
+        cautions=tuple(_list_candidate_cautions(lines, tally)),
     )
 
 
-def _of_run(config: RunConfig, counted: list[ScenarioCount], figures: _TrialFigures) -> Measured:
-    cost, cost_from = figures.cost_of((config.pk,))
-    return Measured(
+def _measure_config(config: RunConfig, counted: list[ScenarioCount], figures: _TrialFigures) -> MeasuredConfig:
+    cost, cost_from = figures.compute_cost((config.pk,))
+    return MeasuredConfig(
         key=str(config.pk),
         label=str(config),
         passed=sum(one.passed for one in counted),
@@ -262,34 +266,34 @@ def _of_run(config: RunConfig, counted: list[ScenarioCount], figures: _TrialFigu
         answered=sum(one.answered for one in counted),
         times=figures.times.get(config.pk, []),
         cost=cost,
-        lost=figures.lost_of((config.pk,)),
+        lost=figures.count_lost((config.pk,)),
         local=config.provider_kind == Provider.Kind.LOCAL,
         late=sum(one.late for one in counted),
-        delivery=tuple(Part(one.passed - one.late, one.tried) for one in counted),
-        given=tuple(Part(one.passed, one.answered) for one in counted),
+        delivery=tuple(ScenarioSample(one.passed - one.late, one.tried) for one in counted),
+        given=tuple(ScenarioSample(one.passed, one.answered) for one in counted),
         cost_from=cost_from,
     )
 
 
-def _label(line: Mapping[str, Any]) -> str:
+def _build_label(line: Mapping[str, Any]) -> str:
     named = [line[name] for name in ("provider_name", "model_name", "profile", "strategy", "method", "examples")]
     return " · ".join(filter(None, [*named, "streamed" if line["stream"] else ""]))
 
 
-def _own_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
+def _list_candidate_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
     if len(distinct_engines(version for line in lines for version in line["engines"])) > 1:
         yield "pools versions of the engine"
     if tally.errors_retried:
         yield f"errors tried again, not delivered whatever came of it: {tally.errors_retried}"
     if tally.saturated:
         yield f"trials measured while this machine was saturated: {tally.saturated}"
-    if any(MORE in line["purposes"] for line in lines):
+    if any(MORE_TRIALS_PURPOSE in line["purposes"] for line in lines):
         yield "trials planned here, after looking, take part"
     if tally.queued or tally.running:
         yield f"trials still to come: {tally.queued + tally.running}"
 
 
-def _cautions(candidates: tuple[Candidate, ...], lines: list[dict[str, Any]]) -> tuple[str, ...]:
+def _list_pool_cautions(candidates: tuple[Candidate, ...], lines: list[dict[str, Any]]) -> tuple[str, ...]:
     apart = max((line["last"] for line in lines), default=None)
     first = min((line["first"] for line in lines), default=None)
     models = [(one.provider, one.measured.label) for one in candidates]

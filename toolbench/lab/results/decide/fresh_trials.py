@@ -3,18 +3,18 @@
 from dataclasses import dataclass, replace
 
 from toolbench.lab.models import Cell, RunConfig
-from toolbench.lab.planning.expansion import expand
-from toolbench.lab.planning.run_request import ConfigChoice, LaunchRefused, RunRequest
+from toolbench.lab.planning.expansion import build_plan
+from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
 
-MOST_TRIALS = 2000
+MAX_TRIALS = 2000
 
 
-class Unconfirmable(Exception):
+class FreshTrialsError(Exception):
     """Fresh trials that cannot be had now; its text says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FreshTrialsRequest:
     """`trials` of each of these scenarios. `config_ids` stand for the settings whose policies hash to `settings`."""
 
     config_ids: tuple[int, ...]
@@ -23,7 +23,7 @@ class Asked:
     trials: int
 
 
-def fresh_request(asked: Asked, *, title: str, purpose: str) -> RunRequest:
+def build_fresh_request(asked: FreshTrialsRequest, *, title: str, purpose: str) -> RunRequest:
     """Return the request for the same settings with a fresh seed. The first configuration's run says the rest.
 
     Raises:
@@ -32,12 +32,12 @@ def fresh_request(asked: Asked, *, title: str, purpose: str) -> RunRequest:
     found = RunConfig.objects.select_related("run").in_bulk(asked.config_ids)
     configs = [found[pk] for pk in asked.config_ids if pk in found and found[pk].model_id is not None]
     if len(configs) != len(asked.config_ids):
-        raise Unconfirmable("Its model or its run was deleted, so it cannot be tried again.")
+        raise FreshTrialsError("Its model or its run was deleted, so it cannot be tried again.")
     first = configs[0]
     request = replace(
         RunRequest.from_json(first.run.request),
         title=title[:200],
-        configs=tuple(_choice(config) for config in configs),
+        configs=tuple(_build_config_choice(config) for config in configs),
         scenarios=asked.scenarios,
         trials=asked.trials,
         tool_use_mode=first.tool_use_mode,
@@ -50,7 +50,7 @@ def fresh_request(asked: Asked, *, title: str, purpose: str) -> RunRequest:
     return request
 
 
-def _choice(config: RunConfig) -> ConfigChoice:
+def _build_config_choice(config: RunConfig) -> ConfigChoice:
     return ConfigChoice(
         config.model_id or 0, config.profile, config.strategy, config.method, config.examples, config.stream
     )
@@ -58,13 +58,13 @@ def _choice(config: RunConfig) -> ConfigChoice:
 
 def _check_settings(request: RunRequest, configs: list[RunConfig], settings: tuple[str, ...]) -> None:
     try:
-        plan = expand(request)
-    except LaunchRefused as refused:
-        raise Unconfirmable(f"It cannot be tried again: {refused}") from refused
+        plan = build_plan(request)
+    except LaunchError as refused:
+        raise FreshTrialsError(f"It cannot be tried again: {refused}") from refused
     planned = tuple(config.policy_hash for config in plan.configs)
     alike = {(config.tool_use_mode, config.run.instance_kind) for config in configs}
     if planned != settings or len(alike) > 1:
-        raise Unconfirmable(
+        raise FreshTrialsError(
             "Its settings are not what they were (a preset, a profile or the provider has changed), so another "
             "configuration would be tried. Measure and decide anew."
         )
@@ -72,6 +72,6 @@ def _check_settings(request: RunRequest, configs: list[RunConfig], settings: tup
     known = {scenario for scenario, _ in tried}
     now = {(cell.scenario, cell.scenario_version) for cell in plan.cells if cell.scenario in known}
     if changed := sorted({scenario for scenario, _ in now - tried}):
-        raise Unconfirmable(
+        raise FreshTrialsError(
             f"A newer version of {', '.join(changed)} is launched now: that is another task. Measure and decide anew."
         )

@@ -10,20 +10,25 @@ from dataclasses import dataclass
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
-from toolbench.evals.decisions.choice import More
+from toolbench.evals.decisions.choice import AdditionalTrials
 from toolbench.lab.models import Run, RunConfig
-from toolbench.lab.planning.run_request import LaunchRefused, RunRequest
-from toolbench.lab.results.decide.candidates import MORE, Candidate
-from toolbench.lab.results.decide.fresh_trials import MOST_TRIALS, Asked, Unconfirmable, fresh_request
+from toolbench.lab.planning.run_request import LaunchError, RunRequest
+from toolbench.lab.results.decide.candidates import MORE_TRIALS_PURPOSE, Candidate
+from toolbench.lab.results.decide.fresh_trials import (
+    MAX_TRIALS,
+    FreshTrialsError,
+    FreshTrialsRequest,
+    build_fresh_request,
+)
 from toolbench.lab.results.decide.page import DecidePage, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.lab.runs.launch import launch
 
-_LOCK = 7_204_311  # advisory: one plan at a time is checked and launched
+_PLAN_LOCK_ID = 7_204_311  # advisory: one plan at a time is checked and launched
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class MissingTrialsPlan:
     """What the button would plan.
 
     Attributes:
@@ -45,23 +50,23 @@ class Offer:
         return self.trials * len(self.scenarios) * len(self.labels)
 
 
-def get_offer(page: DecidePage) -> Offer | None:
+def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
     """Return what the button would plan; None where nothing would tell, or where trials are still to come."""
-    more, candidates = page.decision.more, _candidates(page)
-    if more is None or any(one.to_come for one in candidates):
+    more, candidates = page.decision.more, _list_candidates(page)
+    if more is None or any(one.pending_trials for one in candidates):
         return None
     labels = tuple(one.measured.label for one in candidates)
     measured = [(one.measured.key, one.measured.tried) for one in candidates]
     shown = hashlib.sha256(json.dumps([measured, more.scenarios, more.each]).encode()).hexdigest()
     request, refusal = None, ""
     try:
-        request = _request(candidates, more)
-    except (Unconfirmable, LaunchRefused) as refused:
+        request = _build_request(candidates, more)
+    except (FreshTrialsError, LaunchError) as refused:
         refusal = str(refused)
-    return Offer(labels, more.each, more.scenarios, request, refusal, shown)
+    return MissingTrialsPlan(labels, more.each, more.scenarios, request, refusal, shown)
 
 
-def plan_more(query: DecideQuery, *, owner: AbstractBaseUser | None, shown: str, agreed: int = 0) -> Run:
+def launch_missing_trials(query: DecideQuery, *, owner: AbstractBaseUser | None, shown: str, agreed: int = 0) -> Run:
     """Launch the missing trials of the decision with a fresh seed, if they are still those of the offer `shown`.
 
     Raises:
@@ -71,46 +76,46 @@ def plan_more(query: DecideQuery, *, owner: AbstractBaseUser | None, shown: str,
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_PLAN_LOCK_ID])
         page = get_decide_page(query)
-        request = _agreed_request(get_offer(page), shown)
+        request = _check_agreed_plan(get_missing_trials_plan(page), shown)
         run = launch(request, owner=owner, agreed=agreed)
-        Run.objects.filter(pk=run.pk).update(repeat_of=_first_run(_candidates(page)[0]))
+        Run.objects.filter(pk=run.pk).update(repeat_of=_find_original_run_id(_list_candidates(page)[0]))
     return run
 
 
-def _agreed_request(offer: Offer | None, shown: str) -> RunRequest:
+def _check_agreed_plan(offer: MissingTrialsPlan | None, shown: str) -> RunRequest:
     if offer is None:
-        raise Unconfirmable("No trials are missing now: the decision has changed, or its trials are still to come.")
+        raise FreshTrialsError("No trials are missing now: the decision has changed, or its trials are still to come.")
     if offer.request is None:
-        raise Unconfirmable(offer.refusal)
+        raise FreshTrialsError(offer.refusal)
     if offer.shown != shown:
-        raise Unconfirmable(
+        raise FreshTrialsError(
             "Other trials are missing now than were shown: the measurements have changed. Read the decision again."
         )
     return offer.request
 
 
-def _request(candidates: tuple[Candidate, ...], more: More) -> RunRequest:
-    if more.each > MOST_TRIALS:
-        raise Unconfirmable(
-            f"It would take {more.each:,} trials of a scenario, and at most {MOST_TRIALS:,} are planned here."
+def _build_request(candidates: tuple[Candidate, ...], more: AdditionalTrials) -> RunRequest:
+    if more.each > MAX_TRIALS:
+        raise FreshTrialsError(
+            f"It would take {more.each:,} trials of a scenario, and at most {MAX_TRIALS:,} are planned here."
         )
-    asked = Asked(
+    asked = FreshTrialsRequest(
         tuple(one.config_id for one in candidates), tuple(one.settings for one in candidates),
         more.scenarios, more.each,
     )  # fmt: skip
     total = more.total * len(candidates)
-    return fresh_request(asked, title=f"{total} more trials for a decision", purpose=MORE)
+    return build_fresh_request(asked, title=f"{total} more trials for a decision", purpose=MORE_TRIALS_PURPOSE)
 
 
-def _first_run(candidate: Candidate) -> int:
+def _find_original_run_id(candidate: Candidate) -> int:
     """Return the run that the trials are planned for, also where its newest ones were planned here."""
     source = RunConfig.objects.values_list("run_id", "run__repeat_of", "run__purpose").get(pk=candidate.config_id)
-    return int(source[1] if source[2] == MORE and source[1] else source[0])
+    return int(source[1] if source[2] == MORE_TRIALS_PURPOSE and source[1] else source[0])
 
 
-def _candidates(page: DecidePage) -> tuple[Candidate, ...]:
-    wanted = page.decision.more.standings if page.decision.more else ()
+def _list_candidates(page: DecidePage) -> tuple[Candidate, ...]:
+    wanted = page.decision.more.assessments if page.decision.more else ()
     by_key = {row.standing.measured.key: row.candidate for row in page.rows}
     return tuple(by_key[one.measured.key] for one in wanted)

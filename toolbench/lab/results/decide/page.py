@@ -2,42 +2,42 @@
 
 from dataclasses import dataclass
 
-from toolbench.evals.decisions.choice import Decision, decide, wanted
-from toolbench.evals.decisions.requirements import REFUSED, Span, Standing
+from toolbench.evals.decisions.choice import Decision, choose_config, get_target_figure
+from toolbench.evals.decisions.requirements import REFUSED, Assessment, IntervalEstimate
 from toolbench.lab.metrics.rate import Rate, pooled_rate
 from toolbench.lab.models import Run
-from toolbench.lab.results.decide.candidates import Candidate, CandidatePool, get_pool
+from toolbench.lab.results.decide.candidates import Candidate, CandidatePool, get_candidate_pool
 from toolbench.lab.results.decide.query import DecideQuery
-from toolbench.lab.results.run_choices import runs_to_choose
-from toolbench.lab.results.trial.filter import MAX_QUERY, TrialFilter, join_ids
+from toolbench.lab.results.run_choices import list_run_choices
+from toolbench.lab.results.trial.filter import MAX_QUERY_CHARS, TrialFilter, join_ids
 
-MARKS = {"qualified": "pass", "refused": "fail", "open": "na", "confirm": "infra"}
-WORDS = {"qualified": "qualified", "refused": "refused", "open": "not decided", "confirm": "to be confirmed"}
+MARK_BY_STATE = {"qualified": "pass", "refused": "fail", "open": "na", "confirm": "infra"}
+WORD_BY_STATE = {"qualified": "qualified", "refused": "refused", "open": "not decided", "confirm": "to be confirmed"}
 
 
 @dataclass(frozen=True, slots=True)
 class DecideRow:
-    standing: Standing
+    standing: Assessment
     candidate: Candidate
     delivered: Rate
     given: Rate
-    figure: Span | None
+    figure: IntervalEstimate | None
     on_front: bool
     leads: bool
 
     @property
     def word(self) -> str:
-        return WORDS[self.standing.state]
+        return WORD_BY_STATE[self.standing.state]
 
     @property
     def mark(self) -> str:
-        return MARKS[self.standing.state]
+        return MARK_BY_STATE[self.standing.state]
 
     @property
     def trials_query(self) -> str:
         """Return what selects exactly the trials that the row counts; "" where no address can hold it."""
         query = TrialFilter(cells=join_ids(self.candidate.cell_ids)).query()
-        return query if len(query) <= MAX_QUERY else ""
+        return query if len(query) <= MAX_QUERY_CHARS else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class DecidePage:
         return all(row.candidate.measured.local for row in self.rows)
 
     @property
-    def under_way(self) -> tuple[int, ...]:
+    def runs_in_progress(self) -> tuple[int, ...]:
         """Return the runs in which trials of the configurations that are not decided are still to come."""
         more = self.decision.more
-        keys = {one.measured.key for one in more.standings} if more else set()
+        keys = {one.measured.key for one in more.assessments} if more else set()
         rows = (row.candidate for row in self.rows if row.standing.measured.key in keys)
-        return tuple(sorted({one.run_ids[-1] for one in rows if one.to_come}))
+        return tuple(sorted({one.run_ids[-1] for one in rows if one.pending_trials}))
 
     @property
     def simulated(self) -> bool:
@@ -80,23 +80,23 @@ class DecidePage:
 
 def get_decide_page(query: DecideQuery) -> DecidePage:
     """Eight queries, whatever the number of runs."""
-    pool = get_pool(query)
-    query = query.settled(priced=any(one.measured.cost for one in pool.candidates))
-    decision = decide((one.measured for one in pool.candidates), query.rule)
+    pool = get_candidate_pool(query)
+    query = query.with_default_want(priced=any(one.measured.cost for one in pool.candidates))
+    decision = choose_config((one.measured for one in pool.candidates), query.rule)
     by_key = {one.measured.key: one for one in pool.candidates}
-    rows = tuple(_row(standing, by_key[standing.measured.key], decision) for standing in decision.standings)
+    rows = tuple(_build_row(standing, by_key[standing.measured.key], decision) for standing in decision.assessments)
     kept = Run.objects.filter(deleted_at=None, imported=False, simulated=query.demo)
-    return DecidePage(query, pool, decision, rows, runs_to_choose(kept, query.runs))
+    return DecidePage(query, pool, decision, rows, list_run_choices(kept, query.runs))
 
 
-def _row(standing: Standing, candidate: Candidate, decision: Decision) -> DecideRow:
+def _build_row(standing: Assessment, candidate: Candidate, decision: Decision) -> DecideRow:
     measured = standing.measured
     return DecideRow(
         standing=standing,
         candidate=candidate,
         delivered=pooled_rate(measured.delivered, measured.tried, measured.delivered_pool, withheld=measured.repeating),
-        given=pooled_rate(measured.passed, measured.answered, measured.given_pool, withheld=measured.repeating),
-        figure=wanted(standing, decision.rule),
+        given=pooled_rate(measured.passed, measured.answered, measured.answered_pool, withheld=measured.repeating),
+        figure=get_target_figure(standing, decision.rule),
         on_front=measured.key in decision.front,
         leads=standing is decision.leader,
     )

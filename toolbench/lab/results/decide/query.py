@@ -3,14 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from toolbench.evals.decisions.requirements import WANTS, Rule
+from toolbench.evals.decisions.requirements import DECISION_GOALS, DecisionRule
 from toolbench.lab.plain_text import plain
 from toolbench.lab.query_params import LONGEST, Query, query_string, read_runs
 
 SCOPES = ("real", "runs", "demo")
-SUCCESS, WITHIN = "90", "20"
-NO_LIMIT = "none"
-DEFAULTS: Mapping[str, str] = {"scope": "real", "want": "", "success": SUCCESS, "within": WITHIN, "q": "", "group": ""}
+DEFAULT_SUCCESS_PERCENT, DEFAULT_WITHIN_SECONDS = "90", "20"
+NO_TIME_LIMIT = "none"
+DEFAULTS: Mapping[str, str] = {
+    "scope": "real",
+    "want": "",
+    "success": DEFAULT_SUCCESS_PERCENT,
+    "within": DEFAULT_WITHIN_SECONDS,
+    "q": "",
+    "group": "",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +28,8 @@ class DecideQuery:
     scope: str = "real"
     runs: tuple[int, ...] = ()
     want: str = ""
-    success: str = SUCCESS
-    within: str = WITHIN
+    success: str = DEFAULT_SUCCESS_PERCENT
+    within: str = DEFAULT_WITHIN_SECONDS
     q: str = ""
     group: str = ""
     ignored: tuple[str, ...] = ()
@@ -34,9 +41,9 @@ class DecideQuery:
         given["scope"] = "runs" if runs and not query.get("scope", "") else given["scope"]
         wrong = {
             "scope": given["scope"] not in SCOPES or (given["scope"] == "runs" and not runs),
-            "want": given["want"] not in ("", *WANTS),
-            "success": _number(given["success"], 1, 99.9) is None,
-            "within": given["within"] != NO_LIMIT and _number(given["within"], 0.001, 86_400) is None,
+            "want": given["want"] not in ("", *DECISION_GOALS),
+            "success": _parse_number(given["success"], 1, 99.9) is None,
+            "within": given["within"] != NO_TIME_LIMIT and _parse_number(given["within"], 0.001, 86_400) is None,
             "run": unread,
         }
         kept = {name: DEFAULTS[name] if wrong.get(name) else value for name, value in given.items()}
@@ -44,17 +51,17 @@ class DecideQuery:
         return cls(runs=runs if kept["scope"] == "runs" else (), ignored=ignored, **kept)
 
     @property
-    def rule(self) -> Rule:
-        within = None if self.within == NO_LIMIT else 1000 * float(self.within)
-        return Rule(self.want or WANTS[0], float(self.success), within)
+    def rule(self) -> DecisionRule:
+        within = None if self.within == NO_TIME_LIMIT else 1000 * float(self.within)
+        return DecisionRule(self.want or DECISION_GOALS[0], float(self.success), within)
 
     @property
     def demo(self) -> bool:
         return self.scope == "demo"
 
-    def settled(self, *, priced: bool) -> "DecideQuery":
+    def with_default_want(self, *, priced: bool) -> "DecideQuery":
         """With a wish: cheapest only where a cost is known."""
-        return self if self.want else replace(self, want=WANTS[0] if priced else WANTS[1])
+        return self if self.want else replace(self, want=DECISION_GOALS[0] if priced else DECISION_GOALS[1])
 
     @property
     def fields(self) -> tuple[tuple[str, object], ...]:
@@ -67,7 +74,7 @@ class DecideQuery:
         return query_string(values, DEFAULTS)
 
 
-def _number(text: str, least: float, most: float) -> float | None:
+def _parse_number(text: str, least: float, most: float) -> float | None:
     try:
         number = float(text)
     except ValueError:

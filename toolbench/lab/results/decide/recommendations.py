@@ -6,24 +6,24 @@ from dataclasses import dataclass
 
 from toolbench.evals.decisions.recommendations import (
     PROFILE_RULES,
-    RULES,
-    Advice,
+    RECOMMENDATION_RULES,
     Disagreement,
+    ModelRecommendation,
+    ProfileResult,
     RecommendationRule,
-    Tried,
-    disagreements,
+    list_disagreements,
     recommend,
 )
-from toolbench.evals.decisions.recommendations import overlapping as overlap
-from toolbench.evals.statistics.pooling import pool
+from toolbench.evals.decisions.recommendations import has_overlap as overlap
+from toolbench.evals.statistics.pooling import pool_samples
 from toolbench.lab.metrics.rate import Rate, pooled_rate, rate_of
 from toolbench.lab.models import PublishedRecommendation
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
-from toolbench.lab.results.published import Published, PublishedRow, get_published
+from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_published_matrix
 
-PUBLISHED = "published"
-NINE_OF_TEN = 0.9
+PUBLISHED_SCOPE = "published"
+OVERLAP_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class RecommendationRow:
     """`theirs` None: nothing was published about this model. `published_rate` is as published, `rate` under our rules
     (None: not applicable)."""
 
-    advice: Advice
+    advice: ModelRecommendation
     provider: str
     rate: Rate | None
     published_rate: Rate | None
@@ -45,9 +45,9 @@ class RecommendationRow:
 class Recommendations:
     query: DecideQuery
     rows: tuple[RecommendationRow, ...] = ()
-    published: Published | None = None  # the snapshot, when it is what is looked at
+    published: PublishedMatrix | None = None  # the snapshot, when it is what is looked at
     overlap: tuple[Rate, Rate] | None = None  # the best count and one with nine of ten that it cannot be told from
-    rules: tuple[RecommendationRule, ...] = RULES
+    rules: tuple[RecommendationRule, ...] = RECOMMENDATION_RULES
 
     @property
     def target(self) -> float:
@@ -62,36 +62,38 @@ class Recommendations:
 
 def recommend_from_snapshot(query: DecideQuery) -> Recommendations:
     """From the published snapshot; without rows where it is not loaded."""
-    published = get_published()
+    published = get_published_matrix()
     if published is None:
         return Recommendations(query)
-    return Recommendations(query, _published_rows(published, query.rule.target), published, _overlap(published))
+    return Recommendations(
+        query, _build_published_rows(published, query.rule.target), published, _find_overlap(published)
+    )
 
 
 def recommend_from_trials(query: DecideQuery) -> Recommendations:
     """From a scope of one's own."""
-    return Recommendations(query, _own_rows(query))
+    return Recommendations(query, _build_measured_rows(query))
 
 
-def profile_rules() -> Mapping[str, str]:
+def get_profile_rules() -> Mapping[str, str]:
     """How a profile is chosen, by the rules' names."""
     return PROFILE_RULES
 
 
-def _published_rows(published: Published, target: float) -> tuple[RecommendationRow, ...]:
+def _build_published_rows(published: PublishedMatrix, target: float) -> tuple[RecommendationRow, ...]:
     by_model: dict[str, list[PublishedRow]] = defaultdict(list)
     for row in published.rows:
         by_model[row.model].append(row)
     words = {one.model: one for one in published.recommendations}
-    return tuple(_published_row(rows, words.get(model), target) for model, rows in by_model.items())
+    return tuple(_build_published_row(rows, words.get(model), target) for model, rows in by_model.items())
 
 
-def _published_row(
+def _build_published_row(
     rows: list[PublishedRow], theirs: PublishedRecommendation | None, target: float
 ) -> RecommendationRow:
-    advice = recommend([_tried(row) for row in rows], target)
+    advice = recommend([_build_tried(row) for row in rows], target)
     chosen = next(row for row in rows if row.profile == advice.tried.profile)
-    parted = disagreements(advice, recommended=theirs.recommended, profile=theirs.profile) if theirs else ()
+    parted = list_disagreements(advice, recommended=theirs.recommended, profile=theirs.profile) if theirs else ()
     return RecommendationRow(
         advice=advice,
         provider="",
@@ -103,25 +105,27 @@ def _published_row(
     )
 
 
-def _tried(row: PublishedRow) -> Tried:
+def _build_tried(row: PublishedRow) -> ProfileResult:
     """A published timeout is no answer; it stays in what was tried."""
-    return Tried(row.model, row.profile, row.tool.k, row.tool.n, row.answered.n, off=row.not_applicable)
+    return ProfileResult(
+        row.model, row.profile, row.tool.k, row.tool.n, row.answered.n, is_tools_off=row.not_applicable
+    )
 
 
-def _overlap(published: Published) -> tuple[Rate, Rate] | None:
+def _find_overlap(published: PublishedMatrix) -> tuple[Rate, Rate] | None:
     counted = [row for row in published.rows if not row.not_applicable]
     best = max(counted, key=lambda row: row.tool.low, default=None)
-    near = next((row for row in counted if row.tool.k == NINE_OF_TEN * row.tool.n), None)
-    if best is None or near is None or not overlap(_tried(best), _tried(near)):
+    near = next((row for row in counted if row.tool.k == OVERLAP_SHARE * row.tool.n), None)
+    if best is None or near is None or not overlap(_build_tried(best), _build_tried(near)):
         return None
     return best.tool, near.tool
 
 
-def _own_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
+def _build_measured_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
     page = get_decide_page(query)
     limit = page.decision.rule.within_ms
     words = {one.model: one for one in PublishedRecommendation.objects.all()}
-    by_model: dict[tuple[str, str], list[Tried]] = defaultdict(list)
+    by_model: dict[tuple[str, str], list[ProfileResult]] = defaultdict(list)
     simulated: dict[tuple[str, str], bool] = {}
     for row in page.rows:
         found, measured = row.candidate, row.standing.measured
@@ -129,26 +133,26 @@ def _own_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
         key = (found.provider, found.model)
         named = measured.label.removeprefix(f"{found.provider} · {found.model} · ")
         off = bool(found.tally.not_applicable) and not measured.tried
-        tried = Tried(
-            found.model, _named(named), measured.passed, measured.tried, measured.answered, off, high, limit,
+        tried = ProfileResult(
+            found.model, _shorten_label(named), measured.passed, measured.tried, measured.answered, off, high, limit,
             late=measured.late, delivery=measured.delivery, given=measured.given, scenarios=measured.scenarios,
         )  # fmt: skip
         by_model[key].append(tried)
         simulated[key] = found.simulated
     return tuple(
-        _own_row(key[0], profiles, words, simulated=simulated[key], target=query.rule.target)
+        _build_measured_row(key[0], profiles, words, simulated=simulated[key], target=query.rule.target)
         for key, profiles in sorted(by_model.items())
     )
 
 
-def _named(label: str) -> str:
+def _shorten_label(label: str) -> str:
     """A profile alone where the rest is as usual, so that it can be laid beside published ones."""
     return label.removesuffix(" · production · native")
 
 
-def _own_row(
+def _build_measured_row(
     provider: str,
-    profiles: list[Tried],
+    profiles: list[ProfileResult],
     words: Mapping[str, PublishedRecommendation],
     *,
     simulated: bool,
@@ -156,12 +160,12 @@ def _own_row(
 ) -> RecommendationRow:
     advice = recommend(profiles, target)
     theirs = words.get(advice.model)
-    parted = disagreements(advice, recommended=theirs.recommended, profile=theirs.profile) if theirs else ()
+    parted = list_disagreements(advice, recommended=theirs.recommended, profile=theirs.profile) if theirs else ()
     tried, high = advice.tried, advice.tried.p95_high
     return RecommendationRow(
         advice=advice,
         provider=provider,
-        rate=None if tried.off else pooled_rate(tried.delivered, tried.tried, pool(tried.parts)),
+        rate=None if tried.is_tools_off else pooled_rate(tried.delivered, tried.tried, pool_samples(tried.parts)),
         published_rate=None,
         theirs=theirs,
         differences=parted,

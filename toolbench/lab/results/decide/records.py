@@ -7,9 +7,9 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import QueryDict
 
-from toolbench.evals.decisions.requirements import Rule, Span, Standing
-from toolbench.evals.statistics.pooling import Pooled
-from toolbench.evals.statistics.rounding import written
+from toolbench.evals.decisions.requirements import Assessment, DecisionRule, IntervalEstimate
+from toolbench.evals.statistics.pooling import PooledRate
+from toolbench.evals.statistics.rounding import format_rounded
 from toolbench.lab.engine_version import engine_version
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.rate import Rate, pooled_rate
@@ -18,17 +18,17 @@ from toolbench.lab.plain_text import plain
 from toolbench.lab.results.decide.page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 
-_RETRIES = ("answers_429", "answers_5xx", "retries", "backoff_ms")  # records of before do not know them
-COLUMNS = (
+_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries", "backoff_ms")  # records of before do not know them
+EXPORT_COLUMNS = (
     "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
     "p95_ms", "p95_ms_high", "cost_per_success", "on_front", "runs", "settings", "reasons",
-    "simulated", "missing_trials", *_RETRIES,
+    "simulated", "missing_trials", *_RETRY_COLUMNS,
 )  # fmt: skip
-FEWEST = "none qualifies"
+NO_LEADER = "none qualifies"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RecordChange:
     """What is not as it was when the record was made."""
 
     label: str
@@ -44,7 +44,7 @@ def save_record(
     decision, rule = page.decision, page.decision.rule
     leader = page.leader
     return DecisionRecord.objects.create(
-        title=plain(title, 200) or _title(page),
+        title=plain(title, 200) or _build_title(page),
         note=plain(note, 4000),
         owner_id=owner.pk if owner else None,
         who=owner.get_username() if owner else "",
@@ -56,7 +56,7 @@ def save_record(
         sentence=decision.sentence,
         leader=leader.standing.measured.key if leader else "",
         chosen_among=decision.chosen_among,
-        evidence=[_frozen(row) for row in page.rows],
+        evidence=[_row_to_json(row) for row in page.rows],
         engine_version=engine_version(),
     )
 
@@ -70,36 +70,36 @@ def get_records() -> tuple[DecisionRecord, ...]:
     return tuple(DecisionRecord.objects.defer("evidence")[:200])
 
 
-def leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:
+def find_leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:
     return next((row for row in record.evidence if row["key"] == record.leader), None)
 
 
-def frozen_rate(row: Mapping[str, Any]) -> Rate:
+def build_frozen_rate(row: Mapping[str, Any]) -> Rate:
     """Delivered success as it was frozen; records of before have Wilson's interval over all trials."""
     delivered = row.get("delivered", row["passed"])
-    pooled = Pooled(
+    pooled = PooledRate(
         share=row.get("share", delivered / row["tried"] if row["tried"] else 0.0), low=row["low"], high=row["high"],
         k=delivered, n=row["tried"], method=row.get("method", "Wilson"), error=row.get("error"),
     )  # fmt: skip
     return pooled_rate(delivered, row["tried"], pooled)
 
 
-def differences(record: DecisionRecord) -> tuple[Difference, ...]:
+def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
     """What the same question says today, where it says something else; the record stays as it is."""
     today = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
-    now = {row.standing.measured.key: _frozen(row) for row in today.rows}
+    now = {row.standing.measured.key: _row_to_json(row) for row in today.rows}
     then = {row["key"]: row for row in record.evidence}
     lines = [
-        Difference((then.get(key) or now[key])["label"], _counts(then.get(key)), _counts(now.get(key)))
+        RecordChange((then.get(key) or now[key])["label"], _describe_row(then.get(key)), _describe_row(now.get(key)))
         for key in dict.fromkeys([*then, *now])
-        if _counts(then.get(key)) != _counts(now.get(key))
+        if _describe_row(then.get(key)) != _describe_row(now.get(key))
     ]
     if lines and today.decision.sentence != record.sentence:
-        lines.insert(0, Difference("The answer", record.sentence, today.decision.sentence))
+        lines.insert(0, RecordChange("The answer", record.sentence, today.decision.sentence))
     return tuple(lines)
 
 
-def frozen_standing(standing: Standing) -> dict[str, Any]:
+def standing_to_json(standing: Assessment) -> dict[str, Any]:
     """A standing's figures as plain JSON."""
     measured, p95 = standing.measured, standing.p95
     return {
@@ -117,11 +117,11 @@ def frozen_standing(standing: Standing) -> dict[str, Any]:
         "cost_from": measured.cost_from,
         "low": standing.low,
         "high": standing.high,
-        "given_low": standing.given_low,
+        "given_low": standing.answered_low,
         "p95_ms": {"low": p95.low, "value": p95.value, "high": p95.high} if p95 else None,
-        "cost": _span(measured.cost),
+        "cost": _span_to_json(measured.cost),
         "lost": dict(measured.lost),
-        "by_hand": measured.by_hand,
+        "by_hand": measured.added_manually,
         "missing_trials": standing.missing,
     }
 
@@ -134,15 +134,16 @@ def export_record(record: DecisionRecord) -> ExportTable:
     )
     notes = (
         record.sentence,
-        f"Rule: {Rule(rule['want']).goal}, delivered success at least {rule['success']:g} % (lower bound), {limit}.",
+        f"Rule: {DecisionRule(rule['want']).goal}, "
+        f"delivered success at least {rule['success']:g} % (lower bound), {limit}.",
         f"Kept on {record.created_at:%Y-%m-%d %H:%M} UTC by {record.who or 'nobody'}, engine {record.engine_version}.",
         *(("Simulated models: nothing here speaks of a real one.",) if record.simulated else ()),
-        *((f"Confirmed on fresh trials: {_counts(record.confirmed)}.",) if record.confirmed else ()),
+        *((f"Confirmed on fresh trials: {_describe_row(record.confirmed)}.",) if record.confirmed else ()),
     )
-    return ExportTable(record.title, notes, COLUMNS, tuple(_cells(row) for row in record.evidence))
+    return ExportTable(record.title, notes, EXPORT_COLUMNS, tuple(_build_export_row(row) for row in record.evidence))
 
 
-def record_json(record: DecisionRecord) -> dict[str, Any]:
+def record_to_json(record: DecisionRecord) -> dict[str, Any]:
     """The whole record as plain JSON."""
     plain = ("title", "note", "who", "simulated", "query", "rule", "group", "verdict", "sentence", "leader")
     more = ("chosen_among", "evidence", "engine_version", "confirmed")
@@ -150,16 +151,16 @@ def record_json(record: DecisionRecord) -> dict[str, Any]:
     return whole | {name: getattr(record, name) for name in (*plain, *more)}
 
 
-def _title(page: DecidePage) -> str:
+def _build_title(page: DecidePage) -> str:
     rule = page.decision.rule
     limit = "" if rule.within_ms is None else f", p95 ≤ {rule.within_ms / 1000:g} s"
-    who = page.leader.candidate.model if page.leader else FEWEST
+    who = page.leader.candidate.model if page.leader else NO_LEADER
     return f"{rule.goal.capitalize()}, delivered ≥ {rule.success:g} %{limit}: {who}"[:200]
 
 
-def _frozen(row: DecideRow) -> dict[str, Any]:
+def _row_to_json(row: DecideRow) -> dict[str, Any]:
     found = row.candidate
-    return frozen_standing(row.standing) | {
+    return standing_to_json(row.standing) | {
         "on_front": row.on_front,
         "simulated": found.simulated,
         "config_id": found.config_id,
@@ -173,25 +174,25 @@ def _frozen(row: DecideRow) -> dict[str, Any]:
     }
 
 
-def _span(span: Span | None) -> dict[str, float] | None:
+def _span_to_json(span: IntervalEstimate | None) -> dict[str, float] | None:
     return {"low": span.low, "value": span.value, "high": span.high} if span else None
 
 
-def _counts(row: Mapping[str, Any] | None) -> str:
+def _describe_row(row: Mapping[str, Any] | None) -> str:
     """A row in short: what it stands at and on how much."""
     if row is None:
         return "not there"
     p95 = row["p95_ms"]
-    time = f", p95 {written(p95['value'] / 1000, 1)} s" if p95 else ""
-    bounds = f"[{written(100 * row['low'])}–{written(100 * row['high'])}]"
+    time = f", p95 {format_rounded(p95['value'] / 1000, 1)} s" if p95 else ""
+    bounds = f"[{format_rounded(100 * row['low'])}–{format_rounded(100 * row['high'])}]"
     return f"{row['state']}, delivered {row.get('delivered', row['passed'])}/{row['tried']} {bounds} %{time}"
 
 
-def _cells(row: Mapping[str, Any]) -> tuple[str | int | float | bool | None, ...]:
+def _build_export_row(row: Mapping[str, Any]) -> tuple[str | int | float | bool | None, ...]:
     p95, cost = row["p95_ms"] or {}, row["cost"] or {}
     return (
-        row["label"], row["state"], frozen_rate(row).k, row["tried"], row["answered"], round(row["low"], 4),
+        row["label"], row["state"], build_frozen_rate(row).k, row["tried"], row["answered"], round(row["low"], 4),
         round(row["high"], 4), p95.get("low"), p95.get("value"), p95.get("high"), cost.get("value"), row["on_front"],
         ", ".join(map(str, row["run_ids"])), row["settings"], " ".join(one["sentence"] for one in row["reasons"]),
-        row["simulated"], row.get("missing_trials"), *((row.get("retries") or {}).get(name) for name in _RETRIES),
+        row["simulated"], row.get("missing_trials"), *((row.get("retries") or {}).get(name) for name in _RETRY_COLUMNS),
     )  # fmt: skip

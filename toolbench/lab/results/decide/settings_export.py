@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from toolbench.engine.errors import PlanError, PolicyError
-from toolbench.evals.decisions.sdk_export import WRITERS, Chosen
+from toolbench.evals.decisions.sdk_export import RENDERER_BY_FILE, ExportedSettings
 from toolbench.lab.credentials.provider_secrets import provider_secrets
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 from toolbench.providers.masking.url_keys import mask_address
 
-UNNAMED_KEY = "API_KEY"
-NO_ADDRESS = "http://127.0.0.1"
+DEFAULT_KEY_VARIABLE = "API_KEY"
+DEFAULT_BASE_URL = "http://127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +36,24 @@ def get_settings_page(config_id: int) -> SettingsPage | None:
     if config is None:
         return None
     try:
-        chosen = chosen_settings(config)
-        files = tuple(SettingsFile(file, title, write(chosen)) for file, (title, write) in WRITERS.items())
+        chosen = build_chosen_settings(config)
+        files = tuple(SettingsFile(file, title, write(chosen)) for file, (title, write) in RENDERER_BY_FILE.items())
     except (PlanError, PolicyError) as error:
         return SettingsPage(config, (), f"These settings are not taken by this version of the engine: {error}")
     return SettingsPage(config, files, "")
 
 
-def chosen_settings(config: RunConfig) -> Chosen:
+def build_chosen_settings(config: RunConfig) -> ExportedSettings:
     provider = config.provider
     simulated = ("A simulated model: nothing was measured on a real one.",) if config.run.simulated else ()
     headers = tuple(provider.header_names) if provider else ()
     told = (f"The provider also wants the headers {', '.join(headers)}; their values stay here.",) if headers else ()
-    return Chosen(
+    return ExportedSettings(
         name=str(config),
         model=config.model_name,
-        base_url=_address(config),
+        base_url=_build_base_url(config),
         api_prefix=mask_address(provider.api_prefix, provider_secrets(provider)) if provider else "/v1",
-        key_env=(provider.key_env if provider else "") or UNNAMED_KEY,
+        key_env=(provider.key_env if provider else "") or DEFAULT_KEY_VARIABLE,
         wire=provider.wire if provider else Provider.Wire.CHAT.value,
         layers=tuple((name, patch) for name, patch in config.layers),
         policy_hash=config.policy_hash,
@@ -62,12 +62,12 @@ def chosen_settings(config: RunConfig) -> Chosen:
     )
 
 
-def _address(config: RunConfig) -> str:
+def _build_base_url(config: RunConfig) -> str:
     """Without user name and password. A server of this machine stands where it listens now."""
     base = config.provider.base_url if config.provider else ""
     if not base:
         served = ServiceAddress.objects.filter(name=config.service).first()
-        base = served.url if served else NO_ADDRESS
+        base = served.url if served else DEFAULT_BASE_URL
     parts = urlsplit(base)
     bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
     return mask_address(bare, provider_secrets(config.provider) if config.provider else ())

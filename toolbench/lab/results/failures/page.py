@@ -12,8 +12,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, F, Min, Q, QuerySet, Sum
 
-from toolbench.evals.causes.table import WireCause, all_causes, taxonomy_version
-from toolbench.evals.statistics.intervals import FIXED, Stopping
+from toolbench.evals.causes.table import WireCause, load_causes, read_taxonomy_version
+from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign
 from toolbench.lab.metrics.rate import Rate, rate_of
 from toolbench.lab.metrics.scenario_versions import (
     MODEL,
@@ -25,16 +25,16 @@ from toolbench.lab.metrics.scenario_versions import (
 )
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.results.failures.query import FailuresQuery
-from toolbench.lab.results.run_choices import runs_to_choose
+from toolbench.lab.results.run_choices import list_run_choices
 from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.nearest_pass import nearest_passes
+from toolbench.lab.results.trial.nearest_pass import find_nearest_passes
 
-MOST_MODELS = 30
-MOST_CLUSTERS = 40
-MOST_SIGHTS = 40
-FAILED = (Trial.Outcome.FAIL, Trial.Outcome.INFRA)
+MAX_MODELS = 30
+MAX_FAILURE_GROUPS = 40
+MAX_SEEN_CAUSES = 40
+FAILED_OUTCOMES = (Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 
-_SEEN = """
+_SEEN_CAUSES_SQL = """
 SELECT one.code, regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') AS place, count(DISTINCT trial.id), sum(one.count),
     count(DISTINCT trial.id) FILTER (WHERE one.mended)
 FROM lab_trial AS trial, jsonb_to_recordset(trial.causes) AS one(code text, path text, count integer, mended boolean)
@@ -44,13 +44,13 @@ GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class HeatColumn:
     """One model. `versions` are those of scenarios of which only other models tried a newer one."""
 
     provider: str
     model: str
     tried: int
-    stopping: Stopping
+    stopping: StoppingDesign
     versions: tuple[str, ...]
 
     @property
@@ -83,7 +83,7 @@ class HeatRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class FailureGroup:
     signature: str
     cause: WireCause | None
     scenario: str
@@ -99,7 +99,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class SeenCause:
     """A cause seen in one run: in how many trials, how often, and in how many of them it was made good."""
 
     cause: WireCause
@@ -114,11 +114,11 @@ class Sight:
 class FailuresPage:
     query: FailuresQuery
     runs: tuple[Run, ...]  # to choose from
-    columns: tuple[Column, ...]
+    columns: tuple[HeatColumn, ...]
     left_out: int  # models that have no column
     rows: tuple[HeatRow, ...]
-    clusters: tuple[Cluster, ...]
-    sights: tuple[Sight, ...]
+    failure_groups: tuple[FailureGroup, ...]
+    seen_causes: tuple[SeenCause, ...]
     version: int  # of the table of causes, by which all that is shown was found
     newest: int  # version of the table
     other_versions: int  # failed trials that another version looked at, or none; they are not counted
@@ -134,20 +134,20 @@ class FailuresPage:
 
 def get_failures(query: FailuresQuery) -> FailuresPage:
     """Ten queries at most, whatever the number of runs and trials."""
-    looks = _Looks.of(query)
-    counts = _counts(query, looks)
-    columns, left_out = _columns(query, counts, looks)
+    looks = _ShownVersion.from_query(query)
+    counts = _count_causes(query, looks)
+    columns, left_out = _build_columns(query, counts, looks)
     kept = Run.objects.filter(Q(simulated=query.scope == "demo") | Q(pk=query.run), deleted_at=None)
     return FailuresPage(
         query=query,
-        runs=runs_to_choose(kept, [query.run] if query.run else []),
+        runs=list_run_choices(kept, [query.run] if query.run else []),
         columns=columns,
         left_out=left_out,
-        rows=_rows(query, columns, counts, looks),
-        clusters=_clusters(query, looks),
-        sights=_sights(query, looks),
+        rows=_build_rows(query, columns, counts, looks),
+        failure_groups=_list_failure_groups(query, looks),
+        seen_causes=_list_seen_causes(query, looks),
         version=looks.version,
-        newest=taxonomy_version(),
+        newest=read_taxonomy_version(),
         other_versions=looks.others,
         can_reclassify=looks.own > 0,
         versions_left_out=_say_versions(looks, columns),
@@ -155,7 +155,7 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looks:
+class _ShownVersion:
     """Which version of the table of causes is shown: the one of now, where it has looked at any failure; else the
     newest that has. `others` are the failed trials that it has not looked at, `own` those of them that reclassifying
     reaches, `without` the scenario versions that are not the newest of all models, `models` those of each model."""
@@ -180,46 +180,46 @@ class _Looks:
         return found
 
     @classmethod
-    def of(cls, query: FailuresQuery) -> "_Looks":
-        failed = _in_scope(Trial.objects.filter(outcome__in=FAILED), query)
+    def from_query(cls, query: FailuresQuery) -> "_ShownVersion":
+        failed = _filter_trials(Trial.objects.filter(outcome__in=FAILED_OUTCOMES), query)
         lines = list(failed.values_list("taxonomy", "run__imported").annotate(count=Count("pk")))
         seen = {version for version, _, _ in lines if version}
-        now = taxonomy_version()
+        now = read_taxonomy_version()
         shown = now if now in seen or not seen else max(seen)
         others = sum(count for version, _, count in lines if version != shown)
         own = sum(count for version, imported, count in lines if version != now and not imported)
-        overall, models = find_others_by_model(_cells(query))
+        overall, models = find_others_by_model(_filter_cells(query))
         return cls(shown, others, own, ",".join(one.token for one in overall), models)
 
 
-def _cells(query: FailuresQuery) -> QuerySet[Cell]:
+def _filter_cells(query: FailuresQuery) -> QuerySet[Cell]:
     cells = Cell.objects.filter(run__deleted_at=None).order_by()
-    return cells.filter(run_id=query.run) if query.run else cells.filter(**_own(query))
+    return cells.filter(run_id=query.run) if query.run else cells.filter(**_build_scope_filter(query))
 
 
-def _in_scope(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Trial]:
+def _filter_trials(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Trial]:
     trials = trials.filter(run__deleted_at=None).order_by()
-    return trials.filter(run_id=query.run) if query.run else trials.filter(**_own(query))
+    return trials.filter(run_id=query.run) if query.run else trials.filter(**_build_scope_filter(query))
 
 
-def _own(query: FailuresQuery) -> dict[str, bool]:
+def _build_scope_filter(query: FailuresQuery) -> dict[str, bool]:
     """Runs tried here; imported ones only when they are named."""
     return {"run__simulated": query.scope == "demo", "run__imported": False}
 
 
-def _say_versions(looks: _Looks, columns: Sequence[Column]) -> str:
+def _say_versions(looks: _ShownVersion, columns: Sequence[HeatColumn]) -> str:
     said = say_left_out(looks.without.split(",") if looks.without else ())
     if any(column.versions for column in columns):
         said += " A column that names a version counts it, since its model tried no newer one; “All” leaves it out."
     return said
 
 
-Counts = Mapping[ModelKey, Mapping[str, int]]
+CauseCounts = Mapping[ModelKey, Mapping[str, int]]
 
 
-def _counts(query: FailuresQuery, looks: _Looks) -> Counts:
+def _count_causes(query: FailuresQuery, looks: _ShownVersion) -> CauseCounts:
     """Trials by (provider, model) and code."""
-    grouped = _in_scope(Trial.objects.filter(~Q(cause=""), looks.counted, taxonomy=looks.version), query)
+    grouped = _filter_trials(Trial.objects.filter(~Q(cause=""), looks.counted, taxonomy=looks.version), query)
     lines = grouped.values_list(*MODEL, "cause").annotate(count=Count("pk"))
     found: dict[ModelKey, dict[str, int]] = defaultdict(dict)
     for provider, model, cause, count in lines:
@@ -227,7 +227,7 @@ def _counts(query: FailuresQuery, looks: _Looks) -> Counts:
     return found
 
 
-def _totals(query: FailuresQuery, counts: Counts, looks: _Looks) -> Mapping[str, int]:
+def _totals(query: FailuresQuery, counts: CauseCounts, looks: _ShownVersion) -> Mapping[str, int]:
     """Return the trials by code in the newest version of each scenario. No query unless a model has another version."""
     if not any(one.behind for one in looks.models.values()):
         found = Counter[str]()
@@ -235,52 +235,60 @@ def _totals(query: FailuresQuery, counts: Counts, looks: _Looks) -> Mapping[str,
             found.update(of_model)
         return found
     trials = Trial.objects.filter(~Q(cause=""), without_q(looks.without), taxonomy=looks.version)
-    return dict(_in_scope(trials, query).values_list("cause").annotate(count=Count("pk")))
+    return dict(_filter_trials(trials, query).values_list("cause").annotate(count=Count("pk")))
 
 
-def _columns(query: FailuresQuery, counts: Counts, looks: _Looks) -> tuple[tuple[Column, ...], int]:
+def _build_columns(
+    query: FailuresQuery, counts: CauseCounts, looks: _ShownVersion
+) -> tuple[tuple[HeatColumn, ...], int]:
     """Models with failures, most failures first, and how many more there are."""
-    lines = _cells(query).filter(looks.counted).values_list(*MODEL)
+    lines = _filter_cells(query).filter(looks.counted).values_list(*MODEL)
     counted = lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")), error=Min("error"), cells=Count("pk"))
-    tried = {(provider, model): (total, Stopping(*ended)) for provider, model, total, *ended in counted}
+    tried = {(provider, model): (total, StoppingDesign(*ended)) for provider, model, total, *ended in counted}
     if looks.others:
-        looked_at = _looked_at(query, looks)
+        looked_at = _count_classified(query, looks)
         tried = {key: (looked_at.get(key, 0), stopping) for key, (_, stopping) in tried.items()}
     worst = sorted(counts, key=lambda key: (-sum(counts[key].values()), key))
-    shown = worst[:MOST_MODELS]
-    columns = (_column(key, sum(counts[key].values()), *tried.get(key, (0, FIXED)), looks) for key in shown)
+    shown = worst[:MAX_MODELS]
+    columns = (
+        _build_column(key, sum(counts[key].values()), *tried.get(key, (0, FIXED_STOPPING)), looks) for key in shown
+    )
     return tuple(columns), len(worst) - len(shown)
 
 
-def _looked_at(query: FailuresQuery, looks: _Looks) -> dict[ModelKey, int]:
+def _count_classified(query: FailuresQuery, looks: _ShownVersion) -> dict[ModelKey, int]:
     """Trials by (provider, model) that the version shown has looked at: what its counts are a share of."""
-    ended = Q(outcome__in=(Trial.Outcome.PASS, *FAILED), taxonomy=looks.version)
-    lines = _in_scope(Trial.objects.filter(ended, looks.counted), query).values_list(*MODEL)
+    ended = Q(outcome__in=(Trial.Outcome.PASS, *FAILED_OUTCOMES), taxonomy=looks.version)
+    lines = _filter_trials(Trial.objects.filter(ended, looks.counted), query).values_list(*MODEL)
     return {(provider, model): count for provider, model, count in lines.annotate(count=Count("pk"))}
 
 
-def _column(key: ModelKey, failed: int, tried: int, stopping: Stopping, looks: _Looks) -> Column:
+def _build_column(key: ModelKey, failed: int, tried: int, stopping: StoppingDesign, looks: _ShownVersion) -> HeatColumn:
     """Counts of cells follow those of trials: what failed was tried."""
     behind = looks.models[key].behind if key in looks.models else ()
     versions = tuple(dict.fromkeys(f"{one.scenario} version {one.version}" for one in behind))
-    return Column(*key, max(tried, failed), stopping, versions)
+    return HeatColumn(*key, max(tried, failed), stopping, versions)
 
 
-def _rows(query: FailuresQuery, columns: Sequence[Column], counts: Counts, looks: _Looks) -> tuple[HeatRow, ...]:
+def _build_rows(
+    query: FailuresQuery, columns: Sequence[HeatColumn], counts: CauseCounts, looks: _ShownVersion
+) -> tuple[HeatRow, ...]:
     """In the table's order, only causes that occurred."""
     rows, totals = [], _totals(query, counts, looks)
-    for code, cause in all_causes().items():
+    for code, cause in load_causes().items():
         if any(code in found for found in counts.values()):
-            behind = partial(_behind, query, cause=code, cause_version=looks.version)
+            behind = partial(_build_trials_query, query, cause=code, cause_version=looks.version)
             cells = tuple(
-                _cell(column, counts[column.key].get(code, 0), partial(behind, without=looks.without_of(column.key)))
+                _build_cell(
+                    column, counts[column.key].get(code, 0), partial(behind, without=looks.without_of(column.key))
+                )
                 for column in columns
             )
             rows.append(HeatRow(cause, totals.get(code, 0), behind(without=looks.without), cells))
     return tuple(rows)
 
 
-def _cell(column: Column, count: int, behind: Callable[..., str]) -> HeatCell | None:
+def _build_cell(column: HeatColumn, count: int, behind: Callable[..., str]) -> HeatCell | None:
     if not count:
         return None
     rate = rate_of(count, column.tried, stopping=column.stopping)
@@ -288,33 +296,35 @@ def _cell(column: Column, count: int, behind: Callable[..., str]) -> HeatCell | 
     return HeatCell(rate, heat, behind(provider=column.provider, model=column.model))
 
 
-def _behind(query: FailuresQuery, **fields: Any) -> str:
+def _build_trials_query(query: FailuresQuery, **fields: Any) -> str:
     """The list of trials that a count stands for."""
     demo = "1" if query.scope == "demo" and not query.run else ""
     return TrialFilter(run=query.run, demo=demo, **fields).query()
 
 
-def _clusters(query: FailuresQuery, looks: _Looks) -> tuple[Cluster, ...]:
+def _list_failure_groups(query: FailuresQuery, looks: _ShownVersion) -> tuple[FailureGroup, ...]:
     """Three queries: over the index of clusters, for exemplars, for the nearest trials that passed."""
-    bad = _in_scope(Trial.objects.filter(~Q(cause=""), taxonomy=looks.version).exclude(cause_signature=""), query)
+    bad = _filter_trials(Trial.objects.filter(~Q(cause=""), taxonomy=looks.version).exclude(cause_signature=""), query)
     counted = bad.values("cause_signature", "scenario_version").annotate(
         count=Count("pk"),
         runs=Count("run_id", distinct=True),
         first_seen=Min("finished_at"),
         exemplar=Min("pk"),
     )
-    lines = list(counted.order_by("-count", "cause_signature", "scenario_version")[:MOST_CLUSTERS])
+    lines = list(counted.order_by("-count", "cause_signature", "scenario_version")[:MAX_FAILURE_GROUPS])
     ids = [line["exemplar"] for line in lines]
     exemplars = Trial.objects.only("sentence", "scenario", "cause", "taxonomy").in_bulk(ids)
-    nearest = nearest_passes(ids)
-    return tuple(_cluster(query, line, exemplars[line["exemplar"]], nearest) for line in lines)
+    nearest = find_nearest_passes(ids)
+    return tuple(_build_failure_group(query, line, exemplars[line["exemplar"]], nearest) for line in lines)
 
 
-def _cluster(query: FailuresQuery, line: Mapping[str, Any], trial: Trial, nearest: Mapping[int, int]) -> Cluster:
+def _build_failure_group(
+    query: FailuresQuery, line: Mapping[str, Any], trial: Trial, nearest: Mapping[int, int]
+) -> FailureGroup:
     signature = line["cause_signature"]
-    return Cluster(
+    return FailureGroup(
         signature=signature,
-        cause=all_causes().get(trial.cause),
+        cause=load_causes().get(trial.cause),
         scenario=trial.scenario,
         version=line["scenario_version"],
         place=" · ".join(signature.split(" · ")[2:]),
@@ -324,38 +334,40 @@ def _cluster(query: FailuresQuery, line: Mapping[str, Any], trial: Trial, neares
         exemplar=trial.pk,
         sentence=trial.sentence,
         nearest=nearest.get(trial.pk),
-        query=_behind(query, cluster=signature, version=line["scenario_version"], cause_version=trial.taxonomy),
+        query=_build_trials_query(
+            query, cluster=signature, version=line["scenario_version"], cause_version=trial.taxonomy
+        ),
     )
 
 
-def _sights(query: FailuresQuery, looks: _Looks) -> tuple[Sight, ...]:
+def _list_seen_causes(query: FailuresQuery, looks: _ShownVersion) -> tuple[SeenCause, ...]:
     """() unless one run was asked for."""
     if not query.run:
         return ()
     with connection.cursor() as cursor:
-        cursor.execute(_SEEN, [query.run, looks.version, MOST_SIGHTS])
-        lines = [line for line in cursor.fetchall() if line[0] in all_causes()]
+        cursor.execute(_SEEN_CAUSES_SQL, [query.run, looks.version, MAX_SEEN_CAUSES])
+        lines = [line for line in cursor.fetchall() if line[0] in load_causes()]
     return tuple(
-        Sight(
-            all_causes()[code],
+        SeenCause(
+            load_causes()[code],
             path,
             trials,
             times,
             mended,
-            _behind(query, seen=code, path=path, cause_version=looks.version),
+            _build_trials_query(query, seen=code, path=path, cause_version=looks.version),
         )
         for code, path, trials, times, mended in lines
     )
 
 
-def get_codes() -> Mapping[str, tuple[WireCause, ...]]:
+def get_causes_by_group() -> Mapping[str, tuple[WireCause, ...]]:
     """Every cause of the taxonomy, by group."""
     groups: dict[str, list[WireCause]] = defaultdict(list)
-    for cause in all_causes().values():
+    for cause in load_causes().values():
         groups[cause.group].append(cause)
     return {group: tuple(causes) for group, causes in groups.items()}
 
 
-def get_version() -> int:
+def get_taxonomy_version() -> int:
     """Return the version of the table of causes."""
-    return taxonomy_version()
+    return read_taxonomy_version()

@@ -12,11 +12,11 @@ from toolbench.lab.models import Cell, RunConfig, Trial
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.table import Matrix
 
-SHOWN = 8
+MAX_TRIALS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class ScenarioDetails:
     """`true_rate` is a simulated persona's own, where it publishes one: the interval should cover it."""
 
     scenario: str
@@ -32,7 +32,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class PanelTrial:
+class DetailsTrial:
     id: int
     outcome: str
     sentence: str
@@ -43,10 +43,10 @@ class PanelTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class RowDetails:
     row: MatrixRow
-    splits: tuple[Split, ...]
-    trials: tuple[PanelTrial, ...]
+    scenario_details: tuple[ScenarioDetails, ...]
+    trials: tuple[DetailsTrial, ...]
     options: Mapping[str, object]
     policy_hash: str
     upstreams: tuple[str, ...]
@@ -55,7 +55,7 @@ class Panel:
     answered: Rate
 
 
-def get_panel(matrix: Matrix) -> Panel | None:
+def get_row_details(matrix: Matrix) -> RowDetails | None:
     """Four queries when the address names a row of this matrix, none otherwise."""
     row = next((row for row in matrix.rows if row.key == matrix.query.cell), None)
     if row is None:
@@ -68,10 +68,10 @@ def get_panel(matrix: Matrix) -> Panel | None:
     found = list(cells.filter(without_q(row.trials.without)).values_list("pk", "upstreams"))
     upstreams = {name for _, names in found for name in names}
     answered = row.tally.given_an_answer(target)
-    return Panel(
+    return RowDetails(
         row=row,
-        splits=_splits(row, target, config.true_rates),
-        trials=_trials([pk for pk, _ in found]),
+        scenario_details=_build_scenario_details(row, target, config.true_rates),
+        trials=_list_trials([pk for pk, _ in found]),
         options=config.options,
         policy_hash=config.policy_hash,
         upstreams=tuple(sorted(upstreams)),
@@ -81,9 +81,9 @@ def get_panel(matrix: Matrix) -> Panel | None:
     )
 
 
-def _splits(row: MatrixRow, target: int, true_rates: Mapping[str, Any]) -> tuple[Split, ...]:
+def _build_scenario_details(row: MatrixRow, target: int, true_rates: Mapping[str, Any]) -> tuple[ScenarioDetails, ...]:
     return tuple(
-        Split(
+        ScenarioDetails(
             scenario=one.scenario,
             control=one.control,
             answered=one.tally.given_an_answer(None if one.control else target),
@@ -93,13 +93,13 @@ def _splits(row: MatrixRow, target: int, true_rates: Mapping[str, Any]) -> tuple
             p95=one.times.p95,
             p99=one.times.p99,
             trials_query=row.trials.query(scenario=one.scenario, group=""),
-            true_rate=_true_rate(true_rates, row, one),
+            true_rate=_find_true_rate(true_rates, row, one),
         )
         for one in row.scenarios
     )
 
 
-def _true_rate(true_rates: Mapping[str, Any], row: MatrixRow, one: ScenarioSums) -> float | None:
+def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, one: ScenarioSums) -> float | None:
     """What the persona publishes: for streams first where these fare otherwise, for the scenario before its group. None
     where it publishes nothing, and for other methods than native."""
     if row.asked["method"] != "native":
@@ -111,17 +111,17 @@ def _true_rate(true_rates: Mapping[str, Any], row: MatrixRow, one: ScenarioSums)
     return own.get(row.asked["strategy"])
 
 
-def _trials(cell_ids: list[int]) -> tuple[PanelTrial, ...]:
+def _list_trials(cell_ids: list[int]) -> tuple[DetailsTrial, ...]:
     """The newest failures, then infrastructure errors and passes to fill up."""
     done = Trial.objects.filter(cell_id__in=cell_ids, state=Trial.State.DONE).order_by("-pk")
     slim = done.defer("final_text", "rendered_prompt", "verdict")
-    failed = list(slim.filter(outcome=Trial.Outcome.FAIL)[:SHOWN])
+    failed = list(slim.filter(outcome=Trial.Outcome.FAIL)[:MAX_TRIALS])
     rest = slim.filter(outcome__in=[Trial.Outcome.INFRA, Trial.Outcome.PASS]).order_by("outcome", "-pk")
-    return tuple(_trial(trial) for trial in (*failed, *rest[: max(1, SHOWN - len(failed))]))
+    return tuple(_build_trial(trial) for trial in (*failed, *rest[: max(1, MAX_TRIALS - len(failed))]))
 
 
-def _trial(trial: Trial) -> PanelTrial:
-    return PanelTrial(
+def _build_trial(trial: Trial) -> DetailsTrial:
+    return DetailsTrial(
         id=trial.pk,
         outcome=trial.outcome,
         sentence=trial.sentence,

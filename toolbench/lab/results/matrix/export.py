@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from django.db.models import Count, F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from toolbench.evals.published import CONTROL
-from toolbench.evals.statistics.rounding import half_up, written
+from toolbench.evals.published import CONTROL_SCENARIO
+from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 from toolbench.lab.metrics.definitions import METRICS, Figure, Metric, value_of
 from toolbench.lab.metrics.export_table import ExportTable, Value
 from toolbench.lab.metrics.rate import Rate
@@ -16,12 +16,12 @@ from toolbench.lab.metrics.scenario_versions import without_q
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.times import quantile_columns, quantile_values
 from toolbench.lab.models import Trial
-from toolbench.lab.results.matrix.query import SPLIT, MatrixQuery
-from toolbench.lab.results.matrix.rows import KEY, MatrixRow
-from toolbench.lab.results.matrix.table import Matrix, get_matrix, scope_cells
-from toolbench.lab.results.published import Published, get_published
+from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
+from toolbench.lab.results.matrix.rows import ROW_KEY, MatrixRow
+from toolbench.lab.results.matrix.table import Matrix, filter_matrix_cells, get_matrix
+from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
 
-SEVEN = (
+CASE_STUDY_COLUMNS = (
     "model",
     "sampling_profile",
     "tool_ok",
@@ -30,7 +30,7 @@ SEVEN = (
     "p95_ms",
     "top tool failures",
 )
-OURS = (
+SETTING_COLUMNS = (
     "provider",
     "strategy",
     "method",
@@ -44,7 +44,7 @@ OURS = (
     "trials",
     "scenario_versions",
 )
-FIGURES = {
+COLUMN_BY_METRIC = {
     "p50": "p50_ms",
     "p95": "p95_ms_from_60",
     "first_token": "first_token_ms",
@@ -54,26 +54,35 @@ FIGURES = {
     "cost": "cost_per_success",
     "backoff": "backoff_ms",
 }  # figures whose columns are not called as their metrics are
-BRIEF = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
-RETRIED = ("answers_429", "answers_5xx", "retried", "backoff")  # of the brief form too
-COUNTS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
+BRIEF_METRICS = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
+BRIEF_RETRY_METRICS = ("answers_429", "answers_5xx", "retried", "backoff")  # of the brief form too
+COUNT_COLUMNS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
 
 
 def export_matrix(query: MatrixQuery) -> ExportTable:
     """What the page shows under `query`, whose scope is settled."""
-    return _published(query) if query.scope == "published" else _measured(query)
+    return _export_published(query) if query.scope == "published" else _export_measured(query)
 
 
-def _measured(query: MatrixQuery) -> ExportTable:
+def _export_measured(query: MatrixQuery) -> ExportTable:
     """Six queries. p95_ms is the case study's: place floor(0.95 n) of all trials, controls mixed in."""
     matrix = get_matrix(query)
-    trials, identity = _trials(matrix), _identity(query)
-    slowest, failures = _parity_p95(trials, identity), _failures(trials, identity)
-    columns = (*SEVEN, *OURS, *_columns(METRICS.values()), *COUNTS)
+    trials, identity = _filter_trials(matrix), _list_key_columns(query)
+    slowest, failures = _read_nearest_rank_p95(trials, identity), _describe_failures(trials, identity)
+    columns = (*CASE_STUDY_COLUMNS, *SETTING_COLUMNS, *_list_columns(METRICS.values()), *COUNT_COLUMNS)
     rows = tuple(
-        (*_seven(row, slowest.get(_key(row)), failures.get(_key(row), "-")), *_ours(row)) for row in matrix.rows
+        (
+            *_build_case_study_values(row, slowest.get(_build_row_key(row)), failures.get(_build_row_key(row), "-")),
+            *_build_further_values(row),
+        )
+        for row in matrix.rows
     )
-    brief = (*SEVEN, *OURS, *_columns(METRICS[name] for name in (*BRIEF, *RETRIED)), *COUNTS)
+    brief = (
+        *CASE_STUDY_COLUMNS,
+        *SETTING_COLUMNS,
+        *_list_columns(METRICS[name] for name in (*BRIEF_METRICS, *BRIEF_RETRY_METRICS)),
+        *COUNT_COLUMNS,
+    )
     simulated = ("Simulated models with published true rates: nothing here was measured on a real one.",)
     notes = (
         "tool_ok counts by the case study’s rule, and by the task where it has none; infrastructure as failure. The "
@@ -89,34 +98,36 @@ def _measured(query: MatrixQuery) -> ExportTable:
     return ExportTable("Matrix, measured here", notes, columns, rows, brief)
 
 
-def _key(row: MatrixRow) -> tuple[object, ...]:
+def _build_row_key(row: MatrixRow) -> tuple[object, ...]:
     asked = {**row.asked, "stream": bool(row.asked["stream"])}
     split = () if row.prompt is None else (row.prompt,)
     return (row.provider, row.kind, row.model, row.profile, *asked.values(), *split)
 
 
-def _seven(row: MatrixRow, p95: float | None, failures: str) -> tuple[Value, ...]:
-    ok, tried = _by_its_rule(one.tally for one in row.scenarios if not one.control)
-    control_ok, controls = _by_its_rule(one.tally for one in row.scenarios if one.scenario == CONTROL)
+def _build_case_study_values(row: MatrixRow, p95: float | None, failures: str) -> tuple[Value, ...]:
+    ok, tried = _count_case_study_passes(one.tally for one in row.scenarios if not one.control)
+    control_ok, controls = _count_case_study_passes(
+        one.tally for one in row.scenarios if one.scenario == CONTROL_SCENARIO
+    )
     return (
         row.model,
         row.profile,
         f"{ok}/{tried}",
-        f"{written(100 * ok / tried, 1)}%" if tried else None,
+        f"{format_rounded(100 * ok / tried, 1)}%" if tried else None,
         f"{control_ok}/{controls}" if controls else None,
-        None if p95 is None else int(half_up(p95)),
+        None if p95 is None else int(round_half_up(p95)),
         failures,
     )
 
 
-def _by_its_rule(scenarios: Iterable[Tally]) -> tuple[int, int]:
+def _count_case_study_passes(scenarios: Iterable[Tally]) -> tuple[int, int]:
     """Passed and tried, as a report counts `ok`: by the task where the case study has no rule for a scenario."""
     some = tuple(scenarios)
     ok = sum(one.parity_passed if one.parity_judged else one.passed for one in some)
     return ok, sum(one.tried for one in some)
 
 
-def _ours(row: MatrixRow) -> tuple[Value, ...]:
+def _build_further_values(row: MatrixRow) -> tuple[Value, ...]:
     tally = row.tally
     return (
         row.provider,
@@ -126,7 +137,7 @@ def _ours(row: MatrixRow) -> tuple[Value, ...]:
         " ".join(map(str, row.run_ids)),
         tally.done,
         " ".join(sorted(f"{one.scenario}@{one.version}" for one in row.scenarios)),
-        *(value for metric in METRICS.values() for value in _values(metric, row)),
+        *(value for metric in METRICS.values() for value in _list_metric_values(metric, row)),
         tally.infra,
         tally.not_applicable,
         tally.cancelled,
@@ -136,62 +147,62 @@ def _ours(row: MatrixRow) -> tuple[Value, ...]:
     )
 
 
-def _columns(metrics: Iterable[Metric]) -> tuple[str, ...]:
+def _list_columns(metrics: Iterable[Metric]) -> tuple[str, ...]:
     """Five of a rate, one of a figure, three of a quantile beside its figure's."""
-    return tuple(name for metric in metrics for name in _columns_of(metric))
+    return tuple(name for metric in metrics for name in _list_metric_columns(metric))
 
 
-def _columns_of(metric: Metric) -> tuple[str, ...]:
+def _list_metric_columns(metric: Metric) -> tuple[str, ...]:
     if metric.rate:
         return tuple(f"{metric.name}_{part}" for part in ("ok", "of", "rate", "low", "high"))
-    figure = (FIGURES.get(metric.name, metric.name),) if metric.figure else ()
+    figure = (COLUMN_BY_METRIC.get(metric.name, metric.name),) if metric.figure else ()
     return (*figure, *(quantile_columns(metric.name) if metric.quantile else ()))
 
 
-def _values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
+def _list_metric_values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
     found = value_of(metric, row.counted)
     if metric.is_rate:
-        return _rate_values(found.rate)
-    figure = (_figure(found.figure),) if metric.figure else ()
+        return _list_rate_values(found.rate)
+    figure = (_format_figure(found.figure),) if metric.figure else ()
     return (*figure, *(quantile_values(found.quantile) if metric.quantile else ()))
 
 
-def _rate_values(rate: Rate | None) -> tuple[Value, ...]:
+def _list_rate_values(rate: Rate | None) -> tuple[Value, ...]:
     if rate is None:
         return (None,) * 5
     if not rate.n:
         return (0, 0, None, None, None)
-    share = half_up(rate.k / rate.n, 4)
-    ends = (None, None) if rate.withheld else (half_up(rate.low, 4), half_up(rate.high, 4))
+    share = round_half_up(rate.k / rate.n, 4)
+    ends = (None, None) if rate.withheld else (round_half_up(rate.low, 4), round_half_up(rate.high, 4))
     return (rate.k, rate.n, share, *ends)
 
 
-def _figure(figure: Figure | None) -> Value:
+def _format_figure(figure: Figure | None) -> Value:
     """One number, or a range over the scenarios as text."""
     if figure is None:
         return None
-    low, high = half_up(figure.low, 6), half_up(figure.high, 6)
+    low, high = round_half_up(figure.low, 6), round_half_up(figure.high, 6)
     return low if low == high else f"{low:g}-{high:g}"
 
 
-def _trials(matrix: Matrix) -> QuerySet[Trial]:
+def _filter_trials(matrix: Matrix) -> QuerySet[Trial]:
     group = matrix.query.group or (matrix.scenario_groups[0] if matrix.scenario_groups else "")
-    cells = scope_cells(matrix.query).filter(scenario_group__in=[group, "control"])
+    cells = filter_matrix_cells(matrix.query).filter(scenario_group__in=[group, "control"])
     trials = Trial.objects.filter(TRIED, cell__in=cells).order_by()
-    identity = _identity(matrix.query)
+    identity = _list_key_columns(matrix.query)
     for row in matrix.rows:
         if row.trials.without:
             earlier = ~without_q(row.trials.without)
-            trials = trials.exclude(earlier & Q(**dict(zip(identity, _key(row), strict=True))))
+            trials = trials.exclude(earlier & Q(**dict(zip(identity, _build_row_key(row), strict=True))))
     return trials
 
 
-def _identity(query: MatrixQuery) -> tuple[str, ...]:
-    split = ("cell__prompt_version",) if query.prompt == SPLIT else ()
-    return (*(name if name == "instance_kind" else f"config__{name}" for name in KEY), *split)
+def _list_key_columns(query: MatrixQuery) -> tuple[str, ...]:
+    split = ("cell__prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
+    return (*(name if name == "instance_kind" else f"config__{name}" for name in ROW_KEY), *split)
 
 
-def _parity_p95(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], float]:
+def _read_nearest_rank_p95(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], float]:
     placed = trials.filter(duration_ms__isnull=False).annotate(
         place=Window(RowNumber(), partition_by=identity, order_by="duration_ms"),
         of=Window(Count("pk"), partition_by=identity),
@@ -200,7 +211,7 @@ def _parity_p95(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[t
     return {tuple(row[:-1]): row[-1] for row in at}
 
 
-def _failures(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], str]:
+def _describe_failures(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], str]:
     """The two scenarios that failed most and the most frequent category, in the case study's words."""
     failed = trials.exclude(outcome=Trial.Outcome.PASS).filter(cell__control=False)
     counted = failed.values_list(*identity, "scenario", "category").annotate(times=Count("pk"))
@@ -215,9 +226,9 @@ def _failures(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tup
     }
 
 
-def _published(query: MatrixQuery) -> ExportTable:
-    published = get_published(query.target)
-    columns = (*SEVEN, "published", "not_applicable", "low", "high", "answered_ok", "answered_of")
+def _export_published(query: MatrixQuery) -> ExportTable:
+    published = get_published_matrix(query.target)
+    columns = (*CASE_STUDY_COLUMNS, "published", "not_applicable", "low", "high", "answered_ok", "answered_of")
     if published is None:
         return ExportTable("Published matrix", ("The published figures are not loaded.",), columns, ())
     notes = (
@@ -225,23 +236,23 @@ def _published(query: MatrixQuery) -> ExportTable:
         f"As published {published.tool.k}/{published.tool.n}, under our rules {published.ours.k}/{published.ours.n}.",
         "Only the most frequent failures were published: what is not listed is unknown, not zero.",
     )
-    return ExportTable("Published matrix", notes, columns, _published_rows(published, query.q.lower()))
+    return ExportTable("Published matrix", notes, columns, _build_published_rows(published, query.q.lower()))
 
 
-def _published_rows(published: Published, wanted: str) -> tuple[tuple[Value, ...], ...]:
+def _build_published_rows(published: PublishedMatrix, wanted: str) -> tuple[tuple[Value, ...], ...]:
     return tuple(
         (
             row.model,
             row.profile,
             f"{row.tool.k}/{row.tool.n}",
-            f"{written(100 * row.tool.k / row.tool.n, 1)}%",
+            f"{format_rounded(100 * row.tool.k / row.tool.n, 1)}%",
             f"{row.control.k}/{row.control.n}",
             row.p95_ms,
             row.failures,
             published.published,
             row.not_applicable,
-            half_up(row.tool.low, 4),
-            half_up(row.tool.high, 4),
+            round_half_up(row.tool.low, 4),
+            round_half_up(row.tool.high, 4),
             None if row.not_applicable else row.answered.k,
             None if row.not_applicable else row.answered.n,
         )

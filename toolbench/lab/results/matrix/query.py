@@ -8,8 +8,8 @@ from toolbench.lab.plain_text import plain
 from toolbench.lab.query_params import LONGEST, Query, query_string, read_runs
 
 SCOPES = ("real", "runs", "demo", "imported", "published")
-TARGETS = (80, 90, 95)
-SPLIT = "each"
+TARGET_PERCENTS = (80, 90, 95)
+SPLIT_BY_PROMPT = "each"
 DEFAULTS: Mapping[str, object] = {
     "scope": "",
     "metric": "given",
@@ -44,7 +44,7 @@ class MatrixQuery:
         wrong = {
             "scope": bool(scope) and scope not in SCOPES,
             "metric": bool(given["metric"]) and given["metric"] not in METRICS,
-            "target": bool(given["target"]) and given["target"] not in map(str, TARGETS),
+            "target": bool(given["target"]) and given["target"] not in map(str, TARGET_PERCENTS),
             "run": unread,
         }
         return cls(

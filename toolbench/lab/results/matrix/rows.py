@@ -13,13 +13,13 @@ from toolbench.lab.metrics.scenario_versions import split_newest, tokens_of
 from toolbench.lab.metrics.tally import Tally, pooled, tally_of
 from toolbench.lab.metrics.times import Times, times_of
 from toolbench.lab.models import Provider
-from toolbench.lab.results.matrix.query import SPLIT, MatrixQuery
-from toolbench.lab.results.trial.filter import NONE, STREAMED, WHOLE, TrialFilter
+from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
+from toolbench.lab.results.trial.filter import NO_EXAMPLES, STREAMED, WHOLE, TrialFilter
 
-ASKED = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
-LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
-KEY = ("provider_name", "provider_kind", "model_name", "profile", *ASKED)
-NAMED = 2  # scenarios
+SETTING_FIELDS = ("strategy", "method", "examples", "tool_use_mode", "instance_kind", "stream")
+FIELD_LABELS = {"tool_use_mode": "tool use", "instance_kind": "instances", "stream": "answers"}
+ROW_KEY = ("provider_name", "provider_kind", "model_name", "profile", *SETTING_FIELDS)
+MAX_NAMED_SCENARIOS = 2  # scenarios
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +100,16 @@ class MatrixRow:
         """Where trials failed, most first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`."""
         counts = [(one.tally.failed + one.tally.infra, one.scenario) for one in self.scenarios if not one.control]
         worst = [pair for pair in sorted(counts, key=lambda pair: -pair[0]) if pair[0]]
-        rest = sum(count for count, _ in worst[NAMED:])
+        rest = sum(count for count, _ in worst[MAX_NAMED_SCENARIOS:])
         return ", ".join(
-            [*(f"{name} {count}" for count, name in worst[:NAMED]), *([f"{rest} elsewhere"] if rest else [])]
+            [
+                *(f"{name} {count}" for count, name in worst[:MAX_NAMED_SCENARIOS]),
+                *([f"{rest} elsewhere"] if rest else []),
+            ]
         )
 
 
-def row_of(
+def build_row(
     lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
 ) -> MatrixRow | None:
     """None when nothing of the chosen group was tried. Of each scenario only the newest version tried is counted."""
@@ -115,13 +118,13 @@ def row_of(
     if not tried:
         return None
     shown = [*tried, *(line for line in lines if line["control"] and line not in tried)]
-    scenarios = tuple(_scenario(line) for line in shown)
-    counted = _counted(scenarios)
+    scenarios = tuple(_build_scenario_sums(line) for line in shown)
+    counted = _build_counted(scenarios)
     first = lines[0]
     config_ids = tuple(sorted({pk for line in shown for pk in line["config_ids"]}))
     run_ids = tuple(sorted({pk for line in shown for pk in line["run_ids"]}))
     metric = METRICS[query.metric]
-    prompt = first["prompt_version"] if query.prompt == SPLIT else None
+    prompt = first["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else None
     times = counted.pooled_times
     return MatrixRow(
         key=str(config_ids[0]) if prompt is None else f"{config_ids[0]}-{crc32(prompt.encode()):x}",
@@ -130,7 +133,7 @@ def row_of(
         model=first["model_name"],
         name=first["model_name"].rpartition("/")[2],
         profile=first["profile"],
-        asked={**{name: first[name] for name in ASKED}, "stream": "streamed" if first["stream"] else ""},
+        asked={**{name: first[name] for name in SETTING_FIELDS}, "stream": "streamed" if first["stream"] else ""},
         again=False,
         counted=counted,
         value=value_of(metric, counted, target=query.target),
@@ -142,27 +145,28 @@ def row_of(
         simulated=any(line["simulated"] for line in shown),
         local=first["provider_kind"] == Provider.Kind.LOCAL,
         mixed_upstreams=any(line["mixed_upstreams"] for line in shown),
-        differing=_differing(shown),
+        differing=_list_differing(shown),
         published=published.get((first["model_name"], first["profile"]), ""),
         trials=replace(
-            _trials(first, query, group="control" if metric.of_control else group), without=tokens_of(earlier)
+            _build_trial_filter(first, query, group="control" if metric.of_control else group),
+            without=tokens_of(earlier),
         ),
         prompt=prompt,
     )
 
 
-def _counted(scenarios: Sequence[ScenarioSums]) -> Counted:
+def _build_counted(scenarios: Sequence[ScenarioSums]) -> Counted:
     tools = tuple(one for one in scenarios if not one.control)
     parts = tuple(one.tally for one in tools)
     control = pooled(one.tally for one in scenarios if one.control)
     return Counted(pooled(parts), control, parts, tuple(one.times for one in tools))
 
 
-def _scenario(line: dict[str, Any]) -> ScenarioSums:
+def _build_scenario_sums(line: dict[str, Any]) -> ScenarioSums:
     return ScenarioSums(line["scenario"], line["scenario_version"], line["control"], tally_of(line), times_of(line))
 
 
-def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
+def _list_differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
     """Prompts need no look of their own: a scenario's are part of its version, a method's of the engine's digest."""
     found = {
         "settings": len({one for line in lines for one in line["hashes"]}) > 1,
@@ -171,7 +175,7 @@ def _differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(what for what, differs in found.items() if differs)
 
 
-def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:
+def _build_trial_filter(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:
     """Exactly the trials that a row of this identity counts."""
     return TrialFilter(
         runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
@@ -182,11 +186,11 @@ def _trials(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFil
         profile=line["profile"],
         strategy=line["strategy"],
         method=line["method"],
-        examples=line["examples"] or NONE,
+        examples=line["examples"] or NO_EXAMPLES,
         tool_use_mode=line["tool_use_mode"],
         instance_kind=line["instance_kind"],
         stream=STREAMED if line["stream"] else WHOLE,
         demo="1" if query.scope == "demo" else "",
-        prompt=line["prompt_version"] if query.prompt == SPLIT else query.prompt,
+        prompt=line["prompt_version"] if query.prompt == SPLIT_BY_PROMPT else query.prompt,
         imported="1" if query.scope == "imported" else "",
     )

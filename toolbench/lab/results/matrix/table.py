@@ -17,13 +17,13 @@ from toolbench.lab.metrics.scenario_versions import say_left_out
 from toolbench.lab.metrics.tally import pooled, sums
 from toolbench.lab.metrics.times import joined
 from toolbench.lab.models import Cell, PublishedCell, Run
-from toolbench.lab.results.matrix.query import SPLIT, MatrixQuery
-from toolbench.lab.results.matrix.rows import ASKED, KEY, LABELS, MatrixRow, ScenarioSums, row_of
-from toolbench.lab.results.run_choices import runs_to_choose
+from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
+from toolbench.lab.results.matrix.rows import FIELD_LABELS, ROW_KEY, SETTING_FIELDS, MatrixRow, ScenarioSums, build_row
+from toolbench.lab.results.run_choices import list_run_choices
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class MatrixSummary:
     """The rows against the target and against each other.
 
     Attributes:
@@ -51,7 +51,7 @@ class Matrix:
     groups: tuple[tuple[str, tuple[MatrixRow, ...]], ...]
     same: Mapping[str, str]  # what is asked in the same way in every row
     varies: tuple[str, ...]
-    summary: Summary
+    summary: MatrixSummary
     scenario_groups: tuple[str, ...]
     runs: tuple[Run, ...]  # to choose from
     warnings: tuple[str, ...]
@@ -64,29 +64,33 @@ class Matrix:
 
 def get_matrix(query: MatrixQuery) -> Matrix:
     """Four queries, whatever the number of runs and trials."""
-    found = _sums(query)
+    found = _sum_cells(query)
     present = {line["scenario_group"] for line in found} - {"control"}
-    group = query.group if query.group in present else _usual(present)
-    query = replace(query, group="" if group == _usual(present) else group)
-    published = _published()
-    tried = (row_of(lines, query, group, published) for lines in _grouped(found))
-    rows = _marked(_with_versions([row for row in tried if row is not None], METRICS[query.metric]))
-    same = {name: rows[0].asked[name] for name in ASKED if len({row.asked[name] for row in rows}) == 1} if rows else {}
+    group = query.group if query.group in present else _choose_default_group(present)
+    query = replace(query, group="" if group == _choose_default_group(present) else group)
+    published = _read_published_counts()
+    tried = (build_row(lines, query, group, published) for lines in _group_by_row(found))
+    rows = _mark_repeated_models(_add_versions([row for row in tried if row is not None], METRICS[query.metric]))
+    same = (
+        {name: rows[0].asked[name] for name in SETTING_FIELDS if len({row.asked[name] for row in rows}) == 1}
+        if rows
+        else {}
+    )
     return Matrix(
         query=query,
         metric=METRICS[query.metric],
         groups=tuple((name, tuple(some)) for name, some in groupby(rows, key=lambda row: row.provider)),
-        same={LABELS.get(name, name): value for name, value in same.items() if value},
-        varies=tuple(name for name in ASKED if name not in same),
-        summary=_summary(rows),
+        same={FIELD_LABELS.get(name, name): value for name, value in same.items() if value},
+        varies=tuple(name for name in SETTING_FIELDS if name not in same),
+        summary=_build_summary(rows),
         scenario_groups=tuple(sorted(present, key=usual_first)),
-        runs=runs_to_choose(_runs_of(query), query.runs),
-        warnings=_warnings(rows, found),
-        prompts=_prompts(query),
+        runs=list_run_choices(_filter_runs(query), query.runs),
+        warnings=_list_warnings(rows, found),
+        prompts=_list_prompt_versions(query),
     )
 
 
-def settled(query: MatrixQuery) -> MatrixQuery:
+def choose_scope(query: MatrixQuery) -> MatrixQuery:
     """The query with a scope: where none was asked for, one's own runs if there are any, else the published figures.
     One query at most."""
     if query.scope:
@@ -95,17 +99,17 @@ def settled(query: MatrixQuery) -> MatrixQuery:
     return replace(query, scope="real" if own else "published")
 
 
-def scope_cells(query: MatrixQuery) -> QuerySet[Cell]:
+def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
     """The cells a scope means. Simulated and imported runs are only in scopes of their own or when they are named."""
     cells = Cell.objects.filter(run__deleted_at=None)
-    if query.prompt not in ("", SPLIT):
+    if query.prompt not in ("", SPLIT_BY_PROMPT):
         cells = cells.filter(prompt_version=query.prompt)
     if query.scope == "runs":
         return cells.filter(run_id__in=query.runs)
-    return cells.filter(run__in=_runs_of(query))
+    return cells.filter(run__in=_filter_runs(query))
 
 
-def _runs_of(query: MatrixQuery) -> QuerySet[Run]:
+def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
     """The runs of a scope; under `runs` those to choose from beside the named ones."""
     kept = Run.objects.filter(deleted_at=None)
     if query.scope == "imported":
@@ -113,12 +117,12 @@ def _runs_of(query: MatrixQuery) -> QuerySet[Run]:
     return kept.filter(imported=False, simulated=query.scope == "demo")
 
 
-def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
-    cells = scope_cells(query)
+def _sum_cells(query: MatrixQuery) -> list[dict[str, Any]]:
+    cells = filter_matrix_cells(query)
     if query.q:
         cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
-    key = {name: F(f"config__{name}") for name in KEY if name != "instance_kind"}
-    split = ("prompt_version",) if query.prompt == SPLIT else ()
+    key = {name: F(f"config__{name}") for name in ROW_KEY if name != "instance_kind"}
+    split = ("prompt_version",) if query.prompt == SPLIT_BY_PROMPT else ()
     identity = (*key, "instance_kind", *split, "scenario_group", "control", "scenario", "scenario_version")
     lines = cells.annotate(**key).order_by().values(*identity)
     summed = lines.annotate(
@@ -137,14 +141,14 @@ def _sums(query: MatrixQuery) -> list[dict[str, Any]]:
     return [dict(line) for line in summed.order_by(*identity)]
 
 
-def _grouped(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _group_by_row(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for line in lines:
-        groups.setdefault((*(line[name] for name in KEY), line.get("prompt_version")), []).append(line)
+        groups.setdefault((*(line[name] for name in ROW_KEY), line.get("prompt_version")), []).append(line)
     return list(groups.values())
 
 
-def _with_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
+def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
     """Name the versions of scenarios that are in view in more than one version of the same kind of instance."""
     seen: dict[tuple[str, str], set[int]] = {}
     for row in rows:
@@ -189,20 +193,20 @@ def _outdated(row: MatrixRow, newest: Newest) -> list[ScenarioSums]:
     return [one for one in row.scenarios if one.tally.tried and one.version < newest[kind, one.scenario]]
 
 
-def _marked(rows: list[MatrixRow]) -> list[MatrixRow]:
+def _mark_repeated_models(rows: list[MatrixRow]) -> list[MatrixRow]:
     """Says of each row whether the one above has the same model at the same provider."""
     pairs = zip(rows, [None, *rows], strict=False)
     return [replace(row, again=bool(up and (up.provider, up.model) == (row.provider, row.model))) for row, up in pairs]
 
 
-def _summary(rows: list[MatrixRow]) -> Summary:
+def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
     ranked, newest = [row for row in rows if row.ranked], _newest_tried(rows)
     judged = [row.rate for row in ranked if row.rate]
     against = [rate.against for rate in judged]
     best = max((rate.low for rate in judged if not rate.withheld), default=0.0)
     near = sum(rate.withheld or rate.high >= best for rate in judged)
     controls = (one.tally for row in rows for one in row.scenarios if one.control and one not in _outdated(row, newest))
-    return Summary(
+    return MatrixSummary(
         trials=sum(row.tally.done + row.control.done for row in rows),
         ranked=len(ranked),
         clears=against.count("clears"),
@@ -214,21 +218,21 @@ def _summary(rows: list[MatrixRow]) -> Summary:
     )
 
 
-def _prompts(query: MatrixQuery) -> tuple[str, ...]:
-    found = scope_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
+def _list_prompt_versions(query: MatrixQuery) -> tuple[str, ...]:
+    found = filter_matrix_cells(replace(query, prompt="")).exclude(prompt_version="").order_by("prompt_version")
     return tuple(found.values_list("prompt_version", flat=True).distinct())
 
 
-def _usual(present: set[str]) -> str:
+def _choose_default_group(present: set[str]) -> str:
     return USUAL_GROUP if USUAL_GROUP in present or not present else min(present)
 
 
-def _published() -> Mapping[tuple[str, str], str]:
+def _read_published_counts() -> Mapping[tuple[str, str], str]:
     cells = PublishedCell.objects.order_by().values_list("model", "profile", "tool_ok", "tool_runs")
     return {(model, profile): f"{ok}/{runs}" for model, profile, ok, runs in cells}
 
 
-def _warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, ...]:
+def _list_warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, ...]:
     differing = tuple(dict.fromkeys(what for row in rows for what in row.differing))
     pooled_rows = [row for row in rows if len(row.run_ids) > 1]
     apart = max((line["last"] - line["first"] for line in lines), default=timedelta())

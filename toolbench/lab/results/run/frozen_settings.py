@@ -9,7 +9,7 @@ from toolbench.engine.policy.layering import ENGINE
 from toolbench.engine.policy.policy import policy_json, resolve
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.lab.models import RunConfig
-from toolbench.lab.planning.policy_values import values_by_key
+from toolbench.lab.planning.policy_values import flatten_policy
 from toolbench.lab.scenarios.catalogue import find_scenarios
 from toolbench.lab.whole_numbers import whole_number
 
@@ -44,14 +44,14 @@ def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") ->
     number = whole_number(config)
     named = None if number is None else own.filter(pk=number).first()
     shown = named or own.first()
-    return _settings(shown, scenario) if shown else None
+    return _build_settings(shown, scenario) if shown else None
 
 
-def _settings(config: RunConfig, scenario: str) -> FrozenSettings:
+def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
     """Layers frozen by a version that knew other keys are shown as they stand."""
     layers = [(name, patch) for name, patch in config.layers]
     if found := find_scenarios([scenario] if scenario else ()).get(scenario):
-        instance = found.draw(0, kind="parity")
+        instance = found.draw_instance(0, kind="parity")
         layers.append((f"scenario {found.slug}", instance.layer))
     lint = lint_tools(instance.tools) if found else ()
     try:
@@ -59,7 +59,7 @@ def _settings(config: RunConfig, scenario: str) -> FrozenSettings:
     except PolicyError:
         stored = tuple(FrozenKey(key, value, name) for name, patch in layers for key, value in patch.items())
         return FrozenSettings(config, scenario, stored, (), lint)
-    values = values_by_key(policy_json(resolved.policy))
+    values = flatten_policy(policy_json(resolved.policy))
     keys = [FrozenKey(key, values[key], origin) for key, origin in sorted(resolved.origins.items())]
     chosen = tuple(key for key in keys if key.origin != ENGINE)
     return FrozenSettings(config, scenario, chosen, tuple(key for key in keys if key.origin == ENGINE), lint)

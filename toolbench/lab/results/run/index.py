@@ -14,7 +14,7 @@ from toolbench.lab.metrics.times import QuantileRange, Times, joined, quantile_r
 from toolbench.lab.models import Cell, Provider, Run, RunConfig
 
 Kind = Literal["own", "simulated", "imported"]
-_KINDS: Mapping[Kind, Q] = {
+_KIND_FILTERS: Mapping[Kind, Q] = {
     "own": Q(imported=False, simulated=False),
     "simulated": Q(imported=False, simulated=True),
     "imported": Q(imported=True),  # simulated or not
@@ -22,7 +22,7 @@ _KINDS: Mapping[Kind, Q] = {
 
 
 @dataclass(frozen=True, slots=True)
-class RunLine:
+class RunRow:
     """`answered` and `delivered` are None for a run of several configurations or groups of scenarios: no further
     repeat means their sum. Times are of tool scenarios, never of the local model; None where there are none."""
 
@@ -35,9 +35,9 @@ class RunLine:
     p95: QuantileRange | None
 
 
-def get_runs(kind: Kind, limit: int = 100) -> tuple[RunLine, ...]:
+def get_runs(kind: Kind, limit: int = 100) -> tuple[RunRow, ...]:
     """The newest runs of one kind, with their sums over all cells, added up by the database. Four queries."""
-    found = Run.objects.filter(_KINDS[kind], deleted_at=None)
+    found = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None)
     runs = tuple(found.defer("request", "skipped")[:limit])
     counts: dict[int, dict[str, Tally]] = defaultdict(dict)
     group = Case(When(control=True, then=Value(CONTROL)), default="scenario_group")
@@ -48,11 +48,11 @@ def get_runs(kind: Kind, limit: int = 100) -> tuple[RunLine, ...]:
     configs = RunConfig.objects.filter(run__in=runs).order_by("run_id", "position")
     for run_id, name in configs.values_list("run_id", "model_name"):
         models[run_id].append(name)
-    times = _times(runs)
-    return tuple(_run_line(run, models[run.pk], counts[run.pk], times[run.pk]) for run in runs)
+    times = _read_times(runs)
+    return tuple(_build_row(run, models[run.pk], counts[run.pk], times[run.pk]) for run in runs)
 
 
-def _times(runs: Iterable[Run]) -> dict[int, list[Times]]:
+def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:
     """Those of each run by configuration and group of scenarios."""
     tools = Cell.objects.filter(run__in=runs, control=False).exclude(config__provider_kind=Provider.Kind.LOCAL)
     found: dict[int, list[Times]] = defaultdict(list)
@@ -61,7 +61,7 @@ def _times(runs: Iterable[Run]) -> dict[int, list[Times]]:
     return found
 
 
-def _run_line(run: Run, models: list[str], counts: dict[str, Tally], times: list[Times]) -> RunLine:
+def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: list[Times]) -> RunRow:
     """`counts` by group of scenarios, the controls as one; `times` by configuration and group."""
     groups = [one for name, one in counts.items() if name != CONTROL]
     whole = pooled(counts.values())
@@ -69,4 +69,4 @@ def _run_line(run: Run, models: list[str], counts: dict[str, Tally], times: list
     tools = pooled(groups)
     answered, delivered = (tools.given_an_answer(), tools.delivered()) if alone else (None, None)
     p50, p95 = (quantile_range(getattr(one, name) for one in times) for name in ("p50", "p95"))
-    return RunLine(run, tuple(dict.fromkeys(models)), whole, answered, delivered, p50, p95)
+    return RunRow(run, tuple(dict.fromkeys(models)), whole, answered, delivered, p50, p95)

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from django.db.models import F
 
-from toolbench.evals.statistics import Quantile, quantile
+from toolbench.evals.statistics import Quantile, compute_quantile
 from toolbench.lab.metrics.cells import ANSWERED, SATURATED_LAG_MS
 from toolbench.lab.metrics.scenario_groups import CONTROL, usual_first
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
-from toolbench.lab.results.run_choices import runs_to_choose
+from toolbench.lab.results.run_choices import list_run_choices
 
-MOST_POINTS = 2_000  # per configuration, so that the page stays light
-MOST_RUNS = 50  # to choose from
+MAX_POINTS = 2_000  # per configuration, so that the page stays light
+MAX_RUNS = 50  # to choose from
 
-METRICS = {
+TIME_METRICS = {
     "trial": ("Trial, without queue", F("duration_ms")),
     "working": ("Trial, without queue and back-off", F("duration_ms") - F("backoff_ms")),
     "first_byte": ("First byte of the first answer", F("first_byte_ms")),
@@ -68,62 +68,62 @@ class LatencyPage:
 def get_latency(run_id: int | None = None, metric: str = "trial", group: str = "") -> LatencyPage:
     """The run asked for, else the newest that is neither simulated nor imported; of its groups of scenarios the one
     asked for, else the usual one. Only trials with an answer count."""
-    metric = metric if metric in METRICS else "trial"
+    metric = metric if metric in TIME_METRICS else "trial"
     kept = Run.objects.filter(deleted_at=None).defer("request", "skipped")
     run = kept.filter(pk=run_id).first() if run_id else kept.filter(simulated=False, imported=False).first()
-    runs = runs_to_choose(kept, [run.pk] if run else (), newest=MOST_RUNS)
-    groups = _groups(run) if run else ()
+    runs = list_run_choices(kept, [run.pk] if run else (), newest=MAX_RUNS)
+    groups = _list_groups(run) if run else ()
     group = group if group in groups else "".join(groups[:1])
-    rows = tuple(_rows(run, metric, group)) if run else ()
-    return LatencyPage(run, runs, metric, METRICS[metric][0], group, groups, rows)
+    rows = tuple(_build_rows(run, metric, group)) if run else ()
+    return LatencyPage(run, runs, metric, TIME_METRICS[metric][0], group, groups, rows)
 
 
-def _groups(run: Run) -> tuple[str, ...]:
+def _list_groups(run: Run) -> tuple[str, ...]:
     """The usual one first, controls last."""
     named = run.cells.order_by().values_list("scenario_group", flat=True).distinct()
     return tuple(sorted(named, key=lambda name: (name == CONTROL, usual_first(name))))
 
 
-def _rows(run: Run, metric: str, group: str) -> Iterable[LatencyRow]:
+def _build_rows(run: Run, metric: str, group: str) -> Iterable[LatencyRow]:
     answered = Trial.objects.filter(ANSWERED, run=run, cell__scenario_group=group)
-    found = answered.annotate(time=METRICS[metric][1]).exclude(time=None).order_by("position")
+    found = answered.annotate(time=TIME_METRICS[metric][1]).exclude(time=None).order_by("position")
     times: dict[int, list[tuple[str, float]]] = defaultdict(list)
     for config_id, scenario, time in found.values_list("config_id", "scenario", "time"):
         times[config_id].append((scenario, time))
     lagging = Counter(answered.filter(client_lag_ms__gt=SATURATED_LAG_MS).values_list("config_id", flat=True))
     for config in RunConfig.objects.filter(pk__in=times).order_by("position"):
-        yield _row(config, times[config.pk], lagging[config.pk])
+        yield _build_row(config, times[config.pk], lagging[config.pk])
 
 
-def _row(config: RunConfig, timed: list[tuple[str, float]], saturated: int) -> LatencyRow:
+def _build_row(config: RunConfig, timed: list[tuple[str, float]], saturated: int) -> LatencyRow:
     times = [time for _, time in timed]
     return LatencyRow(
         config_id=config.pk,
-        label=" · ".join(filter(None, _label(config))),
+        label=" · ".join(filter(None, _list_label_parts(config))),
         provider=config.provider_name,
         local=config.provider_kind == Provider.Kind.LOCAL,
         n=len(times),
-        times=tuple(times[:MOST_POINTS]),
-        p50=quantile(times, 0.5),
-        p95=quantile(times, 0.95),
-        p99=quantile(times, 0.99),
+        times=tuple(times[:MAX_POINTS]),
+        p50=compute_quantile(times, 0.5),
+        p95=compute_quantile(times, 0.95),
+        p99=compute_quantile(times, 0.99),
         saturated=saturated,
-        scenarios=tuple(_by_scenario(timed)),
+        scenarios=tuple(_build_scenario_times(timed)),
     )
 
 
-def _by_scenario(timed: list[tuple[str, float]]) -> Iterable[ScenarioTimes]:
+def _build_scenario_times(timed: list[tuple[str, float]]) -> Iterable[ScenarioTimes]:
     found: dict[str, list[float]] = defaultdict(list)
     for scenario, time in timed:
         found[scenario].append(time)
     if len(found) < 2:
         return
     for scenario in sorted(found):
-        p50, p95, p99 = (quantile(found[scenario], q) for q in (0.5, 0.95, 0.99))
+        p50, p95, p99 = (compute_quantile(found[scenario], q) for q in (0.5, 0.95, 0.99))
         yield ScenarioTimes(scenario, p50, p95, p99)
 
 
-def _label(config: RunConfig) -> tuple[str, ...]:
+def _list_label_parts(config: RunConfig) -> tuple[str, ...]:
     streamed = "streamed" if config.stream else ""
     named = (config.provider_name, config.model_name, config.profile)
     return *named, config.strategy, config.method, config.examples, streamed

@@ -9,17 +9,17 @@ from toolbench.lab.metrics.tally import tally
 from toolbench.lab.metrics.times import Times, cell_times
 from toolbench.lab.models import Cell, Run, RunConfig
 
-MOST_COLUMNS = 12
+MAX_COLUMNS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class MetricLine:
+class MetricRow:
     metric: Metric
     values: tuple[MetricValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MetricColumn:
     """One configuration on one group of scenarios; `group` is "" where the run has one only."""
 
     config: RunConfig
@@ -32,9 +32,9 @@ class RunMetrics:
     """`groups` of lines, each line with one value per column; lines without any value are left out."""
 
     run: Run
-    columns: tuple[Column, ...]
+    columns: tuple[MetricColumn, ...]
     left_out: int
-    groups: tuple[tuple[str, tuple[MetricLine, ...]], ...]
+    groups: tuple[tuple[str, tuple[MetricRow, ...]], ...]
 
 
 def get_run_metrics(run_id: int) -> RunMetrics:
@@ -42,14 +42,14 @@ def get_run_metrics(run_id: int) -> RunMetrics:
     run = Run.objects.defer("request", "skipped").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     found = in_configs_and_groups(configs, run.cells.all())
-    chosen = found[:MOST_COLUMNS]
+    chosen = found[:MAX_COLUMNS]
     times = cell_times(cell for _, _, cells in chosen for cell in cells)
-    shown = tuple(Column(config, group, counted(cells, times)) for config, group, cells in chosen)
-    groups = ((title, tuple(_lines(metrics, [one.counted for one in shown]))) for title, metrics in GROUPS.items())
+    shown = tuple(MetricColumn(config, group, count_cells(cells, times)) for config, group, cells in chosen)
+    groups = ((title, tuple(_build_rows(metrics, [one.counted for one in shown]))) for title, metrics in GROUPS.items())
     return RunMetrics(run, shown, len(found) - len(shown), tuple(groups))
 
 
-def counted(cells: Sequence[Cell], times: Mapping[int, Times]) -> Counted:
+def count_cells(cells: Sequence[Cell], times: Mapping[int, Times]) -> Counted:
     """Of one configuration's cells, with the times of each by its id."""
     tools = tuple(cell for cell in cells if not cell.control)
     control = tally(cell for cell in cells if cell.control)
@@ -57,12 +57,12 @@ def counted(cells: Sequence[Cell], times: Mapping[int, Times]) -> Counted:
     return Counted(tally(tools), control, parts, tuple(times[cell.pk] for cell in tools))
 
 
-def _lines(metrics: Sequence[Metric], of: Sequence[Counted]) -> list[MetricLine]:
-    lines = [MetricLine(metric, tuple(_value(metric, one) for one in of)) for metric in metrics]
+def _build_rows(metrics: Sequence[Metric], of: Sequence[Counted]) -> list[MetricRow]:
+    lines = [MetricRow(metric, tuple(_compute_value(metric, one) for one in of)) for metric in metrics]
     return [line for line in lines if any(value.is_known for value in line.values)]
 
 
-def _value(metric: Metric, of: Counted) -> MetricValue:
+def _compute_value(metric: Metric, of: Counted) -> MetricValue:
     """Nothing where nothing was counted."""
     value = value_of(metric, of)
     return value if value.rate is None or value.rate.n else MetricValue(None, None)

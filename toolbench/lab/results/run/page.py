@@ -6,23 +6,23 @@ from datetime import datetime
 from django.db.models import Count, Min
 
 from toolbench.engine.policy.optional_parameters import differs_without
-from toolbench.evals.statistics.stopping import Until
-from toolbench.lab.endpoints.setup_pages import ProviderLine, get_providers
+from toolbench.evals.statistics.stopping import StoppingRule
+from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import in_configs_and_groups
 from toolbench.lab.metrics.tally import Tally, tally
 from toolbench.lab.metrics.times import Times, cell_times, merged
 from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
-from toolbench.lab.results.run.times import Pace, get_pace, seconds_with_trials
+from toolbench.lab.results.run.times import Pace, get_pace, measure_active_seconds
 from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.runs.sequential_stopping import DECIDED
+from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 
-GROUPS = 20
-TARGET = 90
+MAX_FAILURE_GROUPS = 20
+DEFAULT_TARGET_PERCENT = 90
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioLine:
+class ScenarioRow:
     cell_id: int
     scenario: str
     control: bool
@@ -37,7 +37,7 @@ class ScenarioLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigLine:
+class ConfigRow:
     """One configuration on one group of scenarios; `group` is "" where the run has one only."""
 
     config: RunConfig
@@ -48,7 +48,7 @@ class ConfigLine:
     first: Rate | None  # at the first attempt; None where nothing passed otherwise
     delivered: Rate
     times: Times  # of the same scenarios as `tally`
-    scenarios: tuple[ScenarioLine, ...]
+    scenarios: tuple[ScenarioRow, ...]
     trials_query: str  # selects the trials of `tally` in the list of trials
 
     @property
@@ -58,7 +58,7 @@ class ConfigLine:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedLine:
+class RefusedParameterRow:
     """A parameter that a model's endpoint refused, and what the run does not measure without it."""
 
     model_name: str
@@ -68,7 +68,7 @@ class RefusedLine:
 
 
 @dataclass(frozen=True, slots=True)
-class FailureGroup:
+class RunFailureGroup:
     signature: str
     sentence: str  # of the exemplar
     same_words: bool  # every trial of the group has this sentence
@@ -88,17 +88,17 @@ class RunPage:
     ran: float | None  # seconds with a trial under way, None before the end
     tally: Tally
     pace: Pace
-    lines: tuple[ConfigLine, ...]
-    groups: tuple[FailureGroup, ...]
+    lines: tuple[ConfigRow, ...]
+    groups: tuple[RunFailureGroup, ...]
     retryable: int
     until: str  # the rule in words; "" for a fixed number of trials
     target: float  # percent, that rates are judged against: the run's own, else the usual one
     set_aside: tuple[Cell, ...]  # cells whose sums could not be computed
-    waits_for: tuple[ProviderLine, ...]  # providers that cannot be asked now, while nothing goes on
-    refused: tuple[RefusedLine, ...] = ()
+    blocking_providers: tuple[ProviderRow, ...]  # providers that cannot be asked now, while nothing goes on
+    refused: tuple[RefusedParameterRow, ...] = ()
 
     @property
-    def spent(self) -> bool:
+    def is_limit_reached(self) -> bool:
         """Whether a cap is used up, so that the run goes on only above it."""
         caps = ((self.run.request_cap, self.run.requests_reserved), (self.run.token_cap, self.run.tokens_used))
         return any(cap is not None and used >= cap for cap, used in caps)
@@ -113,7 +113,7 @@ class RunPage:
         return tuple(one.scenario for line in first for one in line.scenarios)
 
     @property
-    def routed(self) -> tuple[RunConfig, ...]:
+    def auto_method_configs(self) -> tuple[RunConfig, ...]:
         """Configurations whose method was left open, decided or still waiting for a probe."""
         return tuple(config for config in self.configs if config.routing or config.awaits_probe)
 
@@ -126,43 +126,43 @@ def get_run_page(run_id: int) -> RunPage:
     cells = tuple(run.cells.defer("upstreams"))
     whole = tally(cells)
     times = cell_times(cells)
-    until = Until.read(run.until) if run.until else None
-    target = until.target if until and until.rule == "threshold" else TARGET
+    until = StoppingRule.read(run.until) if run.until else None
+    target = until.target if until and until.rule == "threshold" else DEFAULT_TARGET_PERCENT
     reachable = {config.pk for config in configs if config.provider_id is not None}
     return RunPage(
         run=run,
         live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.moves for cell in cells),
         took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
-        ran=seconds_with_trials(run) if run.finished_at else None,
+        ran=measure_active_seconds(run) if run.finished_at else None,
         tally=whole,
         pace=get_pace(run, whole),
         lines=tuple(
-            _line(config, group, [(cell, times[cell.pk]) for cell in some], target)
+            _build_config_row(config, group, [(cell, times[cell.pk]) for cell in some], target)
             for config, group, some in in_configs_and_groups(configs, cells)
         ),
-        groups=_groups(run),
+        groups=_list_failure_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
         until=str(until) if until else "",
         target=target,
-        set_aside=tuple(_with_config(cell, configs) for cell in cells if cell.compute_error),
-        waits_for=_waits_for(run, configs, cells, whole),
-        refused=_refused(run),
+        set_aside=tuple(_attach_config(cell, configs) for cell in cells if cell.compute_error),
+        blocking_providers=_find_blocking_providers(run, configs, cells, whole),
+        refused=_list_refused_parameters(run),
     )
 
 
-def _refused(run: Run) -> tuple[RefusedLine, ...]:
+def _list_refused_parameters(run: Run) -> tuple[RefusedParameterRow, ...]:
     rows = RefusedParameter.objects.filter(run=run).order_by("model_name", "pk")
-    return tuple(RefusedLine(row.model_name, row.name, row.why, differs_without(row.name)) for row in rows)
+    return tuple(RefusedParameterRow(row.model_name, row.name, row.why, differs_without(row.name)) for row in rows)
 
 
-def _with_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:
+def _attach_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:
     cell.config = next(config for config in configs if config.pk == cell.config_id)
     return cell
 
 
-def _waits_for(
+def _find_blocking_providers(
     run: Run, configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], whole: Tally
-) -> tuple[ProviderLine, ...]:
+) -> tuple[ProviderRow, ...]:
     """Two queries where trials wait and none is running."""
     if run.state != Run.State.RUNNING or whole.running:
         return ()
@@ -172,45 +172,45 @@ def _waits_for(
     return tuple(line for line in lines if line.provider.pk in asked and line.state != "pass")
 
 
-def _line(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target: float) -> ConfigLine:
+def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target: float) -> ConfigRow:
     control = tally(cell for cell, _ in cells if cell.control)
     tools = tally(cell for cell, _ in cells if not cell.control)
     main = tools if tools.cells else control
     counted = next((cell for cell, _ in cells if not cell.control), cells[0][0])
-    return ConfigLine(
+    return ConfigRow(
         config=config,
         group=group,
         tally=main,
         control=control,
         answered=main.given_an_answer(target),
-        first=main.rate(main.first_attempt_passed, main.answered, target) if _second_samples(main) else None,
+        first=main.rate(main.first_attempt_passed, main.answered, target) if _has_reprompts(main) else None,
         delivered=main.delivered(target),
         times=merged(times for cell, times in cells if cell.control != bool(tools.cells)),
-        scenarios=tuple(_scenario_line(cell, times, target) for cell, times in cells),
+        scenarios=tuple(_build_scenario_row(cell, times, target) for cell, times in cells),
         trials_query=TrialFilter(run=config.run_id, config=config.pk, group=counted.scenario_group).query(),
     )
 
 
-def _second_samples(counts: Tally) -> bool:
+def _has_reprompts(counts: Tally) -> bool:
     return bool(counts.asked_again) or counts.first_attempt_passed != counts.passed
 
 
-def _scenario_line(cell: Cell, times: Times, target: float) -> ScenarioLine:
+def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
     counts = tally([cell])
-    decided = "" if cell.error is None else DECIDED.get(cell.decided, "open")
-    return ScenarioLine(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(target), decided, times)
+    decided = "" if cell.error is None else DECISION_TEXTS.get(cell.decided, "open")
+    return ScenarioRow(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(target), decided, times)
 
 
-def _groups(run: Run) -> tuple[FailureGroup, ...]:
+def _list_failure_groups(run: Run) -> tuple[RunFailureGroup, ...]:
     """Two queries: one over the index of failures, one for an exemplar of each group."""
     bad = run.trials.filter(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA]).order_by()
     counted = bad.values("signature", "outcome").annotate(
         count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk"), wordings=Count("sentence", distinct=True)
     )
-    rows = list(counted.order_by("-count", "signature")[:GROUPS])
+    rows = list(counted.order_by("-count", "signature")[:MAX_FAILURE_GROUPS])
     seen = Trial.objects.only("sentence", "failure_class", "scenario").in_bulk([row["exemplar"] for row in rows])
     return tuple(
-        FailureGroup(
+        RunFailureGroup(
             signature=row["signature"],
             sentence=seen[row["exemplar"]].sentence,
             same_words=row["wordings"] == 1,

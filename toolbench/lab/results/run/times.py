@@ -14,7 +14,7 @@ PACE_WINDOW = timedelta(minutes=3)
 
 # Time in which at least one trial was under way: the union of all spans, each without what lies before the end of an
 # earlier one.
-_SECONDS_WITH_TRIALS = """
+_ACTIVE_SECONDS_SQL = """
 WITH spans AS (
     SELECT started_at, finished_at, max(finished_at) OVER (
         ORDER BY started_at, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ended_before
@@ -65,12 +65,12 @@ def get_pace(run: Run, whole: Tally) -> Pace:
     return replace(pace, left=waiting * seconds / count, left_low=waiting / fast, left_high=waiting / slow)
 
 
-def seconds_with_trials(run: Run) -> float | None:
+def measure_active_seconds(run: Run) -> float | None:
     """Return for how many seconds a trial of the run was under way; None where no trial ran.
 
     Pauses and the wait before a later retry are left out. Of a retried trial the last execution counts.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_SECONDS_WITH_TRIALS, [run.pk])
+        cursor.execute(_ACTIVE_SECONDS_SQL, [run.pk])
         (seconds,) = cursor.fetchone()
     return None if seconds is None else float(seconds)

@@ -9,13 +9,13 @@ from django.db.models import BinaryField, F, Func, IntegerField, Value
 
 from toolbench.lab.models import Step
 
-PAGE = 50_000  # bytes
-LONGEST_CHARACTER = 4  # bytes of UTF-8
-_SHOWN = {"\n": "\\n\n", "\t": "\\t", "\r": "\\r"}
+PAGE_BYTES = 50_000  # bytes
+MAX_CHARACTER_BYTES = 4  # bytes of UTF-8
+_NAMED_ESCAPES = {"\n": "\\n\n", "\t": "\\t", "\r": "\\r"}
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextSegment:
     """Text as it stands, or the escapes of what cannot be seen."""
 
     text: str
@@ -33,62 +33,62 @@ class BytesPage:
     pages: int
     first: int
     last: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextSegment, ...]
 
 
 def get_bytes_page(step_id: int, side: str, page: int) -> BytesPage:
     """A page beyond the last shows the last. Raises Step.DoesNotExist, also for a step of a deleted run."""
-    step = _step(step_id)
-    size = int(_read(step, Func(F(f"body__{side}"), function="octet_length", output_field=IntegerField())) or 0)
-    pages = max(1, -(-size // PAGE))
+    step = _get_step(step_id)
+    size = int(_read_value(step, Func(F(f"body__{side}"), function="octet_length", output_field=IntegerField())) or 0)
+    pages = max(1, -(-size // PAGE_BYTES))
     page = min(max(page, 1), pages)
-    start = (page - 1) * PAGE
-    raw = bytes(_read(step, _part(side, start, PAGE + LONGEST_CHARACTER)) or b"")
-    head = _continued(raw) if page > 1 else 0
-    tail = PAGE + _continued(raw[PAGE:]) if page < pages else len(raw)
+    start = (page - 1) * PAGE_BYTES
+    raw = bytes(_read_value(step, _build_substring(side, start, PAGE_BYTES + MAX_CHARACTER_BYTES)) or b"")
+    head = _count_continuation_bytes(raw) if page > 1 else 0
+    tail = PAGE_BYTES + _count_continuation_bytes(raw[PAGE_BYTES:]) if page < pages else len(raw)
     whole = raw[head:tail]
-    return BytesPage(step, side, size, page, pages, start + head + 1, start + tail, tuple(visible(whole)))
+    return BytesPage(step, side, size, page, pages, start + head + 1, start + tail, tuple(split_invisible(whole)))
 
 
 def get_bytes(step_id: int, side: str) -> tuple[Step, bytes]:
     """Everything that is stored. Raises Step.DoesNotExist."""
-    step = _step(step_id)
-    return step, bytes(_read(step, F(f"body__{side}")) or b"")
+    step = _get_step(step_id)
+    return step, bytes(_read_value(step, F(f"body__{side}")) or b"")
 
 
-def visible(raw: bytes) -> Iterator[Piece]:
+def split_invisible(raw: bytes) -> Iterator[TextSegment]:
     """The bytes as text. What is not printable, or not UTF-8, is written as an escape; a line break as its escape and
     a break."""
     text = raw.decode("utf-8", "surrogateescape")
-    for shown, run in groupby(text, key=_is_shown):
+    for shown, run in groupby(text, key=_is_printable):
         written = "".join(run)
-        yield Piece(written if shown else "".join(map(_escape, written)), not shown)
+        yield TextSegment(written if shown else "".join(map(_escape, written)), not shown)
 
 
-def _is_shown(character: str) -> bool:
+def _is_printable(character: str) -> bool:
     return character.isprintable()
 
 
 def _escape(character: str) -> str:
-    if character in _SHOWN:
-        return _SHOWN[character]
+    if character in _NAMED_ESCAPES:
+        return _NAMED_ESCAPES[character]
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-def _continued(raw: bytes) -> int:
+def _count_continuation_bytes(raw: bytes) -> int:
     """How many bytes at the start belong to a character that began before them."""
-    head = raw[: LONGEST_CHARACTER - 1]
+    head = raw[: MAX_CHARACTER_BYTES - 1]
     return next((place for place, byte in enumerate(head) if byte & 0xC0 != 0x80), len(head))
 
 
-def _step(step_id: int) -> Step:
+def _get_step(step_id: int) -> Step:
     return Step.objects.select_related("trial", "trial__run").get(pk=step_id, trial__run__deleted_at=None)
 
 
-def _part(side: str, start: int, length: int) -> Func:
+def _build_substring(side: str, start: int, length: int) -> Func:
     return Func(F(f"body__{side}"), Value(start + 1), Value(length), function="substring", output_field=BinaryField())
 
 
-def _read(step: Step, expression: Func | F) -> Any:
+def _read_value(step: Step, expression: Func | F) -> Any:
     """A value out of the step's row of bytes, None where there is none."""
     return Step.objects.filter(pk=step.pk).values_list(expression, flat=True).first()

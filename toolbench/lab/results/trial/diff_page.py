@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 
 from django.db.models import F
 
-from toolbench.evals.bfcl.scenario import GROUP as PUBLIC
-from toolbench.evals.user_cases.scenario import GROUP as OWN
+from toolbench.evals.bfcl.scenario import BFCL_GROUP as PUBLIC
+from toolbench.evals.user_cases.scenario import USER_CASE_GROUP as OWN
 from toolbench.lab.models import Step, Trial
-from toolbench.lab.results.trial.index import mark
-from toolbench.lab.results.trial.line_diff import hunks
-from toolbench.lab.results.trial.nearest_pass import nearest_passes
-from toolbench.lab.results.trial.partial_bodies import read_facts, read_side
-from toolbench.lab.results.trial.turn_text import ToldTurn, told_as_read, told_as_received
+from toolbench.lab.results.trial.index import choose_mark
+from toolbench.lab.results.trial.line_diff import build_hunks
+from toolbench.lab.results.trial.nearest_pass import find_nearest_passes
+from toolbench.lab.results.trial.partial_bodies import read_facts, read_partial_bodies
+from toolbench.lab.results.trial.turn_text import TurnText, build_parsed_turns, build_raw_turns
 from toolbench.lab.traces.code_view import Line
 from toolbench.lab.whole_numbers import whole_number
 
 PARSED, RAW = "parsed", "raw"
-MOST_TURNS = 24
-ONE_WORDING = (OWN, PUBLIC)  # groups whose cases every seed asks in the same words
+MAX_TURNS = 24
+FIXED_WORDING_GROUPS = (OWN, PUBLIC)  # groups whose cases every seed asks in the same words
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class DiffTurn:
     turn: int
     kind: str
     first: bool
-    left: ToldTurn | None
-    right: ToldTurn | None
+    left: TurnText | None
+    right: TurnText | None
     left_lines: tuple[Line, ...] = ()
     right_lines: tuple[Line, ...] = ()
 
@@ -41,12 +41,12 @@ class DiffTurn:
         return self.kind == "differs" and not self.first
 
     @property
-    def gist(self) -> str:
-        return next((one.gist for one in (self.left, self.right) if one), "")
+    def summary(self) -> str:
+        return next((one.summary for one in (self.left, self.right) if one), "")
 
 
 @dataclass(frozen=True, slots=True)
-class DiffLane:
+class DiffPage:
     """`other` is None where there is nothing to lay beside: `notice` says why. `chosen` holds for a trial that was
     named in the address."""
 
@@ -69,34 +69,34 @@ class DiffLane:
         return any(turn.kind == "unread" for turn in self.turns)
 
 
-def get_diff_lane(trial: Trial, *, beside: str = "", level: str = "") -> DiffLane:
+def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPage:
     """`beside` names the other trial; empty or unreadable means the nearest that passed, for a trial that did not.
     `level` is parsed or raw."""
     level = RAW if level == RAW else PARSED
     if trial.state != Trial.State.DONE:
-        return DiffLane(level, "It can be laid beside another trial when it is finished.")
-    other, notice = _other(trial, beside.strip())
+        return DiffPage(level, "It can be laid beside another trial when it is finished.")
+    other, notice = _find_other(trial, beside.strip())
     if other is None:
-        return DiffLane(level, notice)
-    instance = _same_instance(trial, other)
-    left, right = _told((trial, other), level)
+        return DiffPage(level, notice)
+    instance = _is_same_instance(trial, other)
+    left, right = _read_turns((trial, other), level)
     if missing := next((one for one, told in ((trial, left), (other, right)) if not told), None):
-        return DiffLane(level, f"Nothing was sent of trial {missing.pk}: there is nothing to lay side by side.")
-    turns = tuple(_turns(left, right, exact=instance or level == RAW))
-    return DiffLane(
+        return DiffPage(level, f"Nothing was sent of trial {missing.pk}: there is nothing to lay side by side.")
+    turns = tuple(_compare_turns(left, right, exact=instance or level == RAW))
+    return DiffPage(
         level=level,
         notice=notice,
         other=other,
-        mark=mark(other),
+        mark=choose_mark(other),
         chosen=bool(beside) and not notice,
         same_cell=trial.cell_id == other.cell_id,
         same_instance=instance,
-        turns=turns[:MOST_TURNS],
-        cut=len(turns) > MOST_TURNS,
+        turns=turns[:MAX_TURNS],
+        cut=len(turns) > MAX_TURNS,
     )
 
 
-def _other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
+def _find_other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
     """The trial to lay beside, and what has to be said of the wish."""
     found = Trial.objects.select_related("config").filter(run__deleted_at=None).exclude(pk=trial.pk)
     if beside and (other := found.filter(pk=whole_number(beside) or 0).first()):
@@ -104,56 +104,56 @@ def _other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
     notice = f"There is no other trial “{beside[:40]}”." if beside else ""
     if trial.outcome == Trial.Outcome.PASS:
         return None, notice or "It passed: name a trial to see where the two part."
-    nearest = found.filter(pk=nearest_passes([trial.pk]).get(trial.pk, 0)).first()
+    nearest = found.filter(pk=find_nearest_passes([trial.pk]).get(trial.pk, 0)).first()
     return (
         nearest,
         notice if nearest else f"{notice} No trial of this scenario passed in its run: name another.".strip(),
     )
 
 
-def _same_instance(trial: Trial, other: Trial) -> bool:
+def _is_same_instance(trial: Trial, other: Trial) -> bool:
     if (trial.scenario, trial.scenario_version) != (other.scenario, other.scenario_version):
         return False
     drawn = [(one.instance_kind, one.instance_seed) for one in (trial, other)]
-    return drawn[0] == drawn[1] or trial.cell.scenario_group in ONE_WORDING
+    return drawn[0] == drawn[1] or trial.cell.scenario_group in FIXED_WORDING_GROUPS
 
 
-def _told(pair: Sequence[Trial], level: str) -> list[dict[int, ToldTurn]]:
+def _read_turns(pair: Sequence[Trial], level: str) -> list[dict[int, TurnText]]:
     """Both trials by turn; one turn more than is shown says that there are more."""
-    steps = Step.objects.filter(trial__in=pair, execution=F("trial__execution"), turn__lte=MOST_TURNS)
+    steps = Step.objects.filter(trial__in=pair, execution=F("trial__execution"), turn__lte=MAX_TURNS)
     every = list(steps.order_by("ordinal"))
     own = [[step for step in every if step.trial_id == trial.pk] for trial in pair]
     if level == RAW:
-        bodies = read_side(every, "response")
-        return [told_as_received(steps, bodies) for steps in own]
-    requests = read_side(every, "request")
-    return [told_as_read(steps, read_facts(steps), requests) for steps in own]
+        bodies = read_partial_bodies(every, "response")
+        return [build_raw_turns(steps, bodies) for steps in own]
+    requests = read_partial_bodies(every, "request")
+    return [build_parsed_turns(steps, read_facts(steps), requests) for steps in own]
 
 
-def _turns(left: Mapping[int, ToldTurn], right: Mapping[int, ToldTurn], *, exact: bool) -> list[DiffTurn]:
+def _compare_turns(left: Mapping[int, TurnText], right: Mapping[int, TurnText], *, exact: bool) -> list[DiffTurn]:
     found: list[DiffTurn] = []
     for turn in sorted({*left, *right}):
         parted = any(one.kind == "differs" for one in found)
-        found.append(_turn(turn, left.get(turn), right.get(turn), exact=exact, parted=parted))
+        found.append(_compare_turn(turn, left.get(turn), right.get(turn), exact=exact, parted=parted))
     return found
 
 
-def _turn(turn: int, one: ToldTurn | None, other: ToldTurn | None, *, exact: bool, parted: bool) -> DiffTurn:
+def _compare_turn(turn: int, one: TurnText | None, other: TurnText | None, *, exact: bool, parted: bool) -> DiffTurn:
     """Laid out only where what was said is not the same."""
-    if one and other and one.said == other.said:
+    if one and other and one.content_key == other.content_key:
         return DiffTurn(turn, "same" if one.whole and other.whole else "unread", False, one, other)
     lines, whole = one.lines() if one else ((), True)
     other_lines, other_whole = other.lines() if other else ((), True)
     kind = "differs"
     if one and other:
-        alike = _alike(lines, other_lines, ended=(whole, other_whole))
-        kind = alike if exact or alike == "same" else _kind_by_shape(one, other)
+        alike = _compare_lines(lines, other_lines, ended=(whole, other_whole))
+        kind = alike if exact or alike == "same" else _compare_shapes(one, other)
         one, other = replace(one, whole=whole), replace(other, whole=other_whole)
-    shown = hunks(lines, other_lines) if kind not in ("same", "unread") else ((), ())
+    shown = build_hunks(lines, other_lines) if kind not in ("same", "unread") else ((), ())
     return DiffTurn(turn, kind, kind == "differs" and not parted, one, other, *shown)
 
 
-def _alike(left: Sequence[str], right: Sequence[str], *, ended: tuple[bool, bool]) -> str:
+def _compare_lines(left: Sequence[str], right: Sequence[str], *, ended: tuple[bool, bool]) -> str:
     """Of lines that are only the beginning where that side had not ended."""
     shared = min(len(left), len(right))
     if left[:shared] != right[:shared]:
@@ -164,7 +164,7 @@ def _alike(left: Sequence[str], right: Sequence[str], *, ended: tuple[bool, bool
     return "differs" if shorter_ended else "unread"
 
 
-def _kind_by_shape(one: ToldTurn, other: ToldTurn) -> str:
+def _compare_shapes(one: TurnText, other: TurnText) -> str:
     shapes = one.shape(), other.shape()
     if None in shapes:
         return "unread"

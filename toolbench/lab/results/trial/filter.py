@@ -14,15 +14,15 @@ from toolbench.lab.models import Trial
 from toolbench.lab.plain_text import plain
 from toolbench.lab.whole_numbers import whole_number
 
-LONGEST = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
+MAX_VALUE_CHARS = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
-MAX_QUERY = 7_800  # characters of a link: the web server's limit of a request line is 8,190
+MAX_QUERY_CHARS = 7_800  # characters of a link: the web server's limit of a request line is 8,190
 STREAMED, WHOLE = "streamed", "whole"
-NONE = "none"
-ALL = "all"
-IDS = ("run", "cell", "config", "version", "cause_version")
-LISTS = ("runs", "cells", "without")
-AS_WRITTEN = ("path", "cluster", "signature")  # made of keys that a model wrote, so blanks around them count
+NO_EXAMPLES = "none"
+ALL_SCOPES = "all"
+ID_FIELDS = ("run", "cell", "config", "version", "cause_version")
+LIST_FIELDS = ("runs", "cells", "without")
+VERBATIM_FIELDS = ("path", "cluster", "signature")  # made of keys that a model wrote, so blanks around them count
 SORTS = {"failed": "failed first", "order": "in the order they ran", "slow": "slowest first"}
 OUTCOMES = {
     "pass": Q(outcome=Trial.Outcome.PASS),
@@ -45,10 +45,10 @@ FAILED_FIRST = Case(
     default=Value(2),
     output_field=IntegerField(),
 )
-_SEEN_AT = """EXISTS (
+_SEEN_AT_SQL = """EXISTS (
     SELECT 1 FROM jsonb_to_recordset(lab_trial.causes) AS one(code text, path text)
     WHERE (%s = '' OR one.code = %s) AND regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') = %s)"""
-COLUMNS = {
+FIELD_COLUMNS = {
     "run": "run_id",
     "cell": "cell_id",
     "config": "config_id",
@@ -130,10 +130,10 @@ class TrialFilter:
         ignored: list[str] = []
         for name in (field.name for field in fields(cls) if field.name != "ignored"):
             text = query.get(name, "")
-            given = text.replace("\0", "") if name in AS_WRITTEN else plain(text)
+            given = text.replace("\0", "") if name in VERBATIM_FIELDS else plain(text)
             if not given:
                 continue
-            value = _read(name, given) if _is_short(name, given) else None
+            value = _parse_value(name, given) if _is_short(name, given) else None
             if value is None:
                 ignored.append(name)
             else:
@@ -153,11 +153,11 @@ class TrialFilter:
         return urlencode({name: value for name, value in pairs.items() if value not in (None, "")}, safe=",@")
 
 
-_ALLOWED: Mapping[str, tuple[str, ...]] = {
+_ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
     "outcome": tuple(OUTCOMES),
     "sort": tuple(SORTS),
     "stream": (STREAMED, WHOLE),
-    "scope": (ALL,),
+    "scope": (ALL_SCOPES,),
     "had": tuple(HAD),
 }
 
@@ -174,78 +174,78 @@ def join_ids(ids: Iterable[int]) -> str:
 
 
 def _is_short(name: str, given: str) -> bool:
-    return given.count(",") < MAX_LISTED if name in LISTS else len(given) <= LONGEST
+    return given.count(",") < MAX_LISTED if name in LIST_FIELDS else len(given) <= MAX_VALUE_CHARS
 
 
-def _is_ranges(text: str) -> bool:
+def _is_range_list(text: str) -> bool:
     bounds = [part.split("-") for part in text.split(",")]
     return all(len(ends) <= 2 and None not in map(whole_number, ends) for ends in bounds)
 
 
-def _in_cells(text: str) -> Q:
+def _build_cell_condition(text: str) -> Q:
     bounds = [part.split("-") for part in text.split(",")]
     return Q(*(Q(cell_id__gte=int(ends[0]), cell_id__lte=int(ends[-1])) for ends in bounds), _connector=Q.OR)
 
 
-def _listed(filter: TrialFilter) -> Q:
+def _build_list_condition(filter: TrialFilter) -> Q:
     """Return the condition of the fields that hold lists."""
     found = without_q(filter.without)
     if filter.runs:
         found &= Q(run_id__in=filter.runs.split(","))
-    return found & _in_cells(filter.cells) if filter.cells else found
+    return found & _build_cell_condition(filter.cells) if filter.cells else found
 
 
-def _read(name: str, given: str) -> int | str | None:
+def _parse_value(name: str, given: str) -> int | str | None:
     """The field's value, or None when it cannot be one."""
-    if name in IDS:
+    if name in ID_FIELDS:
         return whole_number(given)
     if name == "without":
         return given if is_tokens(given) else None
     if name == "cells":
-        return given if _is_ranges(given) else None
+        return given if _is_range_list(given) else None
     if name == "runs":
         return given if None not in map(whole_number, given.split(",")) else None
-    allowed = _ALLOWED.get(name, (given,))
+    allowed = _ALLOWED_VALUES.get(name, (given,))
     return given if given in allowed else None
 
 
-def matching(filter: TrialFilter) -> QuerySet[Trial]:
+def filter_trials(filter: TrialFilter) -> QuerySet[Trial]:
     """The trials a filter means, in no order. Deleted runs are left out."""
-    kept = Trial.objects.filter(_listed(filter), run__deleted_at=None)
+    kept = Trial.objects.filter(_build_list_condition(filter), run__deleted_at=None)
     found = with_steps(kept.annotate(rank=FAILED_FIRST), filter.had)
-    for name, column in COLUMNS.items():
+    for name, column in FIELD_COLUMNS.items():
         if (value := getattr(filter, name)) not in (None, ""):
             found = found.filter(**{column: value})
     if filter.examples:
-        found = found.filter(config__examples="" if filter.examples == NONE else filter.examples)
+        found = found.filter(config__examples="" if filter.examples == NO_EXAMPLES else filter.examples)
     if filter.stream:
         found = found.filter(config__stream=filter.stream == STREAMED)
     if filter.seen or filter.path:
-        found = found.filter(_seen(filter.seen, filter.path))
+        found = found.filter(_build_seen_condition(filter.seen, filter.path))
     if filter.outcome:
         found = found.filter(OUTCOMES[filter.outcome])
     if filter.search:
         found = found.filter(Q(sentence__icontains=filter.search) | Q(config__model_name__icontains=filter.search))
-    if not _names_its_runs(filter):
-        found = found.filter(_own_scope(filter))
+    if not _has_named_runs(filter):
+        found = found.filter(_build_scope_condition(filter))
     return found
 
 
-def _names_its_runs(filter: TrialFilter) -> bool:
+def _has_named_runs(filter: TrialFilter) -> bool:
     """Return whether runs, cells or a configuration are named, so that the general scope does not apply."""
     return bool(filter.runs or filter.cells) or any(pk is not None for pk in (filter.run, filter.cell, filter.config))
 
 
-def _seen(code: str, path: str) -> Q | RawSQL:
+def _build_seen_condition(code: str, path: str) -> Q | RawSQL:
     """Return the condition that a cause was seen; "" for any code, or any path."""
     if not path:
         return Q(causes__contains=[{"code": code}])
-    return RawSQL(_SEEN_AT, [code, code, path], output_field=BooleanField())
+    return RawSQL(_SEEN_AT_SQL, [code, code, path], output_field=BooleanField())
 
 
-def _own_scope(filter: TrialFilter) -> Q:
+def _build_scope_condition(filter: TrialFilter) -> Q:
     """Of imported runs all together, of one's own either the simulated ones or the others; `scope` ALL all of them."""
-    if filter.scope == ALL:
+    if filter.scope == ALL_SCOPES:
         return Q()
     if filter.imported:
         return Q(run__imported=True)

@@ -7,10 +7,10 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.filter import ORDERINGS, TrialFilter, matching
+from toolbench.lab.results.trial.filter import ORDERINGS, TrialFilter, filter_trials
 
 PAGE_SIZE = 50
-COUNT_LIMIT = 10_000
+MAX_COUNTED_TRIALS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class TrialRow:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialPage:
+class TrialListPage:
     filter: TrialFilter
     rows: tuple[TrialRow, ...]
     total: int
@@ -50,25 +50,25 @@ class TrialPage:
     choices: Mapping[str, tuple[str, ...]]
 
 
-def get_trials(filter: TrialFilter, page: int = 1) -> TrialPage:
+def get_trials(filter: TrialFilter, page: int = 1) -> TrialListPage:
     """One page of the list; counting stops at COUNT_LIMIT."""
-    found = matching(filter)
-    counted = found.order_by()[: COUNT_LIMIT + 1].count()
-    total = min(counted, COUNT_LIMIT)
+    found = filter_trials(filter)
+    counted = found.order_by()[: MAX_COUNTED_TRIALS + 1].count()
+    total = min(counted, MAX_COUNTED_TRIALS)
     pages = max(1, -(-total // PAGE_SIZE))
     page = min(max(1, page), pages)
     ordered = found.select_related("config", "run").order_by(*ORDERINGS[filter.sort])
     ordered = ordered.defer("final_text", "rendered_prompt", "verdict", "run__request", "config__layers")
-    rows = tuple(_row(trial) for trial in ordered[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
-    return TrialPage(filter, rows, total, counted > COUNT_LIMIT, page, pages, _choices(filter))
+    rows = tuple(_build_row(trial) for trial in ordered[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
+    return TrialListPage(filter, rows, total, counted > MAX_COUNTED_TRIALS, page, pages, _list_choices(filter))
 
 
-def mark(trial: Trial) -> str:
+def choose_mark(trial: Trial) -> str:
     """The word for a trial's mark: its outcome once done, else running or queued."""
     return trial.outcome if trial.state == Trial.State.DONE else trial.state
 
 
-def _row(trial: Trial) -> TrialRow:
+def _build_row(trial: Trial) -> TrialRow:
     config = trial.config
     return TrialRow(
         id=trial.pk,
@@ -83,7 +83,7 @@ def _row(trial: Trial) -> TrialRow:
         stream=config.stream,
         scenario=trial.scenario,
         index=trial.index,
-        mark=mark(trial),
+        mark=choose_mark(trial),
         sentence=trial.sentence,
         failure_class=trial.failure_class,
         turns=trial.turns,
@@ -96,18 +96,18 @@ def _row(trial: Trial) -> TrialRow:
     )
 
 
-def _choices(filter: TrialFilter) -> Mapping[str, tuple[str, ...]]:
+def _list_choices(filter: TrialFilter) -> Mapping[str, tuple[str, ...]]:
     """What the selects offer: the values that occur in the run named by the filter; empty without a run."""
     if filter.run is None:
         return {}
     trials = Trial.objects.filter(run_id=filter.run).order_by()
     return {
         "scenario": tuple(sorted(trials.values_list("scenario", flat=True).distinct())),
-        "failure_class": tuple(sorted(_without_empty(trials.values_list("failure_class", flat=True).distinct()))),
-        "cause": tuple(sorted(_without_empty(trials.values_list("cause", flat=True).distinct()))),
-        "prompt": tuple(sorted(_without_empty(trials.values_list("prompt_version", flat=True).distinct()))),
+        "failure_class": tuple(sorted(_drop_empty(trials.values_list("failure_class", flat=True).distinct()))),
+        "cause": tuple(sorted(_drop_empty(trials.values_list("cause", flat=True).distinct()))),
+        "prompt": tuple(sorted(_drop_empty(trials.values_list("prompt_version", flat=True).distinct()))),
     }
 
 
-def _without_empty(values: "QuerySet[Trial, str]") -> list[str]:
+def _drop_empty(values: "QuerySet[Trial, str]") -> list[str]:
     return [value for value in values if value]

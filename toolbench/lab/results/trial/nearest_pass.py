@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from django.db import connection
 
 # Of the same cell, else of the same run and scenario, there of the same model; of the same instance where it can be.
-_NEAREST = """
+_NEAREST_PASS_SQL = """
 SELECT failed.id, near.id FROM lab_trial AS failed, LATERAL (
     SELECT passed.id FROM lab_cell AS cell JOIN lab_trial AS passed ON passed.cell_id = cell.id
     JOIN lab_runconfig AS config ON config.id = cell.config_id JOIN lab_runconfig AS own ON own.id = failed.config_id
@@ -17,8 +17,8 @@ SELECT failed.id, near.id FROM lab_trial AS failed, LATERAL (
 """
 
 
-def nearest_passes(trial_ids: Sequence[int]) -> Mapping[int, int]:
+def find_nearest_passes(trial_ids: Sequence[int]) -> Mapping[int, int]:
     """By trial; one without any in its run is not among them. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_NEAREST, [list(trial_ids)])
+        cursor.execute(_NEAREST_PASS_SQL, [list(trial_ids)])
         return dict(cursor.fetchall())

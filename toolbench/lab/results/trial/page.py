@@ -10,19 +10,26 @@ from toolbench.evals.types import Check
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
-from toolbench.lab.planning.tool_support import support_sentence
+from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.replays.rejudge import get_judgements
 from toolbench.lab.results.trial.filter import TrialFilter
-from toolbench.lab.results.trial.index import mark
-from toolbench.lab.results.trial.partial_bodies import BODY_HEAD, read_bodies, read_facts
+from toolbench.lab.results.trial.index import choose_mark
+from toolbench.lab.results.trial.partial_bodies import MAX_BODY_BYTES, read_bodies, read_facts
 from toolbench.lab.results.trial.previous_next import Neighbours, get_neighbours
-from toolbench.lab.results.trial.repeats import Repeat, RepeatFold, get_repeats
-from toolbench.lab.results.trial.step_details import StepView, view_step
-from toolbench.lab.results.trial.timeline import Facts, RailStep, RailTurn, build_rail, chosen_line, first_bad_key
+from toolbench.lab.results.trial.repeats import RepeatGroup, TrialRepeat, get_repeats
+from toolbench.lab.results.trial.step_details import StepView, build_step_view
+from toolbench.lab.results.trial.timeline import (
+    StepFacts,
+    TimelineRow,
+    TimelineTurn,
+    build_timeline,
+    find_first_bad_key,
+    find_open_row,
+)
 from toolbench.lab.traces.omitted_parameters import LeftOutLine, read_left_out
 
-MOST_STEPS = 400
-DROPPED = "tools_dropped"
+MAX_STEPS = 400
+TOOLS_DROPPED = "tools_dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +57,12 @@ class Trace:
     first_bad_key: str
     final_text: str
     rendered_prompt: str
-    rail: tuple[RailTurn, ...]
+    timeline: tuple[TimelineTurn, ...]
     steps_cut: bool
     step: StepView | None
     earlier: tuple[EarlierExecution, ...]
-    repeats: tuple[Repeat, ...]
-    folds: tuple[RepeatFold, ...]
+    repeats: tuple[TrialRepeat, ...]
+    repeat_groups: tuple[RepeatGroup, ...]
     distinct: int  # answers of all repeats
     answered: Rate
     delivered: Rate
@@ -73,15 +80,15 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
     """`key` names the chosen step, `<ordinal>.<part>`; unknown or empty chooses the first bad one, else the first
     answer. Raises Trial.DoesNotExist for an unknown trial or one of a deleted run."""
     trial = Trial.objects.select_related("run", "config", "cell").get(pk=trial_id, run__deleted_at=None)
-    steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MOST_STEPS + 1])
-    current = steps[:MOST_STEPS]
-    facts = read_facts(current, _wanted_turn(current, trial, key))
-    rail = build_rail(current, facts)
-    first_bad = first_bad_key(trial, rail)
-    chosen = chosen_line(rail, key, first_bad)
+    steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MAX_STEPS + 1])
+    current = steps[:MAX_STEPS]
+    facts = read_facts(current, _find_turn(current, trial, key))
+    rail = build_timeline(current, facts)
+    first_bad = find_first_bad_key(trial, rail)
+    chosen = find_open_row(rail, key, first_bad)
     repeats = get_repeats(trial)
     counts = tally([trial.cell])
-    row = _class(trial)
+    row = _find_failure_class(trial)
     return Trace(
         trial=trial,
         run=trial.run,
@@ -89,39 +96,39 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         cell=trial.cell,
         filter=filter,
         neighbours=get_neighbours(trial, filter),
-        mark=mark(trial),
-        headline=_headline(trial, row),
+        mark=choose_mark(trial),
+        headline=_build_headline(trial, row),
         class_sentence=row.sentence if row else "",
         remedy=row.remedy if row else "",
         rule=trial.verdict.get("rule", ""),
         checks=tuple(Check(**check) for check in trial.verdict.get("checks", ())),
         first_bad_key=first_bad,
-        final_text=_text(trial.final_text),
-        rendered_prompt=_text(trial.rendered_prompt),
-        rail=rail,
-        steps_cut=len(steps) > MOST_STEPS,
-        step=_view(chosen, current, facts),
-        earlier=_earlier(trial),
-        repeats=repeats.every,
-        folds=repeats.folds,
+        final_text=_decode_text(trial.final_text),
+        rendered_prompt=_decode_text(trial.rendered_prompt),
+        timeline=rail,
+        steps_cut=len(steps) > MAX_STEPS,
+        step=_build_step_view(chosen, current, facts),
+        earlier=_count_earlier_executions(trial),
+        repeats=repeats.all_repeats,
+        repeat_groups=repeats.repeat_groups,
         distinct=repeats.distinct,
         answered=counts.given_an_answer(),
         delivered=counts.delivered(),
         judgements=get_judgements(trial),
-        support=support_sentence(trial.config.support),
+        support=describe_support(trial.config.support),
         left_out=read_left_out(trial.left_out),
     )
 
 
-def _class(trial: Trial) -> failure_classes.FailureClass | None:
+def _find_failure_class(trial: Trial) -> failure_classes.FailureClass | None:
     """Dropped tools are the first cause, whatever a judge who did not know of them wrote down."""
     dropped = trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL
-    code = DROPPED if dropped else trial.failure_class
-    return next((one for one in failure_classes.all_classes() if one.code == code), None)
+    code = TOOLS_DROPPED if dropped else trial.failure_class
+    return next((one for one in failure_classes.load_classes() if one.code == code), None)
 
 
-def _headline(trial: Trial, row: failure_classes.FailureClass | None) -> str:
-    if row and row.code == DROPPED:
+def _build_headline(trial: Trial, row: failure_classes.FailureClass | None) -> str:
+    if row and row.code == TOOLS_DROPPED:
         return row.sentence
     if trial.sentence:
         return trial.sentence
@@ -132,33 +139,33 @@ def _headline(trial: Trial, row: failure_classes.FailureClass | None) -> str:
         "queued": "Waiting for a worker.",
         "running": "Running now.",
     }
-    return words.get(mark(trial), "No verdict.")
+    return words.get(choose_mark(trial), "No verdict.")
 
 
-def _text(stored: bytes | memoryview | None) -> str:
+def _decode_text(stored: bytes | memoryview | None) -> str:
     """The text, or its beginning with a line that says so."""
     whole = bytes(stored or b"")
-    shown = whole[:BODY_HEAD].decode("utf-8", "backslashreplace").replace("\0", "␀")
-    return shown if len(whole) <= BODY_HEAD else f"{shown}\n… Only the beginning is shown."
+    shown = whole[:MAX_BODY_BYTES].decode("utf-8", "backslashreplace").replace("\0", "␀")
+    return shown if len(whole) <= MAX_BODY_BYTES else f"{shown}\n… Only the beginning is shown."
 
 
-def _wanted_turn(steps: Sequence[Step], trial: Trial, key: str) -> int | None:
+def _find_turn(steps: Sequence[Step], trial: Trial, key: str) -> int | None:
     """The turn of the step that the page will open, as far as it is known before the rail is built."""
     named = key.partition(".")[0]
     turns = {str(step.ordinal): step.turn for step in steps}
     return turns.get(named, turns.get(str(trial.first_bad_ordinal)))
 
 
-def _view(chosen: RailStep | None, steps: Sequence[Step], facts: Facts) -> StepView | None:
+def _build_step_view(chosen: TimelineRow | None, steps: Sequence[Step], facts: StepFacts) -> StepView | None:
     if chosen is None:
         return None
     ordinal = int(chosen.key.split(".")[0])
     step = next(step for step in steps if step.ordinal == ordinal)
     beside = [facts.get(one.pk, {}) for one in steps if one.turn == step.turn and one.kind == Step.Kind.TOOL]
-    return view_step(step, chosen.part, facts=facts.get(step.pk, {}), beside=beside, bodies=read_bodies(step))
+    return build_step_view(step, chosen.part, facts=facts.get(step.pk, {}), beside=beside, bodies=read_bodies(step))
 
 
-def _earlier(trial: Trial) -> tuple[EarlierExecution, ...]:
+def _count_earlier_executions(trial: Trial) -> tuple[EarlierExecution, ...]:
     earlier = Step.objects.filter(trial=trial).exclude(execution=trial.execution).order_by("execution")
     counted = earlier.values_list("execution").annotate(steps=Count("pk"))
     return tuple(EarlierExecution(execution, count) for execution, count in counted)

@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 from django.db.models import BinaryField, F, Func, IntegerField, Value
 
 from toolbench.lab.models import Step, StepBody
-from toolbench.lab.results.trial.timeline import Facts
+from toolbench.lab.results.trial.timeline import StepFacts
 from toolbench.lab.traces.step_facts import load
 
-BODY_HEAD = 200_000  # bytes of a body or a text that a page shows
-MOST_FACTS = 400_000  # bytes of one step's facts
-MOST_FACTS_READ = 4_000_000  # bytes of facts read for a page
+MAX_BODY_BYTES = 200_000  # bytes of a body or a text that a page shows
+MAX_FACTS_BYTES = 400_000  # bytes of one step's facts
+MAX_TOTAL_FACTS_BYTES = 4_000_000  # bytes of facts read for a page
 
 
-def read_facts(steps: Sequence[Step], turn: int | None = None) -> Facts:
+def read_facts(steps: Sequence[Step], turn: int | None = None) -> StepFacts:
     """Facts by step id; those of `turn` first, then from the start as far as the bytes go. Two queries."""
     size = Func(F("facts"), function="octet_length", output_field=IntegerField())
     sizes = dict(StepBody.objects.filter(step__in=steps).annotate(size=size).values_list("pk", "size"))
     kept: list[int] = []
-    left = MOST_FACTS_READ
+    left = MAX_TOTAL_FACTS_BYTES
     for step in sorted(steps, key=lambda step: (step.turn != turn, step.ordinal)):
-        if sizes.get(step.pk, MOST_FACTS + 1) <= min(left, MOST_FACTS):
+        if sizes.get(step.pk, MAX_FACTS_BYTES + 1) <= min(left, MAX_FACTS_BYTES):
             kept.append(step.pk)
             left -= sizes[step.pk]
     rows = StepBody.objects.filter(pk__in=kept).values_list("pk", "facts")
@@ -29,15 +29,19 @@ def read_facts(steps: Sequence[Step], turn: int | None = None) -> Facts:
 
 def read_bodies(step: Step) -> tuple[bytes, bytes]:
     """The heads of the request and the response."""
-    row = StepBody.objects.filter(pk=step.pk).values_list(_head("request"), _head("response")).first()
+    row = (
+        StepBody.objects.filter(pk=step.pk)
+        .values_list(_build_substring("request"), _build_substring("response"))
+        .first()
+    )
     return (bytes(row[0]), bytes(row[1])) if row else (b"", b"")
 
 
-def read_side(steps: Sequence[Step], side: str) -> Mapping[int, bytes]:
+def read_partial_bodies(steps: Sequence[Step], side: str) -> Mapping[int, bytes]:
     """The heads of the requests or of the responses, by step id. One query."""
-    rows = StepBody.objects.filter(step__in=steps).values_list("pk", _head(side))
+    rows = StepBody.objects.filter(step__in=steps).values_list("pk", _build_substring(side))
     return {pk: bytes(head) for pk, head in rows}
 
 
-def _head(name: str) -> Func:
-    return Func(F(name), Value(1), Value(BODY_HEAD), function="substring", output_field=BinaryField())
+def _build_substring(name: str) -> Func:
+    return Func(F(name), Value(1), Value(MAX_BODY_BYTES), function="substring", output_field=BinaryField())

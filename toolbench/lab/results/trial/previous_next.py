@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.filter import ORDERINGS, TrialFilter, matching
+from toolbench.lab.results.trial.filter import ORDERINGS, TrialFilter, filter_trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,10 @@ class Neighbours:
 
 def get_neighbours(trial: Trial, filter: TrialFilter) -> Neighbours:
     """Where j, k and f lead from this trial; "slowest first" walks in the order they ran."""
-    after, before = _after(trial, filter), _before(trial, filter)
+    after, before = _build_after_condition(trial, filter), _build_before_condition(trial, filter)
     ordering = ORDERINGS["failed" if filter.sort == "failed" else "order"]
     backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]
-    found = matching(filter)
+    found = filter_trials(filter)
     following = found.filter(after).order_by(*ordering).values_list("pk", flat=True)
     return Neighbours(
         previous=found.filter(before).order_by(*backwards).values_list("pk", flat=True).first(),
@@ -31,23 +31,23 @@ def get_neighbours(trial: Trial, filter: TrialFilter) -> Neighbours:
     )
 
 
-def _after(trial: Trial, filter: TrialFilter) -> Q:
+def _build_after_condition(trial: Trial, filter: TrialFilter) -> Q:
     later = Q(run_id__lt=trial.run_id) | Q(run_id=trial.run_id, position__gt=trial.position)
     if filter.sort != "failed":
         return later
-    rank = _rank(trial)
+    rank = _compute_rank(trial)
     return Q(rank__gt=rank) | (Q(rank=rank) & later)
 
 
-def _before(trial: Trial, filter: TrialFilter) -> Q:
+def _build_before_condition(trial: Trial, filter: TrialFilter) -> Q:
     earlier = Q(run_id__gt=trial.run_id) | Q(run_id=trial.run_id, position__lt=trial.position)
     if filter.sort != "failed":
         return earlier
-    rank = _rank(trial)
+    rank = _compute_rank(trial)
     return Q(rank__lt=rank) | (Q(rank=rank) & earlier)
 
 
-def _rank(trial: Trial) -> int:
+def _compute_rank(trial: Trial) -> int:
     if trial.state != Trial.State.DONE:
         return 3
     return {Trial.Outcome.FAIL.value: 0, Trial.Outcome.INFRA.value: 1}.get(trial.outcome, 2)

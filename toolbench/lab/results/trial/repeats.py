@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from django.db.models import F
 
 from toolbench.lab.models import Step, Trial
-from toolbench.lab.results.trial.index import mark
+from toolbench.lab.results.trial.index import choose_mark
 
-MOST_REPEATS = 500
+MAX_REPEATS = 500
 Calls = tuple[tuple[str, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class TrialRepeat:
     id: int
     index: int
     mark: str
@@ -22,7 +22,7 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatFold:
+class RepeatGroup:
     """Repeats with the same outcome, calls and first fault. `calls` are their tools, (name, ok) in order; `distinct` is
     the number of different answers, texts and arguments included."""
 
@@ -38,55 +38,55 @@ class RepeatFold:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeats:
+class TrialRepeats:
     """`distinct` answers of them all."""
 
-    every: tuple[Repeat, ...]
-    folds: tuple[RepeatFold, ...]
+    all_repeats: tuple[TrialRepeat, ...]
+    repeat_groups: tuple[RepeatGroup, ...]
     distinct: int
 
 
-def get_repeats(trial: Trial) -> Repeats:
+def get_repeats(trial: Trial) -> TrialRepeats:
     """The first MOST_REPEATS of its cell, itself among them. Two queries."""
     columns = ("index", "outcome", "state", "answer_hash", "duration_ms", "sentence", "cell_id")
-    every = list(Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:MOST_REPEATS])
-    return Repeats(
-        every=tuple(Repeat(one.pk, one.index, mark(one), one.pk == trial.pk) for one in every),
-        folds=_folds([one for one in every if one.state == Trial.State.DONE], trial),
-        distinct=_distinct(one for one in every if one.state == Trial.State.DONE),
+    every = list(Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:MAX_REPEATS])
+    return TrialRepeats(
+        all_repeats=tuple(TrialRepeat(one.pk, one.index, choose_mark(one), one.pk == trial.pk) for one in every),
+        repeat_groups=_group_repeats([one for one in every if one.state == Trial.State.DONE], trial),
+        distinct=_count_distinct_answers(one for one in every if one.state == Trial.State.DONE),
     )
 
 
-def _folds(repeats: Sequence[Trial], trial: Trial) -> tuple[RepeatFold, ...]:
+def _group_repeats(repeats: Sequence[Trial], trial: Trial) -> tuple[RepeatGroup, ...]:
     groups: dict[tuple[str, Calls, str], list[Trial]] = defaultdict(list)
-    calls = _calls_of([one.pk for one in repeats])
+    calls = _read_calls([one.pk for one in repeats])
     for one in repeats:
         groups[one.outcome, tuple(calls.get(one.pk, ())), one.sentence].append(one)
-    folds = (_fold(outcome, own, trial=trial, calls=made) for (outcome, made, _), own in groups.items())
+    folds = (_build_group(outcome, own, trial=trial, calls=made) for (outcome, made, _), own in groups.items())
     return tuple(sorted(folds, key=lambda fold: (-len(fold.indexes), fold.indexes)))
 
 
-def _distinct(repeats: Iterable[Trial]) -> int:
+def _count_distinct_answers(repeats: Iterable[Trial]) -> int:
     """Of trials without an answer, those with another sentence."""
     return len({(one.outcome, one.answer_hash or one.sentence) for one in repeats})
 
 
-def _fold(outcome: str, own: list[Trial], *, trial: Trial, calls: Calls) -> RepeatFold:
+def _build_group(outcome: str, own: list[Trial], *, trial: Trial, calls: Calls) -> RepeatGroup:
     times = [one.duration_ms for one in own if one.duration_ms is not None]
-    return RepeatFold(
+    return RepeatGroup(
         mark=outcome,
         indexes=tuple(one.index for one in own),
         exemplar=own[0].pk,
         here=any(one.pk == trial.pk for one in own),
         calls=calls,
         ending=own[0].sentence,
-        distinct=_distinct(own),
+        distinct=_count_distinct_answers(own),
         fastest=min(times, default=None),
         slowest=max(times, default=None),
     )
 
 
-def _calls_of(trials: Sequence[int]) -> dict[int, list[tuple[str, bool]]]:
+def _read_calls(trials: Sequence[int]) -> dict[int, list[tuple[str, bool]]]:
     found: dict[int, list[tuple[str, bool]]] = defaultdict(list)
     rows = Step.objects.filter(trial__in=trials, kind=Step.Kind.TOOL, execution=F("trial__execution"))
     for pk, name, ok in rows.order_by("trial", "ordinal").values_list("trial", "tool_name", "ok"):

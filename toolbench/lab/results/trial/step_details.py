@@ -18,7 +18,7 @@ class Pane:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class StepProblem:
     """Something wrong, at a JSON path: a schema error or a finding."""
 
     title: str
@@ -35,7 +35,7 @@ class StepView:
     left: Pane
     right: Pane
     changes: tuple[TransformChange, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[StepProblem, ...]
     headers: tuple[tuple[str, str], ...]
     error: str
     curl: str
@@ -47,29 +47,29 @@ class StepView:
         return "request" if self.part in ("request", "dispatch") else "response"
 
 
-def view_step(
+def build_step_view(
     step: Step, part: str, *, facts: JsonObject, beside: Sequence[JsonObject], bodies: tuple[bytes, bytes]
 ) -> StepView:
     """`beside` are the facts of the turn's tool executions, whose schema errors belong to the parsed calls too."""
-    left, right = _panes(step, part, facts=facts, bodies=bodies)
-    faults = _faults(part, facts, beside)
+    left, right = _build_panes(step, part, facts=facts, bodies=bodies)
+    faults = _list_problems(part, facts, beside)
     return StepView(
         key=f"{step.ordinal}.{part}",
         part=part,
-        title=f"Turn {step.turn + 1}, {_name(step, part)}",
+        title=f"Turn {step.turn + 1}, {_describe_part(step, part)}",
         step=step,
         left=left,
         right=right,
-        changes=tuple(TransformChange(**change) for change in facts.get(_changes_key(step, part), ())),
+        changes=tuple(TransformChange(**change) for change in facts.get(_find_changes_key(step, part), ())),
         faults=faults,
-        headers=_headers(part, facts, bodies[0]),
+        headers=_list_headers(part, facts, bodies[0]),
         error=step.error_message if part in ("response", "result", "dispatch") else "",
-        curl=curl(step, facts, bodies[0]) if part == "request" else "",
+        curl=render_curl(step, facts, bodies[0]) if part == "request" else "",
         notice=facts.get("notice", "") if part in ("response", "calls") else "",
     )
 
 
-def _name(step: Step, part: str) -> str:
+def _describe_part(step: Step, part: str) -> str:
     names = {
         "request": "request",
         "response": "raw response",
@@ -81,21 +81,21 @@ def _name(step: Step, part: str) -> str:
     return names[part] + (f", attempt {step.attempt}" if step.attempt > 1 else "")
 
 
-def _changes_key(step: Step, part: str) -> str:
+def _find_changes_key(step: Step, part: str) -> str:
     if step.kind == Step.Kind.TOOL:
         return "changes" if part == "result" else ""
     return "request_changes" if part == "request" else "response_changes"
 
 
-def _panes(step: Step, part: str, *, facts: JsonObject, bodies: tuple[bytes, bytes]) -> tuple[Pane, Pane]:
+def _build_panes(step: Step, part: str, *, facts: JsonObject, bodies: tuple[bytes, bytes]) -> tuple[Pane, Pane]:
     if part == "request":
         sent = Pane("Raw, as sent", f"{step.request_bytes:,} bytes", code_of(bodies[0], size=step.request_bytes))
         headers = facts.get("request_headers", {})
-        if prompt := _prompt(bodies[0]):
+        if prompt := _find_prompt(bodies[0]):
             return sent, Pane("Prompt, as the model reads it", f"{len(prompt):,} characters", code_of(prompt.encode()))
         return sent, Pane("Headers", "secrets are masked", code_of_value(headers))
     if part == "dispatch":
-        return _dispatch_panes(facts, bodies[0])
+        return _build_dispatch_panes(facts, bodies[0])
     if part == "result":
         given = Pane("Raw, as given back to the model", f"{len(bodies[1]):,} bytes", code_of(bodies[1]))
         return given, Pane("Before result transforms", "the envelope", code_of_value(facts.get("envelope", {})))
@@ -103,18 +103,20 @@ def _panes(step: Step, part: str, *, facts: JsonObject, bodies: tuple[bytes, byt
         found, kept = code_of_value(facts.get("calls_found", [])), code_of_value(facts.get("calls", []))
         found, kept = compared(found, kept)
         return Pane("Raw, as found in the answer", "", found), Pane("Normalised, as dispatched", "", kept)
-    return _answer_panes(step, facts, bodies[1])
+    return _build_answer_panes(step, facts, bodies[1])
 
 
-def _dispatch_panes(facts: JsonObject, written: bytes) -> tuple[Pane, Pane]:
+def _build_dispatch_panes(facts: JsonObject, written: bytes) -> tuple[Pane, Pane]:
     paths = [error["path"] for error in facts.get("schema_errors", ())]
     raw = Pane("Raw, as the model wrote the arguments", f"{len(written):,} bytes", code_of(written))
     parsed = blamed(code_of_value(facts.get("arguments")), paths)
     return raw, Pane("Normalised, as checked against the schema", facts.get("parse_status", ""), parsed)
 
 
-def _answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pane, Pane]:
-    raw = Pane("Raw, as received", _received(step, facts), code_of(body, size=max(step.response_bytes, len(body))))
+def _build_answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pane, Pane]:
+    raw = Pane(
+        "Raw, as received", _describe_response(step, facts), code_of(body, size=max(step.response_bytes, len(body)))
+    )
     if facts.get("partial"):
         return raw, Pane("As far as it came, nothing executed", "", code_of_value(facts["partial"]))
     if "message" not in facts:
@@ -122,7 +124,7 @@ def _answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pane, Pan
     return raw, Pane("Normalised, as the loop read it", "", code_of_value(facts["message"]))
 
 
-def _received(step: Step, facts: JsonObject) -> str:
+def _describe_response(step: Step, facts: JsonObject) -> str:
     """A body without a status is told by a log of another program."""
     if not step.status:
         return f"as the log tells it, {step.response_bytes:,} bytes" if step.response_bytes else "no answer"
@@ -130,10 +132,10 @@ def _received(step: Step, facts: JsonObject) -> str:
     return f"HTTP {step.status}, {step.response_bytes:,} bytes{chunks}"
 
 
-def _faults(part: str, facts: JsonObject, beside: Sequence[JsonObject]) -> tuple[Fault, ...]:
+def _list_problems(part: str, facts: JsonObject, beside: Sequence[JsonObject]) -> tuple[StepProblem, ...]:
     owners = [facts] if part in ("dispatch", "result") else list(beside) if part == "calls" else []
     schema = [
-        Fault(f"Schema error ({error['kind']})", error["path"], error["message"])
+        StepProblem(f"Schema error ({error['kind']})", error["path"], error["message"])
         for owner in owners
         for error in owner.get("schema_errors", ())
     ]
@@ -141,25 +143,25 @@ def _faults(part: str, facts: JsonObject, beside: Sequence[JsonObject]) -> tuple
     unread = facts.get("parse_errors", ()) if part == "calls" else ()
     return (
         *schema,
-        *map(_unread, unread),
-        *(Fault(finding["code"], finding["path"], finding["message"]) for finding in found),
+        *map(_build_parse_problem, unread),
+        *(StepProblem(finding["code"], finding["path"], finding["message"]) for finding in found),
     )
 
 
-def _unread(error: JsonObject) -> Fault:
+def _build_parse_problem(error: JsonObject) -> StepProblem:
     path = "$.content" if error["call"] is None else f"$.tool_calls[{error['call']}].function.arguments"
     mended = f" Repaired by {', '.join(error['repairs'])}." if error["repairs"] and not error["truncated"] else ""
-    return Fault(f"Parse error ({error['mode']})", path, f"{error['error']}: {error['snippet']}{mended}")
+    return StepProblem(f"Parse error ({error['mode']})", path, f"{error['error']}: {error['snippet']}{mended}")
 
 
-def _headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:
+def _list_headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:
     """Of an answer, and of a request whose prompt stands where its headers would."""
-    shown = part == "response" or (part == "request" and _prompt(body))
+    shown = part == "response" or (part == "request" and _find_prompt(body))
     headers = facts.get(f"{part}_headers", {}) if shown else {}
     return tuple((str(name), str(value)) for name, value in headers.items())
 
 
-def _prompt(body: bytes) -> str:
+def _find_prompt(body: bytes) -> str:
     """The rendered prompt that a request holds; "" for one of messages, or one that was cut."""
     if b'"prompt"' not in body:
         return ""
@@ -170,7 +172,7 @@ def _prompt(body: bytes) -> str:
     return prompt.encode("utf-8", "replace").decode() if isinstance(prompt, str) else ""
 
 
-def curl(step: Step, facts: JsonObject, body: bytes) -> str:
+def render_curl(step: Step, facts: JsonObject, body: bytes) -> str:
     """The request as a command line; the key is read from $API_KEY, since the stored one is masked."""
     headers = facts.get("request_headers", {})
     lines = [f"curl {shlex.quote(step.url)}"]

@@ -3,15 +3,15 @@ known of its model."""
 
 from dataclasses import dataclass
 
-from toolbench.evals.causes.table import WireCause, all_causes, taxonomy_version
-from toolbench.evals.causes.text_calls import Cause
-from toolbench.lab.endpoints.capabilities import effective_of
-from toolbench.lab.endpoints.model_page import get_causes
+from toolbench.evals.causes.table import WireCause, load_causes, read_taxonomy_version
+from toolbench.evals.causes.text_calls import TextCallCause
+from toolbench.lab.endpoints.capabilities import get_model_capabilities
+from toolbench.lab.endpoints.model_page import list_text_call_causes
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial.page import Trace
-from toolbench.providers.probing.format_detection import dialect_in
+from toolbench.providers.probing.format_detection import detect_format_without_tools
 
-AS_TEXT = ("text_instead_of_call", "call_in_tags", "no_tool_calls", "tools_dropped")
+TEXT_CALL_CLASSES = ("text_instead_of_call", "call_in_tags", "no_tool_calls", "tools_dropped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,16 @@ class DecisiveCause:
 
 def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
     """Return None for a trial that did not fail, or whose cause this table does not have."""
-    row = all_causes().get(trial.cause)
+    row = load_causes().get(trial.cause)
     turn = trial.cause_signature.rpartition(" · turn ")[2] if trial.cause_signature else ""
-    return DecisiveCause(row, turn, trial.taxonomy, taxonomy_version()) if row else None
+    return DecisiveCause(row, turn, trial.taxonomy, read_taxonomy_version()) if row else None
 
 
-def get_trial_causes(trace: Trace) -> tuple[Cause, ...]:
+def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
     """() for a trial that failed in another way, or whose model is gone. At most five queries."""
     model = trace.config.model
-    if trace.trial.failure_class not in AS_TEXT or trace.config.method != "native" or model is None:
+    if trace.trial.failure_class not in TEXT_CALL_CLASSES or trace.config.method != "native" or model is None:
         return ()
-    return get_causes(model, effective_of(model), dialect=dialect_in(trace.final_text))
+    return list_text_call_causes(
+        model, get_model_capabilities(model), dialect=detect_format_without_tools(trace.final_text)
+    )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Step, Trial
 
-Facts = dict[int, JsonObject]  # by step id; a step whose facts are too large is not in it
+StepFacts = dict[int, JsonObject]  # by step id; a step whose facts are too large is not in it
 
 
 @dataclass(frozen=True, slots=True)
-class RailStep:
+class TimelineRow:
     """One line of the rail. `key` is `<ordinal>.<part>`; `at` and `share` place it on the trial's time, in percent."""
 
     key: str
@@ -32,16 +32,16 @@ class RailStep:
 
 
 @dataclass(frozen=True, slots=True)
-class RailTurn:
+class TimelineTurn:
     """`said` is a further message of the user's that the turn begins with."""
 
     turn: int
     seconds: float
-    steps: tuple[RailStep, ...]
+    steps: tuple[TimelineRow, ...]
     said: str = ""
 
 
-def build_rail(steps: Sequence[Step], facts: Facts) -> tuple[RailTurn, ...]:
+def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTurn, ...]:
     """The rail of one execution: the same parts in every turn, times on one shared axis. A step without facts shows
     no counts."""
     if not steps:
@@ -51,24 +51,28 @@ def build_rail(steps: Sequence[Step], facts: Facts) -> tuple[RailTurn, ...]:
     for step in steps:
         turns[step.turn].append(step)
     return tuple(
-        RailTurn(
+        TimelineTurn(
             turn=turn,
             seconds=sum(step.duration_ms for step in own) / 1000,
-            steps=tuple(line for step in own for line in _lines(step, facts.get(step.pk), whole)),
+            steps=tuple(line for step in own for line in _build_rows(step, facts.get(step.pk), whole)),
             said=next((str(facts[step.pk]["said"]) for step in own if facts.get(step.pk, {}).get("said")), ""),
         )
         for turn, own in sorted(turns.items())
     )
 
 
-def _lines(step: Step, facts: JsonObject | None, whole: float) -> list[RailStep]:
-    return _tool_lines(step, facts, whole) if step.kind == Step.Kind.TOOL else _exchange_lines(step, facts, whole)
+def _build_rows(step: Step, facts: JsonObject | None, whole: float) -> list[TimelineRow]:
+    return (
+        _build_tool_rows(step, facts, whole)
+        if step.kind == Step.Kind.TOOL
+        else _build_exchange_rows(step, facts, whole)
+    )
 
 
-def _exchange_lines(step: Step, facts: JsonObject | None, whole: float) -> list[RailStep]:
+def _build_exchange_rows(step: Step, facts: JsonObject | None, whole: float) -> list[TimelineRow]:
     again = f", attempt {step.attempt}" if step.attempt > 1 else ""
     first_byte = step.first_byte_ms if step.first_byte_ms is not None else step.duration_ms
-    answer = RailStep(
+    answer = TimelineRow(
         key=f"{step.ordinal}.response",
         part="response",
         title=f"Raw response{again}" if step.ok else f"{step.status or 'No'} answer{again}",
@@ -78,29 +82,29 @@ def _exchange_lines(step: Step, facts: JsonObject | None, whole: float) -> list[
         waiting=100 * first_byte / whole,
         share=100 * max(step.duration_ms - first_byte, 0) / whole,
     )
-    request = RailStep(f"{step.ordinal}.request", "request", f"Request{again}", f"{step.request_bytes:,} B")
+    request = TimelineRow(f"{step.ordinal}.request", "request", f"Request{again}", f"{step.request_bytes:,} B")
     if not step.ok:
         return [request, answer]
-    changes, calls = _counts(facts)
+    changes, calls = _describe_counts(facts)
     troubled = bool(facts and facts.get("findings"))
-    after = RailStep(f"{step.ordinal}.transforms", "transforms", f"After transforms{changes}", "")
-    parsed = RailStep(f"{step.ordinal}.calls", "calls", f"Parsed calls{calls}", step.finish_reason, bad=troubled)
+    after = TimelineRow(f"{step.ordinal}.transforms", "transforms", f"After transforms{changes}", "")
+    parsed = TimelineRow(f"{step.ordinal}.calls", "calls", f"Parsed calls{calls}", step.finish_reason, bad=troubled)
     return [request, answer, after, parsed]
 
 
-def _counts(facts: JsonObject | None) -> tuple[str, str]:
+def _describe_counts(facts: JsonObject | None) -> tuple[str, str]:
     """What is said of changes and calls; nothing where the facts were not read."""
     if facts is None:
         return "", ""
     ignored = facts.get("ignored_calls", 0)
     left_out = f", {ignored} ignored" if ignored else ""
-    changes = _changes(len(facts.get("response_changes", ())))
+    changes = _describe_changes(len(facts.get("response_changes", ())))
     return f", {changes}", f", {len(facts.get('calls', ()))}{left_out}"
 
 
-def _tool_lines(step: Step, facts: JsonObject | None, whole: float) -> list[RailStep]:
+def _build_tool_rows(step: Step, facts: JsonObject | None, whole: float) -> list[TimelineRow]:
     refused = not (facts or {}).get("executed", True)
-    dispatch = RailStep(
+    dispatch = TimelineRow(
         key=f"{step.ordinal}.dispatch",
         part="dispatch",
         title=f"Dispatch {step.tool_name or '(no name)'}{', refused' if refused else ''}",
@@ -112,14 +116,14 @@ def _tool_lines(step: Step, facts: JsonObject | None, whole: float) -> list[Rail
         tool=True,
     )
     title = "Result, ok" if step.ok else f"Result, {step.error_code}"
-    return [dispatch, RailStep(f"{step.ordinal}.result", "result", title, f"{step.response_bytes:,} B")]
+    return [dispatch, TimelineRow(f"{step.ordinal}.result", "result", title, f"{step.response_bytes:,} B")]
 
 
-def _changes(number: int) -> str:
+def _describe_changes(number: int) -> str:
     return "no change" if not number else f"{number} change{'s' if number > 1 else ''}"
 
 
-def first_bad_key(trial: Trial, rail: Sequence[RailTurn]) -> str:
+def find_first_bad_key(trial: Trial, rail: Sequence[TimelineTurn]) -> str:
     """The rail line where it went wrong first: of the judge's step the first line that is bad, else what came back."""
     if trial.first_bad_ordinal is None:
         return ""
@@ -128,7 +132,7 @@ def first_bad_key(trial: Trial, rail: Sequence[RailTurn]) -> str:
     return next((line.key for line in own if line.bad), said)
 
 
-def chosen_line(rail: Sequence[RailTurn], key: str, first_bad: str) -> RailStep | None:
+def find_open_row(rail: Sequence[TimelineTurn], key: str, first_bad: str) -> TimelineRow | None:
     """The line that the page opens: the one of that key, else the first bad one, else the first answer."""
     lines = [line for turn in rail for line in turn.steps]
     wanted = next((line for line in lines if line.key == key), None)

@@ -1,0 +1,36 @@
+"""One turn of a loop without the loop: its set-up, its request body, its answer."""
+
+import json
+from typing import Any
+
+from tests.engine.scripted import TOOLS
+from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
+from toolbench.engine.loop.turn import ask_turn, build_request
+from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.policy.policy import resolve
+from toolbench.engine.tools.definitions import ToolRegistry
+
+USER = [{"role": "user", "content": "Go."}]
+
+
+def setup(
+    options: JsonObject | None = None,
+    *,
+    seed: int | None = None,
+    tools: ToolRegistry = TOOLS,
+    system: str = "Be brief.",
+    **policy: Any,
+) -> TurnSetup:
+    resolved = resolve([("test", policy)]).policy
+    return prepare_turns("m-1", resolved, system=system, tools=tools, options=options or {}, seed=seed)
+
+
+def body(given: TurnSetup, *, with_tools: bool = True) -> JsonObject:
+    sent: JsonObject = json.loads(build_request(given, 0, USER, with_tools=with_tools).body)
+    return sent
+
+
+def read(given: TurnSetup, raw: bytes, *, with_tools: bool = True) -> Turn:
+    decoder = ask_turn(given, 0, USER, with_tools=with_tools).decoder
+    decoder.feed(raw)
+    return decoder.close()
