@@ -19,7 +19,7 @@ from toolbench.providers.simulated.personas import load_personas
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")))
+PAGES = (*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.rglob("*.md")))
 COVERAGE = (DOCS / "coverage.md").read_text("utf-8")
 PLANNED = "doors for programs"
 LARGEST_IMAGE = 300_000
