@@ -5,7 +5,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.interchange.history.import_history import get_histories, get_history_page
+from toolbench.lab.interchange.history.import_file import get_histories, get_history_page
 from toolbench.lab.interchange.queue import get_import, get_open_imports
 from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.models import History, Replay

@@ -5,7 +5,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 
-from toolbench.lab.interchange.history.import_history import import_history
+from toolbench.lab.interchange.history.import_file import import_history
 from toolbench.lab.interchange.history.lines import HistoryImportError
 
 REFUSED_EXIT_CODE = 2

@@ -12,7 +12,7 @@ from django.test import Client
 from tests.extremes import EXTREME_NUMBERS, render_with_literal
 from tests.factories import make_provider
 from toolbench.evals.statistics.shares import compute_exact_interval
-from toolbench.lab.interchange.history.import_history import get_history_page, import_history
+from toolbench.lab.interchange.history.import_file import get_history_page, import_history
 from toolbench.lab.interchange.history.lines import HistoryImportError
 from toolbench.lab.models import History, HistoryTurn
 from toolbench.lab.results.run.index import get_runs
