@@ -10,7 +10,7 @@ from pathlib import Path
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.known_tasks import NAME_PATTERN, build_pattern, fill_names
 
-TASKS_PATH = Path(__file__).parent.parent / "data" / "known_tasks.json"
+TASKS_PATH = Path(__file__).parent.parent / "data" / "instruction_tasks.json"
 MAX_CACHED_INSTRUCTIONS = 2000  # instructions whose calls are remembered
 TASK_MARK = "/draft/"  # in every known task; other instructions are not searched
 Calls = tuple[tuple[str, JsonObject], ...]

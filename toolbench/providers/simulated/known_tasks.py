@@ -12,7 +12,7 @@ from typing import Any
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.chat_request import ChatRequest
 
-KNOWN_TASKS_PATH = Path(__file__).parent.parent / "data" / "errands.json"
+KNOWN_TASKS_PATH = Path(__file__).parent.parent / "data" / "known_tasks.json"
 NAME_PATTERN = re.compile(r"\$\{?(\w+)\}?", re.ASCII)
 MAX_CACHED_QUESTIONS = 2000  # questions whose errand is remembered
 
