@@ -8,7 +8,8 @@ from playwright.sync_api import Page, expect
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
 from toolbench.lab import builtin_data
-from toolbench.lab.models import RunConfig
+from toolbench.lab.models import Provider, RunConfig
+from toolbench.lab.worker.heartbeat import beat
 
 pytestmark = pytest.mark.django_db
 
@@ -140,8 +141,10 @@ TOO_WIDE = """theme => {
 def test_no_page_is_wider_than_a_phone_in_either_theme(browser_page: Page) -> None:
     builtin_data.load()
     config = measured()
+    beat("worker")
+    providers = [f"/providers/{pk}/" for pk in Provider.objects.values_list("pk", flat=True)]
     browser_page.set_viewport_size({"width": 360, "height": 780})
-    for path in (*PAGES, f"/matrix/?cell={config.pk}"):
+    for path in (*PAGES, *providers, f"/matrix/?cell={config.pk}"):
         browser_page.goto(path)
         for theme in ("light", "dark"):
             assert browser_page.evaluate(TOO_WIDE, theme) <= 0, (path, theme)
