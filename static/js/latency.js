@@ -96,7 +96,7 @@ function draw() {
   const names = data.rows.map((row) => broken(row.label, narrow.matches ? 34 : 44));
   const line = 17;
   const row = (narrow.matches ? 56 : 40) + line * tallest(names);
-  const rows = { yaxis: { automargin: true } };
+  const rows = { yaxis: { automargin: true, range: [-0.75, names.length - 0.25] } };  // else many rows leave a screen empty
   if (narrow.matches) {
     // No room beside the dots: each label stands above its row.
     rows.yaxis.showticklabels = false;
