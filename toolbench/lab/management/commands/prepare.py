@@ -13,5 +13,5 @@ class Command(BaseCommand):
     def handle(self, **options: object) -> None:
         call_command("migrate", interactive=False, verbosity=1)
         call_command("catalogue")
-        call_command("collectstatic", interactive=False, verbosity=0)
+        call_command("collectstatic", interactive=False, clear=True, verbosity=0)  # a copied file may seem newer
         forget_this_host()

@@ -1,0 +1,26 @@
+"""What is done before anything is started."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.test import override_settings
+
+SCRIPT = "js/latency.js"
+
+
+@pytest.mark.django_db
+def test_prepare_replaces_a_static_file_that_seems_newer(tmp_path: Path) -> None:
+    """As after a copy of the data folder, which gives its files the time of the copy."""
+    old = tmp_path / SCRIPT
+    old.parent.mkdir()
+    old.write_text("of an earlier version")
+    os.utime(old, (time.time() + 3600,) * 2)
+
+    with override_settings(STATIC_ROOT=tmp_path):
+        call_command("prepare")
+
+    assert old.read_bytes() == (Path(settings.BASE_DIR) / "static" / SCRIPT).read_bytes()
