@@ -6,9 +6,10 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from toolbench.lab.models import History, Run, Step
+from toolbench.web.url_converters import BodySideConverter, SheetFormatConverter, TableFormatConverter
 from toolbench.web.urls import urlpatterns
 
-_VALUES_BY_CONVERTER = {"table": ("csv", "json"), "sheet": ("csv", "json", "md"), "side": ("request", "response")}
+_CONVERTERS = (BodySideConverter, SheetFormatConverter, TableFormatConverter)
 _EXCLUDED_URL_NAMES = (
     "sign-in",
     "sign-out",
@@ -43,7 +44,7 @@ def _iter_pattern_urls(pattern: URLPattern, known: dict[str, object]) -> Iterato
     converters = pattern.pattern.converters
     variants: list[dict[str, object]] = [{name: known[name] for name in converters if name in known}]
     for name, converter in converters.items():
-        kinds = _VALUES_BY_CONVERTER.get(type(converter).__name__.lower(), ())
+        kinds = converter.regex.split("|") if isinstance(converter, _CONVERTERS) else ()
         if name not in known:
             variants = [variant | {name: kind} for variant in variants for kind in kinds]
     for variant in variants:
