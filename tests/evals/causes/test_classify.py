@@ -102,6 +102,16 @@ def test_occurrences_blank_answer_between_two_calls_is_a_blank_final() -> None:
     ]
 
 
+def test_occurrences_call_in_text_is_mended_by_a_later_call() -> None:
+    written = build_text_turn(0, "state_get()", finding="call_in_text")
+    assert mended(written, build_calling_turn(1, build_result("state_get", {}))) == [("call_in_text", True)]
+    assert mended(written, build_calling_turn(1, UNREADABLE_CALL))[0] == ("call_in_text", False)
+
+
+def test_occurrences_call_in_tags_is_told_from_a_call_in_text() -> None:
+    assert mended(build_text_turn(0, TAGGED, finding="call_in_text")) == [("call_in_tags", False)]
+
+
 def test_occurrences_finding_in_words_is_not_healed() -> None:
     (one,) = find_occurrences(build_steps(build_text_turn(0, "state_get()", finding="call_in_text")))
     assert (one.code, one.path, one.healed) == ("call_in_text", "$.content", False)

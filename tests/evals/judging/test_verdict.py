@@ -252,6 +252,13 @@ def test_a_trial_avoided_nothing_unless_its_scenario_says_so() -> None:
     assert judging.judge(case).avoided is False
 
 
+def test_blank_final_text_passes_where_the_scenario_does_not_say_that_it_needs_one() -> None:
+    record = build_ended(build_calling_turn(0, build_result("state_get", {})), build_text_turn(1, ""))
+    problem = Problem("state_wrong", locate_problem(0, what="the state is wrong."))
+    case = judging.CheckedResult(ManualTrial("happy_path").instance, record, "A rule.", (), None, problem)
+    assert judging.judge(case).outcome == "pass"
+
+
 def test_an_end_says_why_in_its_own_words_where_it_has_any() -> None:
     trial = ManualTrial("happy_path")
     record = build_ended(build_calling_turn(0, trial.get()), end=End.MAX_TURNS_EXCEEDED)
