@@ -26,7 +26,7 @@ MAX_CHUNK_CHARACTERS = 40
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """One answer that was written and read. `told_apart`: text and reasoning came back as well."""
+    """One answer that was written and read. `text_matches`: text and reasoning came back as well."""
 
     format: str
     way: str
@@ -38,7 +38,7 @@ class RoundTrip:
 
 @dataclass(frozen=True, slots=True)
 class FormatTally:
-    """`held`: cases that the format can hold; `right`: trips that the checker passed, by way."""
+    """`case_count`: cases that the format can hold; `right`: trips that the checker passed, by way."""
 
     format: str
     case_count: int

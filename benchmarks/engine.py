@@ -230,7 +230,7 @@ def measure_microseconds(row: MeasuredWork, runs: int) -> float:
 def measure_kilobytes(make: Work, many: int) -> float:
     """Resident memory that one more of these takes, Rust's included; in a process of its own, so that nothing fills
     holes that others left."""
-    iter_reading_work, writing = os.pipe()
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         gc.collect()
@@ -240,7 +240,7 @@ def measure_kilobytes(make: Work, many: int) -> float:
         os._exit(0)
     os.waitpid(child, 0)
     os.close(writing)
-    with os.fdopen(iter_reading_work) as said:
+    with os.fdopen(reading) as said:
         return float(said.read())
 
 

@@ -13,7 +13,7 @@ UNKNOWN_NAMES: list[str] = []  # what was found since a test last emptied it: op
 class UnknownTemplateNameError(AssertionError):
     """A template names something that does not exist, or a callable that cannot be called without arguments.
 
-    It is no `VariableDoesNotExist`, so no filter takes it for an empty value. Each is also noted in `UNKNOWN`.
+    It is no `VariableDoesNotExist`, so no filter takes it for an empty value. Each is also noted in `UNKNOWN_NAMES`.
     """
 
     def __init__(self, variable: Variable, reason: str) -> None:

@@ -1,7 +1,7 @@
 """The recorded answers of the tests: does the table name what a reader saw who did not know how it is found?
 
-Each answer is the whole of a trial with one turn in which a call was due. `sheet` is what the reader is given; the
-labels are in data/recorded_causes.json, by the answer's name, which is a hash of what the reader saw."""
+Each answer is the whole of a trial with one turn in which a call was due. `build_sheet` is what the reader is given;
+the labels are in data/recorded_causes.json, by the answer's name, which is a hash of what the reader saw."""
 
 import hashlib
 import json

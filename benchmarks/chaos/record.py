@@ -25,7 +25,7 @@ class RoundFile:
         self._seed = seed
 
     def read(self) -> list[RoundRecord]:
-        """Return the rounds played so far. A last line that was cut off is dropped. Raises OtherSeedError."""
+        """Return the rounds played so far. A last line that was cut off is dropped. Raises SeedMismatchError."""
         if not self._path.exists():
             return []
         lines = self._path.read_text().splitlines(keepends=True)

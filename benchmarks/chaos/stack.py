@@ -64,7 +64,7 @@ class Stack:
             self.environment.pop(name, None)
 
     def start(self) -> None:
-        """Return when every process serves. Raises NotInTimeError."""
+        """Return when every process serves. Raises StackTimeoutError."""
         command = build_confined_command([sys.executable, "-m", "toolbench.running", "up"], death_signal=signal.SIGTERM)
         with self._out.open("ab") as out:
             self.process = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=out, stderr=out)
@@ -150,7 +150,7 @@ class Stack:
 
 
 def wait_until(is_so: Callable[[], bool], what: str, *, seconds: float = TIMEOUT_SECONDS) -> None:
-    """Raises NotInTimeError, with `what` was waited for, after so many seconds."""
+    """Raises StackTimeoutError, with `what` was waited for, after so many seconds."""
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:

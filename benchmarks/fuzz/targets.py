@@ -1,5 +1,5 @@
-"""What is fuzzed: everything that reads what a model or an endpoint wrote. Each target raises Violated when a promise
-is broken: no exception, pieces give what the whole gives, time grows with the length and no faster."""
+"""What is fuzzed: everything that reads what a model or an endpoint wrote. Each target raises ViolationError when a
+promise is broken: no exception, pieces give what the whole gives, time grows with the length and no faster."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -115,7 +115,7 @@ TARGETS: tuple[Callable[[str, Sequence[int]], None], ...] = (
 
 
 def check_growth(target: Callable[[str, Sequence[int]], None], text: str) -> None:
-    """Raises Violated when eight times the text takes more than three times eight times as long."""
+    """Raises ViolationError when eight times the text takes more than three times eight times as long."""
     short = _measure_seconds(target, text * SHORT_CHARACTERS)
     long = _measure_seconds(target, text * LONG_CHARACTERS)
     if long > SLOW_SECONDS and long > MAX_GROWTH * short:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def streams_well(seen: ReceivedRequest) -> ScriptedReply:
-    """The same answers as `plays_well`, as a stream where one is asked for."""
+    """The same answers as `answer_correctly`, as a stream where one is asked for."""
     answer = answer_correctly(seen)
     if not seen.json().get("stream"):
         return answer

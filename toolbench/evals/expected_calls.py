@@ -13,7 +13,7 @@ from toolbench.evals.record_counts import is_valid_call
 
 @dataclass(frozen=True, slots=True)
 class ExpectedToolCall:
-    """`is_met` says of the arguments of a call of `tool` whether they are the right ones."""
+    """`is_match` says of the arguments of a call of `tool` whether they are the right ones."""
 
     tool: str
     is_match: Callable[[JsonObject], bool]

@@ -19,7 +19,7 @@ class ProviderRequestError(Exception):
 
 async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
     """The model ids of the provider's own /models, in its order. Anthropic's comes in pages of a thousand at most; the
-    first is read. Raises ExchangeFailed."""
+    first is read. Raises ProviderRequestError."""
     payload = await request_json(endpoint, "models?limit=1000" if endpoint.wire == "anthropic" else "models")
     entries = payload.get("data", payload.get("models")) if isinstance(payload, dict) else payload
     if not isinstance(entries, list):
@@ -28,7 +28,7 @@ async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 async def request_json(endpoint: Endpoint, path: str, body: bytes | None = None) -> object:
-    """The JSON that the endpoint answers, asked once on a connection of its own. Raises ExchangeFailed."""
+    """The JSON that the endpoint answers, asked once on a connection of its own. Raises ProviderRequestError."""
     async with HttpClient() as door:
         exchange = door.open(endpoint, path, body)
         await door.send(exchange)

@@ -2,7 +2,7 @@
 on a clock that jumps, with answers, failures and stops from a record.
 
 An answer is used again while the model is shown the same. Two requests show the same when they go to the same path and
-their bodies are equal as JSON but for `UNSEEN`, which steer the server and never reach the model. From the first
+their bodies are equal as JSON but for `UNSEEN_FIELDS`, which steer the server and never reach the model. From the first
 request that shows something else on, nobody can know what the model would have said."""
 
 import asyncio
@@ -103,7 +103,7 @@ class RecordedTransport(httpx.AsyncBaseTransport):
         """What was waited is over."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises Unknown where the record says nothing, and the stored failures of the world."""
+        """Raises NotRecordedError where the record says nothing, and the stored failures of the world."""
         made = await request.aread()
         if self.is_exhausted:
             raise NotRecordedError("no further answer is stored")

@@ -14,8 +14,8 @@ _MAX_LOG_BYTES = 2_000_000
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
     """What a child runs. `environment` is all of its environment. `announces`: its first line on stdout is JSON that
-    says where it serves. `beats`: it shows that it lives by a row in the database; `needs`: the children without which
-    it cannot. `handed`: open files it inherits."""
+    says where it serves. `beats`: it shows that it lives by a row in the database; `depends_on`: the children without
+    which it cannot. `handed`: open files it inherits."""
 
     name: str
     command: list[str]

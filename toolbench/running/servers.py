@@ -25,7 +25,7 @@ _BASE_ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"}
 
 
 def check_database(url: str) -> None:
-    """Raises Problem, in one sentence and without the password, when nobody lets us in at a DATABASE_URL."""
+    """Raises RunnerError, in one sentence and without the password, when nobody lets us in at a DATABASE_URL."""
     try:
         psycopg.connect(url, connect_timeout=5).close()
     except psycopg.Error as error:

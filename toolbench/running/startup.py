@@ -63,7 +63,7 @@ class Startup:
         self._supervisor = Supervisor(places.logs, self._children.handle, say=print_line, silent_limit=limit)
 
     def run(self) -> None:
-        """Returns when everything has stopped. Raises Problem when it cannot start; then, too, nothing is left."""
+        """Returns when everything has stopped. Raises RunnerError when it cannot start; then, too, nothing is left."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._ask_to_stop)
         with self._choices.listen() as web_socket:

@@ -13,7 +13,8 @@ from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_calls
 
 @dataclass(frozen=True, slots=True)
 class CheckerComparison:
-    """One answer to one case: `kind` says what was done to the golden one. `theirs` and `ours` say who accepts it."""
+    """One answer to one case: `kind` says what was done to the golden one. `checker_accepts` and `toolbench_accepts`
+    say who accepts it."""
 
     case: str
     category: str
@@ -28,7 +29,7 @@ class CheckerComparison:
 
 
 def compare_with_checker(cases: Iterable[BfclCase]) -> tuple[CheckerComparison, ...]:
-    """Every answer to every case, in order. Raises NotInstalled."""
+    """Every answer to every case, in order. Raises NotInstalledError."""
     asked = [(case, kind, calls) for case in cases for kind, calls in iter_answers(case)]
     judged = check_answers([(case, calls) for case, _, calls in asked])
     return tuple(

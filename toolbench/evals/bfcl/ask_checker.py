@@ -21,7 +21,8 @@ class CheckerVerdict:
 
 
 def check_answers(answers: Sequence[tuple[BfclCase, Sequence[BfclCall]]]) -> tuple[CheckerVerdict, ...]:
-    """A verdict for each answer to a case, in order. Raises NotInstalled, and RuntimeError when the process fails."""
+    """A verdict for each answer to a case, in order. Raises NotInstalledError, and RuntimeError when the process
+    fails."""
     return check_lines([_render_line(case, calls) for case, calls in answers])
 
 

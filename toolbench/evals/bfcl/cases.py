@@ -60,7 +60,7 @@ def is_installed() -> bool:
 
 
 def read_version() -> str:
-    """Of the wheel. Raises NotInstalled."""
+    """Of the wheel. Raises NotInstalledError."""
     try:
         return metadata.version(_PACKAGE)
     except metadata.PackageNotFoundError:
@@ -68,7 +68,7 @@ def read_version() -> str:
 
 
 def iter_cases(categories: Sequence[str] = CATEGORIES) -> Iterator[BfclCase]:
-    """All cases with accepted answers, category by category, in BFCL's order. Raises NotInstalled."""
+    """All cases with accepted answers, category by category, in BFCL's order. Raises NotInstalledError."""
     folder = find_data_folder()
     for category in categories:
         name = f"BFCL_v4_{category}.json"
@@ -84,7 +84,7 @@ def iter_cases(categories: Sequence[str] = CATEGORIES) -> Iterator[BfclCase]:
 
 
 def find_data_folder() -> Path:
-    """Raises NotInstalled."""
+    """Raises NotInstalledError."""
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise NotInstalledError

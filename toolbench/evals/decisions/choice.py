@@ -38,7 +38,7 @@ _STATE_ORDER = ("qualified", TO_CONFIRM, OPEN, REFUSED)
 
 @dataclass(frozen=True, slots=True)
 class AdditionalTrials:
-    """The trials that would tell: so many of each scenario at these places, for each of `standings`."""
+    """The trials that would tell: so many of each scenario at these places, for each of `assessments`."""
 
     assessments: tuple[Assessment, ...]
     shortfall: TrialShortfall
@@ -234,7 +234,7 @@ def _describe_overlap(
 def _describe_no_candidate(
     standings: tuple[Assessment, ...], rule: DecisionRule
 ) -> tuple[str, AdditionalTrials | None]:
-    """The best candidate for what is wanted, what it lacks, and the trials that would tell: `standings` begin with
+    """The best candidate for what is wanted, what it lacks, and the trials that would tell: `assessments` begin with
     those that are open, the best first, and of these with the ones that more trials would lift."""
     begun = "No clear winner: no configuration qualifies."
     tried = [one for one in standings if one.measured.tried]

@@ -17,8 +17,9 @@ DEFAULT_PROFILE = "default"
 @dataclass(frozen=True, slots=True)
 class ProfileResult:
     """One profile of a model: passes of trials, and those with an answer; `late` passes were not delivered. `delivery`
-    and `given` are the same by scenario, () where that is not known; `scenarios` names these. `off`: tools were off.
-    `p95_high` is the upper bound of p95 in milliseconds, None where it is no number; `limit` what it may be at most."""
+    and `given` are the same by scenario, () where that is not known; `scenarios` names these. `is_tools_off`: tools
+    were off. `p95_high` is the upper bound of p95 in milliseconds, None where it is no number; `limit` what it may be
+    at most."""
 
     model: str
     profile: str

@@ -64,7 +64,7 @@ class MeasuredConfig:
     the same by scenario, () for one scenario of independent trials. `times` are of answered trials, in milliseconds.
     `cost` is dollars per delivered success, None where it is not known; `cost_from` says where from, or why not. `lost`
     says which failures of the infrastructure came how often, most first. `missing` are scenarios that the others met.
-    `repeating`: a deterministic endpoint gave an answer twice. `by_hand` trials were added after looking;
+    `repeating`: a deterministic endpoint gave an answer twice. `added_manually` trials were added after looking;
     `planned`: the decision page planned some, after looking too, as a run of their own. `scenarios` names those of
     `delivery`, in the same order."""
 
@@ -127,10 +127,10 @@ class TrialShortfall:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """A configuration before a rule. `low` and `high` bound delivered success, `given_low` success given an answer.
-    `p95` is None without an answer and for models that share this machine; its ends may be open. `lacking`: the fewest
-    more trials, answered and at the shares seen, that close everything that is open; None where nothing is, or where
-    trials would not close it."""
+    """A configuration before a rule. `low` and `high` bound delivered success, `answered_low` success given an answer.
+    `p95` is None without an answer and for models that share this machine; its ends may be open. `shortfall`: the
+    fewest more trials, answered and at the shares seen, that close everything that is open; None where nothing is, or
+    where trials would not close it."""
 
     measured: MeasuredConfig
     low: float

@@ -21,10 +21,10 @@ FINAL_TEXT_CHECK = "the run ends with a visible text"  # name of the check
 
 @light(frozen=True, slots=True)
 class CheckedResult:
-    """What a scenario found. `checks` decide the task pass together with an end in `good_ends`. `parity_checks` are
-    the case study's assertions, None where it has no such scenario. `otherwise` says what went wrong when the record
-    shows no problem and a check fails. `expected` are error codes that belong to the task. `needs_final_text`: a run
-    whose last message is blank fails the task, whatever its calls did."""
+    """What a scenario found. `checks` decide the task pass together with an end in `good_ends`. `case_study_checks` are
+    the case study's assertions, None where it has no such scenario. `fallback_problem` says what went wrong when the
+    record shows no problem and a check fails. `expected` are error codes that belong to the task. `needs_final_text`: a
+    run whose last message is blank fails the task, whatever its calls did."""
 
     instance: Instance
     ended: Ended

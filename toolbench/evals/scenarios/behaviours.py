@@ -20,10 +20,10 @@ OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """`demanded`: the task fails without it (with `failure_class` and the sentence `missing`); `asserted`: the case
-    study's rule fails without it; `avoidable`: an error to recover from, and doing without it is no failure.
-    `expected`: error codes that belong to it; `provoked`: the causes that it brings about in a trial that goes well;
-    `together`: how many calls have to stand in one message."""
+    """`required_for_pass`: the task fails without it (with `failure_class` and the sentence `missing`);
+    `required_by_case_study`: the case study's rule fails without it; `avoidable`: an error to recover from, and doing
+    without it is no failure. `expected`: error codes that belong to it; `provoked`: the causes that it brings about in
+    a trial that goes well; `together`: how many calls have to stand in one message."""
 
     name: str = ""
     has_occurred: Callable[[Ended], bool] | None = None

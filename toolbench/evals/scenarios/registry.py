@@ -86,10 +86,10 @@ def group_scenarios() -> dict[str, tuple[Scenario, ...]]:
 
 def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
     """Scenarios by preset words, groups and slugs, as a comma list or a sequence, in catalogue order. Case does not
-    matter and unknown words are passed over; nothing, or nothing known, means `typical`. `all` is the case study's
-    eight."""
-    list_words = tokens.split(",") if isinstance(tokens, str) else tokens
-    asked = [word.strip().lower() for word in list_words]
+    matter and unknown words are passed over; nothing, or nothing known, means `typical`. `list_scenarios` is the case
+    study's eight."""
+    words = tokens.split(",") if isinstance(tokens, str) else tokens
+    asked = [word.strip().lower() for word in words]
     known = _index_sets()
     chosen = {slug for word in asked for slug in known.get(word, (word,))}
     found = tuple(scenario for scenario in list_scenarios() if scenario.slug in chosen)
@@ -97,14 +97,14 @@ def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
 
 
 def list_unknown_words(tokens: str | Sequence[str]) -> tuple[str, ...]:
-    """The words `select` passes over, for a warning."""
+    """The words `select_scenarios` passes over, for a warning."""
     given = tokens.split(",") if isinstance(tokens, str) else tokens
     known = {*list_words()}
     return tuple(word.strip() for word in given if word.strip() and word.strip().lower() not in known)
 
 
 def list_words() -> tuple[str, ...]:
-    """Return every word that `select` knows."""
+    """Return every word that `select_scenarios` knows."""
     return (*_index_sets(), *_versions())
 
 

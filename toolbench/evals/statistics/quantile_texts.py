@@ -13,12 +13,12 @@ def render_quantile(found: Quantile | None) -> str:
 
 
 def render_quantile_value(found: Quantile) -> str:
-    """Return the value alone, as the first part of `write_quantile`."""
+    """Return the value alone, as the first part of `render_quantile`."""
     return f"{_render_seconds(found.value, found)} s"
 
 
 def render_quantile_bounds(found: Quantile) -> str:
-    """Return the bounds and the number of answers, as the second part of `write_quantile`."""
+    """Return the bounds and the number of answers, as the second part of `render_quantile`."""
     low, high = (OPEN_BOUND if end is None else _render_seconds(end, found) for end in (found.low, found.high))
     return f"[{low} – {high}, n = {found.n:,}]"
 

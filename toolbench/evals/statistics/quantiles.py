@@ -89,5 +89,5 @@ def count_answers_until_closed(q: float, n: int) -> int:
 def compute_nearest_rank_percentile(values: Sequence[float], q: int) -> float:
     """Return the case study's percentile: the value at place floor(n · q) from 0, or 0 without values.
 
-    It appears beside the published figures and in exports only, and is never mixed with `quantile`."""
+    It appears beside the published figures and in exports only, and is never mixed with `compute_quantile`."""
     return sorted(values)[len(values) * q // 100] if values else 0.0

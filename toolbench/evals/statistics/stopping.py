@@ -33,7 +33,7 @@ class StoppingRule:
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> "StoppingRule":
-        """Raises UntilRefused with a plain sentence."""
+        """Raises StoppingRuleError with a plain sentence."""
         if unknown := sorted(set(value) - {f.name for f in fields(cls)}):
             raise StoppingRuleError(f"A stopping rule has no {unknown[0]}.")
         until = cls(**value)

@@ -96,13 +96,13 @@ _PlainDataConstructor.add_constructor(f"{_YAML_TAG_PREFIX}float", lambda loader,
 
 
 def check_length(text: str) -> None:
-    """Raises NotReadable."""
+    """Raises DocumentError."""
     if len(text) > MAX_CHARACTERS:
         raise DocumentError(f"This is longer than {MAX_CHARACTERS:,} characters.")
 
 
 def read_document(text: str) -> Any:
-    """The value. What begins with a brace or bracket is read as JSON, anything else as YAML. Raises NotReadable."""
+    """The value. What begins with a brace or bracket is read as JSON, anything else as YAML. Raises DocumentError."""
     check_length(text)
     looks_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     try:

@@ -41,7 +41,7 @@ class InvalidCaseError(Exception):
 
 
 def parse_case(told: Any) -> UserCase:
-    """A case from its plain data. Raises Faults. What is left out of `expect` is not looked at."""
+    """A case from its plain data. Raises InvalidCaseError. What is left out of `expect` is not looked at."""
     if not isinstance(told, Mapping):
         raise InvalidCaseError([CaseProblem((), "A case is an object with tools, messages and expect.")])
     tools = parse_tools(told.get("tools"))

@@ -36,8 +36,8 @@ class CategoryImport:
 
 def import_bfcl(categories: Sequence[str], *, limit: int | None = None) -> tuple[CategoryImport, ...]:
     """The categories' cases, the first `limit` of each. Coming again changes nothing; a case that reads otherwise in
-    another version of the wheel gets a new version. Raises UnknownCategory, and NotInstalled where the wheel is not
-    there."""
+    another version of the wheel gets a new version. Raises UnknownCategoryError, and NotInstalledError where the wheel
+    is not there."""
     if unknown := [name for name in categories if name not in BFCL_CATEGORIES]:
         known = ", ".join(BFCL_CATEGORIES)
         raise UnknownCategoryError(f"There is no category {unknown[0]} that is brought in: choose from {known}.")

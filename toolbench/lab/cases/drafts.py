@@ -40,7 +40,7 @@ class CaseDraft:
 
 def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
     """Title and case. A case that expects one call and nothing else ends after the first answer unless it says
-    otherwise. Raises DraftRefused with all that is wrong at once, up to MOST_TOLD faults."""
+    otherwise. Raises DraftError with all that is wrong at once, up to MAX_FAULTS_SHOWN faults."""
     errors: dict[str, list[str]] = defaultdict(list)
     told: JsonObject = {"turns": draft.turns, "parallel": draft.parallel}
     for part, field in _FIELD_BY_PART.items():

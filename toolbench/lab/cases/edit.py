@@ -33,7 +33,7 @@ class NewCaseOptions:
 
 
 def get_case(slug: str) -> Case:
-    """Raises NoSuchCase."""
+    """Raises UnknownCaseError."""
     case = Case.objects.select_related("set").filter(slug=slug, deleted_at=None).first()
     if case is None:
         raise UnknownCaseError(f"There is no case {slug}; it may have been deleted.")
@@ -72,7 +72,8 @@ def add_cases(new: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tuple[Case
 
 
 def edit_case(slug: str, title: str, told: UserCase) -> Case:
-    """A new version where anything but the title has changed; the old ones stay as they are. Raises NoSuchCase."""
+    """A new version where anything but the title has changed; the old ones stay as they are. Raises
+    UnknownCaseError."""
     with transaction.atomic():
         case = Case.objects.select_for_update().filter(slug=slug, deleted_at=None).first()
         if case is None:

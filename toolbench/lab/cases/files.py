@@ -43,7 +43,7 @@ def render_cases(kind: str, *, private: bool = False) -> str:
 
 def import_cases(text: str, group: str = "") -> CaseImportResult:
     """Cases from a text in either form, all or none; new ones in the set of this name, else where each says it belongs.
-    Raises NotBroughtIn with the first MOST_TOLD faults."""
+    Raises CaseImportError with the first MAX_FAULTS_SHOWN faults."""
     found: list[ParsedCase] = []
     troubles: list[str] = []
     slugs: set[str] = set()
@@ -73,7 +73,7 @@ def _case_to_json(row: CaseVersion) -> JsonObject:
 
 
 def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
-    """Each case with its line where it has one of its own, and its place in the document. Raises NotReadable."""
+    """Each case with its line where it has one of its own, and its place in the document. Raises DocumentError."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if lines and all(line.lstrip().startswith("{") and line.rstrip().endswith("}") for _, line in lines):
         for number, line in lines:
@@ -88,7 +88,7 @@ def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
 
 
 def _parse_case(told: Any, slugs: set[str]) -> ParsedCase:
-    """`slugs` are those of the cases before it, its own is added. Raises Faults."""
+    """`slugs` are those of the cases before it, its own is added. Raises InvalidCaseError."""
     if not isinstance(told, dict):
         return ParsedCase("", parse_case(told))
     case = parse_case({key: value for key, value in told.items() if key not in _FILE_KEYS})

@@ -23,7 +23,7 @@ class CaseNotCreatedError(Exception):
 
 
 def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
-    """The texts of a new case, and a sentence about where they come from. Raises NotMade."""
+    """The texts of a new case, and a sentence about where they come from. Raises CaseNotCreatedError."""
     trial = Trial.objects.filter(pk=trial_id, run__deleted_at=None).prefetch_related("steps__body").first()
     if trial is None:
         raise CaseNotCreatedError(f"There is no trial {trial_id}.")

@@ -27,7 +27,7 @@ class ParsedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseImportResult:
-    """`changed` have a new version or another name; of `standing` nothing was made."""
+    """`changed` have a new version or another name; of `unchanged` nothing was made."""
 
     new: tuple[Case, ...] = ()
     changed: tuple[Case, ...] = ()

@@ -59,8 +59,8 @@ class FailedCaseCheck:
 
 @dataclass(frozen=True, slots=True)
 class CaseRun:
-    """One cell that tried the case, and the version that its trials are judged by. `wrong` are its failed checks,
-    most frequent first; `worst` is the argument that went wrong most, None where none did."""
+    """One cell that tried the case, and the version that its trials are judged by. `failed_checks` are its failed
+    checks, most frequent first; `worst_argument` is the argument that went wrong most, None where none did."""
 
     run: Run
     cell: Cell
@@ -81,7 +81,8 @@ class CaseRun:
 
 @dataclass(frozen=True, slots=True)
 class CasePage:
-    """`tools` are (name, how its results come about); `misfits` is what is expected against the tools' own schemas."""
+    """`tools` are (name, how its results come about); `schema_violations` is what is expected against the tools' own
+    schemas."""
 
     case: Case
     scenario: Scenario
@@ -113,7 +114,7 @@ def get_case_sets() -> tuple[CaseSetRow, ...]:
 
 
 def get_case_page(slug: str) -> CasePage:
-    """Raises NoSuchCase."""
+    """Raises UnknownCaseError."""
     case = get_case(slug)
     versions = tuple(case.versions.all())
     row = next(one for one in versions if one.number == case.current)
@@ -131,7 +132,7 @@ def get_case_page(slug: str) -> CasePage:
 
 
 def get_editable_case_page(slug: str) -> CasePage:
-    """One that can be edited. Raises NoSuchCase also for what was brought in as it is."""
+    """One that can be edited. Raises UnknownCaseError also for what was brought in as it is."""
     found = get_case_page(slug)
     if not found.editable:
         raise UnknownCaseError(f"{found.case} was brought in from {found.case.set.source}; it stays as it is there.")

@@ -17,7 +17,7 @@ class NothingToAdoptError(Exception):
 @transaction.atomic
 def adopt_preset(probe_id: int) -> Preset:
     """Counts for strategy production from the next launch on; runs keep what they froze. Adopting twice gives the same
-    preset. Raises NothingToAdopt, Probe.DoesNotExist."""
+    preset. Raises NothingToAdoptError, Probe.DoesNotExist."""
     probe = Probe.objects.select_related("model").get(pk=probe_id)
     proposal = propose(read_probe_capabilities(probe))
     if not proposal.patch:

@@ -84,7 +84,8 @@ def list_detected_keys() -> tuple[DetectedKey, ...]:
 
 
 def connect_provider(wish: ConnectionSettings) -> Provider:
-    """Raises ConnectRefused. A provider of this name that came with Toolbench and has no key yet is filled in."""
+    """Raises ConnectionSettingsError. A provider of this name that came with Toolbench and has no key yet is filled
+    in."""
     there = Provider.objects.filter(name=wish.name.strip()).first()
     known = wish.template in load_templates()
     if there is not None and there.template == wish.template and known and not _has_key(there):
@@ -94,7 +95,8 @@ def connect_provider(wish: ConnectionSettings) -> Provider:
 
 
 def edit_provider(provider_id: int, wish: ConnectionSettings) -> Provider:
-    """Counts from the next trial on; runs keep what they froze. Raises ConnectRefused, Provider.DoesNotExist."""
+    """Counts from the next trial on; runs keep what they froze. Raises ConnectionSettingsError,
+    Provider.DoesNotExist."""
     provider = Provider.objects.get(pk=provider_id)
     _check_settings(wish, provider)
     provider = _save_provider(provider, wish)
@@ -111,7 +113,8 @@ def delete_provider(provider_id: int) -> None:
 
 
 def list_provider_models(provider_id: int) -> tuple[str, ...]:
-    """Names from the provider's own /models, in its order. Raises NoAnswer. Not in a thread with an event loop."""
+    """Names from the provider's own /models, in its order. Raises ModelListError. Not in a thread with an event
+    loop."""
     provider = Provider.objects.get(pk=provider_id)
     try:
         endpoint = endpoint_of(reach(provider), provider.service, "")
@@ -125,7 +128,7 @@ def list_provider_models(provider_id: int) -> tuple[str, ...]:
 
 
 async def _request_models(endpoint: Endpoint) -> tuple[str, ...]:
-    """Ask for the list within `LIST_SECONDS`, since a page waits for it."""
+    """Ask for the list within `LIST_TIMEOUT_SECONDS`, since a page waits for it."""
     try:
         async with asyncio.timeout(LIST_TIMEOUT_SECONDS):
             return await model_list.list_models(endpoint)

@@ -41,8 +41,8 @@ class RemainingText:
 
 @dataclass(frozen=True, slots=True)
 class FormatReading:
-    """The calls that some formats found in the text, all of them the same, and what each left. `so_far` is what the
-    JSON of a call that the text breaks off in already says."""
+    """The calls that some formats found in the text, all of them the same, and what each left. `partial_call` is what
+    the JSON of a call that the text breaks off in already says."""
 
     calls: tuple[CallView, ...]
     findings: tuple[Finding, ...]
@@ -62,7 +62,7 @@ class FormatReading:
 @dataclass(frozen=True, slots=True)
 class FormatReadings:
     """`auto` picks by opener and known tool names; `others` are the formats that saw something, those with calls first;
-    `blind` are the names of the rest."""
+    `formats_without_result` are the names of the rest."""
 
     auto: FormatReading
     others: tuple[FormatReading, ...]

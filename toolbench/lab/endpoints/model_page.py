@@ -22,7 +22,8 @@ SELF_HOSTED_TEMPLATES = ("vllm", "llama-cpp", "ollama", "lm-studio", "sglang")
 
 @dataclass(frozen=True, slots=True)
 class CapabilityRow:
-    """`value` in words, "not known" where it is not; `overruled` are those who say otherwise, with their value."""
+    """`value` in words, "not known" where it is not; `overruled_values` are those who say otherwise, with their
+    value."""
 
     name: str
     doc: str

@@ -78,7 +78,7 @@ def renew_lease(claimed: ClaimedProbe) -> bool:
 def store_exchanges(
     claimed: ClaimedProbe, heard: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]
 ) -> None:
-    """Raises ProbeLost."""
+    """Raises ProbeLeaseLostError."""
     with transaction.atomic():
         _update_probe(claimed, checks=[_check_to_json(check) for check in checks])
         ProbeExchange.objects.bulk_create(_build_exchange(claimed, slug, step) for slug, step in heard)

@@ -42,7 +42,7 @@ def adopt_omissions(model_id: int) -> Preset:
     """Leave out all that is offered: in strategy production, from the next launch on; runs keep what they froze.
 
     Raises:
-        NothingToAdopt: nothing is offered.
+        NothingToAdoptError: nothing is offered.
         Model.DoesNotExist: there is no such model.
     """
     model = Model.objects.select_for_update().get(pk=model_id)

@@ -56,7 +56,7 @@ def cases_to_json(seeds: Iterable[BundledCase]) -> JsonObject:
 
 
 def parse_cases(whole: JsonObject) -> tuple[BundledCase, ...]:
-    """What `cases_json` wrote, each read as a case once. Raises BadRow."""
+    """What `cases_to_json` wrote, each read as a case once. Raises InvalidRowError."""
     listed = whole.get("cases")
     if not isinstance(listed, list):
         raise InvalidRowError("cases is no list")
@@ -65,7 +65,7 @@ def parse_cases(whole: JsonObject) -> tuple[BundledCase, ...]:
 
 def create_cases(seeds: Sequence[BundledCase], tried: Iterable[str]) -> Mapping[str, str]:
     """Makes the cases that are not here yet, in sets of their own. What is returned leads from the scenarios whose
-    names mean something else here to the names they have here. Raises BadRow."""
+    names mean something else here to the names they have here. Raises InvalidRowError."""
     by_slug = {slug: tuple(group) for slug, group in groupby(sorted(seeds, key=_get_sort_key), lambda seed: seed.slug)}
     names: dict[str, str] = {}
     for slug in sorted({*by_slug, *tried}):

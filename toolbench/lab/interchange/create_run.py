@@ -21,7 +21,7 @@ from toolbench.lab.metrics.definitions import METRICS, rate_for
 from toolbench.lab.metrics.tally import tally
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-TRIALS_PER_BATCH = 200  # trials in memory, unless their bodies reach BYTES_AT_ONCE
+TRIALS_PER_BATCH = 200  # trials in memory, unless their bodies reach MAX_BATCH_BYTES
 MAX_BATCH_BYTES = 8 << 20
 OnProgress = Callable[[int, int], object]  # trials stored so far, and of how many; an exception of it ends the import
 ColumnValues = dict[str, Any]
@@ -65,7 +65,7 @@ class NewRun:
 
 
 def check_not_imported(sha256: str) -> None:
-    """Raises ImportRefused when the same evidence is there already."""
+    """Raises RunImportError when the same evidence is there already."""
     known = Run.objects.filter(imported=True, deleted_at=None, origin__sha256=sha256).values_list("pk", flat=True)
     if known:
         raise RunImportError(f"The same evidence was imported already, as run {known[0]}. Nothing was imported.")
@@ -79,7 +79,7 @@ def create_run(
     seed: NewRun, origin: Origin, *, owner: AbstractBaseUser | None, progress: OnProgress = ignore_progress
 ) -> Run:
     """The new run, and the cases it tried. Nothing of it can be sent again by itself: it knows no provider here.
-    Raises ImportRefused."""
+    Raises RunImportError."""
     with _translate_row_errors(), transaction.atomic():
         _lock_evidence(origin.sha256)
         check_not_imported(origin.sha256)
@@ -172,7 +172,7 @@ def _build_trial(bed: _CreatedRun, seed: NewTrial) -> ColumnValues:
 
 def _check_counts(run: Run) -> None:
     """Every rate that a page may show of a cell can be one: no count lies above what it is of, and every error is
-    a fraction. Raises BadRow."""
+    a fraction. Raises InvalidRowError."""
     for cell in run.cells.order_by("pk"):
         counts = tally([cell])
         for metric in METRICS.values():

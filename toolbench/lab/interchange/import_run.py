@@ -22,7 +22,7 @@ def import_run(
     progress: OnProgress = ignore_progress,
     member_bytes: int = MAX_MEMBER_BYTES,
 ) -> Run:
-    """A name that ends in .eval or .json is a log of Inspect AI, anything else a bundle. Raises ImportRefused; then
+    """A name that ends in .eval or .json is a log of Inspect AI, anything else a bundle. Raises RunImportError; then
     nothing is kept.
 
     Args:

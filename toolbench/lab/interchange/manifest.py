@@ -69,7 +69,7 @@ def build_member(content: bytes) -> Member:
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """Raises NotABundle."""
+    """Raises ManifestError."""
     try:
         given = json.loads(content)
         if given["format"] != BUNDLE_FORMAT:

@@ -41,15 +41,15 @@ class InvalidRowError(ValueError):
 
 
 def row_to_json(row: models.Model) -> JsonObject:
-    """The columns that travel, bytes as `packed`. One at its default is left out: a column that a later version adds
-    changes the hash of no earlier evidence."""
+    """The columns that travel, bytes as `encode_bytes`. One at its default is left out: a column that a later version
+    adds changes the hash of no earlier evidence."""
     values = ((field, getattr(row, field.name)) for field in _list_fields(type(row)))
     return {field.name: _value_to_json(value) for field, value in values if value != field.get_default()}
 
 
 def parse_row(model: type[models.Model], given: object, check: FigureReader) -> dict[str, Any]:
     """The columns of a new row. What is not known here is passed over, what is missing stays at its default, and a
-    figure that `check` finds implausible is unknown. Raises BadRow."""
+    figure that `check` finds implausible is unknown. Raises InvalidRowError."""
     if not isinstance(given, dict):
         raise InvalidRowError(f"a {model.__name__.lower()} is not an object")
     return {
@@ -70,7 +70,7 @@ def encode_bytes(raw: bytes | memoryview | None) -> JsonObject | None:
 
 
 def decode_bytes(given: object) -> bytes | None:
-    """Raises BadRow for anything that `packed` does not write."""
+    """Raises InvalidRowError for anything that `encode_bytes` does not write."""
     if given is None:
         return None
     match given:
@@ -124,7 +124,7 @@ def _parse_value(field: "models.Field[Any, Any]", given: Any, check: FigureReade
 
 
 def _check_type(field: "models.Field[Any, Any]", given: Any) -> None:
-    """Raises BadRow."""
+    """Raises InvalidRowError."""
     texts = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
     if not isinstance(field, models.JSONField) and isinstance(given, str) != texts:
         raise InvalidRowError(f"{field.name} has the wrong type")

@@ -34,7 +34,7 @@ Archive = ZipFile
 MAX_MEMBERS = 400_000
 MAX_MEMBER_BYTES = 256 << 20
 MAX_UNPACKED_BYTES = 8 << 30  # of all members, unpacked
-MAX_RATIO = 200  # unpacked to packed, above RATIO_FROM
+MAX_RATIO = 200  # unpacked to packed, above MIN_RATIO_CHECK_BYTES
 MIN_RATIO_CHECK_BYTES = 16 << 20
 _ENCRYPTED_FLAG = 1
 _CHUNK_BYTES = 1 << 20
@@ -58,7 +58,7 @@ class UnpackLimits:
 
 @contextmanager
 def open_zip(file: IO[bytes], caps: UnpackLimits) -> Iterator[ZipFile]:
-    """The archive, its list of members checked; deflated or, as Inspect AI does, by zstd. Raises ImportRefused, also
+    """The archive, its list of members checked; deflated or, as Inspect AI does, by zstd. Raises RunImportError, also
     for damage found while it is read."""
     try:
         with ZipFile(file) as archive:
@@ -85,7 +85,7 @@ def count_unpacked_bytes(file: IO[bytes]) -> int:
 
 
 def check_members(archive: ZipFile, caps: UnpackLimits) -> None:
-    """Raises ImportRefused."""
+    """Raises RunImportError."""
     every = archive.infolist()
     if len(every) > caps.members:
         raise RunImportError(f"The file has {len(every):,} members; {caps.members:,} are taken. Nothing was imported.")
@@ -116,7 +116,7 @@ def _check_member(info: ZipInfo, caps: UnpackLimits) -> None:
 
 
 def read_checked_manifest(archive: ZipFile) -> Manifest:
-    """The manifest, after every member was read once and found as it says. Raises ImportRefused."""
+    """The manifest, after every member was read once and found as it says. Raises RunImportError."""
     try:
         manifest = parse_manifest(archive.read(MANIFEST_NAME))
     except KeyError as error:
@@ -143,7 +143,7 @@ def list_evidence_names(manifest: Manifest) -> list[str]:
 
 
 def read_json_member(archive: ZipFile, name: str) -> dict[str, Any]:
-    """Raises ImportRefused for anything but a JSON object."""
+    """Raises RunImportError for anything but a JSON object."""
     try:
         found = json.loads(archive.read(name))
     except KeyError as error:

@@ -22,9 +22,9 @@ class _Buffer(io.RawIOBase):
         return len(data)
 
     def fetch(self) -> bytes:
-        run_writer = b"".join(self._parts)
+        content = b"".join(self._parts)
         self._parts.clear()
-        return run_writer
+        return content
 
 
 def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterator[bytes]:

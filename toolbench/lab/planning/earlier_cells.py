@@ -21,8 +21,8 @@ MatchKey = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrials:
-    """Trials of one cell that are to come: at least and at most so many. `places`: trials at once at the provider.
-    `requests` is the least and the most that one trial may send, None where nobody asked."""
+    """Trials of one cell that are to come: at least and at most so many. `max_concurrency`: trials at once at the
+    provider. `requests` is the least and the most that one trial may send, None where nobody asked."""
 
     model: int | None
     model_name: str

@@ -45,7 +45,7 @@ from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 
 
 def build_plan(request: RunRequest) -> Plan:
-    """Raises LaunchRefused with plain sentences by field."""
+    """Raises LaunchError with plain sentences by field."""
     found = look_up_request(request)
     choices, skipped = _list_choices(request, found)
     configs: list[PlannedConfig] = []

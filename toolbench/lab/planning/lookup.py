@@ -34,7 +34,7 @@ class LookupResult:
 
 
 def look_up_request(request: RunRequest) -> LookupResult:
-    """Raises LaunchRefused with plain sentences by field."""
+    """Raises LaunchError with plain sentences by field."""
     errors: dict[str, list[str]] = defaultdict(list)
     wanted = {choice.model for choice in request.configs} or set(request.models)
     models = {model.pk: model for model in Model.objects.filter(pk__in=wanted).select_related("provider")}

@@ -11,7 +11,7 @@ from toolbench.lab.planning.strategies import parse_strategy
 
 def build_config_layers(request: RunRequest, choice: ConfigChoice, found: LookupResult) -> Layers:
     """Lowest first. What the run asks of every configuration lies below the workarounds (but see planning.rules); what
-    the user wrote as overrides lies above all but the scenario. Raises LaunchRefused."""
+    the user wrote as overrides lies above all but the scenario. Raises LaunchError."""
     model = found.models[choice.model]
     profile = found.profiles.get(choice.profile)
     words = parse_strategy(choice.strategy)

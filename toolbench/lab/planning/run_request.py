@@ -73,7 +73,7 @@ class RunRequest:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "RunRequest":
-        """Raises LaunchRefused for unknown fields and values of the wrong kind."""
+        """Raises LaunchError for unknown fields and values of the wrong kind."""
         known = {f.name: f for f in fields(cls)}
         unknown = sorted(set(value) - set(known))
         if unknown:

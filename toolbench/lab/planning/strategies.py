@@ -10,8 +10,8 @@ ADD_PRESET, REMOVE_WORKAROUND = "+", "!"
 
 @dataclass(frozen=True, slots=True)
 class StrategyExpression:
-    """`base` names the strategy or preset; `more` are presets on top of the workarounds, `less` workarounds left
-    out."""
+    """`base` names the strategy or preset; `added_presets` are presets on top of the workarounds, `removed_workarounds`
+    workarounds left out."""
 
     base: str
     added_presets: tuple[str, ...] = ()

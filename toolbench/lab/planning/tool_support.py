@@ -23,7 +23,7 @@ def build_support(effective: Effective) -> JsonObject:
 
 
 def find_deciding_probe(effective: Effective) -> int | None:
-    """The number of the probe that `support_of` speaks of; None where it speaks of none."""
+    """The number of the probe that `build_support` speaks of; None where it speaks of none."""
     _, told = _find_deciding_record(effective)
     return told.probe if told else None
 

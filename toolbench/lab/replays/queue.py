@@ -37,7 +37,7 @@ class ReplayKind:
 
     Attributes:
         job: names a failure on /health/.
-        stopped: what the row says when MOST_ATTEMPTS workers stopped at it.
+        stopped: what the row says when MAX_ATTEMPTS workers stopped at it.
         work: does the work of a row; given also the row as long as this worker has its lease.
         clean_up: removes what the row needs only until its end.
     """

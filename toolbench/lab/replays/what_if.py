@@ -31,7 +31,7 @@ class ReplayScope:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "ReplayScope":
-        """The first kind that is named. Raises NothingToReplay."""
+        """The first kind that is named. Raises NothingToReplayError."""
         for kind in SCOPE_KINDS:
             number = whole_number(query.get(kind, ""))
             if number is not None:

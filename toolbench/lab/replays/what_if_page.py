@@ -56,7 +56,7 @@ class WhatIfPage:
 
 
 def get_what_if_page(scope: ReplayScope, asked: WhatIfSettings, *, with_ablation: bool = False) -> WhatIfPage:
-    """Many trials are replayed by a worker: then `waiting` is its row. Raises NothingToReplay. To be called in a
+    """Many trials are replayed by a worker: then `waiting` is its row. Raises NothingToReplayError. To be called in a
     thread without an event loop."""
     ids = list(scope.trials().values_list("pk", flat=True)[: MAX_TRIALS_AT_ONCE + 1])
     if not ids:

@@ -110,7 +110,7 @@ def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
 
 def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int:
     """Adds repeats to a cell of the run after looking at it: they are marked, since no decision may rest on them.
-    Raises ConfirmationNeeded as `retry_errored` does."""
+    Raises ConfirmationNeeded as `retry_errored_trials` does."""
     if not 1 <= count <= MAX_ADDED_TRIALS:
         raise RunActionError(f"Between 1 and {MAX_ADDED_TRIALS} trials can be added at once.")
     cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_get_local_run(run_id)).first()
@@ -131,12 +131,13 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
 
 
 def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
-    """The same run again, as it was frozen, with the same seeds. Raises ConfirmationNeeded as `retry_errored` does."""
+    """The same run again, as it was frozen, with the same seeds. Raises ConfirmationNeeded as `retry_errored_trials`
+    does."""
     return resending.repeat_run(_check_repeatable(run_id, agreed), owner=owner)
 
 
 def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
-    """As `repeat`, with sampling seeds drawn anew: an A/A comparison."""
+    """As `start_repeat`, with sampling seeds drawn anew: an A/A comparison."""
     return resending.repeat_for_noise(_check_repeatable(run_id, agreed), owner=owner)
 
 
@@ -182,7 +183,7 @@ def _get_run(run_id: int) -> Run:
 
 
 def _get_local_run(run_id: int) -> Run:
-    """One that was tried here. Raises Refused."""
+    """One that was tried here. Raises RunActionError."""
     run = _get_run(run_id)
     if run.imported:
         raise RunActionError("It was tried elsewhere, by a provider that is not known here: launch a run of your own.")
@@ -202,8 +203,8 @@ def _check_trials(
     run: Run, wanted: Mapping[int, int], agreed: int, *, used: int, probes: Mapping[str, int] = MappingProxyType({})
 ) -> dict[int, Policy]:
     """The policies of the cells, by id, of which so many trials are wanted under the run's cap, of which so much is
-    used; `probes` are paid requests above the cap, by the provider's name. Raises Refused where a scenario or the
-    engine has changed, and ConfirmationNeeded."""
+    used; `probes` are paid requests above the cap, by the provider's name. Raises RunActionError where a scenario or
+    the engine has changed, and ConfirmationNeeded."""
     cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
     for cell in cells.values():
         if not is_as_it_was(cell.scenario, cell.scenario_version):
@@ -244,8 +245,8 @@ def _requeue_trials(trial_ids: list[int]) -> None:
 
 
 def _reopen_run(run_id: int) -> None:
-    """A run with work again; one that is paused stays paused. Raises Refused, for the transaction to be undone, when
-    the run was deleted meanwhile or is being cancelled."""
+    """A run with work again; one that is paused stays paused. Raises RunActionError, for the transaction to be undone,
+    when the run was deleted meanwhile or is being cancelled."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.deleted_at is not None:
         raise RunActionError(f"There is no run {run_id}.")

@@ -32,7 +32,7 @@ class CopySettings:
 
 
 def resend_trial(trial_id: int) -> Run:
-    """A new run of one trial. Raises LaunchRefused when the trial or its provider is gone, or nothing was sent."""
+    """A new run of one trial. Raises LaunchError when the trial or its provider is gone, or nothing was sent."""
     trial = Trial.objects.select_related("run", "config").filter(pk=trial_id).first()
     if trial is None:
         raise LaunchError({"trial": [f"There is no trial {trial_id}."]})

@@ -34,7 +34,7 @@ class Permits:
         self._asked = asyncio.Event()
 
     async def take(self, run_id: int) -> None:
-        """Raises Stopped when the run's caps are reached or it was cancelled."""
+        """Raises TrialStoppedError when the run's caps are reached or it was cancelled."""
         answer: _Waiting = asyncio.get_running_loop().create_future()
         self._waiting[run_id].append(answer)
         self._asked.set()

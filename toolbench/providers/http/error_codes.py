@@ -108,7 +108,7 @@ def classify_response(
 ) -> ExchangeError | None:
     """What went wrong, or None for a success that holds no error. `headers` have lower-case names, `body` is without
     content coding, as far as it came before the exception. Whether a good-looking body is an answer is for its reader
-    to say: see `classify_unread`."""
+    to say: see `classify_unreadable`."""
     if exception is not None and (status is None or status < 300):
         return _classify_exception(exception, status, body)
     if status is None:

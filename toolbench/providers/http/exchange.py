@@ -22,7 +22,7 @@ class Exchange:
     """What is shown here is masked already, but for `sent_body`. `clock` and the times read from it are in seconds.
 
     Bodies are kept without content coding: `body_bytes` counts what came over the wire, `response_headers` say how it
-    was coded, and `chunks` are (ms since the start, bytes of the kept body) in the order received. `heard` is given
+    was coded, and `chunks` are (ms since the start, bytes of the kept body) in the order received. `on_chunk` is given
     every piece of a success's body at once, unmasked."""
 
     template: RequestTemplate

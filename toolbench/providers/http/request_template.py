@@ -20,7 +20,7 @@ _FIXED_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class RequestTemplate:
-    """`shown_url` and `shown_headers` are masked (`shows_less` says whether that changed them), the others are what is
+    """`masked_url` and `masked_headers` are masked (`is_masked` says whether that changed them), the others are what is
     sent."""
 
     url: str = field(repr=False)

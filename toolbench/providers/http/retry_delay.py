@@ -25,7 +25,7 @@ def compute_wait_seconds(attempt: int, headers: JsonObject) -> float:
 
 
 def parse_retry_after(headers: JsonObject) -> float | None:
-    """The wait that an answer asks for, in seconds from 0 to LONGEST_WAIT; None when it asks for none that can be
+    """The wait that an answer asks for, in seconds from 0 to MAX_WAIT_SECONDS; None when it asks for none that can be
     read, or for an implausible one. A date is taken against the answer's own Date, where it has one."""
     value = str(headers.get("retry-after", "")).strip()
     seconds = _parse_seconds(value)

@@ -42,7 +42,8 @@ class RunningServer:
 
 
 def start_server(launch: LaunchOptions) -> RunningServer:
-    """Loads the model and serves it; returns when it answers, seconds later. Raises CannotStart with one sentence."""
+    """Loads the model and serves it; returns when it answers, seconds later. Raises ServerStartError with one
+    sentence."""
     if xllamacpp is None:
         raise ServerStartError(_explain_missing_library(IMPORT_FAILURE))
     key = f"local-{secrets.token_urlsafe(24)}"

@@ -11,7 +11,7 @@ GGUF_MAGIC = b"GGUF"
 
 
 def find_weights(given: str) -> Path:
-    """The GGUF file at `given`, or the packaged one when `given` is empty. Raises CannotStart with what to do."""
+    """The GGUF file at `given`, or the packaged one when `given` is empty. Raises ServerStartError with what to do."""
     path = Path(given).expanduser() if given else _find_packaged_weights()
     if not path.is_file():
         raise ServerStartError(f"There is no model file at {path}: give --gguf the path of a .gguf file.")

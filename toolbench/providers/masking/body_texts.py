@@ -27,7 +27,7 @@ _MAX_LABEL_BYTES = 80  # bytes of a key or an id that tells texts apart
 
 def join_split_texts(data: bytes) -> bytes | None:
     """Return the texts that came in more than one part, joined and decoded, one a line; None where `data` is not what
-    can be read quickly, so that `texts_of` has to be asked."""
+    can be read quickly, so that `extract_texts` has to be asked."""
     parts = _TextCollector()
     try:
         parts.add_documents(_parse_documents(data))

@@ -118,7 +118,7 @@ _registry = _MaskerRegistry()
 
 
 def mask_known_secrets(text: str) -> str:
-    """Mask every secret that `masker_for` was given in this process, for texts such as log records that belong to no
+    """Mask every secret that `build_masker` was given in this process, for texts such as log records that belong to no
     endpoint."""
     return _registry.masker.mask_text(text)
 

@@ -4,7 +4,7 @@ A part of a path looks like a key when one of these holds, after percent-decodin
 
 - it contains a known secret of at least eight characters, in any case of letters;
 - it begins with `sk-` or `sk_` (also inside, after a separator) and eight more characters follow, or with another
-  vendor's prefix (`_VENDORS`) and at least 16 letters and digits follow;
+  vendor's prefix (`_VENDOR_PREFIXES`) and at least 16 letters and digits follow;
 - it is a run of at least 20 letters and digits that has capitals, small letters and digits, and at least two in five
   neighbours are of different kinds; or one of at least 32, with `-` and `_` left out, of which at least half are;
 - it is a run of more than 40 letters and digits that has both;

@@ -107,8 +107,8 @@ class PostResult:
 
 @dataclass(slots=True)
 class Prober:
-    """`note` is given every exchange with the check it belongs to; `permit` is awaited before every request and may
-    raise what ends the probe. `word` is what the endpoint is asked to repeat."""
+    """`on_exchange` is given every exchange with the check it belongs to; `wait_for_permit` is awaited before every
+    request and may raise what ends the probe. `word` is what the endpoint is asked to repeat."""
 
     endpoint: Endpoint
     client: HttpClient

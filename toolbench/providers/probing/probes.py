@@ -27,7 +27,7 @@ RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
 
 @dataclass(frozen=True, slots=True)
 class CheckDefinition:
-    """A check by its name and title. `ask` asks for it; None where what is said to the others answers it."""
+    """A check by its name and title. `run` asks for it; None where what is said to the others answers it."""
 
     slug: str
     title: str

@@ -40,7 +40,7 @@ SHAPE_FAULTS = ALL_CALL_SHAPE_FAULTS | ANY_SHAPE_FAULTS
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAnswer:
-    """`drifted` says whether this very answer carries the persona's drift."""
+    """`has_fault` says whether this very answer carries the persona's drift."""
 
     reply: Reply
     has_fault: bool

@@ -28,9 +28,9 @@ class ToolReport:
 class ChatRequest:
     """`instructions` is every system text; `question` the last thing the user asked; `reports` and `turns` count from
     there. `style` says how a call is to be written: native, fenced (JSON in a code fence), bare (JSON alone), or a text
-    format's name. `tight` is a limit of 64 tokens or fewer. `pleaded` says that a blank answer was followed by a plea
-    for a final one. `calling` are all answers that called, as the history shows them; `before` is what was said before
-    the question."""
+    format's name. `is_tight` is a limit of 64 tokens or fewer. `is_reprompted` says that a blank answer was followed by
+    a plea for a final one. `messages_with_calls` are all answers that called, as the history shows them; `before` is
+    what was said before the question."""
 
     seed: int | None
     instructions: str

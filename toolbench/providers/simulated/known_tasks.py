@@ -19,7 +19,8 @@ MAX_CACHED_QUESTIONS = 2000  # questions whose errand is remembered
 
 @dataclass(frozen=True, slots=True)
 class KnownTask:
-    """What is to be called, as (tool, arguments), and `says`, the reply with `$names` from question and results."""
+    """What is to be called, as (tool, arguments), and `reply_template`, the reply with `$names` from question and
+    results."""
 
     calls: tuple[tuple[str, JsonObject], ...]
     in_one_message: bool

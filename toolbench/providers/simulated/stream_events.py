@@ -103,8 +103,8 @@ def cut_inside_arguments(events: Events) -> None:
     """The stream ends, politely, in the middle of the last call's arguments."""
     heads = [place for place, event in enumerate(events) if any("id" in call for call in _list_calls(event))]
     if heads:
-        split_text = sum(bool(_list_calls(event)) for event in events[heads[-1] + 1 :])
-        del events[heads[-1] + 1 + split_text // 2 :]
+        argument_events = sum(bool(_list_calls(event)) for event in events[heads[-1] + 1 :])
+        del events[heads[-1] + 1 + argument_events // 2 :]
 
 
 def done_missing(events: Events) -> None:

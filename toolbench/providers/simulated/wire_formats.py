@@ -29,9 +29,10 @@ class BuildStreamEvents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedWireFormat:
-    """`hears` reads a body, or raises an error whose text says why it cannot be; `says` puts a completion into
-    its shape, `refuses` a refusal; `cuts` and `encodes` make a stream, which `drifts` may befall. `prefix` may stand
-    before a persona's name: it tells the two shapes apart where both are listed."""
+    """`parse_request` reads a body, or raises an error whose text says why it cannot be; `render_response` puts a
+    completion into its shape, `render_error` a refusal; `stream_events` and `encode_events` make a stream, which
+    `stream_faults` may befall. `name_prefix` may stand before a persona's name: it tells the two shapes apart where
+    both are listed."""
 
     parse_request: Callable[[JsonObject], ChatRequest]
     render_response: Callable[[JsonObject], JsonObject | str]

@@ -44,7 +44,7 @@ class CaseForm(forms.Form):
 
     def save(self, *, slug: str = "", from_trial: int | None = None, beside: forms.Form | None = None) -> Case | None:
         """The case, new or as a new version of `slug`; None where this form, or the one `beside` it, says what is
-        wrong. Raises NoSuchCase."""
+        wrong. Raises UnknownCaseError."""
         if not self.is_bound:
             return None
         valid = self.is_valid()
@@ -64,7 +64,7 @@ class CaseForm(forms.Form):
     @classmethod
     def from_request(cls, data: QueryDict | None, trial: str = "", *, example: bool = False) -> tuple["CaseForm", str]:
         """As it is typed, else filled in from a trial or an example with a sentence about it, else blank. Raises
-        NotMade."""
+        CaseNotCreatedError."""
         number = whole_number(trial)
         if trial and number is None:
             raise CaseNotCreatedError(f"There is no trial {trial[:20]}.")

@@ -19,7 +19,7 @@ def start_import(file: "UploadedFile[Any] | None", owner: User | None) -> Run | 
     """Return the imported run; for a large file the row of the import that a worker will do.
 
     Raises:
-        ImportRefused: says what happened and what to do.
+        RunImportError: says what happened and what to do.
     """
     if file is None or file.size is None:
         raise RunImportError("No file arrived: choose one of at most 64 MB. Nothing was imported.")

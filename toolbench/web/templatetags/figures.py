@@ -113,7 +113,7 @@ def _format_number(number: float, unit: str) -> str:
 
 @register.inclusion_tag("_quantile.html")
 def quantile(found: Quantile | None) -> dict[str, object]:
-    """Show a quantile of times as `write_quantile` writes it; the value is grey where a bound is open."""
+    """Show a quantile of times as `render_quantile` writes it; the value is grey where a bound is open."""
     value, bounds = (render_quantile_value(found), render_quantile_bounds(found)) if found else ("", UNKNOWN_VALUE)
     return {"found": found, "value": value, "bounds": bounds}
 

@@ -24,7 +24,7 @@ TurnCalls = tuple[tuple[BfclCall, ...], ...]
 
 
 def compare_with_checker(cases: Iterable[MultiTurnCase], *, every: int = 1) -> tuple[CheckerComparison, ...]:
-    """Answers to every case, in order: the golden one and from it on each `every`-th. Raises NotInstalled and
+    """Answers to every case, in order: the golden one and from it on each `every`-th. Raises NotInstalledError and
     NoAnswer."""
     asked = [(case, kind, turns) for case in cases for kind, turns in islice(iter_answers(case), 0, None, every)]
     judged = check_answers([(case, turns) for case, _, turns in asked])
@@ -35,7 +35,8 @@ def compare_with_checker(cases: Iterable[MultiTurnCase], *, every: int = 1) -> t
 
 
 def check_answers(answers: Sequence[tuple[MultiTurnCase, TurnCalls]]) -> tuple[CheckerVerdict, ...]:
-    """BFCL's own verdict on each, in order; calls that are made for one message are one answer. Raises NotInstalled."""
+    """BFCL's own verdict on each, in order; calls that are made for one message are one answer. Raises
+    NotInstalledError."""
     return check_lines([_render_line(case, turns) for case, turns in answers])
 
 

@@ -50,7 +50,7 @@ class ClassesProcess:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, question: JsonObject) -> JsonObject:
-        """Raises NotInstalled and NoAnswer."""
+        """Raises NotInstalledError and NoAnswer."""
         with self._lock:
             try:
                 return self._send(question)
@@ -117,7 +117,7 @@ def get_classes_process() -> ClassesProcess:
 def run_calls(
     case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]], *, states: bool = True
 ) -> tuple[TurnResults, ...]:
-    """Every call of every turn, on fresh instances. Raises NotInstalled and NoAnswer."""
+    """Every call of every turn, on fresh instances. Raises NotInstalledError and NoAnswer."""
     question = {"classes": case.classes, "config": case.config, "long": case.is_long, "states": states, "turns": turns}
     return tuple(_parse_turn_results(turn) for turn in get_classes_process().ask(question)["turns"])
 

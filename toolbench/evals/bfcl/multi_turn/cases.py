@@ -57,7 +57,7 @@ class MultiTurnCase:
 
 
 def iter_multi_turn_cases(categories: Sequence[str] = MULTI_TURN_CATEGORIES) -> Iterator[MultiTurnCase]:
-    """All cases, category by category, in BFCL's order. Raises NotInstalled."""
+    """All cases, category by category, in BFCL's order. Raises NotInstalledError."""
     folder = find_data_folder()
     for category in categories:
         name = f"BFCL_v4_{category}.json"

@@ -27,7 +27,7 @@ class TurnMistake:
 
 def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> TurnMistake | None:
     """The first thing that BFCL would refuse of the calls made for each message, None for what it accepts. Raises
-    NotInstalled and NoAnswer."""
+    NotInstalledError and NoAnswer."""
     if len(turns) < len(case.messages):
         return TurnMistake(len(turns), UNFINISHED_MISTAKE, "the conversation did not come this far")
     expected, made = run_calls(case, parse_golden_turns(case)), run_calls(case, turns)

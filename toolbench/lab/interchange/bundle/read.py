@@ -44,7 +44,7 @@ def import_bundle(
     caps: UnpackLimits = DEFAULT_LIMITS,
     progress: OnProgress = ignore_progress,
 ) -> Run:
-    """`name` is what the file is called. Raises ImportRefused; then nothing is kept."""
+    """`name` is what the file is called. Raises RunImportError; then nothing is kept."""
     with open_zip(file, caps) as archive:
         manifest = read_checked_manifest(archive)
         check_not_imported(manifest.evidence)

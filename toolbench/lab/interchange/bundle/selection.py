@@ -57,7 +57,7 @@ class BundleSelection:
 
 
 def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
-    """Raises BundleRefused for an unknown run, and for one of which nothing may be shown."""
+    """Raises BundleError for an unknown run, and for one of which nothing may be shown."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
         raise UnknownRunError(f"There is no run {run_id}.")

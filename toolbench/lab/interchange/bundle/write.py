@@ -53,12 +53,12 @@ _FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # equal evidence makes equal members
 
 
 def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Manifest:
-    """Writes the whole bundle into `file`. Raises BundleRefused before anything is written."""
+    """Writes the whole bundle into `file`. Raises BundleError before anything is written."""
     return run_writer(_write_archive(select_for_bundle(run_id, private=private), file))
 
 
 def iter_bundle_chunks(run_id: int, *, private: bool = False) -> Iterator[bytes]:
-    """The bundle, piece by piece while it is written. Raises BundleRefused at once."""
+    """The bundle, piece by piece while it is written. Raises BundleError at once."""
     return iter_file_chunks(partial(_write_archive, select_for_bundle(run_id, private=private)))
 
 

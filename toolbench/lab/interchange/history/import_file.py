@@ -76,7 +76,7 @@ class HistoryPage:
 
 
 def import_history(file: IO[bytes], name: str) -> History:
-    """Raises HistoryRefused; then nothing is kept. The same file is imported once."""
+    """Raises HistoryImportError; then nothing is kept. The same file is imported once."""
     raw = file.read(MAX_HISTORY_BYTES + 1)
     if len(raw) > MAX_HISTORY_BYTES:
         raise HistoryImportError(

@@ -81,7 +81,7 @@ class HistoryLine(BaseModel):
 
 
 def parse_lines(lines: Iterable[bytes]) -> list[tuple[int, HistoryLine]]:
-    """Line numbers, from 1, and turns; empty lines are passed over. Raises HistoryRefused with the first faults."""
+    """Line numbers, from 1, and turns; empty lines are passed over. Raises HistoryImportError with the first faults."""
     turns: list[tuple[int, HistoryLine]] = []
     faults: list[str] = []
     for number, line in enumerate(lines, start=1):

@@ -52,7 +52,7 @@ def import_log(
     caps: UnpackLimits = LOG_LIMITS,
     progress: OnProgress = ignore_progress,
 ) -> Run:
-    """An `.eval` archive or a `.json` log. Raises ImportRefused; then nothing is kept."""
+    """An `.eval` archive or a `.json` log. Raises RunImportError; then nothing is kept."""
     if file.seek(0, os.SEEK_END) > MAX_LOG_BYTES:
         raise RunImportError(f"The log has more than {MAX_LOG_BYTES:,} bytes. Nothing was imported.")
     file.seek(0)

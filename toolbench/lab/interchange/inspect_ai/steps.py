@@ -75,7 +75,7 @@ class _SampleReader:
         """`value` with every attachment in its place.
 
         One text may be named many times: what all of them come to is limited, for the time to stay in proportion to
-        the file. Raises BadRow."""
+        the file. Raises InvalidRowError."""
         if isinstance(value, str) and _ATTACHMENT_PREFIX in value[:20]:
             value = self._attachments.get(value.removeprefix(_ATTACHMENT_PREFIX), value)
         self._left -= len(value) + 1 if isinstance(value, str) else 1
@@ -175,7 +175,7 @@ def _render_bytes(value: Any) -> bytes:
 
 
 def _pick_ranges(refs: Any, pool: Any) -> list[Any]:
-    """Ranges of a pool, first and behind the last. Raises BadRow."""
+    """Ranges of a pool, first and behind the last. Raises InvalidRowError."""
     if not isinstance(refs, list) or not isinstance(pool, list):
         return []
     pairs = [

@@ -37,7 +37,7 @@ _COLUMNS = (
 
 
 def export_trials(run_id: int) -> ExportTable:
-    """In the order they were tried; open ones too. Raises ReportRefused for an unknown run."""
+    """In the order they were tried; open ones too. Raises ReportError for an unknown run."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
         raise ReportError(f"There is no run {run_id}.")

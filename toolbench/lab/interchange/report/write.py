@@ -44,13 +44,13 @@ class ReportError(Exception):
 
 
 def check_empty_folder(folder: Path) -> None:
-    """Raises ReportRefused for a folder with something in it: files of two reports must not mix."""
+    """Raises ReportError for a folder with something in it: files of two reports must not mix."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ReportError(f"{folder} is not an empty folder: name a new one.")
 
 
 def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
-    """Writes every file and returns their names. Raises ReportRefused."""
+    """Writes every file and returns their names. Raises ReportError."""
     check_empty_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     names: list[str] = []
@@ -61,7 +61,7 @@ def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
 
 
 def iter_report_zip(run_id: int) -> Iterator[bytes]:
-    """The same files in one archive, piece by piece while it is written. Raises ReportRefused at once."""
+    """The same files in one archive, piece by piece while it is written. Raises ReportError at once."""
     return iter_file_chunks(partial(_write_zip, _get_run(run_id)))
 
 
@@ -73,7 +73,7 @@ def _write_zip(run: Run, file: IO[bytes]) -> PartWriter[None]:
 
 
 def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
-    """Names and contents: a file per finished trial, then the summaries. Raises ReportRefused for an unknown run."""
+    """Names and contents: a file per finished trial, then the summaries. Raises ReportError for an unknown run."""
     return _iter_files(_get_run(run_id), output_dir)
 
 

@@ -147,7 +147,7 @@ def _get_models(run: Run) -> tuple[Model, ...]:
 
 
 def _build_checked_request(options: EvalOptions) -> EvalRequest:
-    """Return what was asked. Raises EvalRefused and LaunchRefused."""
+    """Return what was asked. Raises EvalError and LaunchError."""
     asked = build_eval_request(options)
     check_reachable(asked.models)
     build_plan(asked.request)
@@ -160,7 +160,7 @@ def _plan_lines(found: EvalRequest | Run) -> tuple[str, ...]:
 
 
 def _get_unfinished_run(run_id: int) -> Run:
-    """Return the run to resume. Raises EvalRefused."""
+    """Return the run to resume. Raises EvalError."""
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None or run.state not in (Run.State.RUNNING, Run.State.PAUSED):
         raise EvalError(f"Run {run_id} is {run.get_state_display()}." if run else f"There is no run {run_id}.")

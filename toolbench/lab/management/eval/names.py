@@ -34,7 +34,7 @@ def choose_models(options: EvalOptions) -> tuple[Model, ...]:
     A bare name (`gpt-5.2` for `openai/gpt-5.2`) is taken where no other model has it.
 
     Raises:
-        EvalRefused: a word names no provider or model, or the words together leave none.
+        EvalError: a word names no provider or model, or the words together leave none.
     """
     every = tuple(Provider.objects.all())
     there = [provider.name for provider in every]
@@ -60,7 +60,7 @@ def choose_models(options: EvalOptions) -> tuple[Model, ...]:
 
 
 def choose_profiles(words: str) -> tuple[str, ...]:
-    """Return the names of sampling profiles in the catalogue's order. Raises EvalRefused."""
+    """Return the names of sampling profiles in the catalogue's order. Raises EvalError."""
     rows = tuple(SamplingProfile.objects.all())
     _check_known(
         "sampling profile",
@@ -76,7 +76,7 @@ def choose_profiles(words: str) -> tuple[str, ...]:
 def choose_strategies(text: str) -> tuple[str, ...]:
     """Return strategies, presets, and strategies with presets put on top (`+`) or workarounds left out (`!`).
 
-    `all` means the case study's three strategies; others and presets are chosen by name. Raises EvalRefused.
+    `all` means the case study's three strategies; others and presets are chosen by name. Raises EvalError.
     """
     presets = [*preset_names(), *Preset.objects.values_list("name", flat=True)]
     listed = [one.name for one in STRATEGIES]
@@ -97,7 +97,7 @@ def choose_strategies(text: str) -> tuple[str, ...]:
 
 
 def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
-    """Return slugs. With tools off only the controls say anything. Raises EvalRefused."""
+    """Return slugs. With tools off only the controls say anything. Raises EvalError."""
     given = [word.strip() for word in options.scenarios.split(",") if word.strip()]
     cases = slugs_by_word(given)
     words = [word for word in given if word not in cases]
@@ -115,7 +115,7 @@ def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
 
 
 def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:
-    """Raise EvalRefused for tools allowed or denied that none of the scenarios offers."""
+    """Raise EvalError for tools allowed or denied that none of the scenarios offers."""
     asked = [word for word in (*options.allow, *options.deny) if word.lower() not in ALL_WORDS]
     if not asked:
         return
@@ -128,7 +128,7 @@ def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:
 
 
 def check_transforms(patch: JsonObject) -> None:
-    """Raise EvalRefused for transforms and repairs in a policy patch that do not exist."""
+    """Raise EvalError for transforms and repairs in a policy patch that do not exist."""
     known = {f"{kind}_transforms": transforms.names(kind) for kind in transforms.KINDS}
     for key, names in {**known, "argument_repairs": repairs.ALL}.items():
         given = patch.get(key) or ()
@@ -138,7 +138,7 @@ def check_transforms(patch: JsonObject) -> None:
 
 
 def _check_known(what: str, unknown: Sequence[str], known: Iterable[str], there: Sequence[str] = ()) -> None:
-    """Raise EvalRefused with the nearest words known for each unknown one, else with those that are `there`."""
+    """Raise EvalError with the nearest words known for each unknown one, else with those that are `there`."""
     if not unknown:
         return
     known = tuple(known)
@@ -195,7 +195,7 @@ def _map_bare_names(models: Iterable[Model]) -> Mapping[str, tuple[str, ...]]:
 
 
 def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequence[Model], where: str) -> None:
-    """Raise EvalRefused for words that name no model, or one of several by its bare name."""
+    """Raise EvalError for words that name no model, or one of several by its bare name."""
     if not unknown:
         return
     bare = _map_bare_names(offered)

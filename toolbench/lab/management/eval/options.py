@@ -308,7 +308,7 @@ OPTIONS: Mapping[str, OptionRow] = {
 
 def parse_options(given: Mapping[str, str | bool], environment: Mapping[str, str]) -> EvalOptions:
     """`given` holds what was said on the command line, by option; it wins over the environment. Raises
-    OptionRefused."""
+    OptionError."""
     said = {name: _parse_option(row, given[name], row.flag) for name, row in OPTIONS.items() if name in given}
     found = {
         row.name: row.value(environment[VARIABLE_PREFIX + row.variable], VARIABLE_PREFIX + row.variable)

@@ -53,7 +53,7 @@ def count_interrupts() -> Iterator[InterruptCounter]:
 
 @dataclass(frozen=True, slots=True)
 class RunProgressBar:
-    """The bar of one run; `look` reads its cells."""
+    """The bar of one run; `update` reads its cells."""
 
     run: Run
     progress: Progress

@@ -24,7 +24,7 @@ _HEADER_BY_VARIABLE = {"HTTP_REFERER": "HTTP-Referer", "X_TITLE": "X-Title"}
 def update_openrouter(environment: Mapping[str, str], options: EvalOptions) -> tuple[str, ...]:
     """With a key in the environment there is an OpenRouter provider, and it has the address and headers that the
     environment names. Says what it changed; without a key, or where other providers are asked for, it changes nothing.
-    Raises EvalRefused."""
+    Raises EvalError."""
     if not environment.get(KEY_VARIABLE, "").strip() or (options.provider and not _has_openrouter(options.provider)):
         return ()
     if not Provider.objects.filter(template=OPENROUTER).exists():
@@ -87,7 +87,7 @@ def _find_changed_headers(provider: Provider, environment: Mapping[str, str]) ->
 
 
 def check_reachable(models: Iterable[Model]) -> None:
-    """Raises EvalRefused for a key that cannot be had and for a local server that does not run here."""
+    """Raises EvalError for a key that cannot be had and for a local server that does not run here."""
     models = tuple(models)
     for provider in {model.provider_id: model.provider for model in models}.values():
         try:

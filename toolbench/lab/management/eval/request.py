@@ -40,7 +40,7 @@ class EvalRequest:
 
 
 def build_eval_request(options: EvalOptions) -> EvalRequest:
-    """Raises EvalRefused for a word that nothing is called by, and when words together choose nothing."""
+    """Raises EvalError for a word that nothing is called by, and when words together choose nothing."""
     models = choose_models(options)
     slugs = choose_scenarios(options)
     check_tools(options, slugs)
@@ -116,7 +116,7 @@ def _drop_unset(values: Mapping[str, object]) -> JsonObject:
 
 
 def _build_routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
-    """Raises EvalRefused where somebody else than OpenRouter would be sent its words."""
+    """Raises EvalError where somebody else than OpenRouter would be sent its words."""
     words = options.transforms.strip().lower()
     listed = [word.strip() for word in options.transforms.split(",") if word.strip()]
     patch = openrouter_routing(

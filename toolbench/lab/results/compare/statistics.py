@@ -42,7 +42,7 @@ class OutcomeChanges:
 @dataclass(frozen=True, slots=True)
 class RateComparison:
     """What may be said of two sides. `withheld`: a deterministic endpoint repeats its answers, so they are not
-    independent trials. `fewer`: of what is counted, fewer are better."""
+    independent trials. `is_lower_better`: of what is counted, fewer are better."""
 
     first: Rate
     second: Rate
@@ -330,7 +330,7 @@ def find_instances_by_change(counts: ComparisonCounts, wanted: str, limit: int) 
 
 
 def is_worth_pairing(counts: ComparisonCounts, found: OutcomeChanges) -> bool:
-    """Whether at least LEAST_PAIRS instances, and half of what the smaller side met, are shared, and both sides had a
+    """Whether at least MIN_PAIRS instances, and half of what the smaller side met, are shared, and both sides had a
     fixed number of trials: tests of pairs do not hold at every look."""
     if counts.sequential:
         return False

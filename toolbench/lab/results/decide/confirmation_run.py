@@ -51,7 +51,7 @@ def count_trials_needed(record: DecisionRecord) -> int:
 
 
 def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: int, agreed: int = 0) -> Run:
-    """Launches the leader's settings once more with a fresh seed. Raises Unconfirmable, LaunchRefused, and
+    """Launches the leader's settings once more with a fresh seed. Raises FreshTrialsError, LaunchError, and
     ConfirmationNeeded when more paid requests may be sent than without asking, and than were `agreed` to."""
     if not 1 <= trials <= MAX_TRIALS:
         raise FreshTrialsError(f"Between 1 and {MAX_TRIALS} trials of each scenario can be asked for.")
@@ -67,7 +67,7 @@ def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | Non
 
 
 def build_confirmation_request(record: DecisionRecord, *, trials: int) -> RunRequest:
-    """The leader as it was frozen, asked for anew. Raises Unconfirmable where that would be other settings."""
+    """The leader as it was frozen, asked for anew. Raises FreshTrialsError where that would be other settings."""
     row = find_leader_row(record)
     if row is None:
         raise FreshTrialsError("The record has no leader, so there is nothing to confirm.")
@@ -87,7 +87,7 @@ def get_confirmation(record: DecisionRecord) -> Confirmation | None:
 
 
 def save_confirmation(record: DecisionRecord) -> None:
-    """Freezes the confirmation's figures in the record, once. Raises Unconfirmable before it has ended."""
+    """Freezes the confirmation's figures in the record, once. Raises FreshTrialsError before it has ended."""
     found = get_confirmation(record)
     if found is None or found.standing is None or not found.ended:
         raise FreshTrialsError("The confirmation has not ended yet: nothing was kept.")

@@ -38,7 +38,7 @@ class ScenarioTimes:
 
 @dataclass(frozen=True, slots=True)
 class LatencyRow:
-    """`times` are milliseconds in the order they ran, at most MOST_POINTS of `n`. `scenarios` is empty where the row
+    """`times` are milliseconds in the order they ran, at most MAX_POINTS of `n`. `scenarios` is empty where the row
     has one only."""
 
     config_id: int

@@ -51,7 +51,7 @@ class TrialListPage:
 
 
 def get_trials(filter: TrialFilter, page: int = 1) -> TrialListPage:
-    """One page of the list; counting stops at COUNT_LIMIT."""
+    """One page of the list; counting stops at MAX_COUNTED_TRIALS."""
     found = filter_trials(filter)
     counted = found.order_by()[: MAX_COUNTED_TRIALS + 1].count()
     total = min(counted, MAX_COUNTED_TRIALS)

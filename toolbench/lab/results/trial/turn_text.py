@@ -21,10 +21,10 @@ USUAL_FINISH_REASONS = {"", "stop", "tool_calls", "function_call", "end_turn", "
 
 @dataclass(frozen=True, slots=True)
 class TurnText:
-    """`gist` is the turn in a few words; `key` names its line on the rail. Two turns whose `said` is equal tell the
-    same lines. `shape` equals whatever values an instance drew: tools, arguments with GIVEN for every value that the
-    turn's own request gave, how answers and results ended; None where the calls or their request were not read whole.
-    Without `whole` there is more than was read. Lines and shape are made when they are asked for: most turns
+    """`summary` is the turn in a few words; `key` names its line on the rail. Two turns whose `content_key` is equal
+    tell the same lines. `shape` equals whatever values an instance drew: tools, arguments with GIVEN for every value
+    that the turn's own request gave, how answers and results ended; None where the calls or their request were not read
+    whole. Without `whole` there is more than was read. Lines and shape are made when they are asked for: most turns
     of a pair are equal."""
 
     turn: int
