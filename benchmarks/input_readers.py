@@ -25,8 +25,8 @@ from toolbench.lab.interchange.inspect_ai.documents import parse_log_document
 from toolbench.lab.interchange.manifest import ManifestError, parse_manifest
 from toolbench.lab.interchange.row_json import decode_bytes, encode_bytes
 from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.lab.traces.code_view import code_of
-from toolbench.lab.traces.step_facts import column_json, column_text
+from toolbench.lab.traces.code_view import render_body
+from toolbench.lab.traces.step_facts import to_column_json, to_column_text
 from toolbench.providers.masking.secrets import Masker
 from toolbench.providers.masking.streamed_text import StreamMasker
 from toolbench.web.exports import WRITERS
@@ -218,8 +218,8 @@ READER_BY_NAME: Mapping[str, InputReader] = {
     ),
     "a log of Inspect AI": InputReader(_build_log, _count_log_samples),
     "a manifest": InputReader(_build_manifest, parse_manifest),
-    "a body as lines": InputReader(lambda size: f"{{{_build_keys(size)}}}".encode(), code_of, 15),
-    "text for a column": InputReader(lambda size: "\0é" * (size // 2), column_text),
-    "JSON for a column": InputReader(lambda size: ["é"] * (size // 4), column_json, 5),
+    "a body as lines": InputReader(lambda size: f"{{{_build_keys(size)}}}".encode(), render_body, 15),
+    "text for a column": InputReader(lambda size: "\0é" * (size // 2), to_column_text),
+    "JSON for a column": InputReader(lambda size: ["é"] * (size // 4), to_column_json, 5),
     **{f"a table as {kind}": InputReader(_build_table, writer, 13) for kind, (writer, _) in WRITERS.items()},
 }

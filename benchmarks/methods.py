@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 import benchmarks.ready  # noqa: F401
-from toolbench.lab.metrics.rate import Rate, rate_of
+from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.models import Model, Run, RunConfig, Trial
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
 from toolbench.lab.runs.launch import launch
@@ -53,8 +53,8 @@ def iter_table_rows(run: Run) -> Iterator[Sequence[str]]:
         done = list(Trial.objects.filter(config=config, outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL]))
         yield (
             METHOD_LABELS[config.method, config.service, config.examples],
-            _render_rate(rate_of(sum(trial.valid_calls > 0 for trial in done), len(done))),
-            _render_rate(rate_of(sum(bool(trial.task_pass) for trial in done), len(done))),
+            _render_rate(build_rate(sum(trial.valid_calls > 0 for trial in done), len(done))),
+            _render_rate(build_rate(sum(bool(trial.task_pass) for trial in done), len(done))),
             f"{median(trial.duration_ms or 0 for trial in done) / 1000:.1f}",
             f"{median(trial.input_tokens for trial in done):.0f}",
             f"{median(trial.output_tokens for trial in done):.0f}",

@@ -156,7 +156,7 @@ def test_no_class_name_stands_for_two_classes() -> None:
     names = Counter(node.name for path in PRODUCT for node in ast.walk(_tree(path)) if isinstance(node, ast.ClassDef))
     assert {name for name, count in names.items() if count > 1} <= {
         *{"Command", "Migration", "Meta", "State", "Kind"},
-        *{"Assembly", "Block", "Decoder", "Outcome", "Vocabulary", "Wire", "Written"},
+        *{"Assembly", "Block", "Decoder", "Outcome", "Vocabulary", "Wire"},
     }
 
 

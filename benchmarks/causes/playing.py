@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from benchmarks.simulated_trials import Cell, Trial, play_trials
 from toolbench.evals.expected_calls import grade_calls
-from toolbench.lab.traces.cause_columns import cause_columns
-from toolbench.lab.traces.finished_steps import driven_steps
+from toolbench.lab.traces.cause_columns import build_cause_columns
+from toolbench.lab.traces.finished_steps import build_wire_steps
 from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.server import SimulatedServer
 
@@ -43,8 +43,8 @@ def play_with_causes(trials: Iterable[tuple[Cell, int]]) -> list[PlayedTrial]:
 
 
 def _played(one: Trial) -> PlayedTrial:
-    steps, verdict = driven_steps(one.steps), one.verdict
+    steps, verdict = build_wire_steps(one.steps), one.verdict
     graded = grade_calls(steps, one.scenario.build_expected_calls(one.instance))
     trial = {"outcome": verdict.outcome, "end": one.ended.end.value, "failure_class": verdict.failure_class}
-    cause = str(cause_columns(steps, trial, scenario=one.scenario.slug, graded=graded)["cause"])
+    cause = str(build_cause_columns(steps, trial, scenario=one.scenario.slug, graded=graded)["cause"])
     return PlayedTrial(one.cell, one.seed, verdict.outcome, verdict.failure_class, cause)

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, CellTimes
-from toolbench.lab.worker.database_thread import AWAY
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 
 # Every end that a trial ever had, written by the database in the transaction of that end.
 _WITNESS_SQL = """
@@ -154,7 +154,7 @@ def find_violations(runs: Sequence[WatchedRun]) -> list[Violation]:
         "runs": run_ids,
         "sent": [run.sent for run in runs],
         "poisoned": [run.run_id for run in runs if run.poisoned],
-        "away": [error.__name__ for error in AWAY],
+        "away": [error.__name__ for error in UNAVAILABLE_ERRORS],
     }
     found = [Violation(kind, *row) for kind, query in _QUERY_BY_KIND.items() for row in _read_rows(query, given)]
     return found + _find_wrong_cells(run_ids)

@@ -17,7 +17,7 @@ from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.models import Model, Provider, Run
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
-from toolbench.lab.worker.database_thread import AWAY
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 
 SCENARIO = "happy_path"
 POISONED_READ_SECONDS = 2.0
@@ -91,7 +91,7 @@ def answer_line(line: str) -> dict[str, Any]:
     asked = json.loads(line)
     try:
         return {"answer": _VERB_BY_NAME[asked.pop("verb")](**asked)}
-    except AWAY as error:
+    except UNAVAILABLE_ERRORS as error:
         connection.close()
         return {"error": str(error)}
 

@@ -14,8 +14,8 @@ from playwright.sync_api import expect
 
 from tests.browsers import TIMEOUT_MS
 from tests.environment import VAR_FOLDER
-from toolbench.lab.builtin_data import load
-from toolbench.lab.worker.local_services import register
+from toolbench.lab.builtin_data import load_builtin_data
+from toolbench.lab.worker.local_services import register_local_server
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.database_user import build_confined_command
@@ -28,7 +28,7 @@ expect.set_options(timeout=TIMEOUT_MS)
 @pytest.fixture
 def catalogue(transactional_db: None) -> None:
     """What `make up` loads before the first page is shown."""
-    load()
+    load_builtin_data()
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +48,7 @@ def persona_server() -> Iterator[Mapping[str, str]]:
 @pytest.fixture
 def personas(catalogue: None, persona_server: Mapping[str, str]) -> None:
     """The personas can be asked."""
-    register("simulated", persona_server)
+    register_local_server("simulated", persona_server)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pytest_django.live_server_helper import LiveServer
 from tests.browsers import ComplaintRecorder
 from tests.journeys.planning import RunForm, start_run, wait_until_finished
 from tests.workers import WorkerProcess
-from toolbench.lab.sign_in import make_token
+from toolbench.lab.sign_in import create_token
 
 
 def to_the_first_bad_step(page: Page) -> int:
@@ -47,7 +47,7 @@ def test_the_first_bad_step_is_four_keys_from_the_matrix_and_its_link_shows_it_t
     colleague = fresh.new_page()
     colleague.goto(address)
     expect(colleague.get_by_role("heading", name="Sign in")).to_be_visible()
-    colleague.goto(f"/sign-in/{make_token()}/")
+    colleague.goto(f"/sign-in/{create_token()}/")
     colleague.goto(address)
     expect(colleague.locator("#step h2")).to_have_text(step)
     expect(colleague.locator('.rail a[aria-current="step"].bad')).to_be_visible()

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.journeys.conftest import StartScriptedServer
 from tests.workers import WorkerProcess
 from toolbench.lab.runs.local_demo import launch_next_demo_run
-from toolbench.lab.worker.local_services import register
+from toolbench.lab.worker.local_services import register_local_server
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply
 
 RECORDED = Path(__file__).parents[1] / "providers" / "data" / "local"
@@ -34,7 +34,7 @@ def test_the_prompt_without_tools_is_two_clicks_from_the_first_page(
     browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     for name, play in (("local-own", own_template), ("local-tools", tool_template)):
-        register(name, {"url": scripting(play).base_url, "model": "smollm2-135m-instruct"})
+        register_local_server(name, {"url": scripting(play).base_url, "model": "smollm2-135m-instruct"})
     launch_next_demo_run()
     page = browser_page
     page.goto("/")
@@ -54,7 +54,7 @@ def test_the_box_is_no_ranking_and_says_that_valid_is_not_correct(
     browser_page: Page, catalogue: None, scripting: StartScriptedServer, worker: WorkerProcess
 ) -> None:
     for name, play in (("local-own", own_template), ("local-tools", tool_template)):
-        register(name, {"url": scripting(play).base_url, "model": "smollm2-135m-instruct"})
+        register_local_server(name, {"url": scripting(play).base_url, "model": "smollm2-135m-instruct"})
     launch_next_demo_run()
     browser_page.goto("/")
 

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from toolbench.lab.maintenance import look, sweep
+from toolbench.lab.maintenance import check_runs, sweep
 from toolbench.lab.models import Cell, Model, Provider, Run, Step
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch
-from toolbench.lab.worker.session import Terms, serve
+from toolbench.lab.worker.session import SessionOptions, run_session
 from toolbench.providers.scripted_server import (
     ConnectionEnd,
     ReceivedRequest,
@@ -90,14 +90,14 @@ def launch_run(*models: Model, **fields: Any) -> Run:
     return launch(build_request(*models, **fields), agreed=sys.maxsize)
 
 
-def build_session_options(seconds: float, **others: Any) -> Terms:
+def build_session_options(seconds: float, **others: Any) -> SessionOptions:
     """Terms of a shift with the maintenance that workers have."""
-    return Terms(seconds, check_runs=look, sweep=sweep, **others)
+    return SessionOptions(seconds, check_runs=check_runs, sweep=sweep, **others)
 
 
 def run_worker_session(model: Model, *, seconds: float = 30.0) -> int:
     """One shift for the model's provider; returns how many trials it ended."""
-    return serve(model.provider_id, build_session_options(seconds))
+    return run_session(model.provider_id, build_session_options(seconds))
 
 
 def read_counters(cell: Cell) -> dict[str, Any]:

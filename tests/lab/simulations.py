@@ -9,19 +9,19 @@ from typing import Any
 from tests.lab.benches import launch_run, run_worker_session
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Model, Provider, Run
-from toolbench.lab.worker.local_services import register
+from toolbench.lab.worker.local_services import register_local_server
 from toolbench.providers.simulated.server import SimulatedServer
 
 
 @contextmanager
 def serve_simulated_models() -> Iterator[None]:
     """The catalogue is loaded and its personas can be asked, without latency."""
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     server, loop = SimulatedServer(latency=0), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     asyncio.run_coroutine_threadsafe(server.start(), loop).result(20)
-    register("simulated", {"url": server.url, "key": server.key, "model": "perfect"})
+    register_local_server("simulated", {"url": server.url, "key": server.key, "model": "perfect"})
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from tests.lab.benches import PATCH_ARGUMENTS, launch_run, make_scripted_model, 
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Step, StepBody, Trial
 from toolbench.lab.runs.repeat import resend_trial
-from toolbench.lab.traces.step_facts import load
+from toolbench.lab.traces.step_facts import load_details
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, json_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,7 +45,7 @@ def test_a_run_travels_as_messages_keeps_its_key_secret_and_can_be_sent_again() 
     assert [trial.outcome for trial in Trial.objects.filter(run__in=[run, again])] == ["pass"] * 2
     assert len(set(Trial.objects.values_list("plan_hash", flat=True))) == 1
     assert set(Trial.objects.values_list("input_tokens", flat=True)) == {30}
-    facts = [load(body.facts) for body in StepBody.objects.filter(step__kind=Step.Kind.EXCHANGE)]
+    facts = [load_details(body.facts) for body in StepBody.objects.filter(step__kind=Step.Kind.EXCHANGE)]
     kept = json.dumps(facts) + "".join(str(bytes(body.request)) for body in StepBody.objects.all())
     assert KEY not in kept
     assert "x-api-key" in kept

@@ -1,6 +1,6 @@
 import pytest
 
-from toolbench.lab.builtin_data import load
+from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.models import Model, Preset, Provider, PublishedCell, PublishedRecommendation, SamplingProfile
 from toolbench.providers.simulated.personas import load_personas
 
@@ -8,7 +8,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_everything_that_comes_with_toolbench_is_loaded() -> None:
-    loaded = load()
+    loaded = load_builtin_data()
     assert Model.objects.filter(provider__template="openrouter").count() == 17
     assert SamplingProfile.objects.count() == loaded.profiles == 16
     assert Preset.objects.count() == loaded.presets
@@ -22,12 +22,12 @@ def test_everything_that_comes_with_toolbench_is_loaded() -> None:
 
 
 def test_loading_again_changes_nothing_a_person_has_set() -> None:
-    load()
+    load_builtin_data()
     Provider.objects.filter(name="Simulated").update(concurrency=3, name="Sandbox")
     set_here = {"workarounds": ["content_tag_tool_call_fallback"], "canonical": "mine"}
     Model.objects.filter(name="x-ai/grok-4.1-fast").update(**set_here, tags=[])
     before = Model.objects.count()
-    assert load() == load()
+    assert load_builtin_data() == load_builtin_data()
     assert Model.objects.count() == before
     assert Provider.objects.get(service="simulated", wire="chat").name == "Sandbox"
     grok = Model.objects.get(name="x-ai/grok-4.1-fast")
@@ -37,13 +37,13 @@ def test_loading_again_changes_nothing_a_person_has_set() -> None:
 
 
 def test_models_under_mixed_upstreams_and_retired_ones_are_marked() -> None:
-    load()
+    load_builtin_data()
     assert Model.objects.get(name="openai/gpt-5.2:nitro").mixed_upstreams
     assert not Model.objects.get(name="x-ai/grok-4.1-fast").mixed_upstreams
 
 
 def test_personas_stand_on_either_wire_where_their_drift_can_be_said() -> None:
-    load()
+    load_builtin_data()
     chat, messages = (
         set(Model.objects.filter(provider__kind="simulated", provider__wire=wire).values_list("name", flat=True))
         for wire in ("chat", "anthropic")

@@ -23,13 +23,13 @@ from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Model, Run, Step, Trial
 from toolbench.lab.runs import control
 from toolbench.lab.worker import session as execution
-from toolbench.lab.worker.database_thread import AWAY
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 
 TRIALS = 4
 STEPS = 5  # of a trial: three exchanges, two tools
 PLENTY = 10_000
-VERBS = ("hand_out", "reserve", "write")  # of a shift, that count requests or store trials
+VERBS = ("fetch", "reserve", "write_batch")  # of a shift, that count requests or store trials
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def worked_to_the_end(model: Model, crashes: PlannedCrashes, patch: pytest.Monke
     patch.setattr(execution, "DatabaseThread", crashes.thread)
 
     def finished() -> bool:
-        with suppress(*AWAY):
+        with suppress(*UNAVAILABLE_ERRORS):
             run_worker_session(model, seconds=10)
         connection.close()  # its server may be gone
         sweep()
@@ -169,7 +169,7 @@ def test_steps_forgotten_in_a_crash_are_stored_before_their_trial_ends(
         model = make_scripted_model(scripted)
         run = launch_run(model, trials=TRIALS)
         forgetful.flush()
-        crashes = PlannedCrashes(forgetful, [("write", CrashMoment.ANSWERED)], restarted=halfway.released.set)
+        crashes = PlannedCrashes(forgetful, [("write_batch", CrashMoment.ANSWERED)], restarted=halfway.released.set)
         worked_to_the_end(model, crashes, monkeypatch)
     assert_nothing_is_missing(run)
 
@@ -184,7 +184,7 @@ def test_cap_set_after_a_crash_counts_what_claimed_trials_still_send(
     def set_cap() -> None:
         control.raise_caps(run.pk, request_cap=PLENTY, token_cap=None)
 
-    crashes = PlannedCrashes(server, [("hand_out", CrashMoment.ANSWERED)], restarted=set_cap)
+    crashes = PlannedCrashes(server, [("fetch", CrashMoment.ANSWERED)], restarted=set_cap)
     worked_to_the_end(model, crashes, monkeypatch)
     assert_nothing_is_missing(run)
     assert run.requests_reserved >= sent(scripted, model)

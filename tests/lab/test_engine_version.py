@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from toolbench.lab.engine_version import EQUAL_VERSIONS, digest_of_code, distinct_engines, engine_version
+from toolbench.lab.engine_version import (
+    EQUAL_VERSIONS_PATH,
+    compute_code_digest,
+    compute_engine_version,
+    select_distinct_versions,
+)
 
 MODULE = '''"""Read calls."""
 
@@ -44,10 +49,10 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_digest_ignores_docstrings_comments_and_layout(folder: Path, old: str, new: str) -> None:
-    before = digest_of_code(folder)
+    before = compute_code_digest(folder)
     (folder / "reader.py").write_text(MODULE.replace(old, new))
     assert MODULE.replace(old, new) != MODULE
-    assert digest_of_code(folder) == before
+    assert compute_code_digest(folder) == before
 
 
 @pytest.mark.parametrize(
@@ -63,36 +68,36 @@ def test_digest_ignores_docstrings_comments_and_layout(folder: Path, old: str, n
     ],
 )
 def test_digest_changes_with_the_code(folder: Path, old: str, new: str) -> None:
-    before = digest_of_code(folder)
+    before = compute_code_digest(folder)
     (folder / "reader.py").write_text(MODULE.replace(old, new))
-    assert digest_of_code(folder) != before
+    assert compute_code_digest(folder) != before
 
 
 def test_digest_changes_with_paths_and_data_files(folder: Path) -> None:
-    found = {digest_of_code(folder)}
+    found = {compute_code_digest(folder)}
     (folder / "table.json").write_text("[]")
-    found.add(digest_of_code(folder))
+    found.add(compute_code_digest(folder))
     (folder / "reader.py").rename(folder / "parser.py")
-    found.add(digest_of_code(folder))
+    found.add(compute_code_digest(folder))
     (folder / "empty.py").write_text('"""Only a docstring."""\n')
-    found.add(digest_of_code(folder))
+    found.add(compute_code_digest(folder))
     assert len(found) == 4
 
 
 def test_engine_version_is_12_hexadecimal_digits() -> None:
-    assert len(engine_version()) == 12
-    int(engine_version(), 16)
+    assert len(compute_engine_version()) == 12
+    int(compute_engine_version(), 16)
 
 
 def test_equal_versions_count_as_one_engine() -> None:
-    groups = json.loads(EQUAL_VERSIONS.read_bytes())
+    groups = json.loads(EQUAL_VERSIONS_PATH.read_bytes())
     for group in groups:
-        assert len(distinct_engines(group["versions"])) == 1
-    assert len(distinct_engines([groups[0]["versions"][0], "another"])) == 2
+        assert len(select_distinct_versions(group["versions"])) == 1
+    assert len(select_distinct_versions([groups[0]["versions"][0], "another"])) == 2
 
 
 def test_equal_versions_are_listed_once_and_with_evidence() -> None:
-    groups = json.loads(EQUAL_VERSIONS.read_bytes())
+    groups = json.loads(EQUAL_VERSIONS_PATH.read_bytes())
     versions = [version for group in groups for version in group["versions"]]
     assert len(versions) == len(set(versions))
     assert all(len(group["versions"]) > 1 and group["shown_by"] for group in groups)

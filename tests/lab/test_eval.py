@@ -11,12 +11,12 @@ from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
 from tests.lab.benches import answer_correctly, make_scripted_model
-from toolbench.lab.builtin_data import load
+from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.management.eval.request import NO_LIMIT_SECONDS
 from toolbench.lab.models import Model, Probe, Provider, Run, ServiceAddress
 from toolbench.lab.runs import control
-from toolbench.lab.worker.trial_plan import frozen_configs
+from toolbench.lab.worker.trial_plan import load_frozen_configs
 from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply, text_reply
 
@@ -29,7 +29,7 @@ def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "OPENROUTER_TRIALS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("VERBOSE", "1")
-    load()
+    load_builtin_data()
 
 
 def evaluate(**options: Any) -> str:
@@ -263,7 +263,7 @@ def test_limits_are_frozen_with_the_run_and_no_provider_is_changed(scripted: Scr
     run = Run.objects.get()
     assert set(run.trials.values_list("concurrency", flat=True)) == {1}
     assert (run.jobs, run.read_seconds, run.connect_seconds) == (1, NO_LIMIT_SECONDS, 3)
-    config = frozen_configs(run.configs.values_list("pk", flat=True)).popitem()[1]
+    config = load_frozen_configs(run.configs.values_list("pk", flat=True)).popitem()[1]
     usual = Timeouts(connect=7, read=8)
     assert config.timeouts(usual) == Timeouts(connect=3, read=NO_LIMIT_SECONDS, deadline=run.deadline_seconds)
     provider = Provider.objects.get(pk=model.provider_id)

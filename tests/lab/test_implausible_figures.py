@@ -77,7 +77,7 @@ def assert_bounded(run: Run) -> None:
 def test_implausible_figures_stop_no_other_run(
     wire: str, body: Callable[[dict[str, Any]], bytes], owner_client: Client
 ) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     with ScriptedServer(Reports(body)) as hostile, ScriptedServer(answer_correctly) as friendly:
         poisoned_model = make_scripted_model(hostile, "hostile", wire=wire)
         innocent_model = make_scripted_model(friendly, "friendly")

@@ -8,7 +8,14 @@ from django.utils import timezone
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.conftest import RunInThread
 from toolbench.lab import maintenance
-from toolbench.lab.maintenance import LOOK, SWEEP, Part, look, providers_waiting, sweep
+from toolbench.lab.maintenance import (
+    CHECK_STEPS,
+    SWEEP_STEPS,
+    MaintenanceStep,
+    check_runs,
+    list_waiting_providers,
+    sweep,
+)
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Cell, JobFailure, Process, Run, SignInLink, Trial
 from toolbench.lab.worker.completion import finish_runs
@@ -91,7 +98,7 @@ def test_providers_with_work_are_woken_again() -> None:
     waiting, paused = a_cell(), a_cell(Run.State.PAUSED)
     make_trial(waiting, "queued")
     make_trial(paused, "queued")
-    assert sweep().woken == providers_waiting() == (waiting.config.provider_id,)
+    assert sweep().notified == list_waiting_providers() == (waiting.config.provider_id,)
 
 
 def test_old_links_and_dead_processes_are_forgotten() -> None:
@@ -117,28 +124,28 @@ def test_a_shift_hears_which_of_its_runs_are_cancelled_or_gone() -> None:
     for cell in cells:
         make_trial(cell, "running")
     ids = [cell.run_id for cell in cells]
-    assert set(look([*ids, 987654])) == {ids[2], ids[3], 987654}
+    assert set(check_runs([*ids, 987654])) == {ids[2], ids[3], 987654}
 
 
 def breaks(verb: object = None) -> None:
     raise KeyError("injected")
 
 
-def broken(parts: tuple[Part, ...], job: str) -> tuple[Part, ...]:
-    return tuple(replace(part, verb=breaks) if part.job == job else part for part in parts)
+def broken(parts: tuple[MaintenanceStep, ...], job: str) -> tuple[MaintenanceStep, ...]:
+    return tuple(replace(part, action=breaks) if part.job == job else part for part in parts)
 
 
 def failed_jobs() -> list[tuple[str, str]]:
     return list(JobFailure.objects.values_list("job", "error"))
 
 
-@pytest.mark.parametrize("job", [part.job for part in SWEEP])
+@pytest.mark.parametrize("job", [part.job for part in SWEEP_STEPS])
 def test_part_of_a_sweep_that_fails_leaves_the_others(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lost, orphan, done = lost_trial(a_cell()), make_trial(a_cell(), "queued", provider=None), a_cell()
     cancelled = make_trial(a_cell(Run.State.CANCELLING), "queued")
     make_trial(done, "pass")
     SignInLink.objects.create(token_hash="a", expires_at=timezone.now() - LONG_AGO)
-    monkeypatch.setattr(maintenance, "SWEEP", broken(SWEEP, job))
+    monkeypatch.setattr(maintenance, "SWEEP_STEPS", broken(SWEEP_STEPS, job))
     swept = sweep()
     done.refresh_from_db()
     for trial in (lost, orphan, cancelled):
@@ -150,20 +157,20 @@ def test_part_of_a_sweep_that_fails_leaves_the_others(job: str, monkeypatch: pyt
         "recomputing cells": done.passed == 1,
         "finishing runs": done.run.state == Run.State.FINISHED,
         "forgetting old rows": not SignInLink.objects.exists(),
-        "waking providers": bool(swept.woken),
+        "waking providers": bool(swept.notified),
     }
     needs = {"requeueing lost trials": "waking providers", "recomputing cells": "finishing runs"}
     assert {name for name, holds in seen.items() if not holds} <= {job, needs.get(job)}
     assert failed_jobs() == [(job, "KeyError")]
 
 
-@pytest.mark.parametrize("job", [part.job for part in LOOK])
+@pytest.mark.parametrize("job", [part.job for part in CHECK_STEPS])
 def test_part_of_a_look_that_fails_leaves_the_others(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done, cancelling = a_cell(), a_cell(Run.State.CANCELLING)
     make_trial(done, "pass")
     make_trial(cancelling, "queued")
-    monkeypatch.setattr(maintenance, "LOOK", broken(LOOK, job))
-    assert look([cancelling.run_id]) == (cancelling.run_id,)
+    monkeypatch.setattr(maintenance, "CHECK_STEPS", broken(CHECK_STEPS, job))
+    assert check_runs([cancelling.run_id]) == (cancelling.run_id,)
     done.refresh_from_db()
     assert done.passed == (job != "recomputing cells")
     assert (done.run.state == Run.State.FINISHED) == (job not in ("recomputing cells", "finishing runs"))
@@ -173,7 +180,7 @@ def test_part_of_a_look_that_fails_leaves_the_others(job: str, monkeypatch: pyte
 def test_cancelled_runs_that_cannot_be_read_leave_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
     done = a_cell()
     make_trial(done, "pass")
-    monkeypatch.setattr(maintenance, "_cancelled", breaks)
-    assert look([done.run_id]) == ()
+    monkeypatch.setattr(maintenance, "_list_cancelled_runs", breaks)
+    assert check_runs([done.run_id]) == ()
     done.refresh_from_db()
     assert (done.passed, failed_jobs()) == (1, [("hearing of cancelled runs", "KeyError")])

@@ -1,8 +1,8 @@
 """Text of people and addresses, before it is used."""
 
-from toolbench.lab.plain_text import plain
+from toolbench.lab.plain_text import clean_text
 
 
 def test_text_that_no_column_takes_is_left_out() -> None:
-    assert plain(" \0a b\0 ") == "a b"
-    assert plain("  abcdef", 3) == "abc"
+    assert clean_text(" \0a b\0 ") == "a b"
+    assert clean_text("  abcdef", 3) == "abc"

@@ -6,14 +6,15 @@ from django.db import OperationalError
 
 from tests.factories import make_cell, make_config, make_run
 from toolbench.lab.models import JobFailure, Process
-from toolbench.lab.schedule import Job, Schedule, standing_schedule
+from toolbench.lab.schedule import Schedule, ScheduledJob, build_schedule
 
 
 def test_a_job_is_done_at_once_and_then_in_its_turn() -> None:
     now = [0.0]
     done: list[str] = []
     schedule = Schedule(
-        (Job("a", lambda: done.append("often"), 2), Job("b", lambda: done.append("seldom"), 5)), clock=lambda: now[0]
+        (ScheduledJob("a", lambda: done.append("often"), 2), ScheduledJob("b", lambda: done.append("seldom"), 5)),
+        clock=lambda: now[0],
     )
     assert schedule.tick() == 2
     now[0] = 2.5
@@ -33,7 +34,7 @@ def test_a_job_that_fails_is_logged_and_the_others_go_on(
         raise error
 
     with caplog.at_level(logging.WARNING):
-        Schedule((Job("a", fail, 1), Job("b", lambda: done.append(1), 1))).tick()
+        Schedule((ScheduledJob("a", fail, 1), ScheduledJob("b", lambda: done.append(1), 1))).tick()
     assert done == [1]
     assert str(error) in caplog.text
     assert JobFailure.objects.get().job == "a"
@@ -42,11 +43,11 @@ def test_a_job_that_fails_is_logged_and_the_others_go_on(
 @pytest.mark.parametrize("place", range(6))
 @pytest.mark.django_db(transaction=True)
 def test_each_job_of_the_schedule_may_fail_alone(place: int) -> None:
-    schedule = standing_schedule()
+    schedule = build_schedule()
     done: set[str] = set()
     assert len(schedule.jobs) == 6
     for number, job in enumerate(schedule.jobs):
-        job.verb = partial(_fail_or_do, number == place, done, job.name)
+        job.action = partial(_fail_or_do, number == place, done, job.name)
     schedule.tick()
     assert {job.name for job in schedule.jobs} - done == {schedule.jobs[place].name}
     assert JobFailure.objects.get().job == schedule.jobs[place].name
@@ -61,12 +62,12 @@ def _fail_or_do(fails: bool, done: set[str], name: str) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_cell_set_aside_is_tried_again_at_the_start() -> None:
     cell = make_cell(make_config(make_run()), compute_error="bigint out of range", stale=False)
-    standing_schedule().tick()
+    build_schedule().tick()
     cell.refresh_from_db()
     assert (cell.compute_error, cell.stale) == ("", False)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_schedule_shows_a_sign_of_life() -> None:
-    standing_schedule().tick()
+    build_schedule().tick()
     assert Process.objects.get().kind == "scheduler"

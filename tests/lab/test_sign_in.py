@@ -6,15 +6,15 @@ import pytest
 from django.db.models.functions import Now
 
 from toolbench.lab.models import SignInLink
-from toolbench.lab.sign_in import make_token, redeem
+from toolbench.lab.sign_in import create_token, redeem_token
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_link_lets_the_owner_in_once() -> None:
-    token = make_token()
+    token = create_token()
 
-    first, second = redeem(token), redeem(token)
+    first, second = redeem_token(token), redeem_token(token)
 
     assert first is not None
     assert first.username == "owner"
@@ -22,23 +22,23 @@ def test_a_link_lets_the_owner_in_once() -> None:
 
 
 def test_a_link_is_refused_when_its_hours_are_over() -> None:
-    token = make_token()
+    token = create_token()
     SignInLink.objects.update(expires_at=Now() - timedelta(seconds=1))
 
-    assert redeem(token) is None
+    assert redeem_token(token) is None
 
 
 def test_a_token_nobody_printed_is_refused() -> None:
-    assert redeem("guessed") is None
+    assert redeem_token("guessed") is None
 
 
 def test_the_database_cannot_tell_the_token() -> None:
-    token = make_token()
+    token = create_token()
 
     assert token not in repr(SignInLink.objects.values().get())
 
 
 def test_two_links_are_good_side_by_side() -> None:
-    one, other = make_token(), make_token()
+    one, other = create_token(), create_token()
 
-    assert redeem(other) == redeem(one)
+    assert redeem_token(other) == redeem_token(one)

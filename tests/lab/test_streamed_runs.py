@@ -13,7 +13,7 @@ from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
-from toolbench.lab.traces.step_facts import load
+from toolbench.lab.traces.step_facts import load_details
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 from toolbench.providers.simulated.stream_events import build_events, encode_chat_events
 
@@ -62,7 +62,7 @@ def test_the_bytes_of_a_stream_are_kept_as_they_came_with_their_chunks() -> None
     trial = Trial.objects.get(run=run)
     body = StepBody.objects.filter(step__trial=trial).order_by("step__ordinal")[0]
     assert bytes(body.response).startswith(b"data: {")
-    assert load(body.facts)["stream"]
+    assert load_details(body.facts)["stream"]
     trace = get_trace(trial.pk, TrialFilter(), key="1.response")
     assert trace.step is not None
     assert "chunks" in trace.step.left.note

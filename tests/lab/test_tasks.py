@@ -24,8 +24,11 @@ def breaks(*_: object, **__: object) -> Any:
 @pytest.mark.parametrize("name", TASKS)
 def test_task_that_fails_is_counted_and_raises_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, verb in (
-        (tasks.roster, "work"), (tasks, "run_probe"), (tasks, "run_replay"), (heartbeat, "beat"),
-    ):  # fmt: skip
+        (tasks.session_registry, "run_session"),
+        (tasks, "run_probe"),
+        (tasks, "run_replay"),
+        (heartbeat, "record_heartbeat"),
+    ):
         monkeypatch.setattr(place, verb, breaks)
     task: Callable[..., None] = app.tasks[name]
     task() if name.endswith("beat") else task(1)
@@ -39,11 +42,11 @@ def test_session_that_dies_is_counted_and_its_provider_woken_again(
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=1)
     with monkeypatch.context() as patch:
-        patch.setattr(session.Shift, "_drain", breaks)
+        patch.setattr(session.WorkerSession, "_drain", breaks)
         tasks.work_shift(model.provider_id)
     failure = JobFailure.objects.get()
     assert (failure.job, failure.provider_name, failure.error) == ("a worker session", "scripted", "KeyError")
     run.trials.update(state="queued", lease=None)
-    assert sweep().woken == (model.provider_id,)
+    assert sweep().notified == (model.provider_id,)
     tasks.work_shift(model.provider_id)
     assert run.trials.get().outcome == "pass"

@@ -1,17 +1,17 @@
 import pytest
 
-from toolbench.lab.whole_numbers import LARGEST, whole_number
+from toolbench.lab.whole_numbers import MAX_ID, parse_whole_number
 
 
-@pytest.mark.parametrize(("text", "number"), [("0", 0), ("17", 17), ("007", 7), (str(LARGEST), LARGEST)])
+@pytest.mark.parametrize(("text", "number"), [("0", 0), ("17", 17), ("007", 7), (str(MAX_ID), MAX_ID)])
 def test_plain_digits_are_a_number(text: str, number: int) -> None:
-    assert whole_number(text) == number
+    assert parse_whole_number(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", " 1", "1e3", "٣", "²", "1_0", str(LARGEST + 1), "9" * 5000])
+@pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", " 1", "1e3", "٣", "²", "1_0", str(MAX_ID + 1), "9" * 5000])
 def test_anything_else_is_none(text: str) -> None:
-    assert whole_number(text) is None
+    assert parse_whole_number(text) is None
 
 
 def test_a_number_out_of_bounds_is_none() -> None:
-    assert [whole_number(text, least=1, most=50) for text in ("0", "1", "50", "51")] == [None, 1, 50, None]
+    assert [parse_whole_number(text, least=1, most=50) for text in ("0", "1", "50", "51")] == [None, 1, 50, None]

@@ -11,6 +11,6 @@ class LabConfig(AppConfig):
         """Loads the Celery app: without it the web process would publish to Celery's default broker. From here on no
         log holds a key."""
         import toolbench.celery  # noqa: F401
-        from toolbench.lab.credentials.log_masking import install
+        from toolbench.lab.credentials.log_masking import install_log_masking
 
-        install()
+        install_log_masking()

@@ -24,28 +24,28 @@ from toolbench.providers.provider_templates import lookup_template
 from toolbench.providers.simulated.server import SERVER_NAME as SIMULATED
 
 OPENROUTER = "OpenRouter"
-TINY = "smollm2-135m-instruct"
-TINY_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # it rambles; longer answers only take longer
-SIMULATED_TRIALS_AT_ONCE = 50
+TINY_MODEL = "smollm2-135m-instruct"
+TINY_MODEL_OPTIONS = {"temperature": 0.7, "max_tokens": 96}  # it rambles; longer answers only take longer
+SIMULATED_CONCURRENCY = 50
 Row = TypeVar("Row", Model, Preset, SamplingProfile)
 
 
 @dataclass(frozen=True, slots=True)
-class _Local:
+class _LocalProvider:
     name: str
     service: str
     concurrency: int
     note: str
 
 
-_LOCAL = (
-    _Local("Local, own template", "local-own", 1, "The model's own template, which has no place for tools."),
-    _Local("Local, tool template", "local-tools", 1, "Our template, which puts the tools into the prompt."),
+_LOCAL_PROVIDERS = (
+    _LocalProvider("Local, own template", "local-own", 1, "The model's own template, which has no place for tools."),
+    _LocalProvider("Local, tool template", "local-tools", 1, "Our template, which puts the tools into the prompt."),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedCounts:
     """How many rows of each kind come with Toolbench; a persona on two wires counts twice."""
 
     presets: int
@@ -56,12 +56,12 @@ class Loaded:
 
 
 @transaction.atomic
-def load() -> Loaded:
-    return Loaded(
+def load_builtin_data() -> LoadedCounts:
+    return LoadedCounts(
         presets=_load_presets(),
         profiles=_load_profiles(),
         models=_load_case_study_models() + _load_local_models(),
-        personas=_load_personas(),
+        personas=_load_simulated_models(),
         published_cells=_load_published(),
     )
 
@@ -72,7 +72,7 @@ def _load_presets() -> int:
         Preset(name=name, patch=presets.preset(name), description=presets.preset_description(name), builtin=True)
         for name in names
     ]
-    _bring_up_to_date(rows, ("name",), ("patch", "description", "builtin"))
+    _upsert_rows(rows, ("name",), ("patch", "description", "builtin"))
     return len(names)
 
 
@@ -88,7 +88,7 @@ def _load_profiles() -> int:
         )
         for order, profile in enumerate(catalogue.load_profiles(), start=1)
     ]
-    _bring_up_to_date(rows, ("name",), ("applies_to", "options", "tags", "builtin", "order"))
+    _upsert_rows(rows, ("name",), ("applies_to", "options", "tags", "builtin", "order"))
     return len(rows)
 
 
@@ -117,39 +117,39 @@ def _load_case_study_models() -> int:
         )
         for model in catalogue.load_models()
     ]
-    _bring_up_to_date(rows, ("provider", "name"), ("tags", "retired", "mixed_upstreams", "note"))
+    _upsert_rows(rows, ("provider", "name"), ("tags", "retired", "mixed_upstreams", "note"))
     return len(rows)
 
 
 def _load_local_models() -> int:
-    for local in _LOCAL:
+    for local in _LOCAL_PROVIDERS:
         provider, _ = Provider.objects.get_or_create(
             service=local.service,
             defaults={
                 "name": local.name,
                 "kind": Provider.Kind.LOCAL,
                 "concurrency": local.concurrency,
-                "option_defaults": TINY_OPTIONS,
+                "option_defaults": TINY_MODEL_OPTIONS,
             },
         )
-        facts = {"canonical": TINY, "constraint": "grammar", "note": local.note}
-        Model.objects.get_or_create(provider=provider, name=TINY, defaults=facts)
-    return len(_LOCAL)
+        facts = {"canonical": TINY_MODEL, "constraint": "grammar", "note": local.note}
+        Model.objects.get_or_create(provider=provider, name=TINY_MODEL, defaults=facts)
+    return len(_LOCAL_PROVIDERS)
 
 
-def _load_personas() -> int:
+def _load_simulated_models() -> int:
     """On either wire those whose drift can be said there. Their names differ, so that a name is one model."""
     named = {Provider.Wire.CHAT: "Simulated", Provider.Wire.ANTHROPIC: "Simulated (Anthropic wire)"}
-    return sum(_load_personas_on(wire, name) for wire, name in named.items())
+    return sum(_load_simulated_models_of(wire, name) for wire, name in named.items())
 
 
-def _load_personas_on(wire: Provider.Wire, name: str) -> int:
+def _load_simulated_models_of(wire: Provider.Wire, name: str) -> int:
     """At the provider that comes along, and those that a person chose at others."""
     Provider.objects.get_or_create(
         service=SIMULATED,
         wire=wire,
         template="",
-        defaults={"name": name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_TRIALS_AT_ONCE},
+        defaults={"name": name, "kind": Provider.Kind.SIMULATED, "concurrency": SIMULATED_CONCURRENCY},
     )
     loaded = 0
     for provider in Provider.objects.filter(service=SIMULATED, wire=wire):
@@ -157,12 +157,12 @@ def _load_personas_on(wire: Provider.Wire, name: str) -> int:
         chosen = found if not provider.template else set(provider.models.values_list("name", flat=True))
         rows = [row for name, row in found.items() if name in chosen]
         if rows:
-            _bring_up_to_date(rows, ("provider", "name"), ("true_rates", "note", "workarounds"))
+            _upsert_rows(rows, ("provider", "name"), ("true_rates", "note", "workarounds"))
         loaded += len(rows) if not provider.template else 0
     return loaded
 
 
-def _bring_up_to_date(rows: Sequence[Row], named: Collection[str], facts: Collection[str]) -> None:
+def _upsert_rows(rows: Sequence[Row], named: Collection[str], facts: Collection[str]) -> None:
     """New rows are written whole; of those that stand, told by `named`, only the `facts`."""
     type(rows[0])._default_manager.bulk_create(rows, update_conflicts=True, unique_fields=named, update_fields=facts)
 

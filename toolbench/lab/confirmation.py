@@ -9,7 +9,7 @@ from toolbench.lab.models import Provider
 FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 
 
-class ConfirmationNeeded(Exception):
+class ConfirmationNeededError(Exception):
     """More paid requests may be sent than are sent without asking: at most so many, by the provider's name."""
 
     def __init__(self, paid_requests: Mapping[str, int]) -> None:
@@ -22,13 +22,13 @@ class ConfirmationNeeded(Exception):
         return sum(self.paid_requests.values())
 
 
-def check_agreed(paid: Mapping[str, int], agreed: int) -> None:
+def check_confirmed(paid: Mapping[str, int], agreed: int) -> None:
     """Raises ConfirmationNeeded when these paid requests, by the provider's name, are more than are sent without
     asking, and in all more than the `agreed` number."""
-    if needs_asking(paid) and sum(paid.values()) > agreed:
-        raise ConfirmationNeeded(paid)
+    if needs_confirmation(paid) and sum(paid.values()) > agreed:
+        raise ConfirmationNeededError(paid)
 
 
-def needs_asking(paid: Mapping[str, int]) -> bool:
+def needs_confirmation(paid: Mapping[str, int]) -> bool:
     """`paid`: requests by the provider's name."""
     return any(count > settings.CONFIRM_ABOVE_REQUESTS for count in paid.values())

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from toolbench import engine, lab
 
-EQUAL_VERSIONS = Path(lab.__file__).parent / "data/equal_engine_versions.json"
+EQUAL_VERSIONS_PATH = Path(lab.__file__).parent / "data/equal_engine_versions.json"
 
 
 @cache
-def engine_version() -> str:
+def compute_engine_version() -> str:
     """Return the digest of this engine, 12 hexadecimal digits."""
-    return digest_of_code(Path(engine.__file__).parent)
+    return compute_code_digest(Path(engine.__file__).parent)
 
 
-def digest_of_code(folder: Path) -> str:
+def compute_code_digest(folder: Path) -> str:
     """Return a digest of the code and data files below `folder`.
 
     Comments, docstrings and layout do not change it; names, paths of modules and data files do.
@@ -28,24 +28,24 @@ def digest_of_code(folder: Path) -> str:
     """
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".jinja")):
-        content = _code(path.read_bytes()).encode() if path.suffix == ".py" else path.read_bytes()
+        content = _dump_code(path.read_bytes()).encode() if path.suffix == ".py" else path.read_bytes()
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + content + b"\0")
     return digest.hexdigest()[:12]
 
 
-def distinct_engines(versions: Iterable[str]) -> frozenset[str]:
+def select_distinct_versions(versions: Iterable[str]) -> frozenset[str]:
     """Return the versions that may behave differently: one for each group that a replay has shown to be equal."""
-    first = _first_of_group()
+    first = _map_to_first_equal()
     return frozenset(first.get(version, version) for version in versions)
 
 
 @cache
-def _first_of_group() -> dict[str, str]:
-    groups = [group["versions"] for group in json.loads(EQUAL_VERSIONS.read_bytes())]
+def _map_to_first_equal() -> dict[str, str]:
+    groups = [group["versions"] for group in json.loads(EQUAL_VERSIONS_PATH.read_bytes())]
     return {version: group[0] for group in groups for version in group}
 
 
-def _code(source: bytes) -> str:
+def _dump_code(source: bytes) -> str:
     """Return the syntax tree without docstrings as text."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -54,12 +54,12 @@ def _code(source: bytes) -> str:
             and ast.get_docstring(node, clean=False) is not None
         ):
             del node.body[0]
-    return _dump(tree)
+    return _dump_node(tree)
 
 
-def _dump(node: object) -> str:
+def _dump_node(node: object) -> str:
     """Return a node as text without its empty fields: newer versions of Python add some."""
     if isinstance(node, ast.AST):
-        fields = (f"{name}={_dump(value)}" for name, value in ast.iter_fields(node) if value not in (None, []))
+        fields = (f"{name}={_dump_node(value)}" for name, value in ast.iter_fields(node) if value not in (None, []))
         return f"{type(node).__name__}({','.join(fields)})"
-    return f"[{','.join(map(_dump, node))}]" if isinstance(node, list) else repr(node)
+    return f"[{','.join(map(_dump_node, node))}]" if isinstance(node, list) else repr(node)

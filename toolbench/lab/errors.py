@@ -1,7 +1,7 @@
 """What is said where something cannot be done as it was asked for."""
 
 
-class FieldsRefused(Exception):
+class InvalidFieldsError(Exception):
     """Plain sentences by the name of the field they belong to, all that is wrong at once."""
 
     def __init__(self, errors: dict[str, list[str]]) -> None:

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 from urllib.parse import urlencode
 
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 
-LONGEST = 200  # characters of a value
-MOST_RUNS = 50
+MAX_VALUE_CHARACTERS = 200  # characters of a value
+MAX_RUNS = 50
 
 
-class Query(Protocol):
+class QueryParams(Protocol):
     """Django's QueryDict, as far as it is used here."""
 
     def get(self, key: str, default: str) -> str: ...
@@ -18,14 +18,14 @@ class Query(Protocol):
     def getlist(self, key: str) -> Sequence[str]: ...
 
 
-def read_runs(given: Sequence[str]) -> tuple[tuple[int, ...], bool]:
+def parse_run_ids(given: Sequence[str]) -> tuple[tuple[int, ...], bool]:
     """The first MOST_RUNS ids, and whether something was none."""
-    parts = [part for value in given for part in value.split(",") if part][:MOST_RUNS]
-    found = [whole_number(part) for part in parts]
+    parts = [part for value in given for part in value.split(",") if part][:MAX_RUNS]
+    found = [parse_whole_number(part) for part in parts]
     return tuple(dict.fromkeys(one for one in found if one is not None)), None in found
 
 
-def query_string(values: Mapping[str, object], usual: Mapping[str, object]) -> str:
+def render_query(values: Mapping[str, object], usual: Mapping[str, object]) -> str:
     """Those that are not as usual; `runs` only where the scope is theirs."""
     pairs = [(name, values[name]) for name in usual if values[name] != usual[name]]
     runs = values["runs"] if values["scope"] == "runs" else ()

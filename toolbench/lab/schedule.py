@@ -12,59 +12,59 @@ from toolbench.lab.interchange.queue import remove_orphaned_files
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import retry_set_aside
 from toolbench.lab.runs.local_demo import launch_next_demo_run
-from toolbench.lab.worker.database_thread import AWAY
-from toolbench.lab.worker.heartbeat import beat
-from toolbench.lab.worker.job_failures import recorded
-from toolbench.lab.worker.notify import ask_for_a_beat
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
+from toolbench.lab.worker.heartbeat import record_heartbeat
+from toolbench.lab.worker.job_failures import record_failures
+from toolbench.lab.worker.notify import request_heartbeat
 
 logger = logging.getLogger(__name__)
 
-LOCAL_RUN_SECONDS = 2.0
-RETRY_SECONDS = 3600.0  # and at every start, so that an update tries again what it mended
+DEMO_RUN_SECONDS = 2.0
+HOURLY_SECONDS = 3600.0  # and at every start, so that an update tries again what it mended
 
 
 @dataclass(slots=True)
-class Job:
+class ScheduledJob:
     """Something done every so many seconds; due at once the first time. `name` stands on /health/ when it fails."""
 
     name: str
-    verb: Callable[[], object]
+    action: Callable[[], object]
     seconds: float
-    due: float = 0.0
+    due_at: float = 0.0
 
 
 class Schedule:
     """`tick` does what is due and returns at once. A job that fails is logged, counted and done again in its turn."""
 
-    def __init__(self, jobs: tuple[Job, ...], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, jobs: tuple[ScheduledJob, ...], *, clock: Callable[[], float] = time.monotonic) -> None:
         self.jobs = jobs
         self._clock = clock
 
     def tick(self) -> float:
         """Returns the seconds until the next job."""
         for job in self.jobs:
-            if job.due <= self._clock():
-                job.due = self._clock() + job.seconds
-                self._do(job)
-        return max(0.0, min(job.due for job in self.jobs) - self._clock())
+            if job.due_at <= self._clock():
+                job.due_at = self._clock() + job.seconds
+                self._run_job(job)
+        return max(0.0, min(job.due_at for job in self.jobs) - self._clock())
 
-    def _do(self, job: Job) -> None:
+    def _run_job(self, job: ScheduledJob) -> None:
         try:
-            with recorded(job.name):
-                job.verb()
-        except AWAY as error:
+            with record_failures(job.name):
+                job.action()
+        except UNAVAILABLE_ERRORS as error:
             connection.close()
             logger.warning("The database is away: %s", error)
 
 
-def standing_schedule() -> Schedule:
+def build_schedule() -> Schedule:
     return Schedule(
         (
-            Job("heartbeat", lambda: beat("scheduler"), settings.HEARTBEAT_SECONDS),
-            Job("asking workers for a heartbeat", ask_for_a_beat, settings.HEARTBEAT_SECONDS),
-            Job("retrying cells that were set aside", retry_set_aside, RETRY_SECONDS),
-            Job("removing files of ended imports", remove_orphaned_files, RETRY_SECONDS),
-            Job("sweeping", sweep, settings.SWEEP_SECONDS),
-            Job("preparing the first page's run", launch_next_demo_run, LOCAL_RUN_SECONDS),
+            ScheduledJob("heartbeat", lambda: record_heartbeat("scheduler"), settings.HEARTBEAT_SECONDS),
+            ScheduledJob("asking workers for a heartbeat", request_heartbeat, settings.HEARTBEAT_SECONDS),
+            ScheduledJob("retrying cells that were set aside", retry_set_aside, HOURLY_SECONDS),
+            ScheduledJob("removing files of ended imports", remove_orphaned_files, HOURLY_SECONDS),
+            ScheduledJob("sweeping", sweep, settings.SWEEP_SECONDS),
+            ScheduledJob("preparing the first page's run", launch_next_demo_run, DEMO_RUN_SECONDS),
         )
     )

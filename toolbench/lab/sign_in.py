@@ -13,14 +13,14 @@ from toolbench.lab.models import SignInLink
 OWNER = "owner"
 
 
-def make_token() -> str:
+def create_token() -> str:
     """A fresh token, good once and for settings.SIGN_IN_HOURS, also after a restart."""
     token = secrets.token_urlsafe(24)
     SignInLink.objects.create(token_hash=_hash(token), expires_at=Now() + timedelta(hours=settings.SIGN_IN_HOURS))
     return token
 
 
-def redeem(token: str) -> User | None:
+def redeem_token(token: str) -> User | None:
     """The owner, whose account is made on first use; None for a token that is unknown, used or too old. Of two who
     come at once one is let in."""
     fresh = SignInLink.objects.filter(token_hash=_hash(token), used_at=None, expires_at__gt=Now())

@@ -21,7 +21,7 @@ from toolbench.lab.replays.rejudge import rejudge_trials
 from toolbench.lab.runs import control
 from toolbench.lab.runs.launch import launch
 from toolbench.lab.runs.repeat import resend_trial
-from toolbench.lab.scenarios.catalogue import find_scenario, find_scenarios, is_private
+from toolbench.lab.scenarios.catalogue import find_scenarios, is_private, load_scenario
 from toolbench.providers.scripted_server import (
     ReceivedRequest,
     ScriptedReply,
@@ -118,8 +118,8 @@ def test_editing_makes_a_version_only_where_something_changed() -> None:
     assert edit_case(case.slug, "Another name", parse_draft(DRAFT)[1]).current == 1
     _, told = parse_draft(replace(DRAFT, message="Cancel order 18."))
     assert edit_case(case.slug, "Another name", told).current == 2
-    assert find_scenario(case.slug, 1).draw_instance(0).user_text == DRAFT.message
-    assert find_scenario(case.slug).draw_instance(0).user_text == "Cancel order 18."
+    assert load_scenario(case.slug, 1).draw_instance(0).user_text == DRAFT.message
+    assert load_scenario(case.slug).draw_instance(0).user_text == "Cancel order 18."
 
 
 @pytest.mark.django_db(transaction=True)

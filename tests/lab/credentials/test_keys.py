@@ -4,7 +4,13 @@ import pytest
 from django.conf import settings
 
 from tests.factories import make_provider
-from toolbench.lab.credentials.keys import KeyFileLost, KeyNotInEnvironment, decrypt, encrypt, endpoint_key
+from toolbench.lab.credentials.keys import (
+    KeyFileLostError,
+    KeyNotInEnvironmentError,
+    decrypt,
+    encrypt,
+    read_endpoint_key,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -39,17 +45,17 @@ def test_a_lost_key_file_is_said_with_what_to_do(key_file: Path, what: str) -> N
         encrypt("x")
     if what == "garbage":
         key_file.write_bytes(b"garbage")
-    with pytest.raises(KeyFileLost, match="enter the key of Mine again"):
-        endpoint_key(provider)
+    with pytest.raises(KeyFileLostError, match="enter the key of Mine again"):
+        read_endpoint_key(provider)
 
 
 def test_a_key_of_the_environment_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = make_provider(key_source="environment", key_env="MY_KEY")
-    with pytest.raises(KeyNotInEnvironment, match="no MY_KEY"):
-        endpoint_key(provider)
+    with pytest.raises(KeyNotInEnvironmentError, match="no MY_KEY"):
+        read_endpoint_key(provider)
     monkeypatch.setenv("MY_KEY", "sk-env")
-    assert endpoint_key(provider) == "sk-env"
+    assert read_endpoint_key(provider) == "sk-env"
 
 
 def test_a_provider_without_a_key_has_none() -> None:
-    assert endpoint_key(make_provider()) == ""
+    assert read_endpoint_key(make_provider()) == ""

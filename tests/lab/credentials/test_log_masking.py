@@ -9,7 +9,7 @@ import pytest
 from celery.utils.log import ColorFormatter
 from django.conf import settings
 
-from toolbench.lab.credentials.log_masking import install
+from toolbench.lab.credentials.log_masking import install_log_masking
 from toolbench.providers.masking.secrets import build_masker
 
 KEY = "sk-logged-0123456789"
@@ -27,7 +27,7 @@ def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
     build_masker(KEY, ())
     before, stream = logging.getLogRecordFactory(), io.StringIO()
     hooks = sys.excepthook, threading.excepthook
-    install()
+    install_log_masking()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(request.param)
     logging.getLogger("tests.masked").addHandler(handler)

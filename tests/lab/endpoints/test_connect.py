@@ -7,13 +7,13 @@ from django.conf import settings
 from tests.factories import make_model, make_provider
 from tests.lab.benches import launch_run
 from toolbench.engine.policy.policy import resolve
-from toolbench.lab.builtin_data import load
-from toolbench.lab.credentials.keys import endpoint_headers, endpoint_key
+from toolbench.lab.builtin_data import load_builtin_data
+from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key
 from toolbench.lab.endpoints import connect
 from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError, ModelListError
 from toolbench.lab.models import Model, Provider
-from toolbench.lab.worker.local_services import register
-from toolbench.lab.worker.trial_plan import reach
+from toolbench.lab.worker.local_services import register_local_server
+from toolbench.lab.worker.trial_plan import load_provider_access
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer, json_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,16 +25,16 @@ def test_a_connected_providers_key_is_stored_encrypted() -> None:
     provider.refresh_from_db()
     assert provider.key_source == Provider.KeySource.STORED
     assert b"sk-1" not in bytes(provider.key_encrypted or b"")
-    assert endpoint_key(provider) == "sk-1"
+    assert read_endpoint_key(provider) == "sk-1"
 
 
 def test_a_blank_key_leaves_the_stored_one(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = connect.connect_provider(WISH)
     edited = connect.edit_provider(provider.pk, ConnectionSettings("Renamed", WISH.base_url, concurrency=3))
-    assert (edited.name, edited.concurrency, endpoint_key(edited)) == ("Renamed", 3, "sk-1")
+    assert (edited.name, edited.concurrency, read_endpoint_key(edited)) == ("Renamed", 3, "sk-1")
     monkeypatch.setenv("ITS_KEY", "sk-env")
     edited = connect.edit_provider(provider.pk, ConnectionSettings("Renamed", WISH.base_url, key_env="ITS_KEY"))
-    assert (edited.key_encrypted, endpoint_key(edited)) == (None, "sk-env")
+    assert (edited.key_encrypted, read_endpoint_key(edited)) == (None, "sk-env")
 
 
 @pytest.mark.parametrize("elsewhere", ["https://evil.test", "http://api.example.test", "https://api.example.test:8443"])
@@ -44,14 +44,19 @@ def test_another_host_is_never_sent_the_key_of_the_old_one(elsewhere: str) -> No
         connect.edit_provider(provider.pk, ConnectionSettings("Mine", elsewhere))
     assert list(refused.value.errors) == ["key"]
     provider.refresh_from_db()
-    assert (provider.base_url, endpoint_key(provider)) == (WISH.base_url, "sk-1")
-    assert endpoint_key(connect.edit_provider(provider.pk, ConnectionSettings("Mine", elsewhere, key="sk-2"))) == "sk-2"
+    assert (provider.base_url, read_endpoint_key(provider)) == (WISH.base_url, "sk-1")
+    assert (
+        read_endpoint_key(connect.edit_provider(provider.pk, ConnectionSettings("Mine", elsewhere, key="sk-2")))
+        == "sk-2"
+    )
 
 
 def test_another_path_of_the_same_host_keeps_the_key() -> None:
     provider = connect.connect_provider(WISH)
     assert (
-        endpoint_key(connect.edit_provider(provider.pk, ConnectionSettings("Mine", "https://API.example.test:443/api")))
+        read_endpoint_key(
+            connect.edit_provider(provider.pk, ConnectionSettings("Mine", "https://API.example.test:443/api"))
+        )
         == "sk-1"
     )
 
@@ -59,7 +64,7 @@ def test_another_path_of_the_same_host_keeps_the_key() -> None:
 def test_a_stored_key_is_removed_when_that_is_chosen() -> None:
     provider = connect.connect_provider(WISH)
     edited = connect.edit_provider(provider.pk, ConnectionSettings("Mine", "https://other.test", remove_key=True))
-    assert (edited.key_source, edited.key_encrypted, endpoint_key(edited)) == (Provider.KeySource.NONE, None, "")
+    assert (edited.key_source, edited.key_encrypted, read_endpoint_key(edited)) == (Provider.KeySource.NONE, None, "")
 
 
 def test_values_of_extra_headers_are_stored_encrypted_and_names_can_be_read() -> None:
@@ -69,7 +74,7 @@ def test_values_of_extra_headers_are_stored_encrypted_and_names_can_be_read() ->
     provider.refresh_from_db()
     assert provider.header_names == ["X-Auth", "X-Title"]
     assert b"planted" not in bytes(provider.headers_encrypted or b"")
-    assert reach(provider).endpoint.headers == {"X-Auth": "planted", "X-Title": "Mine"}
+    assert load_provider_access(provider).endpoint.headers == {"X-Auth": "planted", "X-Title": "Mine"}
 
 
 def test_headers_are_kept_replaced_and_removed_by_name() -> None:
@@ -77,11 +82,11 @@ def test_headers_are_kept_replaced_and_removed_by_name() -> None:
         ConnectionSettings("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"})
     )
     kept = connect.edit_provider(provider.pk, ConnectionSettings("S", "https://x.test"))
-    assert endpoint_headers(kept) == {"X-Auth": "a", "X-Title": "Mine"}
+    assert read_endpoint_headers(kept) == {"X-Auth": "a", "X-Title": "Mine"}
     edited = connect.edit_provider(
         provider.pk, ConnectionSettings("S", "https://x.test", headers={"x-auth": "b"}, remove_headers=("X-Title",))
     )
-    assert (edited.header_names, endpoint_headers(edited)) == (["x-auth"], {"x-auth": "b"})
+    assert (edited.header_names, read_endpoint_headers(edited)) == (["x-auth"], {"x-auth": "b"})
     emptied = connect.edit_provider(provider.pk, ConnectionSettings("S", "https://x.test", remove_headers=("x-auth",)))
     assert (emptied.header_names, emptied.headers_encrypted) == ([], None)
 
@@ -94,7 +99,7 @@ def test_another_host_is_never_sent_the_headers_of_the_old_one() -> None:
         connect.edit_provider(provider.pk, ConnectionSettings("S", "https://evil.test"))
     assert list(refused.value.errors) == ["headers"]
     moved = connect.edit_provider(provider.pk, ConnectionSettings("S", "https://other.test", headers={"X-Auth": "b"}))
-    assert endpoint_headers(moved) == {"X-Auth": "b", "X-Title": "Mine"}
+    assert read_endpoint_headers(moved) == {"X-Auth": "b", "X-Title": "Mine"}
 
 
 def test_headers_that_cannot_be_read_any_more_are_entered_or_removed_together(
@@ -109,7 +114,7 @@ def test_headers_that_cannot_be_read_any_more_are_entered_or_removed_together(
     mended = connect.edit_provider(
         provider.pk, ConnectionSettings("S", "https://x.test", headers={"X-Title": "New"}, remove_headers=("X-Auth",))
     )
-    assert endpoint_headers(mended) == {"X-Title": "New"}
+    assert read_endpoint_headers(mended) == {"X-Title": "New"}
 
 
 def test_mending_a_provider_lifts_its_pause() -> None:
@@ -157,12 +162,12 @@ def test_what_cannot_be_connected_is_said_by_field(
 
 
 def test_the_provider_that_came_with_toolbench_is_filled_in() -> None:
-    load()
+    load_builtin_data()
     provider = connect.connect_provider(
         ConnectionSettings("OpenRouter", "https://openrouter.ai/api", template="openrouter", key="sk-or")
     )
     assert provider.models.count() == 17
-    assert endpoint_key(provider) == "sk-or"
+    assert read_endpoint_key(provider) == "sk-or"
     with pytest.raises(ConnectionSettingsError):
         connect.connect_provider(
             ConnectionSettings("OpenRouter", "https://openrouter.ai/api", template="openrouter", key="other")
@@ -244,8 +249,8 @@ def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, con
 
 
 def test_a_second_simulated_provider_has_personas_with_their_true_rates_and_stays_simulated() -> None:
-    load()
-    register("simulated", {"url": "http://127.0.0.1:5555", "key": "k"})
+    load_builtin_data()
+    register_local_server("simulated", {"url": "http://127.0.0.1:5555", "key": "k"})
     host = connect.connect_provider(ConnectionSettings("Cheap host", "", template="simulated"))
     assert (host.kind, host.service, host.base_url) == (Provider.Kind.SIMULATED, "simulated", "")
     assert connect.add_models(host.pk, ["tagged-calls", "gpt-5", "messages/perfect"]) == 1
@@ -253,7 +258,7 @@ def test_a_second_simulated_provider_has_personas_with_their_true_rates_and_stay
     alike = ("canonical", "true_rates", "workarounds", "note")
     assert [getattr(persona, name) for name in alike] == [getattr(first, name) for name in alike]
     before = Model.objects.count()
-    load()
+    load_builtin_data()
     assert Model.objects.count() == before
     for wish in (WISH, replace(WISH, name="Cheap host")):
         with pytest.raises(ConnectionSettingsError, match="What is simulated stays so"):

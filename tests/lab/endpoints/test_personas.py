@@ -8,7 +8,7 @@ from toolbench.lab.endpoints.personas import get_personas
 
 @pytest.mark.django_db
 def test_every_persona_publishes_its_true_rates() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     personas = get_personas()
     assert personas
     assert all(persona.provider.kind == "simulated" and persona.true_rates for persona in personas)

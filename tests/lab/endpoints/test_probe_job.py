@@ -190,9 +190,9 @@ def test_a_probe_counts_among_what_is_in_flight_at_its_provider(model: Model) ->
 
     (trial,) = claims.claim(model.provider_id, want=8, worker="w")
     assert claims.claim(model.provider_id, want=8, worker="w") == ()
-    claims.leave_slot(trial.id, trial.lease)
+    claims.release_slot(trial.id, trial.lease)
     assert len(claims.claim(model.provider_id, want=8, worker="w")) == 1
-    assert not claims.take_slot(model.provider_id, trial.id, lease=trial.lease)
+    assert not claims.acquire_slot(model.provider_id, trial.id, lease=trial.lease)
 
 
 def test_a_probe_sends_nothing_before_the_trials_in_flight_leave_it_a_slot(model: Model) -> None:

@@ -39,13 +39,13 @@ def test_a_provider_counts_its_models_and_the_runs_that_used_it() -> None:
 
 
 def test_providers_take_two_queries_however_many_there_are(django_assert_num_queries: DjangoAssertNumQueries) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     with django_assert_num_queries(2):
         get_providers()
 
 
 def test_models_are_grouped_by_provider_retired_ones_last() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     groups = {group.provider.name: group.models for group in get_models()}
     assert len(groups["OpenRouter"]) == 17
     assert groups["OpenRouter"][-1].model.retired
@@ -53,7 +53,7 @@ def test_models_are_grouped_by_provider_retired_ones_last() -> None:
 
 
 def test_presets_are_shown_with_their_patch_and_who_needs_them() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     presets = {preset.name: preset for preset in get_presets()}
     assert '"enabled"' not in presets["tool_use_disabled"].patch
     assert "disabled" in presets["tool_use_disabled"].patch
@@ -61,7 +61,7 @@ def test_presets_are_shown_with_their_patch_and_who_needs_them() -> None:
 
 
 def test_the_sixteen_profiles_say_how_many_models_they_apply_to() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     profiles = {profile.name: profile for profile in get_profiles()}
     assert len(profiles) == 16
     assert profiles["grok_default"].models == 1

@@ -15,7 +15,7 @@ from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.models import Case, CaseSet, Model, Provider, Run
 from toolbench.lab.replays.check import check_replay
 from toolbench.lab.runs import control
-from toolbench.lab.scenarios.catalogue import find_scenario
+from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -58,7 +58,7 @@ def test_a_case_of_the_same_name_that_says_something_else_is_not_mixed_up_with_i
     copy = imported(bundle)
     assert {cell.scenario for cell in copy.cells.all()} == {trial.scenario for trial in copy.trials.all()}
     assert (mine.slug, copy.cells.get().scenario) == ("own-late-order", "own-late-ord-2")
-    assert find_scenario(mine.slug).draw_instance(0).user_text == "Cancel order 18."
+    assert load_scenario(mine.slug).draw_instance(0).user_text == "Cancel order 18."
     assert check_replay(copy.pk).holds
     again, manifest_again = write_bundle_bytes(copy, private=True)
     kept = manifest.members.keys() - {"index.html"}

@@ -29,8 +29,8 @@ from toolbench.lab.interchange.queue import (
 )
 from toolbench.lab.models import Replay, Run, Trial
 from toolbench.lab.replays.queue import list_waiting_replays, run_replay
-from toolbench.lab.schedule import standing_schedule
-from toolbench.lab.worker.job_failures import recent_failures
+from toolbench.lab.schedule import build_schedule
+from toolbench.lab.worker.job_failures import list_recent_failures
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -165,7 +165,7 @@ def test_internal_error_of_an_import_is_said_and_nothing_stays(monkeypatch: pyte
     run_replay(row.pk, REPLAY_KINDS)
     assert "Toolbench itself failed" in get_import(row.pk).refused
     assert kept_files() == []
-    assert [(failure.job, failure.error) for failure in recent_failures()] == [("an import", "RuntimeError")]
+    assert [(failure.job, failure.error) for failure in list_recent_failures()] == [("an import", "RuntimeError")]
 
 
 def lease_ends(row: Replay) -> None:
@@ -240,9 +240,9 @@ def test_orphaned_files_are_removed_by_the_scheduler() -> None:
     folder.mkdir()
     (folder / "orphan").write_bytes(b"")
     os.utime(folder / "orphan", (0, 0))
-    standing_schedule().tick()
+    build_schedule().tick()
     assert kept_files() == []
-    assert recent_failures() == ()
+    assert list_recent_failures() == ()
 
 
 def test_name_of_an_import_is_that_of_its_file() -> None:

@@ -6,7 +6,7 @@ from django.db import transaction
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
 from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
 from toolbench.lab.metrics import cells
-from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale, recompute_stale
+from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_stale
 from toolbench.lab.models import Cell, Trial
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -95,14 +95,14 @@ def test_recomputing_twice_changes_nothing() -> None:
 def test_a_run_is_brought_up_to_date_in_batches_and_other_runs_are_left_to_the_workers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cells, "CELLS_AT_ONCE", 2)
+    monkeypatch.setattr(cells, "MAX_CELLS_PER_BATCH", 2)
     config, other = make_config(make_run()), a_cell()
     own = [make_cell(config, f"scenario_{number}") for number in range(5)]
     mark_stale([other.pk, *(cell.pk for cell in own)])
 
-    bring_up_to_date(config.run_id)
+    recompute_all_stale(config.run_id)
     assert list(Cell.objects.filter(stale=True)) == [other]
-    bring_up_to_date()
+    recompute_all_stale()
     assert not Cell.objects.filter(stale=True).exists()
 
 
@@ -148,7 +148,7 @@ def test_a_cell_somebody_is_changing_is_left_for_the_next_time_or_waited_for(els
     writing = elsewhere(change)
     marked.wait(30)
     assert recompute_stale() == 0
-    waiting = elsewhere(bring_up_to_date, cell.run_id)
+    waiting = elsewhere(recompute_all_stale, cell.run_id)
     wait_for_blocked_sessions()
     go_on.set()
     writing.result(timeout=30)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.evals.statistics.quantile_texts import render_quantile
-from toolbench.lab.metrics.definitions import METRICS, Counted, cost_per_success, tokens_per_trial
-from toolbench.lab.metrics.tally import Tally, pooled
+from toolbench.lab.metrics.definitions import METRICS, MetricInput, compute_cost_per_success, compute_tokens_per_trial
+from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 
@@ -46,7 +46,7 @@ def test_the_example_in_the_docs_holds(name: str) -> None:
         assert f"{rate.k}/{rate.n}" == gives
     else:
         assert metric.figure is not None
-        figure = metric.figure(Counted(tally, Tally(), (tally,)))
+        figure = metric.figure(MetricInput(tally, Tally(), (tally,)))
         assert figure is not None
         assert (f"{figure.low:.4g}", figure.high) == (gives, figure.low)
 
@@ -67,11 +67,11 @@ def test_the_example_of_times_in_the_docs_holds(name: str) -> None:
 def test_repeats_that_are_not_independent_give_no_estimate() -> None:
     tally = Tally(cells=1, passed=4, failed=2, repeating=1)
     assert METRICS["pass_hat_3"].figure is not None
-    assert METRICS["pass_hat_3"].figure(Counted(tally, Tally(), (tally,))) is None
+    assert METRICS["pass_hat_3"].figure(MetricInput(tally, Tally(), (tally,))) is None
 
 
 def test_tokens_and_cost_count_failed_trials_too() -> None:
-    tokens, cost = tokens_per_trial(SEEN), cost_per_success(SEEN)
+    tokens, cost = compute_tokens_per_trial(SEEN), compute_cost_per_success(SEEN)
     assert tokens is not None
     assert cost is not None
     assert tokens.low == 100
@@ -79,10 +79,10 @@ def test_tokens_and_cost_count_failed_trials_too() -> None:
 
 
 def test_an_unknown_cost_is_no_cost_of_zero() -> None:
-    assert cost_per_success(Tally(passed=3)) is None
-    assert tokens_per_trial(Tally()) is None
+    assert compute_cost_per_success(Tally(passed=3)) is None
+    assert compute_tokens_per_trial(Tally()) is None
 
 
 def test_sums_of_sums_keep_every_count() -> None:
-    twice = pooled([SEEN, SEEN])
+    twice = add_tallies([SEEN, SEEN])
     assert (twice.cells, twice.passed, twice.valid_calls, twice.cost) == (2, 12, 36, 1.2)

@@ -13,10 +13,10 @@ from tests.lab.benches import answer_correctly, launch_run, make_scripted_model,
 from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.interchange.report.write import iter_report_files
 from toolbench.lab.management.eval.output import render_run_lines
-from toolbench.lab.metrics.definitions import METRICS, Counted, rate_for, value_of
+from toolbench.lab.metrics.definitions import METRICS, MetricInput, compute_metric, compute_rate
 from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.lab.metrics.retries import HAD, count_retries
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.retries import RETRY_CONDITIONS, count_retries
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.results.compare.export import export_comparison
 from toolbench.lab.results.compare.query import CompareQuery
@@ -65,7 +65,7 @@ def test_recount_rate_limited_run_equals_server(limited: tuple[Run, Counter[int]
     run, sent = limited
     assert sent[429] >= 5
     assert sent[503] >= 1
-    counts = tally(run.cells.all())
+    counts = tally_cells(run.cells.all())
     assert (counts.answers_429, counts.answers_5xx) == (sent[429], sent[503])
     assert counts.retries == sent[429] + sent[503]
     assert counts.requests == sent.total()
@@ -77,7 +77,7 @@ def test_recount_rate_limited_run_equals_server(limited: tuple[Run, Counter[int]
 def test_trial_filter_had_opens_counted_trials(limited: tuple[Run, Counter[int]]) -> None:
     run, _ = limited
     for cell in run.cells.all():
-        shown = {had: filter_trials(TrialFilter(cell=cell.pk, had=had)).count() for had in HAD}
+        shown = {had: filter_trials(TrialFilter(cell=cell.pk, had=had)).count() for had in RETRY_CONDITIONS}
         assert shown == {"429": cell.trials_429, "5xx": cell.trials_5xx, "retry": cell.trials_retried}
 
 
@@ -103,7 +103,7 @@ def test_exports_of_rate_limited_run_equal_server(limited: tuple[Run, Counter[in
     assert sum(row["answers_5xx"] for row in trials) == sent[503]
     assert sum(row["retries_all"] for row in trials) == sent[429] + sent[503]
     (row,) = table_rows(export_matrix(MatrixQuery(scope="runs", runs=(run.pk,))))
-    tools = tally(run.cells.filter(control=False))
+    tools = tally_cells(run.cells.filter(control=False))
     assert (row["answers_429_ok"], row["answers_5xx_ok"]) == (tools.answers_429, tools.answers_5xx)
     assert (row["retried_ok"], row["retried_of"]) == (tools.retries, tools.requests)
     assert row["backoff_ms"] == pytest.approx(tools.backoff_ms)
@@ -130,7 +130,7 @@ def test_compare_export_of_rate_limited_run_equals_server(limited: tuple[Run, Co
     recompute_stale_cells()
     query = CompareQuery(a={"run": str(run.pk)}, b={"config": str(config.pk)})
     whole = next(row for row in table_rows(export_comparison(query)) if row["what"] == "whole")
-    tools = tally(run.cells.filter(control=False))
+    tools = tally_cells(run.cells.filter(control=False))
     assert (whole["first_answers_429"], whole["second_answers_429"]) == (tools.answers_429, 0)
     assert (whole["first_retries"], whole["second_retries"]) == (tools.retries, 0)
 
@@ -138,7 +138,7 @@ def test_compare_export_of_rate_limited_run_equals_server(limited: tuple[Run, Co
 def test_decide_record_keeps_retries(limited: tuple[Run, Counter[int]]) -> None:
     run, _ = limited
     record = save_record(DecideQuery(scope="runs", runs=(run.pk,)), owner=None)
-    tools = tally(run.cells.filter(control=False))
+    tools = tally_cells(run.cells.filter(control=False))
     assert table_rows(export_record(record))[0]["answers_429"] == tools.answers_429
     del record.evidence[0]["retries"]  # as records of before
     assert table_rows(export_record(record))[0]["answers_429"] is None
@@ -146,7 +146,7 @@ def test_decide_record_keeps_retries(limited: tuple[Run, Counter[int]]) -> None:
 
 def test_run_lines_of_eval_name_answers_of_429(limited: tuple[Run, Counter[int]]) -> None:
     run, _ = limited
-    tools = tally(run.cells.filter(control=False))
+    tools = tally_cells(run.cells.filter(control=False))
     said = " ".join(render_run_lines(run, each_cell=False))
     assert f"{tools.answers_429} answers of 429, {tools.answers_5xx} of 5xx, {tools.retries} sent again" in said
 
@@ -168,7 +168,7 @@ def test_recount_lost_execution_keeps_its_answers_of_429() -> None:
     make_step(trial, execution=1, attempt=2, backoff_ms=500.0, status=None, ok=False, error_code="cancelled")
     make_step(trial, execution=2, status=200)
     assert counted(cell) == (1, 1, 0, 500.0)
-    assert tally([cell]).retries_known
+    assert tally_cells([cell]).retries_known
 
 
 def test_recount_error_inside_an_answer_of_200_is_counted() -> None:
@@ -184,7 +184,7 @@ def test_recount_answer_without_status_makes_counts_unknown() -> None:
     cell = a_cell()
     make_step(make_trial(cell), status=None)
     counted(cell)
-    assert not tally([cell]).retries_known
+    assert not tally_cells([cell]).retries_known
     assert not count_retries(Trial.objects.all())["happy_path"].retries_known
 
 
@@ -192,7 +192,7 @@ def test_answered_trials_without_counted_requests_are_unknown() -> None:
     cell = a_cell()
     trial = make_trial(cell, requests=0)
     counted(cell)
-    assert not tally([cell]).retries_known
+    assert not tally_cells([cell]).retries_known
     assert not count_retries(Trial.objects.all())["happy_path"].retries_known
     side = read_side(Trial.objects.filter(pk=trial.pk))
     assert not side.retries.retries_known
@@ -203,5 +203,5 @@ def test_metrics_of_unknown_retries_are_no_rate() -> None:
     make_step(make_trial(cell), status=None)
     counted(cell)
     names = ("retried", "answers_429", "answers_5xx")
-    assert {rate_for(METRICS[name], tally([cell]), tally([])) for name in names} == {None}
-    assert value_of(METRICS["backoff"], Counted(tally([cell]), tally([]))).figure is None
+    assert {compute_rate(METRICS[name], tally_cells([cell]), tally_cells([])) for name in names} == {None}
+    assert compute_metric(METRICS["backoff"], MetricInput(tally_cells([cell]), tally_cells([]))).figure is None

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trials
-from toolbench.lab.metrics.scenario_groups import in_groups
+from toolbench.lab.metrics.scenario_groups import group_cells
 from toolbench.lab.models import Run
 from toolbench.lab.results.run.index import get_runs
 from toolbench.lab.results.run.metrics import get_run_metrics
@@ -24,14 +24,14 @@ def run() -> Run:
 
 
 def test_the_usual_group_comes_first_and_has_the_controls(run: Run) -> None:
-    found = in_groups(run.cells.all())
+    found = group_cells(run.cells.all())
     assert {name: [cell.scenario for cell in cells] for name, cells in found.items()} == {
         "tools": ["happy_path", "chat_only"],
         "recovery": ["recovery_busy"],
     }
     assert list(found) == ["tools", "recovery"]
-    assert list(in_groups(run.cells.filter(control=True))) == ["control"]
-    assert in_groups(()) == {}
+    assert list(group_cells(run.cells.filter(control=True))) == ["control"]
+    assert group_cells(()) == {}
 
 
 def test_a_run_shows_a_rate_for_each_pack_and_none_over_several(run: Run) -> None:

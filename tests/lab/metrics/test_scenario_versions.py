@@ -11,7 +11,12 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.evals.decisions.requirements import DecisionRule, assess_config
-from toolbench.lab.metrics.scenario_versions import find_others_by_model, is_tokens, split_newest, without_q
+from toolbench.lab.metrics.scenario_versions import (
+    build_exclusion,
+    find_omitted_versions,
+    is_version_tokens,
+    split_newest_versions,
+)
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.results.compare.comparison import get_comparison
 from toolbench.lab.results.compare.query import CompareQuery
@@ -144,9 +149,9 @@ def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Cli
 def test_find_others_by_model_takes_each_kind_by_itself(runs: tuple[Run, Run]) -> None:
     published = make_trial(make_cell(make_config(make_run(instance_kind="parity"))), "pass").cell
     recompute_stale_cells()
-    others, _ = find_others_by_model(Cell.objects.all())
+    others, _ = find_omitted_versions(Cell.objects.all())
     assert [(one.token, one.kind) for one in others] == [("happy_path@1:drawn", "drawn")]
-    kept = Cell.objects.filter(without_q(others[0].token))
+    kept = Cell.objects.filter(build_exclusion(others[0].token))
     assert (kept.count(), published in kept) == (4, True)
 
 
@@ -157,20 +162,20 @@ def line(slug: str, version: int, passed: int = 1, failed: int = 0, infra: int =
 
 def test_split_newest_takes_each_scenario_by_itself() -> None:
     lines = [line("a", 1), line("a", 3), line("b", 1)]
-    newest, earlier = split_newest(lines)
+    newest, earlier = split_newest_versions(lines)
     assert (newest, earlier) == ([lines[1], lines[2]], [lines[0]])
 
 
 def test_split_newest_untried_version_hides_no_tried_one() -> None:
     lines = [line("a", 1, 200), line("a", 2, 0)]
-    assert split_newest(lines) == ([lines[0]], [lines[1]])
+    assert split_newest_versions(lines) == ([lines[0]], [lines[1]])
     lines = [line("a", 1, 200), line("a", 2, 0, infra=1)]
-    assert split_newest(lines) == ([lines[1]], [lines[0]])
+    assert split_newest_versions(lines) == ([lines[1]], [lines[0]])
 
 
 def test_split_newest_nothing_tried_keeps_the_newest() -> None:
     lines = [line("a", 1, 0), line("a", 2, 0)]
-    assert split_newest(lines) == ([lines[1]], [lines[0]])
+    assert split_newest_versions(lines) == ([lines[1]], [lines[0]])
 
 
 @pytest.mark.parametrize("counts", [{"queued": 4}, {"cancelled": 4}], ids=["queued", "cancelled"])
@@ -202,4 +207,4 @@ def test_decide_untried_version_of_another_model_refuses_nothing() -> None:
 
 @pytest.mark.parametrize(("text", "holds"), [("a@1", True), ("a@1,b-c@12:drawn", True), ("a", False), ("@1", False)])
 def test_is_tokens_wants_slug_and_version(text: str, holds: bool) -> None:
-    assert is_tokens(text) is holds
+    assert is_version_tokens(text) is holds

@@ -6,15 +6,15 @@ from tests.factories import make_cell, make_config, make_run, make_step, make_tr
 from tests.lab.benches import read_counters
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import (
-    OUT_OF_RANGE,
-    bring_up_to_date,
+    OUT_OF_RANGE_ERROR,
     mark_stale,
-    recompute_at_once,
+    recompute_all_stale,
+    recompute_immediately,
     recompute_stale,
     retry_set_aside,
 )
-from toolbench.lab.metrics.definitions import tokens_per_trial
-from toolbench.lab.metrics.tally import sums, tally, tally_of
+from toolbench.lab.metrics.definitions import compute_tokens_per_trial
+from toolbench.lab.metrics.tally import build_aggregates, build_tally, tally_cells
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.runs import control
 
@@ -61,7 +61,7 @@ def test_cell_out_of_range_is_set_aside_and_others_computed(column: str) -> None
     bad = refreshed(bad)
     assert (bad.passed, bad.failed, bad.stale) == (1, 1, False)
     assert (bad.input_tokens, bad.requests, bad.cost, bad.p50_ms, bad.upstreams) == (0, 0, None, None, [])
-    assert bad.compute_error in ("bigint out of range", "integer out of range", OUT_OF_RANGE)
+    assert bad.compute_error in ("bigint out of range", "integer out of range", OUT_OF_RANGE_ERROR)
 
 
 def test_cell_is_computed_again_when_its_trials_are_healed() -> None:
@@ -107,7 +107,7 @@ def test_undecided_run_with_a_cell_set_aside_is_decided() -> None:
     assert Run.objects.get().state == Run.State.FINISHED
 
 
-@pytest.mark.parametrize("verb", [bring_up_to_date, control.delete_run, control.cancel_run])
+@pytest.mark.parametrize("verb", [recompute_all_stale, control.delete_run, control.cancel_run])
 def test_what_a_person_does_with_a_poisoned_run_succeeds(verb: object) -> None:
     bad = poisoned("calls", state=Run.State.RUNNING)
     make_trial(bad, "queued")
@@ -119,7 +119,7 @@ def test_what_a_person_does_with_a_poisoned_run_succeeds(verb: object) -> None:
 
 def test_recompute_at_once_sets_aside_inside_a_transaction() -> None:
     bad = poisoned("output_tokens")
-    recompute_at_once([bad.pk])
+    recompute_immediately([bad.pk])
     assert refreshed(bad).compute_error
 
 
@@ -127,9 +127,9 @@ def test_tally_with_a_cell_set_aside_has_unknown_tokens() -> None:
     bad = poisoned("input_tokens")
     make_trial(make_cell(bad.config, "chat_only"), "pass")
     recompute_stale()
-    (line,) = Cell.objects.order_by().values("run_id").annotate(**sums())
-    for one in (tally(Cell.objects.all()), tally_of(line)):
-        assert (one.set_aside, one.passed, one.cost, tokens_per_trial(one)) == (1, 2, None, None)
+    (line,) = Cell.objects.order_by().values("run_id").annotate(**build_aggregates())
+    for one in (tally_cells(Cell.objects.all()), build_tally(line)):
+        assert (one.set_aside, one.passed, one.cost, compute_tokens_per_trial(one)) == (1, 2, None, None)
 
 
 @pytest.mark.parametrize("cost", [1.7e308, float("nan"), float("inf"), -1.0])

@@ -5,7 +5,7 @@ import pytest
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
 from toolbench.lab.management.eval.output import render_run_lines
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.tally import pooled, sums, tally, tally_of
+from toolbench.lab.metrics.tally import add_tallies, build_aggregates, build_tally, tally_cells
 from toolbench.lab.models import Cell
 from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.query import MatrixQuery
@@ -28,10 +28,10 @@ def repeating() -> Cell:
 
 
 def test_the_interval_is_withheld_of_both_rates(repeating: Cell) -> None:
-    counts = tally([repeating])
-    assert counts.given_an_answer().withheld
+    counts = tally_cells([repeating])
+    assert counts.answered_success().withheld
     assert counts.delivered().withheld
-    assert pooled([counts, tally([])]).given_an_answer().withheld
+    assert add_tallies([counts, tally_cells([])]).answered_success().withheld
 
 
 def test_it_is_withheld_on_every_page_and_in_the_terminal(repeating: Cell) -> None:
@@ -73,10 +73,10 @@ def test_different_answers_keep_their_interval() -> None:
     cell = make_cell(make_config(make_run()), deterministic=True)
     make_trials(cell, **{"pass": 4, "infra": 2})
     cell.refresh_from_db()
-    assert not tally([cell]).given_an_answer().withheld
-    assert not tally([cell]).delivered().withheld
+    assert not tally_cells([cell]).answered_success().withheld
+    assert not tally_cells([cell]).delivered().withheld
 
 
 def test_a_query_counts_as_the_rows_do(repeating: Cell) -> None:
-    line = Cell.objects.order_by().values("run_id").annotate(**sums()).get()
-    assert tally_of(line) == tally([repeating])
+    line = Cell.objects.order_by().values("run_id").annotate(**build_aggregates()).get()
+    assert build_tally(line) == tally_cells([repeating])

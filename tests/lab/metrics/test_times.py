@@ -10,7 +10,14 @@ import pytest
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.evals.statistics import compute_quantile
 from toolbench.lab.metrics.cells import mark_stale
-from toolbench.lab.metrics.times import Times, cell_times, merged, quantile_range, times_json, value_range
+from toolbench.lab.metrics.times import (
+    Times,
+    build_quantile_range,
+    find_value_range,
+    load_cell_times,
+    merge_times,
+    times_to_json,
+)
 from toolbench.lab.models import Cell, CellTimes, Trial
 
 SOURCES = Path(__file__).resolve().parents[3] / "toolbench"
@@ -34,7 +41,7 @@ def test_merged_times_give_the_quantiles_of_all_trials() -> None:
     times = [trial.duration_ms or 0.0 for trial in Trial.objects.all()]
     tokens = [trial.first_token_ms or 0.0 for trial in Trial.objects.all()]
 
-    found = merged(cell_times(cells).values())
+    found = merge_times(load_cell_times(cells).values())
 
     assert (found.p50, found.p95, found.p99) == tuple(compute_quantile(times, q) for q in (0.5, 0.95, 0.99))
     assert found.first_token == compute_quantile(tokens, 0.5)
@@ -50,7 +57,7 @@ def test_cell_values_are_those_of_its_stored_times() -> None:
     recompute_stale_cells()
     cell.refresh_from_db()
 
-    found = cell_times([cell])[cell.pk]
+    found = load_cell_times([cell])[cell.pk]
 
     stored = (cell.p50_ms, cell.p95_ms, cell.first_token_p50_ms)
     assert stored == tuple(one and one.value for one in (found.p50, found.p95, found.first_token))
@@ -66,7 +73,7 @@ def test_cell_times_follow_the_trials() -> None:
     mark_stale([cell.pk])
     recompute_stale_cells()
 
-    assert cell_times([cell, empty]) == {cell.pk: Times(), empty.pk: Times()}
+    assert load_cell_times([cell, empty]) == {cell.pk: Times(), empty.pk: Times()}
     assert Times().p50 is None
 
 
@@ -86,30 +93,30 @@ def test_recompute_sets_a_cell_with_impossible_times_aside() -> None:
 def test_value_range_leaves_out_parts_with_few_answers() -> None:
     few, many = (_times(*range(1, count + 1)) for count in (5, 9))
 
-    assert value_range([few, many], lambda times: times.p95) == (5.0, 9.0)
-    assert value_range([few, many], lambda times: times.p95, least=6) == (9.0, 9.0)
-    assert value_range([few, Times()], lambda times: times.p95, least=6) is None
+    assert find_value_range([few, many], lambda times: times.p95) == (5.0, 9.0)
+    assert find_value_range([few, many], lambda times: times.p95, least=6) == (9.0, 9.0)
+    assert find_value_range([few, Times()], lambda times: times.p95, least=6) is None
 
 
 def test_quantile_range_names_fastest_and_slowest() -> None:
     slow, fast, middle = (compute_quantile([time], 0.5) for time in (900.0, 100.0, 500.0))
 
-    found = quantile_range([slow, None, fast, middle])
+    found = build_quantile_range([slow, None, fast, middle])
 
     assert found is not None
     assert (found.fastest, found.slowest) == (fast, slow)
-    alone = quantile_range([slow])
+    alone = build_quantile_range([slow])
     assert alone is not None
     assert (alone.fastest, alone.slowest) == (slow, None)
-    assert quantile_range([None]) is None
+    assert build_quantile_range([None]) is None
 
 
 def test_times_json_has_null_for_open_bounds() -> None:
-    found = times_json(_times(*range(1, 73)))
+    found = times_to_json(_times(*range(1, 73)))
 
     assert (found["p95_ms_value"], found["p95_ms_low"], found["p95_ms_high"]) == (69.0, 64.0, 72.0)
     assert (found["p99_ms_value"], found["p99_ms_high"]) == (72.0, None)
-    assert set(times_json(Times()).values()) == {None}
+    assert set(times_to_json(Times()).values()) == {None}
 
 
 def test_no_module_has_a_quantile_rule_of_its_own() -> None:

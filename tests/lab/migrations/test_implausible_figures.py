@@ -77,7 +77,7 @@ def test_cells_of_a_healed_run_and_of_others_are_recomputed() -> None:
 
 
 def test_healed_run_is_shown_on_every_page_beside_an_innocent_one(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     poisoned = poisoned_run(imported=True)
     innocent = make_run()
     make_trial(make_cell(make_config(innocent)))

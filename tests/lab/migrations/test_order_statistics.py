@@ -8,7 +8,7 @@ from django.db import connection
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials
 from toolbench.evals.statistics import compute_quantile
-from toolbench.lab.metrics.times import Times, cell_times
+from toolbench.lab.metrics.times import Times, load_cell_times
 from toolbench.lab.models import Cell
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +41,7 @@ def test_migration_recomputes_interpolated_quantiles(request: pytest.FixtureRequ
 
     cell.refresh_from_db()
     assert (cell.p50_ms, cell.p95_ms, cell.first_token_p50_ms, cell.stale) == (2000.0, 8000.0, 200.0, False)
-    found = cell_times([cell, empty, aside])
+    found = load_cell_times([cell, empty, aside])
     assert found[cell.pk].p95 == compute_quantile(times, 0.95)
     assert found[cell.pk].first_token == compute_quantile([time / 10 for time in times], 0.5)
     assert (found[empty.pk], found[aside.pk]) == (Times(), Times())

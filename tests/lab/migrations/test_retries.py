@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,11 +37,11 @@ def test_upgrade_counts_stored_retries_and_says_unknown_before(request: pytest.F
     call_command("migrate", "lab", verbosity=0)
 
     cell.refresh_from_db()
-    assert (cell.stale, tally([cell]).retries_known) == (True, False)
+    assert (cell.stale, tally_cells([cell]).retries_known) == (True, False)
     recompute_stale_cells()
     cell.refresh_from_db()
     assert (cell.answers_429, cell.trials_429, cell.retries, cell.backoff_ms) == (1, 1, 1, 750.0)
-    assert tally([cell]).retries_known
+    assert tally_cells([cell]).retries_known
 
 
 def test_upgrade_knows_zeros_of_cells_without_such_steps(request: pytest.FixtureRequest) -> None:
@@ -53,7 +53,7 @@ def test_upgrade_knows_zeros_of_cells_without_such_steps(request: pytest.Fixture
     call_command("migrate", "lab", verbosity=0)
 
     plain.refresh_from_db()
-    assert (plain.stale, plain.answers_429, tally([plain]).retries_known) == (False, 0, True)
+    assert (plain.stale, plain.answers_429, tally_cells([plain]).retries_known) == (False, 0, True)
     assert list(Cell.objects.filter(stale=True)) == [limited]
 
 

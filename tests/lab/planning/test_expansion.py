@@ -9,7 +9,7 @@ from toolbench.engine.policy.policy import resolve
 from toolbench.evals import catalogue as case_study
 from toolbench.evals import name_filter, scenarios
 from toolbench.evals.published import load_snapshots
-from toolbench.lab.builtin_data import load
+from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.models import Model, Preset, SamplingProfile
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
@@ -24,7 +24,7 @@ def refusal(request: RunRequest) -> dict[str, list[str]]:
 
 
 def test_the_case_studys_filter_gives_the_29_published_pairs_and_1450_trials() -> None:
-    load()
+    load_builtin_data()
     words = "default,recommended,conversation,creative,tool_calling"
     profiles = name_filter.filter_by_names(case_study.load_profiles(), words, names=lambda profile: profile.names)
     plan = build_plan(

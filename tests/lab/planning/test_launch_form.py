@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 def personas() -> ProviderChoices:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     return next(one for one in get_launch_choices().providers if one.simulated)
 
 
@@ -46,7 +46,7 @@ def test_a_provider_that_cannot_be_asked_now_says_why() -> None:
 
 
 def test_long_lists_are_folded_and_offer_all_the_same() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     choices = get_launch_choices()
     assert [one.value for one in choices.strategies[0].choices] == [
         "production", "baseline", "raw", "wire_standard",

@@ -15,7 +15,7 @@ TOOLS = '{"name": "cancel", "description": "", "parameters": {"type": "object", 
 
 @pytest.fixture
 def deepseek() -> Model:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     return Model.objects.get(name="deepseek/deepseek-v3.2:nitro")
 
 

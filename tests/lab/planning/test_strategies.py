@@ -5,7 +5,7 @@ import pytest
 from tests.factories import make_model
 from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import case_study_presets
-from toolbench.lab.builtin_data import load
+from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
 from toolbench.lab.planning.strategies import StrategyExpression, parse_strategy
@@ -26,7 +26,7 @@ def test_a_strategy_is_read_as_base_more_and_less(text: str, words: StrategyExpr
 
 @pytest.mark.django_db
 def test_a_workaround_is_left_out_and_a_preset_is_put_on_top() -> None:
-    load()
+    load_builtin_data()
     model = make_model("qwen/a", workarounds=["content_tag_tool_call_fallback", "deepseek_openrouter_compat"])
     names = ("production!content_tag_tool_call_fallback", "production+content_tag_tool_call_fallback")
     plan = build_plan(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
@@ -46,7 +46,7 @@ def test_words_that_name_nothing_are_refused() -> None:
 
 @pytest.mark.django_db
 def test_only_published_presets_ask_without_dropping_parameters() -> None:
-    load()
+    load_builtin_data()
     model = make_model()
     names = (*case_study_presets(), "production", "baseline", "argument_repair", "production+default_tool_calling")
     plan = build_plan(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))

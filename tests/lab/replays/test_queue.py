@@ -12,7 +12,7 @@ from toolbench.lab.replays.queue import run_replay
 from toolbench.lab.replays.what_if import ReplayScope
 from toolbench.lab.replays.what_if_page import WhatIfPage, get_what_if_page
 from toolbench.lab.replays.what_if_settings import WhatIfSettings
-from toolbench.lab.worker.job_failures import recent_failures
+from toolbench.lab.worker.job_failures import list_recent_failures
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -150,4 +150,4 @@ def test_failed_replay_is_counted_by_its_kind(cell: Cell, kind: str, job: str) -
     run_replay(row.pk)
     row.refresh_from_db()
     assert (row.state, "Toolbench itself failed" in row.refused) == ("done", True)
-    assert [(failure.job, failure.error) for failure in recent_failures()] == [(job, "JSONDecodeError")]
+    assert [(failure.job, failure.error) for failure in list_recent_failures()] == [(job, "JSONDecodeError")]

@@ -11,7 +11,7 @@ from toolbench.lab.models import Cell, Trial
 from toolbench.lab.replays.reclassify import reclassify
 from toolbench.lab.results.failures.page import get_failures
 from toolbench.lab.results.failures.query import FailuresQuery
-from toolbench.lab.traces.cause_columns import COLUMNS
+from toolbench.lab.traces.cause_columns import CAUSE_COLUMNS
 from toolbench.providers.scripted_server import (
     ReceivedRequest,
     ScriptedReply,
@@ -43,7 +43,7 @@ def calls_too_long_then_talks(seen: ReceivedRequest) -> ScriptedReply:
 
 
 def told(trial: Trial) -> dict[str, object]:
-    return {name: getattr(trial, name) for name in COLUMNS}
+    return {name: getattr(trial, name) for name in CAUSE_COLUMNS}
 
 
 def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:

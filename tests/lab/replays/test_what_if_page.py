@@ -12,7 +12,7 @@ from toolbench.lab.models import Cell, Preset, RunConfig
 from toolbench.lab.replays.what_if import NothingToReplayError, ReplayScope
 from toolbench.lab.replays.what_if_page import get_what_if_page
 from toolbench.lab.replays.what_if_settings import WhatIfSettings
-from toolbench.lab.worker.trial_plan import frozen_configs
+from toolbench.lab.worker.trial_plan import load_frozen_configs
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, text_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -142,7 +142,9 @@ def test_a_text_format_reads_calls_in_text() -> None:
 
 
 def test_another_strategy_leaves_the_mode_that_the_run_asked_for(scripted: ScriptedServer) -> None:
-    (config,) = frozen_configs(launch_run(make_scripted_model(scripted)).configs.values_list("pk", flat=True)).values()
+    (config,) = load_frozen_configs(
+        launch_run(make_scripted_model(scripted)).configs.values_list("pk", flat=True)
+    ).values()
     asked = WhatIfSettings(strategy="default_tool_calling").apply(config)
     assert resolve(asked.layers).policy.tool_use_mode == "enforced"
 
@@ -156,7 +158,7 @@ def test_a_strategy_of_a_model_from_elsewhere_is_that_of_its_run_or_of_its_names
     if known == "beside":
         make_config(run, model, strategy="production", layers=frozen)
     RunConfig.objects.update(model=None)
-    (raw,) = frozen_configs([config.pk]).values()
+    (raw,) = load_frozen_configs([config.pk]).values()
     names = [name for name, _ in WhatIfSettings(strategy="production").apply(raw).layers]
     assert f"workaround {tags}" in names
 

@@ -39,12 +39,12 @@ def test_my_runs_hold_neither_simulated_ones_nor_the_local_one() -> None:
 
 
 def test_a_worker_that_has_not_beaten_for_a_minute_is_not_working() -> None:
-    assert not get_home_page().working
+    assert not get_home_page().has_worker
     beat = Process.objects.create(name="worker@h:1", kind="worker", host="h", pid=1, seen_at=timezone.now())
-    assert get_home_page().working
+    assert get_home_page().has_worker
     beat.seen_at = timezone.now() - timedelta(minutes=2)
     beat.save()
-    assert not get_home_page().working
+    assert not get_home_page().has_worker
 
 
 def test_the_number_of_queries_does_not_grow() -> None:

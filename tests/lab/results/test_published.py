@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def published() -> PublishedMatrix:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     found = get_published_matrix(90)
     assert found is not None
     return found

@@ -6,7 +6,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import build_request, launch_run
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Model, Run, Trial
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import ConfigChoice
@@ -86,12 +86,12 @@ def test_a_run_with_nothing_applicable_is_finished_at_once() -> None:
 
 def test_much_that_has_to_be_paid_for_is_agreed_to_first_and_for_no_greater_number() -> None:
     request = build_request(make_model(), trials=300)
-    with pytest.raises(ConfirmationNeeded) as needed:
+    with pytest.raises(ConfirmationNeededError) as needed:
         launch(request)
     assert needed.value.requests == build_plan(request).most_paid
     assert str(needed.value).startswith("This may send up to ")
     assert not Run.objects.exists()
-    with pytest.raises(ConfirmationNeeded):
+    with pytest.raises(ConfirmationNeededError):
         launch(replace(request, trials=301), agreed=needed.value.requests)
     assert launch(request, agreed=needed.value.requests).trial_count == 300
 

@@ -21,14 +21,14 @@ def ready(*names: str) -> None:
 
 
 def test_nothing_is_launched_before_both_servers_are_ready() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     ready(OWN_SERVICE)
     assert launch_next_demo_run() is None
     assert get_local_demo().state == "loading"
 
 
 def test_six_cells_of_ten_trials_are_launched_once() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     ready(OWN_SERVICE, TOOLS_SERVICE)
     assert get_local_demo().state == "starting"
     run = launch_next_demo_run()
@@ -47,7 +47,7 @@ def test_six_cells_of_ten_trials_are_launched_once() -> None:
 
 
 def test_the_intent_run_follows_when_the_six_ways_are_over() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     ready(OWN_SERVICE, TOOLS_SERVICE)
     launch_next_demo_run()
     Run.objects.update(state=Run.State.FINISHED, finished_at=timezone.now())
@@ -58,7 +58,7 @@ def test_the_intent_run_follows_when_the_six_ways_are_over() -> None:
 
 
 def test_constrained_is_asked_first_in_every_block() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     ready(OWN_SERVICE, TOOLS_SERVICE)
     run = launch_next_demo_run()
     assert run is not None
@@ -68,7 +68,7 @@ def test_constrained_is_asked_first_in_every_block() -> None:
 
 
 def test_a_deleted_local_run_is_not_launched_again() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     ready(OWN_SERVICE, TOOLS_SERVICE)
     launch_next_demo_run()
     Run.objects.update(deleted_at=timezone.now())
@@ -83,14 +83,14 @@ def test_without_a_local_provider_the_box_says_it_is_off() -> None:
 
 
 def test_where_the_local_model_is_left_out_the_box_says_so_and_looks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     monkeypatch.setattr(settings, "LOCAL_MODEL", False)
     assert get_local_demo().state == "off"
     assert not get_local_demo().is_polling
 
 
 def half_done() -> Run:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     run = make_run(purpose="first_page", state="running")
     model = Model.objects.get(provider__service=OWN_SERVICE)
     cell = make_cell(make_config(run, model), "weather", scenario_group="weather")

@@ -4,7 +4,7 @@ from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Model, Probe, Provider, Run
 from toolbench.lab.planning.auto_method import decide_all_waiting_methods
 from toolbench.lab.planning.run_request import LaunchError
@@ -58,7 +58,7 @@ def test_repeat_of_a_run_never_probed_asks_the_probe_and_counts_it(settings: Set
     control.cancel_run(run.pk)
     Probe.objects.all().delete()
 
-    with pytest.raises(ConfirmationNeeded, match="up to 35 requests to Example"):
+    with pytest.raises(ConfirmationNeededError, match="up to 35 requests to Example"):
         control.start_repeat(run.pk, owner=None, agreed=34)
     again = control.start_repeat(run.pk, owner=None, agreed=35)
 

@@ -9,7 +9,7 @@ from tests.lab.benches import answer_correctly, build_request, launch_run, make_
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.evals.statistics.stopping import ANALYSIS_STEP_TRIALS, FIRST_ANALYSIS_TRIALS, StoppingRule
 from toolbench.lab.maintenance import sweep
-from toolbench.lab.metrics.tally import pooled, sums, tally, tally_of
+from toolbench.lab.metrics.tally import add_tallies, build_aggregates, build_tally, tally_cells
 from toolbench.lab.models import Cell, JobFailure, Model, Run
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError
@@ -164,14 +164,14 @@ def test_cells_that_went_on_until_decided_show_no_ordinary_interval() -> None:
     fixed = make_cell(cell.config, "long_arguments_guard")
     make_trials(fixed, **{"pass": 36, "fail": 4})
     fixed.refresh_from_db()
-    alone = tally([cell]).given_an_answer(90)
+    alone = tally_cells([cell]).answered_success(90)
     assert (alone.low_percent, alone.high_percent, alone.interval) == ("69", "99", "always valid, 95 %")
-    together = tally([cell, fixed]).delivered()
-    grouped = Cell.objects.filter(run=cell.run).order_by().values("run_id").annotate(**sums()).get()
-    same = pooled([tally([cell]), tally([fixed])]).delivered()
-    assert together == same == tally_of(grouped).delivered()
+    together = tally_cells([cell, fixed]).delivered()
+    grouped = Cell.objects.filter(run=cell.run).order_by().values("run_id").annotate(**build_aggregates()).get()
+    same = add_tallies([tally_cells([cell]), tally_cells([fixed])]).delivered()
+    assert together == same == build_tally(grouped).delivered()
     assert together.error == 0.05
-    assert tally([fixed]).delivered().interval == "Wilson, 95 %"
+    assert tally_cells([fixed]).delivered().interval == "Wilson, 95 %"
 
 
 def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:

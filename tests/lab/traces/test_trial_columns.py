@@ -4,7 +4,7 @@ from tests.lab.benches import PATCH_ARGUMENTS, launch_run, make_scripted_model, 
 from toolbench.engine.events import Request, TurnRecord
 from toolbench.engine.messages import Turn
 from toolbench.lab.models import Step, Trial
-from toolbench.lab.traces.trial_columns import answer_hash, signature
+from toolbench.lab.traces.trial_columns import build_failure_signature, hash_answers
 from toolbench.providers.scripted_server import (
     ScriptedReply,
     ScriptedServer,
@@ -72,11 +72,11 @@ def test_equal_answers_have_equal_hashes_whatever_their_ids() -> None:
     def said(text: str, call_id: str) -> TurnRecord:
         return TurnRecord(0, Request(0, "", b"", False), Turn({"id": call_id}, text))
 
-    assert answer_hash([said("a", "1")]) == answer_hash([said("a", "2")]) != answer_hash([said("b", "1")])
-    assert answer_hash([]) == ""
-    assert len(answer_hash([said("\ud800\x00", "1")])) == 64
+    assert hash_answers([said("a", "1")]) == hash_answers([said("a", "2")]) != hash_answers([said("b", "1")])
+    assert hash_answers([]) == ""
+    assert len(hash_answers([said("\ud800\x00", "1")])) == 64
 
 
 def test_a_pass_has_no_signature_and_a_long_one_is_cut() -> None:
-    assert signature("", "happy_path", "$") == ""
-    assert len(signature("c", "s", "$" * 900)) == 200
+    assert build_failure_signature("", "happy_path", "$") == ""
+    assert len(build_failure_signature("c", "s", "$" * 900)) == 200

@@ -9,7 +9,7 @@ from toolbench.lab.worker.background_jobs import keep_running
 
 
 def test_keep_running_stops_when_it_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_jobs, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(background_jobs, "MIN_PAUSE_SECONDS", 0.01)
 
     async def session() -> list[str]:
         noted: list[str] = []

@@ -10,9 +10,9 @@ import pytest
 from tests.lab.worker.test_storage import outcome_of, running_trial
 from toolbench.lab.models import Trial
 from toolbench.lab.worker import batch_writer
-from toolbench.lab.worker.batch_writer import Writer
+from toolbench.lab.worker.batch_writer import BatchWriter
 from toolbench.lab.worker.database_thread import DatabaseThread
-from toolbench.lab.worker.storage import Batch, OutcomeWrite, Written, write
+from toolbench.lab.worker.storage import Batch, OutcomeWrite, WriteResult, write_batch
 
 LARGE = 2_000_000  # hexadecimal digits of a final text
 
@@ -21,12 +21,12 @@ LARGE = 2_000_000  # hexadecimal digits of a final text
 def test_writer_spreads_large_outcomes_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[Batch] = []
 
-    def recorded(batch: Batch) -> Written:
+    def recorded(batch: Batch) -> WriteResult:
         batches.append(batch)
-        return write(batch)
+        return write_batch(batch)
 
-    monkeypatch.setattr(batch_writer, "write", recorded)
-    monkeypatch.setattr(batch_writer, "BATCH_BYTES", 3 * LARGE)
+    monkeypatch.setattr(batch_writer, "write_batch", recorded)
+    monkeypatch.setattr(batch_writer, "MAX_BATCH_BYTES", 3 * LARGE)
     outcomes = [outcome_of(running_trial(), final_text="61" * (LARGE // 2)) for _ in range(8)]
     asyncio.run(_write_all(outcomes))
 
@@ -53,7 +53,7 @@ async def _write_all(outcomes: list[OutcomeWrite]) -> None:
         if not left:
             task.cancel()
 
-    writer = Writer(database, settled)
+    writer = BatchWriter(database, settled)
     for outcome in outcomes:
         writer.put_outcome(outcome)
     task = asyncio.create_task(writer.run())

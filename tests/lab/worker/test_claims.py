@@ -9,9 +9,17 @@ from tests.lab.benches import launch_run
 from tests.lab.conftest import RunInThread
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.runs import control
-from toolbench.lab.worker.claims import ALONE_AFTER, claim, give_back, has_work, leave_slot, renew, take_slot
-from toolbench.lab.worker.request_budget import AHEAD, SPARE
-from toolbench.lab.worker.slots import Free
+from toolbench.lab.worker.claims import (
+    ISOLATE_AFTER_LOSSES,
+    acquire_slot,
+    claim,
+    has_queued_trials,
+    release_slot,
+    renew_leases,
+    requeue,
+)
+from toolbench.lab.worker.request_budget import MIN_SPARE_REQUESTS, REQUESTS_RESERVED_AT_CLAIM
+from toolbench.lab.worker.slots import SlotHints
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -68,11 +76,11 @@ def test_trials_that_back_off_hold_no_slot() -> None:
     launch_run(model, trials=3)
     (waiting,) = claim(model.provider_id, want=1, worker="w")
     assert claim(model.provider_id, want=1, worker="w") == ()
-    leave_slot(waiting.id, waiting.lease)
+    release_slot(waiting.id, waiting.lease)
     assert len(claim(model.provider_id, want=1, worker="w")) == 1
-    assert not take_slot(model.provider_id, waiting.id, lease=waiting.lease)
+    assert not acquire_slot(model.provider_id, waiting.id, lease=waiting.lease)
     Trial.objects.exclude(pk=waiting.id).filter(state="running").update(state="done")
-    assert take_slot(model.provider_id, waiting.id, lease=waiting.lease)
+    assert acquire_slot(model.provider_id, waiting.id, lease=waiting.lease)
     assert not Trial.objects.get(pk=waiting.id).backing_off
 
 
@@ -80,27 +88,29 @@ def test_a_trial_that_has_sent_its_last_request_holds_no_slot() -> None:
     model = model_with(concurrency=1)
     launch_run(model, trials=3)
     (ended,) = claim(model.provider_id, want=1, worker="w")
-    assert not claim(model.provider_id, want=1, worker="w", free=Free(over=(uuid4(),)))
-    (second,) = claim(model.provider_id, want=1, worker="w", free=Free(over=(ended.lease,)))
-    leave_slot(second.id, second.lease)
-    assert not take_slot(model.provider_id, second.id, lease=second.lease)
-    assert take_slot(model.provider_id, second.id, lease=second.lease, free=Free(over=(ended.lease,)))
+    assert not claim(model.provider_id, want=1, worker="w", free=SlotHints(finished=(uuid4(),)))
+    (second,) = claim(model.provider_id, want=1, worker="w", free=SlotHints(finished=(ended.lease,)))
+    release_slot(second.id, second.lease)
+    assert not acquire_slot(model.provider_id, second.id, lease=second.lease)
+    assert acquire_slot(model.provider_id, second.id, lease=second.lease, free=SlotHints(finished=(ended.lease,)))
 
 
 def test_slots_are_kept_for_trials_that_come_back() -> None:
     model = model_with(concurrency=3)
     launch_run(model, trials=3)
-    assert len(claim(model.provider_id, want=3, worker="w", free=Free(kept=2))) == 1
+    assert len(claim(model.provider_id, want=3, worker="w", free=SlotHints(reserved=2))) == 1
 
 
 def test_first_requests_are_counted_with_the_claim_where_that_leaves_enough_below_the_cap() -> None:
-    model, enough = model_with(concurrency=50), 12 * SPARE + 3 * AHEAD
+    model, enough = model_with(concurrency=50), 12 * MIN_SPARE_REQUESTS + 3 * REQUESTS_RESERVED_AT_CLAIM
     caps: tuple[dict[str, int], ...] = ({}, {"request_cap": enough}, {"request_cap": enough - 1}, {"token_cap": 99})
     runs = [launch_run(model, **cap).pk for cap in caps]
-    ahead = {(trial.run_id, trial.ahead) for trial in claim(model.provider_id, want=12, worker="w")}
-    assert ahead == set(zip(runs, (AHEAD, AHEAD, 0, 0), strict=True))
+    ahead = {(trial.run_id, trial.reserved_requests) for trial in claim(model.provider_id, want=12, worker="w")}
+    assert ahead == set(zip(runs, (REQUESTS_RESERVED_AT_CLAIM, REQUESTS_RESERVED_AT_CLAIM, 0, 0), strict=True))
     reserved = dict(Run.objects.values_list("pk", "requests_reserved"))
-    assert reserved == dict(zip(runs, (3 * AHEAD, 3 * AHEAD, 0, 0), strict=True))
+    assert reserved == dict(
+        zip(runs, (3 * REQUESTS_RESERVED_AT_CLAIM, 3 * REQUESTS_RESERVED_AT_CLAIM, 0, 0), strict=True)
+    )
 
 
 @pytest.mark.parametrize("state", [Run.State.PAUSED, Run.State.CANCELLING, Run.State.CANCELLED])
@@ -109,14 +119,14 @@ def test_only_running_runs_are_claimed_from(state: str) -> None:
     run = launch_run(model)
     Run.objects.filter(pk=run.pk).update(state=state)
     assert claim(model.provider_id, want=5, worker="w") == ()
-    assert not has_work(model.provider_id)
+    assert not has_queued_trials(model.provider_id)
 
 
 def test_another_workers_trouble_with_the_key_stops_nobody_else() -> None:
     model = model_with(concurrency=5)
     launch_run(model)
     Provider.objects.update(paused_reason="no key")
-    assert has_work(model.provider_id)
+    assert has_queued_trials(model.provider_id)
     assert len(claim(model.provider_id, want=5, worker="w")) == 3
 
 
@@ -142,7 +152,7 @@ def test_renewing_tells_which_leases_are_still_ours() -> None:
     first, second = claim(model.provider_id, want=2, worker="w")
     Trial.objects.filter(pk=first.id).update(lease_until=timezone.now() - timedelta(seconds=9))
     Trial.objects.filter(pk=second.id).update(lease=None, state="queued")
-    assert renew([(first.id, first.lease), (second.id, second.lease)]) == {first.lease}
+    assert renew_leases([(first.id, first.lease), (second.id, second.lease)]) == {first.lease}
     renewed = Trial.objects.get(pk=first.id).lease_until
     assert renewed is not None
     assert renewed > timezone.now()
@@ -153,7 +163,7 @@ def test_what_is_given_back_is_queued_again_unless_the_lease_is_lost() -> None:
     launch_run(model)
     first, second = claim(model.provider_id, want=2, worker="w")
     Trial.objects.filter(pk=second.id).update(state="done", lease=None)
-    assert give_back([(first.id, first.lease), (second.id, second.lease)]) == {first.id: first.run_id}
+    assert requeue([(first.id, first.lease), (second.id, second.lease)]) == {first.id: first.run_id}
     assert Trial.objects.get(pk=first.id).state == "queued"
     assert Trial.objects.get(pk=second.id).state == "done"
 
@@ -165,7 +175,7 @@ def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: RunInThrea
     cancelled = elsewhere(control.cancel_run, run.pk)
     claimed = [trial for future in futures for trial in future.result()]
     cancelled.result()
-    give_back([(trial.id, trial.lease) for trial in claimed])
+    requeue([(trial.id, trial.lease) for trial in claimed])
     assert run.trials.filter(state="running").count() == 0
 
 
@@ -188,16 +198,16 @@ def test_claim_takes_a_trial_that_lost_its_server_often_alone() -> None:
     model = model_with(concurrency=5)
     run = launch_run(model, scenarios=("chat_only",), trials=4)
     first, second = run.trials.order_by("position")[:2]
-    run.trials.filter(pk__in=[first.pk, second.pk]).update(server_losses=ALONE_AFTER)
+    run.trials.filter(pk__in=[first.pk, second.pk]).update(server_losses=ISOLATE_AFTER_LOSSES)
     others = claim(model.provider_id, want=9, worker="w")
     beside = claim(model.provider_id, want=9, worker="w")
-    give_back([(trial.id, trial.lease) for trial in others])
+    requeue([(trial.id, trial.lease) for trial in others])
     run.trials.filter(pk__in=[trial.id for trial in others]).update(state="done")
     alone = claim(model.provider_id, want=9, worker="w")
     run.trials.filter(pk__in=[trial.id for trial in others]).update(state="queued")
     assert {trial.id for trial in others}.isdisjoint({first.pk, second.pk})
     assert (len(others), beside) == (2, ())
-    assert [(trial.id, trial.server_losses) for trial in alone] == [(first.pk, ALONE_AFTER)]
+    assert [(trial.id, trial.server_losses) for trial in alone] == [(first.pk, ISOLATE_AFTER_LOSSES)]
     assert claim(model.provider_id, want=9, worker="w") == ()
 
 
@@ -206,6 +216,6 @@ def test_give_back_counts_only_lost_servers() -> None:
     run = launch_run(model)
     lost, paused = claim(model.provider_id, want=2, worker="w")
     for _ in range(2):
-        give_back([(trial.id, trial.lease) for trial in (lost, paused)], lost=[lost.id])
+        requeue([(trial.id, trial.lease) for trial in (lost, paused)], lost=[lost.id])
     assert run.trials.get(pk=lost.id).server_losses == 1
     assert run.trials.get(pk=paused.id).server_losses == 0

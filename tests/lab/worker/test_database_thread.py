@@ -6,7 +6,7 @@ from django.db import OperationalError, connection, transaction
 
 from tests.lab.conftest import RunInThread
 from toolbench.lab.worker import database_thread
-from toolbench.lab.worker.database_thread import AWAY, DatabaseThread, StatementRefusedError
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread, StatementRefusedError
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,7 +32,7 @@ def test_locks_of_a_worker_that_freezes_in_a_transaction_are_free_after_a_lease(
         database = DatabaseThread()
         await database.run(begin_and_leave_it_lying)
         await asyncio.wrap_future(elsewhere(take_lock))  # waits until the database has ended the other
-        with pytest.raises(AWAY):
+        with pytest.raises(UNAVAILABLE_ERRORS):
             await database.run(ask)
         answer = await database.run(ask)
         await database.close()
@@ -66,7 +66,7 @@ def test_run_tells_refusals_from_absence(verb: Callable[[], None], error: type[E
         await database.close()
         return answer
 
-    assert not issubclass(StatementRefusedError, AWAY)
+    assert not issubclass(StatementRefusedError, UNAVAILABLE_ERRORS)
     assert asyncio.run(answer()) == 7
 
 

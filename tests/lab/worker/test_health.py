@@ -20,15 +20,15 @@ def beat(ago: timedelta, kind: str = "worker") -> None:
 
 def test_a_worker_is_alive_while_it_beats() -> None:
     beat(timedelta(seconds=5))
-    assert get_health().working
+    assert get_health().has_worker
 
 
 def test_a_silent_worker_is_shown_and_does_not_count() -> None:
     beat(timedelta(minutes=5))
     beat(timedelta(seconds=1), kind="scheduler")
     health = get_health()
-    assert not health.working
-    assert [line.alive for line in health.processes] == [True, False]
+    assert not health.has_worker
+    assert [line.is_alive for line in health.processes] == [True, False]
 
 
 def test_processes_of_yesterday_are_forgotten() -> None:

@@ -11,7 +11,7 @@ from tests.factories import make_provider
 from toolbench.engine.policy.policy import resolve
 from toolbench.lab.models import JobFailure
 from toolbench.lab.worker.health import get_health
-from toolbench.lab.worker.job_failures import count_failure, forget_failures, recent_failures, recorded
+from toolbench.lab.worker.job_failures import count_failure, delete_old_failures, list_recent_failures, record_failures
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_failures_of_one_kind_are_counted_in_one_row() -> None:
     provider = make_provider("Somewhere")
     for error in (ValueError("a"), ValueError("b"), KeyError("c")):
-        with recorded("a job", provider.pk):
+        with record_failures("a job", provider.pk):
             raise error
-    found = {(row.job, row.provider_name, row.error, row.count) for row in recent_failures()}
+    found = {(row.job, row.provider_name, row.error, row.count) for row in list_recent_failures()}
     assert found == {("a job", "Somewhere", "ValueError", 2), ("a job", "Somewhere", "KeyError", 1)}
 
 
 def test_message_of_an_exception_is_logged_and_not_stored(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR), recorded("a job"):
+    with caplog.at_level(logging.ERROR), record_failures("a job"):
         raise ValueError("sk-secret")
     assert "sk-secret" not in str(JobFailure.objects.values().get())
     assert "Background job failed: a job" in caplog.text
@@ -45,7 +45,7 @@ def test_first_exception_of_a_group_is_counted_with_its_place() -> None:
 
 def test_recorded_raises_when_the_database_is_away() -> None:
     def job() -> None:
-        with recorded("a job"):
+        with record_failures("a job"):
             connection.close()
             raise OperationalError("gone")
 
@@ -55,7 +55,7 @@ def test_recorded_raises_when_the_database_is_away() -> None:
 
 
 def test_recorded_counts_a_refusal_of_a_database_that_answers() -> None:
-    with recorded("a job"):
+    with record_failures("a job"):
         connection.ensure_connection()
         raise OperationalError("deadlock detected")
     assert JobFailure.objects.get().error == "OperationalError"
@@ -72,6 +72,6 @@ def test_failures_of_yesterday_are_neither_shown_nor_kept() -> None:
     count_failure("old", ValueError())
     JobFailure.objects.filter(job="old").update(last_at=timezone.now() - timedelta(days=2))
     assert [row.job for row in get_health().failures] == ["new"]
-    assert not get_health().well
-    forget_failures()
+    assert not get_health().is_healthy
+    delete_old_failures()
     assert JobFailure.objects.get().job == "new"

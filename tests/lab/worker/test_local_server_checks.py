@@ -23,8 +23,8 @@ from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Step, Trial
 from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.worker import local_server_checks
-from toolbench.lab.worker.local_server_checks import MOST_LOSSES
-from toolbench.lab.worker.local_services import register
+from toolbench.lab.worker.local_server_checks import MAX_SERVER_LOSSES
+from toolbench.lab.worker.local_services import register_local_server
 from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, ScriptedReply, ScriptedServer
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.database_user import build_confined_command
@@ -56,13 +56,13 @@ def test_refused_trial_waits_until_server_is_registered(
     local_model: Model, dead_url: str, scripted: ScriptedServer
 ) -> None:
     run = launch_run(local_model, scenarios=("chat_only",), trials=4)
-    register("here", {"url": dead_url, "key": "k", "model": "served"})
+    register_local_server("here", {"url": dead_url, "key": "k", "model": "served"})
 
     assert run_worker_session(local_model, seconds=1.5) == 0
     assert set(run.trials.values_list("state", "outcome", "execution")) == {("queued", "", 1)}
     assert not ServiceAddress.objects.exists()
 
-    register("here", {"url": scripted.base_url, "key": "k", "model": "served"})
+    register_local_server("here", {"url": scripted.base_url, "key": "k", "model": "served"})
     assert run_worker_session(local_model) == 4
     assert set(run.trials.values_list("outcome", "execution")) == {("pass", 2)}
     run.refresh_from_db()
@@ -72,8 +72,8 @@ def test_refused_trial_waits_until_server_is_registered(
 
 def test_trial_that_always_loses_its_server_ends(local_model: Model, dead_url: str) -> None:
     run = launch_run(local_model, scenarios=("chat_only",), trials=1)
-    run.trials.update(server_losses=MOST_LOSSES)
-    register("here", {"url": dead_url})
+    run.trials.update(server_losses=MAX_SERVER_LOSSES)
+    register_local_server("here", {"url": dead_url})
 
     assert run_worker_session(local_model) == 1
 
@@ -100,7 +100,7 @@ class Mortal:
     def _start(self) -> ScriptedServer:
         self._poisoned.clear()
         server = ScriptedServer(lambda seen: self._answer(server, seen)).start()
-        register("here", {"url": server.base_url})
+        register_local_server("here", {"url": server.base_url})
         return server
 
     def _answer(self, server: ScriptedServer, seen: ReceivedRequest) -> ScriptedReply:
@@ -130,15 +130,15 @@ def test_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere
 
     assert set(innocent.trials.values_list("outcome", flat=True)) == {"pass"}
     assert poisoned.trials.get().outcome == "infra"
-    assert mortal.deaths == MOST_LOSSES + 1
+    assert mortal.deaths == MAX_SERVER_LOSSES + 1
     assert innocent.trials.filter(server_losses__gt=0).exists()
 
 
 def test_trial_at_frozen_server_is_queued_again(local_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_server_checks, "HEALTH_SECONDS", 0.2)
+    monkeypatch.setattr(local_server_checks, "HEALTH_TIMEOUT_SECONDS", 0.2)
     run = launch_run(local_model, scenarios=("chat_only",), trials=1, deadline_seconds=1.0)
     with ScriptedServer(lambda seen: ScriptedReply(raw=b"", ending=ConnectionEnd.HANG)) as frozen:
-        register("here", {"url": frozen.base_url})
+        register_local_server("here", {"url": frozen.base_url})
         assert run_worker_session(local_model, seconds=0.2) == 0
     assert run.trials.get().state == "queued"
     assert ServiceAddress.objects.exists()  # it may wake up
@@ -152,7 +152,7 @@ def test_living_local_server_keeps_its_outcomes(local_model: Model, ending: Conn
     run = launch_run(local_model, scenarios=("chat_only",), trials=1, read_seconds=1.0)
     Provider.objects.update(max_attempts=1)
     with ScriptedServer(answers_health_only) as living:
-        register("here", {"url": living.base_url})
+        register_local_server("here", {"url": living.base_url})
         assert run_worker_session(local_model) == 1
     assert run.trials.get().outcome == "infra"
 
@@ -178,14 +178,14 @@ def test_probe_whose_server_died_waits_for_the_next(
     local_model: Model, dead_url: str, scripted: ScriptedServer
 ) -> None:
     probe = queue_probe(local_model, "first_use")
-    register("here", {"url": dead_url})
+    register_local_server("here", {"url": dead_url})
     states = []
     for _ in range(2):
         assert run_probe(probe.pk, on_finished=decide_waiting_methods)
         probe.refresh_from_db()
         states.append((probe.state, probe.execution))
 
-    register("here", {"url": scripted.base_url})
+    register_local_server("here", {"url": scripted.base_url})
     assert run_probe(probe.pk, on_finished=decide_waiting_methods)
     probe.refresh_from_db()
 
@@ -263,7 +263,7 @@ def kill_often(watch: Watch, run: Run, shift: Future[int]) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_killed_server_ends_no_trial(watch: Watch, elsewhere: RunInThread, streamed: bool) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     model = get_simulated_model("perfect")
     Provider.objects.filter(pk=model.provider_id).update(concurrency=8)
     run = launch_run(model, profiles=(), trials=TRIALS, streams=(streamed,))

@@ -7,24 +7,29 @@ import pytest
 from django.core.management import call_command
 
 from toolbench.lab.models import ServiceAddress
-from toolbench.lab.worker.local_services import forget_this_host, is_registered, register, withdraw_address
+from toolbench.lab.worker.local_services import (
+    is_registered,
+    register_local_server,
+    withdraw_address,
+    withdraw_host_servers,
+)
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_server_that_comes_back_elsewhere_has_one_address() -> None:
-    register("simulated", {"url": "http://127.0.0.1:1", "key": "a", "model": "m"})
-    register("simulated", {"url": "http://127.0.0.1:2"})
+    register_local_server("simulated", {"url": "http://127.0.0.1:1", "key": "a", "model": "m"})
+    register_local_server("simulated", {"url": "http://127.0.0.1:2"})
 
     assert list(ServiceAddress.objects.values_list("name", "url", "key")) == [("simulated", "http://127.0.0.1:2", "")]
 
 
 def test_a_start_forgets_this_hosts_addresses_only() -> None:
-    register("simulated", {"url": "http://127.0.0.1:1"})
-    register("elsewhere", {"url": "http://127.0.0.1:2"})
+    register_local_server("simulated", {"url": "http://127.0.0.1:1"})
+    register_local_server("elsewhere", {"url": "http://127.0.0.1:2"})
     ServiceAddress.objects.filter(name="elsewhere").update(host="another")
 
-    forget_this_host()
+    withdraw_host_servers()
 
     assert [row.name for row in ServiceAddress.objects.all()] == ["elsewhere"]
 
@@ -32,7 +37,7 @@ def test_a_start_forgets_this_hosts_addresses_only() -> None:
 def test_register_service_gone_withdraws_this_hosts_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO('{"url": "http://127.0.0.1:1"}\n'))
     call_command("register_service", "simulated")
-    register("elsewhere", {"url": "http://127.0.0.1:2"})
+    register_local_server("elsewhere", {"url": "http://127.0.0.1:2"})
     ServiceAddress.objects.filter(name="elsewhere").update(host="another")
 
     call_command("register_service", "simulated", gone=True)
@@ -42,9 +47,9 @@ def test_register_service_gone_withdraws_this_hosts_address(monkeypatch: pytest.
 
 
 def test_withdraw_address_leaves_the_one_registered_after() -> None:
-    register("simulated", {"url": "http://127.0.0.1:1", "key": "old"})
+    register_local_server("simulated", {"url": "http://127.0.0.1:1", "key": "old"})
     dead = ServiceAddress.objects.get()
-    register("simulated", {"url": "http://127.0.0.1:2", "key": "new"})
+    register_local_server("simulated", {"url": "http://127.0.0.1:2", "key": "new"})
 
     withdraw_address(dead)
 

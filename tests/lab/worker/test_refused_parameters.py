@@ -17,7 +17,7 @@ from toolbench.lab.models import RefusedParameter, Run, Step, Trial
 from toolbench.lab.replays.check import check_replay
 from toolbench.lab.replays.execute import replay_trials
 from toolbench.lab.replays.what_if_settings import WhatIfSettings
-from toolbench.lab.worker.session import serve
+from toolbench.lab.worker.session import run_session
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -98,7 +98,7 @@ def test_next_worker_session_knows_what_was_learnt() -> None:
         run = launch_run(model, scenarios=("happy_path",), strategies=("baseline",), trials=4)
         sessions = 0
         while Trial.objects.filter(run=run, state=Trial.State.QUEUED).exists():
-            serve(model.provider_id, build_session_options(0.01))
+            run_session(model.provider_id, build_session_options(0.01))
             sessions += 1
 
     assert sessions > 1

@@ -4,8 +4,8 @@ import pytest
 
 from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Model, Provider, Trial
-from toolbench.lab.worker.local_services import register
-from toolbench.lab.worker.rendered_prompt import LOOK_SECONDS
+from toolbench.lab.worker.local_services import register_local_server
+from toolbench.lab.worker.rendered_prompt import PROMPT_TIMEOUT_SECONDS
 from toolbench.providers.scripted_server import (
     ReceivedRequest,
     ScriptedReply,
@@ -31,7 +31,7 @@ def tried_locally(prompt: str, prompt_without_tools: str, *, delay: float = 0.0,
         return replace(answer, delay=delay)
 
     with ScriptedServer(play) as llama:
-        register("here", {"url": llama.base_url})
+        register_local_server("here", {"url": llama.base_url})
         provider = Provider.objects.create(name="Here", kind="local", service="here")
         model = Model.objects.create(provider=provider, name="tiny")
         run = launch_run(model, trials=1)
@@ -59,7 +59,7 @@ def test_a_server_that_cannot_show_the_prompt_is_no_trouble() -> None:
 
 
 def test_an_end_does_not_wait_for_a_server_that_is_slow_to_show_the_prompt() -> None:
-    trial = tried_locally("user: hello", "user: hello", delay=LOOK_SECONDS + 1)
+    trial = tried_locally("user: hello", "user: hello", delay=PROMPT_TIMEOUT_SECONDS + 1)
     assert (trial.rendered_prompt, trial.tools_dropped, trial.outcome) == (None, False, "pass")
 
 

@@ -4,7 +4,7 @@ from tests.factories import make_cell, make_config, make_run, make_step, make_tr
 from tests.lab.conftest import RunInThread
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Run, Trial
-from toolbench.lab.worker.request_budget import Granted, correct_requests, pause_spent, reserve
+from toolbench.lab.worker.request_budget import Reservation, correct_request_counts, pause_runs_at_limit, reserve
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -17,7 +17,7 @@ def running(**fields: object) -> Run:
 
 def test_without_a_cap_everything_is_granted_and_counted() -> None:
     run = running()
-    assert reserve(run.pk, 5) == Granted(5)
+    assert reserve(run.pk, 5) == Reservation(5)
     run.refresh_from_db()
     assert run.requests_reserved == 5
 
@@ -38,28 +38,28 @@ def test_the_cap_holds_when_many_reserve_at_once(elsewhere: RunInThread) -> None
 def test_nothing_is_granted_once_the_tokens_are_used() -> None:
     run = running(token_cap=100)
     Run.objects.filter(pk=run.pk).update(tokens_used=100)
-    assert reserve(run.pk, 1) == Granted(0)
+    assert reserve(run.pk, 1) == Reservation(0)
 
 
 def test_trials_in_flight_of_a_paused_run_may_go_on() -> None:
     run = running()
     Run.objects.filter(pk=run.pk).update(state=Run.State.PAUSED)
-    assert reserve(run.pk, 1) == Granted(1)
+    assert reserve(run.pk, 1) == Reservation(1)
 
 
 def test_a_cancelled_run_gets_nothing() -> None:
     run = running()
     Run.objects.filter(pk=run.pk).update(state=Run.State.CANCELLING)
-    assert reserve(run.pk, 1) == Granted(0, cancelled=True)
+    assert reserve(run.pk, 1) == Reservation(0, cancelled=True)
 
 
 def test_a_run_that_is_gone_gets_nothing() -> None:
-    assert reserve(987654, 1) == Granted(0, cancelled=True)
+    assert reserve(987654, 1) == Reservation(0, cancelled=True)
 
 
 def test_a_run_with_work_left_is_paused_at_its_cap_with_the_reason() -> None:
     spent, other = running(request_cap=4, requests_reserved=4), running(request_cap=4, requests_reserved=3)
-    assert pause_spent() == (spent.pk,)
+    assert pause_runs_at_limit() == (spent.pk,)
     spent.refresh_from_db()
     other.refresh_from_db()
     assert (spent.state, other.state) == (Run.State.PAUSED, Run.State.RUNNING)
@@ -69,7 +69,7 @@ def test_a_run_with_work_left_is_paused_at_its_cap_with_the_reason() -> None:
 def test_a_run_that_used_its_cap_up_with_its_last_trial_is_not_paused() -> None:
     run = make_run(state=Run.State.RUNNING, request_cap=4, requests_reserved=4)
     make_trial(make_cell(make_config(run)), "pass")
-    assert pause_spent() == ()
+    assert pause_runs_at_limit() == ()
 
 
 def attempted(run: Run) -> Trial:
@@ -88,7 +88,7 @@ def test_correct_requests_of_a_run_out_of_range_corrects_the_others() -> None:
     attempted(run)  # which recomputes every cell
     for scenario in ("chat_only", "weather"):
         make_cell(make_config(endless), scenario, requests=2**31 - 1)
-    assert set(correct_requests()) == {endless.pk, run.pk}
+    assert set(correct_request_counts()) == {endless.pk, run.pk}
     run.refresh_from_db()
     assert run.requests_reserved == 5
 
@@ -98,7 +98,7 @@ def test_correct_requests_counts_the_attempts_of_a_cell_set_aside() -> None:
     cell = attempted(run).cell
     make_cell(cell.config, "weather", requests=2)
     Cell.objects.filter(pk=cell.pk).update(requests=0, compute_error="cost or time out of range")
-    assert correct_requests() == (run.pk,)
+    assert correct_request_counts() == (run.pk,)
     run.refresh_from_db()
     assert run.requests_reserved == 7
 
@@ -108,8 +108,8 @@ def test_correct_requests_raises_a_count_below_the_stored_attempts(reserved: int
     run, ended = running(requests_reserved=reserved), make_run(requests_reserved=1)
     attempted(run)
     attempted(ended)
-    assert correct_requests() == ((run.pk,) if reserved < corrected else ())
+    assert correct_request_counts() == ((run.pk,) if reserved < corrected else ())
     run.refresh_from_db()
     ended.refresh_from_db()
     assert (run.requests_reserved, ended.requests_reserved) == (corrected, 1)
-    assert correct_requests(ended.pk) == (ended.pk,)
+    assert correct_request_counts(ended.pk) == (ended.pk,)

@@ -10,8 +10,8 @@ from tests.factories import make_run
 from toolbench.lab.models import Run
 from toolbench.lab.worker import request_gate
 from toolbench.lab.worker.database_thread import DatabaseThread
-from toolbench.lab.worker.request_budget import Granted, reserve
-from toolbench.lab.worker.request_gate import Permits
+from toolbench.lab.worker.request_budget import Reservation, reserve
+from toolbench.lab.worker.request_gate import BudgetReserver
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,8 +21,8 @@ def asked_together(*run_ids: int) -> list[Any]:
 
     async def ask() -> list[Any]:
         database = DatabaseThread()
-        reserving = Permits(database)
-        asking = [asyncio.create_task(reserving.take(run_id)) for run_id in run_ids]
+        reserving = BudgetReserver(database)
+        asking = [asyncio.create_task(reserving.reserve(run_id)) for run_id in run_ids]
         running = asyncio.create_task(reserving.run())
         answers = await asyncio.gather(*asking, return_exceptions=True)
         running.cancel()
@@ -36,12 +36,12 @@ def asked_together(*run_ids: int) -> list[Any]:
 def test_run_whose_requests_cannot_be_counted_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     bad, good = make_run(state=Run.State.RUNNING), make_run(state=Run.State.RUNNING)
 
-    def failing(run_id: int, wanted: int) -> Granted:
+    def failing(run_id: int, wanted: int) -> Reservation:
         if run_id == bad.pk:
             raise ValueError("injected")
         return reserve(run_id, wanted)
 
-    verb: Callable[[int, int], Granted] = failing
+    verb: Callable[[int, int], Reservation] = failing
     monkeypatch.setattr(request_gate, "reserve", verb)
     first, second, third, ended = asked_together(bad.pk, good.pk, bad.pk)
     assert [str(first), second, str(third), str(ended)] == ["injected", None, "injected", "injected"]

@@ -24,8 +24,8 @@ from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Step, Trial
 from toolbench.lab.runs import control
-from toolbench.lab.worker.local_services import register
-from toolbench.lab.worker.session import serve
+from toolbench.lab.worker.local_services import register_local_server
+from toolbench.lab.worker.session import run_session
 from toolbench.providers.scripted_server import (
     ConnectionEnd,
     ReceivedRequest,
@@ -255,7 +255,7 @@ def test_a_trial_waits_until_its_local_server_is_ready(scripted: ScriptedServer)
     run = launch_run(model, scenarios=("chat_only",), trials=1)
     assert run_worker_session(model, seconds=0.5) == 0
     assert run.trials.get().execution == 0
-    register("here", {"url": scripted.base_url, "key": "k", "model": "served"})
+    register_local_server("here", {"url": scripted.base_url, "key": "k", "model": "served"})
     assert run_worker_session(model) == 1
     assert scripted.seen[0].json()["model"] == "served"
     assert scripted.seen[0].json()["seed"] == run.trials.get().seed
@@ -265,7 +265,7 @@ def test_a_local_model_of_another_host_is_refused_with_a_sentence(scripted: Scri
     provider = Provider.objects.create(name="There", kind="local", service="there")
     model = Model.objects.create(provider=provider, name="tiny")
     run = launch_run(model, scenarios=("chat_only",), trials=1)
-    register("there", {"url": scripted.base_url})
+    register_local_server("there", {"url": scripted.base_url})
     ServiceAddress.objects.update(host="another-host")
     run_worker_session(model)
     trial = run.trials.get()
@@ -325,10 +325,10 @@ def test_a_key_that_was_missing_is_looked_for_again(scripted: ScriptedServer, mo
     model = make_scripted_model(scripted, key_source="environment", key_env="A_KEY_FOR_THIS_TEST")
     run = launch_run(model, scenarios=("chat_only",), trials=1)
     told: list[int] = []
-    assert serve(model.provider_id, build_session_options(30, over=lambda: told.append(1))) == 0
+    assert run_session(model.provider_id, build_session_options(30, on_claiming_ended=lambda: told.append(1))) == 0
     assert "A_KEY_FOR_THIS_TEST" in Provider.objects.get(pk=model.provider_id).paused_reason
     assert told == []  # nobody is woken for what this worker cannot do
-    assert sweep().woken == (model.provider_id,)
+    assert sweep().notified == (model.provider_id,)
     monkeypatch.setenv("A_KEY_FOR_THIS_TEST", "sk-set-at-last")
     assert run_worker_session(model) == 1
     assert (run.trials.get().outcome, Provider.objects.get(pk=model.provider_id).paused_reason) == ("pass", "")
@@ -348,7 +348,7 @@ def test_a_worker_asked_to_stop_queues_again_what_it_cannot_end(elsewhere: RunIn
     with ScriptedServer(delay_answers(PATIENCE)) as slow:
         model = make_scripted_model(slow)
         run = launch_run(model, trials=2)
-        shift = elsewhere(serve, model.provider_id, build_session_options(PATIENCE, stopping=stopping.is_set))
+        shift = elsewhere(run_session, model.provider_id, build_session_options(PATIENCE, stopping=stopping.is_set))
         assert slow.arrived.acquire(timeout=PATIENCE)
         stopping.set()
         assert shift.result(timeout=PATIENCE) == 0

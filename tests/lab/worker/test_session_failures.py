@@ -50,7 +50,7 @@ def test_trial_whose_end_cannot_be_described_ends_as_internal_error(
 
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=1)
-    monkeypatch.setattr(trial_job, "cause_columns", broken)
+    monkeypatch.setattr(trial_job, "build_cause_columns", broken)
     assert run_worker_session(model) == 1
     trial, cell = run.trials.get(), run.cells.get()
     assert (trial.state, trial.outcome, trial.failure_class) == ("done", "infra", "our_error")

@@ -11,23 +11,23 @@ from django.conf import settings
 from tests.lab.benches import build_session_options, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import JobFailure, Run
 from toolbench.lab.worker import background_jobs, session
-from toolbench.lab.worker.background_jobs import Job
+from toolbench.lab.worker.background_jobs import JobFunction
 from toolbench.lab.worker.database_thread import DatabaseThread
-from toolbench.lab.worker.session import CLAIMING, ENDING, Shift
+from toolbench.lab.worker.session import CLAIMING_JOB, ENDING_JOB, WorkerSession
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-JOBS = tuple(Shift(0, build_session_options(0)).jobs())
+JOBS = tuple(WorkerSession(0, build_session_options(0)).jobs())
 VERBS = {
-    "hand_out": CLAIMING,
-    "has_work": CLAIMING,
-    "write": "storing steps and outcomes",
+    "fetch": CLAIMING_JOB,
+    "has_queued_trials": CLAIMING_JOB,
+    "write_batch": "storing steps and outcomes",
     "reserve": "reserving requests",
-    "beat": "heartbeat",
-    "renew": "renewing leases",
-    "look": "looking at runs",
-    "sweep": ENDING,
-    "_over": ENDING,
+    "record_heartbeat": "heartbeat",
+    "renew_leases": "renewing leases",
+    "check_runs": "looking at runs",
+    "sweep": ENDING_JOB,
+    "_over": ENDING_JOB,
 }  # what a session asks of the database, with the job that asks
 TIMES = 2  # failures in a row
 
@@ -38,8 +38,8 @@ def _over() -> None:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_jobs, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(session, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(background_jobs, "MIN_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(session, "CHECK_RUNS_SECONDS", 0.01)
     monkeypatch.setattr(settings, "HEARTBEAT_SECONDS", 0.02)
 
 
@@ -53,9 +53,9 @@ def assert_all_passed(run: Run, trials: int) -> None:
 def test_session_job_that_fails_is_started_again(
     name: str, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs, starts = Shift.jobs, count(1)
+    jobs, starts = WorkerSession.jobs, count(1)
 
-    def failing_first(shift: Shift) -> Mapping[str, Job]:
+    def failing_first(shift: WorkerSession) -> Mapping[str, JobFunction]:
         found = jobs(shift)
 
         async def job() -> None:
@@ -67,7 +67,7 @@ def test_session_job_that_fails_is_started_again(
 
     model = make_scripted_model(scripted)
     run = launch_run(model, trials=2)
-    monkeypatch.setattr(Shift, "jobs", failing_first)
+    monkeypatch.setattr(WorkerSession, "jobs", failing_first)
     assert run_worker_session(model) == 2
     assert_all_passed(run, 2)
     failure = JobFailure.objects.get()
@@ -94,7 +94,7 @@ def spied(monkeypatch: pytest.MonkeyPatch, hear: Callable[[str], None]) -> None:
 
 
 def a_session(model: Any) -> int:
-    return asyncio.run(Shift(model.provider_id, build_session_options(30, over=_over)).work())
+    return asyncio.run(WorkerSession(model.provider_id, build_session_options(30, on_claiming_ended=_over)).run())
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -132,4 +132,4 @@ def test_every_database_verb_of_a_session_is_in_the_list(
     spied(monkeypatch, seen.add)
     a_session(model)
     assert seen - {"close_all", "<lambda>"} <= VERBS.keys()
-    assert {"hand_out", "write", "reserve", "look", "sweep", "_over"} <= seen
+    assert {"fetch", "write_batch", "reserve", "check_runs", "sweep", "_over"} <= seen

@@ -13,8 +13,8 @@ from tests.lab.benches import read_step_facts
 from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
 from toolbench.lab.models import Run, Step, Trial
-from toolbench.lab.worker.database_thread import AWAY, is_away
-from toolbench.lab.worker.storage import Batch, OutcomeWrite, Returned, StepWrite, Written, write
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, is_unavailable
+from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, StepWrite, WriteResult, write_batch
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,7 +79,7 @@ def outcome_of(trial: Trial, **columns: Any) -> OutcomeWrite:
 
 def test_an_exchange_is_stored_with_its_bytes_and_facts() -> None:
     trial = running_trial()
-    write(Batch([step_of(trial, exchange())]))
+    write_batch(Batch([step_of(trial, exchange())]))
     step = trial.steps.select_related("body").get()
     assert (step.kind, step.status, step.ok, step.finish_reason, step.input_tokens) == (
         "exchange",
@@ -98,7 +98,7 @@ def test_an_exchange_is_stored_with_its_bytes_and_facts() -> None:
 
 def test_a_tool_execution_is_stored_with_words_no_json_column_takes() -> None:
     trial = running_trial()
-    write(Batch([step_of(trial, tool())]))
+    write_batch(Batch([step_of(trial, tool())]))
     step = trial.steps.select_related("body").get()
     assert (step.kind, step.tool_name, step.ok, step.error_code) == ("tool", "state_get", False, "ARGUMENT_ERROR")
     assert bytes(step.body.response).decode("utf-8", "surrogatepass") == '{"ok":false}\ud800'
@@ -109,7 +109,7 @@ def test_a_tool_execution_is_stored_with_words_no_json_column_takes() -> None:
 
 def test_an_outcome_ends_the_trial_and_marks_its_cell() -> None:
     trial = running_trial()
-    assert write(Batch(outcomes=[outcome_of(trial, final_text=b"Done.".hex(), requests=3)])).done == {trial.pk}
+    assert write_batch(Batch(outcomes=[outcome_of(trial, final_text=b"Done.".hex(), requests=3)])).done == {trial.pk}
     trial.refresh_from_db()
     assert (trial.state, trial.outcome, trial.lease, trial.requests) == ("done", "pass", None, 3)
     assert bytes(trial.final_text) == b"Done."
@@ -119,7 +119,7 @@ def test_an_outcome_ends_the_trial_and_marks_its_cell() -> None:
 
 def test_what_is_not_given_stays_as_it_was() -> None:
     trial = running_trial()
-    write(Batch(outcomes=[outcome_of(trial, outcome="infra", task_pass=None, sentence="gone")]))
+    write_batch(Batch(outcomes=[outcome_of(trial, outcome="infra", task_pass=None, sentence="gone")]))
     trial.refresh_from_db()
     assert (trial.outcome, trial.task_pass, trial.turns, trial.verdict) == ("infra", None, 0, {})
 
@@ -131,7 +131,7 @@ def test_writes_without_the_lease_are_refused_and_logged(caplog: pytest.LogCaptu
         [OutcomeWrite(trial.pk, uuid4(), {"outcome": "fail"})],
     )
     with caplog.at_level(logging.WARNING):
-        assert write(late) == Written()
+        assert write_batch(late) == WriteResult()
     trial.refresh_from_db()
     assert (trial.state, trial.outcome, trial.steps.count()) == ("running", "", 0)
     assert "its lease was lost" in caplog.text
@@ -141,8 +141,8 @@ def test_a_batch_that_is_written_twice_changes_nothing() -> None:
     run = make_run(state=Run.State.RUNNING)
     trial = running_trial(run)
     batch = Batch([step_of(trial, exchange()), step_of(trial, tool())])
-    write(batch)
-    write(batch)
+    write_batch(batch)
+    write_batch(batch)
     run.refresh_from_db()
     assert (trial.steps.count(), run.tokens_used) == (2, 15)
 
@@ -153,43 +153,45 @@ def test_write_of_an_outcome_whose_steps_are_missing_ends_no_trial() -> None:
     steps = [step_of(trial, exchange()), step_of(trial, tool())]
     outcome = replace(outcome_of(trial), steps=steps, unused=2)
     other = replace(outcome_of(whole), steps=[step_of(whole, exchange())])
-    write(Batch(steps[1:]))
-    assert write(Batch([*other.steps], [outcome, other])) == Written(frozenset({whole.pk}), frozenset({trial.pk}))
+    write_batch(Batch(steps[1:]))
+    assert write_batch(Batch([*other.steps], [outcome, other])) == WriteResult(
+        frozenset({whole.pk}), frozenset({trial.pk})
+    )
     trial.refresh_from_db()
     run.refresh_from_db()
     assert (trial.state, trial.outcome, run.requests_reserved) == ("running", "", 9)
-    assert write(Batch(steps, [outcome])).done == {trial.pk}
+    assert write_batch(Batch(steps, [outcome])).done == {trial.pk}
     run.refresh_from_db()
     assert (trial.steps.count(), run.requests_reserved, run.tokens_used) == (2, 7, 30)
 
 
 def test_write_of_steps_of_a_lost_execution_does_not_complete_a_trial() -> None:
     trial = running_trial()
-    write(Batch([step_of(trial, exchange())]))
+    write_batch(Batch([step_of(trial, exchange())]))
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     trial.refresh_from_db()
     outcome = replace(outcome_of(trial), steps=[step_of(trial, exchange())])
-    assert write(Batch(outcomes=[outcome])).incomplete == {trial.pk}
+    assert write_batch(Batch(outcomes=[outcome])).incomplete == {trial.pk}
 
 
 def test_write_of_a_step_without_its_texts_completes_the_trial() -> None:
     trial = running_trial()
     refused = step_of(trial, exchange(duration_ms=float("nan")))
     outcome = replace(outcome_of(trial), steps=[refused])
-    assert write(Batch([refused], [outcome])).done == {trial.pk}
+    assert write_batch(Batch([refused], [outcome])).done == {trial.pk}
     assert trial.steps.get().error_message == "This step could not be stored as it is."
 
 
 def test_write_of_an_incomplete_outcome_under_a_lost_lease_is_dropped() -> None:
     trial = running_trial()
     outcome = replace(outcome_of(trial), lease=uuid4(), steps=[step_of(trial, exchange())])
-    assert write(Batch(outcomes=[outcome])) == Written()
+    assert write_batch(Batch(outcomes=[outcome])) == WriteResult()
 
 
 def test_what_is_returned_is_queued_after_its_steps_are_stored() -> None:
     trial = running_trial()
     assert trial.lease is not None
-    write(Batch([step_of(trial, exchange())], returned=[Returned(trial.pk, trial.lease)]))
+    write_batch(Batch([step_of(trial, exchange())], requeues=[RequeueWrite(trial.pk, trial.lease)]))
     trial.refresh_from_db()
     assert (trial.state, trial.lease is None, trial.steps.count()) == ("queued", True, 1)
 
@@ -201,10 +203,10 @@ def test_requests_that_were_counted_and_not_sent_come_off_once() -> None:
     batch = Batch(
         [step_of(ended, exchange())],
         [replace(outcome_of(ended), unused=2), OutcomeWrite(lost.pk, uuid4(), {"outcome": "pass"}, unused=3)],
-        [Returned(back.pk, back.lease, unused=1)],
+        [RequeueWrite(back.pk, back.lease, unused=1)],
     )
-    write(batch)
-    write(batch)
+    write_batch(batch)
+    write_batch(batch)
     run.refresh_from_db()
     assert (run.requests_reserved, run.tokens_used) == (6, 15)
 
@@ -212,7 +214,7 @@ def test_requests_that_were_counted_and_not_sent_come_off_once() -> None:
 def test_they_come_off_although_a_row_is_refused() -> None:
     run = make_run(state=Run.State.RUNNING, requests_reserved=9)
     ended = replace(outcome_of(running_trial(run), sentence="\x00"), unused=2)
-    write(Batch(outcomes=[ended]))
+    write_batch(Batch(outcomes=[ended]))
     run.refresh_from_db()
     assert run.requests_reserved == 7
 
@@ -223,7 +225,7 @@ def test_one_row_the_database_refuses_does_not_take_the_others_along(caplog: pyt
     steps[2] = step_of(trials[2], exchange(duration_ms=float("nan")))
     outcomes = [outcome_of(trial) for trial in trials]
     outcomes[3] = outcome_of(trials[3], sentence="\x00")
-    assert write(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
+    assert write_batch(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
     assert Step.objects.filter(trial__in=trials).count() == 5
     assert Trial.objects.get(pk=trials[3].pk).sentence == "The verdict's texts could not be stored."
     assert caplog.text.count("cannot be stored as it is") == 2
@@ -240,16 +242,16 @@ def test_an_outage_while_a_batch_is_split_leaves_nothing_half_written(caplog: py
         return execute(sql, *rest)
 
     with connection.execute_wrapper(away), pytest.raises(OperationalError):
-        write(batch)
+        write_batch(batch)
     assert not Trial.objects.filter(state="done").exists()
-    assert write(batch).done == {trial.pk for trial in trials}
+    assert write_batch(batch).done == {trial.pk for trial in trials}
     assert "lease was lost" not in caplog.text
 
 
 def test_implausible_counts_are_stored_as_unknown() -> None:
     trial = running_trial()
     huge = Turn({}, "", usage=Usage(10**30, -5), upstream="u" * 500, model_echoed="\x00")
-    write(Batch([step_of(trial, exchange(turn_read=huge))]))
+    write_batch(Batch([step_of(trial, exchange(turn_read=huge))]))
     step = trial.steps.get()
     assert (step.input_tokens, step.output_tokens, len(step.upstream)) == (None, None, 120)
 
@@ -268,7 +270,7 @@ def test_implausible_counts_are_stored_as_unknown() -> None:
 def test_outcome_that_cannot_be_stored_ends_its_trial_alone(columns: dict[str, Any]) -> None:
     trials = [running_trial() for _ in range(3)]
     outcomes = [outcome_of(trials[0]), outcome_of(trials[1], **columns), outcome_of(trials[2])]
-    assert write(Batch(outcomes=outcomes)).done == {trial.pk for trial in trials}
+    assert write_batch(Batch(outcomes=outcomes)).done == {trial.pk for trial in trials}
     assert Trial.objects.filter(outcome="pass").count() >= 2
     assert set(Trial.objects.values_list("state", "lease")) == {("done", None)}
 
@@ -277,7 +279,7 @@ def test_outcome_that_cannot_be_stored_ends_its_trial_alone(columns: dict[str, A
 def test_step_that_cannot_be_stored_leaves_its_place_and_the_others(fields: dict[str, Any]) -> None:
     trials = [running_trial() for _ in range(3)]
     steps = [step_of(trial, exchange(**(fields if trial is trials[1] else {}))) for trial in trials]
-    write(Batch(steps, [outcome_of(trial) for trial in trials]))
+    write_batch(Batch(steps, [outcome_of(trial) for trial in trials]))
     assert Step.objects.filter(trial__in=trials).count() == 3
     assert Trial.objects.filter(outcome="pass").count() == 3
 
@@ -289,7 +291,7 @@ def test_write_refused_for_good_takes_the_batch_apart(refuse: Callable[[str], No
     sentences = ["", "", "refused", "", ""]
     steps = [step_of(trial, exchange()) for trial in trials]
     outcomes = [outcome_of(trial, sentence=said) for trial, said in zip(trials, sentences, strict=True)]
-    assert write(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
+    assert write_batch(Batch(steps, outcomes)).done == {trial.pk for trial in trials}
     assert Trial.objects.get(pk=trials[2].pk).sentence == "The verdict's texts could not be stored."
 
 
@@ -297,7 +299,7 @@ def test_write_refused_for_good_takes_the_batch_apart(refuse: Callable[[str], No
 def test_write_refused_for_a_moment_stores_nothing(refuse: Callable[[str], None], state: str) -> None:
     refuse(state)
     trials = [running_trial() for _ in range(2)]
-    with pytest.raises(AWAY) as refused:
-        write(Batch(outcomes=[outcome_of(trials[0]), outcome_of(trials[1], sentence="refused")]))
-    assert is_away(refused.value)
+    with pytest.raises(UNAVAILABLE_ERRORS) as refused:
+        write_batch(Batch(outcomes=[outcome_of(trials[0]), outcome_of(trials[1], sentence="refused")]))
+    assert is_unavailable(refused.value)
     assert not Trial.objects.filter(state="done").exists()

@@ -13,7 +13,7 @@ from tests.web.visits import iter_run_urls
 from toolbench.evals.statistics import compute_quantile
 from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.metrics.definitions import Figure
-from toolbench.lab.metrics.rate import rate_of
+from toolbench.lab.metrics.rate import build_rate
 from toolbench.web.templatetags.figures import figure, money, seconds, span
 
 QUANTILE = re.compile(r"[\d.]+ s \[(?:[\d.]+|open) – (?:[\d.]+|open), n = [\d,]+\]")
@@ -26,19 +26,19 @@ def written(source: str, **context: object) -> str:
 
 
 def test_a_rate_never_stands_without_n_and_its_interval() -> None:
-    shown = written("{% rate rate %}", rate=rate_of(36, 40))
+    shown = written("{% rate rate %}", rate=build_rate(36, 40))
     assert "<b>36/40</b>" in shown
     assert "90&nbsp;%" in shown
     assert "[77–96]" in shown
 
 
 def test_nothing_tried_is_no_percentage() -> None:
-    assert "%" not in written("{% rate rate %}", rate=rate_of(0, 0))
-    assert written("{% ci rate %}", rate=rate_of(0, 0)) == ""
+    assert "%" not in written("{% rate rate %}", rate=build_rate(0, 0))
+    assert written("{% ci rate %}", rate=build_rate(0, 0)) == ""
 
 
 def test_a_withheld_interval_says_how_many_distinct_answers_there_were() -> None:
-    shown = written("{% rate rate %}", rate=rate_of(10, 10, distinct=1, withheld=True))
+    shown = written("{% rate rate %}", rate=build_rate(10, 10, distinct=1, withheld=True))
     assert "1 distinct" in shown
     assert "[" not in shown
 

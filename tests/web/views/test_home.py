@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def live_run() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     run = make_run(purpose="first_page", state="running")
     cell = make_cell(make_config(run, Model.objects.get(provider__service="local-own")), "weather")
     make_trial(cell, "fail", tools_dropped=True, sentence="The answer holds no call.")
@@ -53,7 +53,7 @@ def test_valid_is_not_correct_stands_beside_the_figures_and_no_figure_in_the_tit
 
 
 def test_published_figures_are_dated_and_said_not_to_be_measured_here(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     text = owner_client.get("/").content.decode()
     assert "Published matrix, February 2026" in text
     assert "published, not measured here" in text

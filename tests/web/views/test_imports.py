@@ -93,7 +93,7 @@ NARROWED = ("/decide/", "/decide/recommendations/", "/compare/", "/matrix/", "/l
 
 @pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 1e6, 0.0])
 def test_imported_cost_breaks_no_page(owner_client: Client, cost: float) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     run = small_run()
     members = read_members(write_bundle_bytes(run)[0])
     for name in [name for name in members if name.startswith("evidence/trials/")]:
@@ -108,7 +108,7 @@ def test_imported_cost_breaks_no_page(owner_client: Client, cost: float) -> None
 
 
 def test_stored_cost_beyond_bounds_breaks_no_page(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     poisoned, innocent = make_run(imported=True), make_run()
     for run, cost in ((poisoned, 1.7e308), (innocent, 0.25)):
         cell = make_cell(make_config(run))

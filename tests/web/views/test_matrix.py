@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Provider, RunConfig
-from toolbench.lab.worker.heartbeat import beat
+from toolbench.lab.worker.heartbeat import record_heartbeat
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +39,7 @@ def test_a_row_opens_by_a_link_and_the_address_holds_it(owner_client: Client) ->
 
 
 def test_without_runs_of_ones_own_the_published_figures_are_shown(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     text = owner_client.get("/matrix/").content.decode()
     assert "Published 2026-02, not measured here." in text
     assert "1,002/1,160" in text
@@ -49,7 +49,7 @@ def test_without_runs_of_ones_own_the_published_figures_are_shown(owner_client: 
 
 
 def test_every_published_row_opens(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     for position in range(29):
         text = owner_client.get(f"/matrix/?scope=published&cell=p{position}").content.decode()
         assert "Under our rules" in text
@@ -139,9 +139,9 @@ TOO_WIDE = """theme => {
 
 @pytest.mark.django_db(transaction=True)
 def test_no_page_is_wider_than_a_phone_in_either_theme(browser_page: Page) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     config = measured()
-    beat("worker")
+    record_heartbeat("worker")
     providers = [f"/providers/{pk}/" for pk in Provider.objects.values_list("pk", flat=True)]
     browser_page.set_viewport_size({"width": 360, "height": 780})
     for path in (*PAGES, *providers, f"/matrix/?cell={config.pk}"):

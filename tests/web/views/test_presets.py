@@ -11,14 +11,14 @@ pytestmark = pytest.mark.django_db
 
 
 def test_every_preset_stands_with_its_patch(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     text = owner_client.get("/presets/").content.decode()
     assert "deepseek_openrouter_compat" in text
     assert text.count('class="code patch"') == len(preset_names())
 
 
 def test_the_policy_names_origins(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     model = Model.objects.get(name="deepseek/deepseek-v3.2:nitro")
     text = owner_client.get(f"/policy/?model={model.pk}&scenario=long_arguments_guard").content.decode()
     assert "workaround deepseek_openrouter_compat" in text

@@ -151,7 +151,7 @@ def test_deleting_asks_first_and_leaves_runs_whole(owner_client: Client) -> None
 
 
 def test_a_provider_that_comes_with_toolbench_is_not_edited(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     local = Provider.objects.get(service="local-own")
     assert "comes with Toolbench" in owner_client.get(f"/providers/{local.pk}/").content.decode()
 

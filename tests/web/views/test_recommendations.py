@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_snapshot_shows_both_and_what_forty_trials_can_tell(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     text = owner_client.get("/decide/recommendations/").content.decode()
     assert "40/40 overlaps 36/40" in text
     assert "1,002/1,160" in text
@@ -21,7 +21,7 @@ def test_the_snapshot_shows_both_and_what_forty_trials_can_tell(owner_client: Cl
 
 
 def test_ones_own_runs_stand_beside_what_was_published_of_the_model(owner_client: Client) -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     config = make_config(make_run(), make_model("openai/gpt-5.2:nitro"))
     make_trials(make_cell(config), **{"pass": 20, "fail": 20})
     text = owner_client.get("/decide/recommendations/?scope=real").content.decode()

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
-from toolbench.lab.metrics.cells import recompute_at_once
+from toolbench.lab.metrics.cells import recompute_immediately
 from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +64,7 @@ def test_page_shows_answers_of_429_and_links_open_them(owner_client: Client, run
 def test_page_of_answers_without_status_says_unknown(owner_client: Client, run: Run, name: str) -> None:
     for trial in run.trials.all():
         make_step(trial, status=None)
-    recompute_at_once(run.cells.values_list("pk", flat=True))
+    recompute_immediately(run.cells.values_list("pk", flat=True))
     text = owner_client.get(addresses(run)[name]).content.decode()
     assert "answers of 429 and 5xx: unknown" in text
     assert "answers of 429 in" not in text
@@ -72,7 +72,7 @@ def test_page_of_answers_without_status_says_unknown(owner_client: Client, run: 
 
 def test_matrix_unknown_metric_is_not_none(owner_client: Client, run: Run) -> None:
     make_step(run.trials.filter(scenario="happy_path")[0], status=None)
-    recompute_at_once(run.cells.values_list("pk", flat=True))
+    recompute_immediately(run.cells.values_list("pk", flat=True))
     for metric in ("answers_429", "retried", "backoff"):
         text = owner_client.get(f"/matrix/?run={run.pk}&scope=runs&metric={metric}").content.decode()
         assert 'class="muted">unknown<' in text

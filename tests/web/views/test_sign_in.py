@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from tests.test_settings import cookie_names
-from toolbench.lab.sign_in import make_token
+from toolbench.lab.sign_in import create_token
 
 pytestmark = pytest.mark.django_db
 
@@ -30,16 +30,16 @@ def test_a_printed_link_signs_in(client: Client) -> None:
 def test_the_page_that_was_wanted_is_there_after_signing_in(client: Client) -> None:
     sent_away = client.get("/trials/?outcome=fail&search=a%20b")
     client.get(sent_away.headers["Location"])
-    answer = client.get(f"/sign-in/{make_token()}/")
+    answer = client.get(f"/sign-in/{create_token()}/")
     assert answer.headers["Location"] == "/trials/?outcome=fail&search=a%20b"
     client.post("/sign-out/")
-    assert client.get(f"/sign-in/{make_token()}/").headers["Location"] == "/"
+    assert client.get(f"/sign-in/{create_token()}/").headers["Location"] == "/"
 
 
 @pytest.mark.parametrize("wanted", ["https://evil.test/", "//evil.test/", "javascript:alert(1)"])
 def test_only_a_page_of_this_site_is_kept(client: Client, wanted: str) -> None:
     client.get("/sign-in/", {"next": wanted})
-    assert client.get(f"/sign-in/{make_token()}/").headers["Location"] == "/"
+    assert client.get(f"/sign-in/{create_token()}/").headers["Location"] == "/"
 
 
 def test_a_stranger_sees_no_navigation(client: Client) -> None:
@@ -49,7 +49,7 @@ def test_a_stranger_sees_no_navigation(client: Client) -> None:
 
 
 def test_a_spent_link_says_how_to_get_another(client: Client) -> None:
-    token = make_token()
+    token = create_token()
     Client().get(f"/sign-in/{token}/")
 
     answer = client.get(f"/sign-in/{token}/")
@@ -82,7 +82,7 @@ FOLLOWING = [
 
 @pytest.mark.parametrize("headers", LOOKING, ids=str)
 def test_link_that_a_program_looks_at_is_not_spent(client: Client, headers: dict[str, str]) -> None:
-    link = f"/sign-in/{make_token()}/"
+    link = f"/sign-in/{create_token()}/"
 
     looked = client.get(link, headers=headers)
 
@@ -93,19 +93,19 @@ def test_link_that_a_program_looks_at_is_not_spent(client: Client, headers: dict
 
 @pytest.mark.parametrize("headers", FOLLOWING, ids=str)
 def test_link_that_a_person_follows_signs_in_at_once(client: Client, headers: dict[str, str]) -> None:
-    assert client.get(f"/sign-in/{make_token()}/", headers=headers).headers["Location"] == "/"
+    assert client.get(f"/sign-in/{create_token()}/", headers=headers).headers["Location"] == "/"
     assert "_auth_user_id" in client.session
 
 
 def test_head_request_does_not_spend_the_link(client: Client) -> None:
-    link = f"/sign-in/{make_token()}/"
+    link = f"/sign-in/{create_token()}/"
 
     assert client.head(link).status_code == 200
     assert client.get(link).headers["Location"] == "/"
 
 
 def test_button_of_a_previewed_link_spends_it_and_needs_its_token() -> None:
-    browser, link = Client(enforce_csrf_checks=True), f"/sign-in/{make_token()}/"
+    browser, link = Client(enforce_csrf_checks=True), f"/sign-in/{create_token()}/"
     page = browser.get(link, headers={"Purpose": "prefetch"}).content.decode()
     csrf = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[-1]
 
@@ -118,7 +118,7 @@ def test_button_of_a_previewed_link_spends_it_and_needs_its_token() -> None:
 def test_prefetching_page_leaves_the_link_to_the_browser_that_follows(
     visitor_page: Page, live_server: LiveServer
 ) -> None:
-    link = f"/sign-in/{make_token()}/"
+    link = f"/sign-in/{create_token()}/"
     visitor_page.goto("/sign-in/")
     visitor_page.evaluate("async (link) => { await fetch(link, {headers: {Purpose: 'prefetch'}}); }", link)
     visitor_page.evaluate("async (link) => { await fetch(link); }", link)
@@ -134,7 +134,7 @@ def test_button_of_a_previewed_link_signs_in_without_a_script(browser: Browser, 
         base_url=live_server.url, java_script_enabled=False, extra_http_headers={"Purpose": "prefetch"}
     )
     page = context.new_page()
-    page.goto(f"/sign-in/{make_token()}/")
+    page.goto(f"/sign-in/{create_token()}/")
 
     page.get_by_role("button", name="Sign in to Toolbench").click()
 
@@ -147,7 +147,7 @@ def test_two_instances_on_one_host_keep_their_own_sessions(owner: User, settings
     browser = Client()
     for base in ("http://127.0.0.1:8000", "http://127.0.0.1:8001"):
         become(settings, base)
-        assert browser.get(f"/sign-in/{make_token()}/").headers["Location"] == "/"
+        assert browser.get(f"/sign-in/{create_token()}/").headers["Location"] == "/"
     for base in ("http://127.0.0.1:8000", "http://127.0.0.1:8001"):
         become(settings, base)
         assert browser.get("/runs/").status_code == 200

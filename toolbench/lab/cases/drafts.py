@@ -10,7 +10,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.evals.user_cases.definition import UserCase, case_to_json
 from toolbench.evals.user_cases.documents import DocumentError, check_length, find_line, read_document
 from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, parse_case, parse_expectation, parse_tools
-from toolbench.lab.errors import FieldsRefused
+from toolbench.lab.errors import InvalidFieldsError
 
 _MESSAGES_PATTERN = re.compile(r"\s*\[\s*\{")
 _FIELD_BY_PART = {"tools": "tools", "messages": "message", "expect": "expect", "results": "results", "initial": "start"}
@@ -18,7 +18,7 @@ MAX_TITLE_CHARS = 60
 MAX_FAULTS_SHOWN = 20  # faults
 
 
-class DraftError(FieldsRefused):
+class DraftError(InvalidFieldsError):
     """A draft that is no case yet."""
 
 

@@ -11,7 +11,7 @@ from django.utils.text import slugify
 from toolbench.evals.user_cases.definition import UserCase, render_case
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.traces.step_facts import column_text
+from toolbench.lab.traces.step_facts import to_column_text
 
 DEFAULT_SET_NAME = "My cases"
 MAX_SLUG_CHARS = 44  # characters, so that a number finds room behind
@@ -49,8 +49,8 @@ def add_cases(new: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tuple[Case
     """As `add_case`, all or none; the number of queries does not grow with that of cases of a set but by batches."""
     if not new:
         return ()
-    titles = [column_text(title, 120) for title, _, _ in new]
-    groups = [column_text(filing.set, 80).strip() or DEFAULT_SET_NAME for _, _, filing in new]
+    titles = [to_column_text(title, 120) for title, _, _ in new]
+    groups = [to_column_text(filing.set, 80).strip() or DEFAULT_SET_NAME for _, _, filing in new]
     with transaction.atomic():
         sets = {name: CaseSet.objects.get_or_create(name=name)[0] for name in dict.fromkeys(groups)}
         slugs = find_free_slugs(
@@ -78,7 +78,7 @@ def edit_case(slug: str, title: str, told: UserCase) -> Case:
         case = Case.objects.select_for_update().filter(slug=slug, deleted_at=None).first()
         if case is None:
             raise UnknownCaseError(f"There is no case {slug}; it may have been deleted.")
-        case.title = column_text(title, 120)
+        case.title = to_column_text(title, 120)
         if case.versions.get(number=case.current).definition != render_case(told):
             case.current += 1
             CaseVersion.objects.create(case=case, number=case.current, definition=render_case(told))

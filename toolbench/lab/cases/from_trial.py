@@ -5,8 +5,8 @@ from toolbench.evals.types import Instance
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 from toolbench.lab.cases.drafts import CaseDraft, build_draft, render_json
 from toolbench.lab.models import Trial
-from toolbench.lab.scenarios.catalogue import find_scenario
-from toolbench.lab.traces.reading import ReadStep, read_steps
+from toolbench.lab.scenarios.catalogue import load_scenario
+from toolbench.lab.traces.reading import StepWithDetails, list_steps
 
 PASSED_NOTE = "Filled in from trial {id}, which passed: its calls stand as what is expected."
 FAILED_NOTE = (
@@ -28,7 +28,7 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
     if trial is None:
         raise CaseNotCreatedError(f"There is no trial {trial_id}.")
     try:
-        scenario = find_scenario(trial.scenario, trial.scenario_version)
+        scenario = load_scenario(trial.scenario, trial.scenario_version)
     except KeyError:
         raise CaseNotCreatedError(f"The scenario {trial.scenario} is not known here any more.") from None
     if scenario.version != trial.scenario_version:
@@ -43,11 +43,11 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
             f"In trial {trial_id} the user says {said} messages, each once the one before it is answered; a case of "
             "one's own has one. Write a case of the message that matters, with what came before it as its history."
         )
-    steps = [one for one in read_steps(trial) if one.is_tool]
+    steps = [one for one in list_steps(trial) if one.is_tool]
     return _build_draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note
 
 
-def _build_draft(title: str, instance: Instance, steps: list[ReadStep]) -> CaseDraft:
+def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -> CaseDraft:
     messages: list[Message] = [*instance.history, {"role": "user", "content": instance.user_text}]
     calls = [call for one in steps if (call := _find_call(one))]
     results = {call["name"]: _build_result(one) for one in steps if (call := _find_call(one)) and _has_result(one)}
@@ -66,15 +66,15 @@ def _build_draft(title: str, instance: Instance, steps: list[ReadStep]) -> CaseD
     )
 
 
-def _find_call(one: ReadStep) -> JsonObject | None:
+def _find_call(one: StepWithDetails) -> JsonObject | None:
     """The call with its arguments; None for one whose arguments could not be read."""
     arguments, name = one.facts.get("arguments"), one.facts.get("call", {}).get("name")
     return {"name": name, "arguments": arguments} if isinstance(arguments, dict) and isinstance(name, str) else None
 
 
-def _has_result(one: ReadStep) -> bool:
+def _has_result(one: StepWithDetails) -> bool:
     return bool(one.facts.get("envelope", {}).get("ok"))
 
 
-def _build_result(one: ReadStep) -> JsonObject:
+def _build_result(one: StepWithDetails) -> JsonObject:
     return {"fixed": one.facts["envelope"].get("data", {})}

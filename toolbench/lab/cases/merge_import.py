@@ -9,7 +9,7 @@ from django.db.models import F
 from toolbench.evals.user_cases.definition import UserCase, render_case
 from toolbench.lab.cases.edit import DEFAULT_SET_NAME, NewCaseOptions, add_cases, edit_case
 from toolbench.lab.models import Case, CaseSet, CaseVersion
-from toolbench.lab.traces.step_facts import column_text
+from toolbench.lab.traces.step_facts import to_column_text
 
 MAX_SLUGS_NAMED = 5
 UPDATED_TEXT = "taken over as it reads now, in a new version where more than the name changed"
@@ -64,7 +64,7 @@ def merge_cases(told: Sequence[ParsedCase], group: str = "") -> CaseImportResult
     new: list[tuple[str, UserCase, NewCaseOptions]] = []
     changed, standing = [], []
     for one, text in zip(told, texts, strict=True):
-        meant = column_text(one.title, 120), text
+        meant = to_column_text(one.title, 120), text
         here = by_slug.get(one.slug) or alike.get(meant)
         if here is None:
             new.append((one.title, one.case, NewCaseOptions(set=group or one.set or DEFAULT_SET_NAME, slug=one.slug)))

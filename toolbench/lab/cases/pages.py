@@ -17,10 +17,10 @@ from toolbench.lab.cases.drafts import CaseDraft, build_draft, render_json
 from toolbench.lab.cases.edit import UnknownCaseError, get_case
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.tally import Tally, tally
+from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Judgement, Model, Provider, Run
-from toolbench.lab.scenarios.case_sets import launch_query
-from toolbench.lab.scenarios.catalogue import scenario_of
+from toolbench.lab.scenarios.case_sets import render_launch_query
+from toolbench.lab.scenarios.catalogue import build_scenario
 from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.wire_formats import MESSAGES
 
@@ -72,7 +72,7 @@ class CaseRun:
 
     @property
     def live(self) -> bool:
-        return self.run.state in (Run.State.RUNNING, Run.State.CANCELLING) or self.cell.moves
+        return self.run.state in (Run.State.RUNNING, Run.State.CANCELLING) or self.cell.is_changing
 
     @property
     def worst_argument(self) -> FailedCaseCheck | None:
@@ -110,7 +110,7 @@ def get_case_sets() -> tuple[CaseSetRow, ...]:
     """Sets that hold a case. Two queries."""
     kept = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="shown")
     sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct().prefetch_related(kept)
-    return tuple(CaseSetRow(one, tuple(one.shown), launch_query(one, len(one.shown))) for one in sets)
+    return tuple(CaseSetRow(one, tuple(one.shown), render_launch_query(one, len(one.shown))) for one in sets)
 
 
 def get_case_page(slug: str) -> CasePage:
@@ -119,7 +119,7 @@ def get_case_page(slug: str) -> CasePage:
     versions = tuple(case.versions.all())
     row = next(one for one in versions if one.number == case.current)
     row.case = case
-    scenario = scenario_of(row)
+    scenario = build_scenario(row)
     return CasePage(
         case=case,
         scenario=scenario,
@@ -206,8 +206,8 @@ def _list_model_choices(line: ProviderRow, models: list[Model]) -> tuple[tuple[i
 
 
 def _build_case_run(cell: Cell, judged_version: int, wrong: tuple[FailedCaseCheck, ...]) -> CaseRun:
-    counts = tally([cell])
-    return CaseRun(cell.run, cell, judged_version, counts, counts.given_an_answer(), counts.delivered(), wrong)
+    counts = tally_cells([cell])
+    return CaseRun(cell.run, cell, judged_version, counts, counts.answered_success(), counts.delivered(), wrong)
 
 
 def _get_failed_checks(cells: list[int]) -> dict[int, list[FailedCaseCheck]]:

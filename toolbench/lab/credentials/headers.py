@@ -4,20 +4,20 @@ import json
 from collections.abc import Collection
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.credentials.keys import encrypt, endpoint_headers
+from toolbench.lab.credentials.keys import encrypt, read_endpoint_headers
 from toolbench.lab.models import Provider
 from toolbench.providers.masking.secrets import is_public_header
 
-FIELDS = ("header_names", "headers_encrypted")
+HEADER_FIELDS = ("header_names", "headers_encrypted")
 
 
-def kept_names(provider: Provider, given: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
+def list_kept_names(provider: Provider, given: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
     """The stored headers that are neither given anew nor removed. Names are the same in any case."""
     gone = {name.lower() for name in (*given, *removed)}
     return tuple(name for name in provider.header_names if name.lower() not in gone)
 
 
-def secret_names(names: Collection[str]) -> tuple[str, ...]:
+def list_secret_names(names: Collection[str]) -> tuple[str, ...]:
     """Those that may carry a secret, so that they stay with the host they were entered for."""
     return tuple(name for name in names if not is_public_header(name))
 
@@ -26,8 +26,8 @@ def change_headers(provider: Provider, given: JsonObject, removed: Collection[st
     """Sets the FIELDS of the row, without saving it. Raises KeyUnavailable when what is kept cannot be read."""
     if not given and not removed:
         return
-    kept = kept_names(provider, given, removed)
-    stored = endpoint_headers(provider) if kept else {}
+    kept = list_kept_names(provider, given, removed)
+    stored = read_endpoint_headers(provider) if kept else {}
     headers = {name: stored[name] for name in kept} | given
     provider.header_names = list(headers)
     provider.headers_encrypted = encrypt(json.dumps(headers)) if headers else None

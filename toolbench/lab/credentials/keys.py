@@ -15,11 +15,11 @@ from toolbench.lab.models import Provider
 from toolbench.private_files import create_once
 
 
-class KeyUnavailable(Exception):
+class KeyUnavailableError(Exception):
     """A provider's key that cannot be had; its text says what to do."""
 
 
-class KeyFileLost(KeyUnavailable):
+class KeyFileLostError(KeyUnavailableError):
     """Stored keys cannot be read any more: the file with the key to them is gone, or is another one."""
 
     def __init__(self, provider: str, what: str) -> None:
@@ -28,7 +28,7 @@ class KeyFileLost(KeyUnavailable):
         )
 
 
-class KeyNotInEnvironment(KeyUnavailable):
+class KeyNotInEnvironmentError(KeyUnavailableError):
     def __init__(self, variable: str) -> None:
         super().__init__(
             f"The worker's environment has no {variable}: set it and start the worker again, or store a key."
@@ -47,27 +47,27 @@ def decrypt(stored: bytes | memoryview) -> str:
     return Fernet(held.strip()).decrypt(bytes(stored)).decode()
 
 
-def endpoint_key(provider: Provider) -> str:
+def read_endpoint_key(provider: Provider) -> str:
     """The key to send, "" for none. Raises KeyUnavailable with what to do."""
     if provider.key_source == Provider.KeySource.ENVIRONMENT:
         key = os.environ.get(provider.key_env, "")
         if not key:
-            raise KeyNotInEnvironment(provider.key_env)
+            raise KeyNotInEnvironmentError(provider.key_env)
         return key
     if provider.key_source != Provider.KeySource.STORED or provider.key_encrypted is None:
         return ""
-    return _unlocked(provider.key_encrypted, provider, "key")
+    return _decrypt_for_provider(provider.key_encrypted, provider, "key")
 
 
-def endpoint_headers(provider: Provider) -> JsonObject:
+def read_endpoint_headers(provider: Provider) -> JsonObject:
     """The extra headers to send. Raises KeyUnavailable with what to do."""
     if provider.headers_encrypted is None:
         return {}
-    return dict(json.loads(_unlocked(provider.headers_encrypted, provider, "extra headers")))
+    return dict(json.loads(_decrypt_for_provider(provider.headers_encrypted, provider, "extra headers")))
 
 
-def _unlocked(stored: bytes | memoryview, provider: Provider, what: str) -> str:
+def _decrypt_for_provider(stored: bytes | memoryview, provider: Provider, what: str) -> str:
     try:
         return decrypt(stored)
     except (InvalidToken, FileNotFoundError, ValueError) as error:
-        raise KeyFileLost(provider.name, what) from error
+        raise KeyFileLostError(provider.name, what) from error

@@ -4,37 +4,37 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
-from toolbench.lab.credentials.provider_secrets import address_secrets
+from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
+from toolbench.lab.credentials.provider_secrets import list_url_secrets
 from toolbench.lab.models import Provider, ServiceAddress
 from toolbench.providers.masking.secrets import Masker, is_public_header
 
 
 @dataclass(frozen=True, slots=True)
-class Redaction:
+class KnownSecrets:
     """`unread` names the providers whose stored key cannot be unlocked now, so that it could not be searched for."""
 
     masker: Masker
     unread: tuple[str, ...]
 
 
-def known_secrets(further: Iterable[str] = ()) -> Redaction:
+def load_known_secrets(further: Iterable[str] = ()) -> KnownSecrets:
     """Return a masker for the keys, secret headers and secret parts of addresses of all providers, the keys of the
     local servers, and `further` secrets."""
     secrets: list[str] = [*further]
     secrets += [key for key in ServiceAddress.objects.values_list("key", flat=True) if key]
     unread: list[str] = []
     for provider in Provider.objects.all():
-        secrets += address_secrets(provider)
+        secrets += list_url_secrets(provider)
         try:
-            secrets += _secrets_of(provider)
-        except KeyUnavailable:
+            secrets += _list_endpoint_secrets(provider)
+        except KeyUnavailableError:
             if provider.key_source != Provider.KeySource.ENVIRONMENT or provider.key_env in os.environ:
                 unread.append(provider.name)
-    return Redaction(Masker(secrets), tuple(unread))
+    return KnownSecrets(Masker(secrets), tuple(unread))
 
 
-def _secrets_of(provider: Provider) -> list[str]:
-    values = [str(value) for name, value in endpoint_headers(provider).items() if not is_public_header(name)]
+def _list_endpoint_secrets(provider: Provider) -> list[str]:
+    values = [str(value) for name, value in read_endpoint_headers(provider).items() if not is_public_header(name)]
     tokens = [value.partition(" ")[2].strip() for value in values]
-    return [secret for secret in (endpoint_key(provider), *values, *tokens) if secret]
+    return [secret for secret in (read_endpoint_key(provider), *values, *tokens) if secret]

@@ -25,17 +25,17 @@ class MaskedRecord(logging.LogRecord):
         return mask_known_secrets(super().getMessage())
 
 
-def install() -> None:
+def install_log_masking() -> None:
     """Have every logger of this process, and an exception that nobody catches in any thread, write masked texts."""
     logging.setLogRecordFactory(MaskedRecord)
     sys.excepthook = _print_masked
-    threading.excepthook = _print_masked_of_thread
+    threading.excepthook = _print_masked_in_thread
 
 
 def _print_masked(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     sys.stderr.write(mask_known_secrets("".join(traceback.format_exception(kind, error, trace))))
 
 
-def _print_masked_of_thread(failed: threading.ExceptHookArgs) -> None:
+def _print_masked_in_thread(failed: threading.ExceptHookArgs) -> None:
     if failed.exc_value is not None and failed.exc_type is not SystemExit:
         _print_masked(failed.exc_type, failed.exc_value, failed.exc_traceback)

@@ -5,30 +5,30 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from toolbench.lab.credentials.headers import secret_names
-from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
+from toolbench.lab.credentials.headers import list_secret_names
+from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.models import Provider
 from toolbench.providers.masking.url_keys import find_url_secrets
 
-_NAMES = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
 
-def environment_secrets(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+def list_environment_secrets(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """Return the values of variables whose names end as those of keys do."""
-    return tuple(value.strip() for name, value in environment.items() if _NAMES.search(name) and value.strip())
+    return tuple(value.strip() for name, value in environment.items() if _SECRET_NAME.search(name) and value.strip())
 
 
-def provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tuple[str, ...]:
+def list_provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the secrets of the environment, those of the provider, and those that were typed for it."""
-    secrets = [*environment_secrets(), *typed]
-    with suppress(KeyUnavailable):
-        secrets.append(endpoint_key(provider))
-    with suppress(KeyUnavailable):
-        headers = endpoint_headers(provider)
-        secrets.extend(str(headers[name]) for name in secret_names(headers))
+    secrets = [*list_environment_secrets(), *typed]
+    with suppress(KeyUnavailableError):
+        secrets.append(read_endpoint_key(provider))
+    with suppress(KeyUnavailableError):
+        headers = read_endpoint_headers(provider)
+        secrets.extend(str(headers[name]) for name in list_secret_names(headers))
     return tuple(word for secret in secrets for word in {secret.strip(), *secret.split()} if word)
 
 
-def address_secrets(provider: Provider) -> tuple[str, ...]:
+def list_url_secrets(provider: Provider) -> tuple[str, ...]:
     """Return what may be a secret in the base URL and in the prefix of a provider; new ones are refused there."""
     return (*find_url_secrets(provider.base_url), *find_url_secrets(f"/{provider.api_prefix.strip('/')}"))

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
-from toolbench.lab.credentials.provider_secrets import address_secrets
+from toolbench.lab.credentials.provider_secrets import list_url_secrets
 from toolbench.lab.models import Provider, ServiceAddress, SignInLink, Step, StepBody
 from toolbench.providers.masking.secrets import Masker
 
-ROWS = 500  # read at once
-ROWS_WITH_BYTES = 20  # of tables with bodies, each of up to 16 MB
-Kept = frozenset[str]
+BATCH_ROWS = 500  # read at once
+BODY_BATCH_ROWS = 20  # of tables with bodies, each of up to 16 MB
+FieldNames = frozenset[str]
 if TYPE_CHECKING:
     Fields = dict[str, models.Field[Any, Any]]  # by column
 
 # Where a secret is kept on purpose, encrypted or to be sent.
-_NEEDED: dict[type[models.Model], Kept] = {
+_KEPT_FIELDS: dict[type[models.Model], FieldNames] = {
     Provider: frozenset({"base_url", "api_prefix", "key_env", "key_encrypted", "headers_encrypted", "header_names"})
 }
-_NEEDED_TABLES = (ServiceAddress, SignInLink)
-_MASKED = "masked"  # the column that says that a secret was overwritten
+_KEPT_TABLES = (ServiceAddress, SignInLink)
+_MASKED_COLUMN = "masked"  # the column that says that a secret was overwritten
 
 
 @dataclass(frozen=True, slots=True)
-class Redacted:
+class RedactionResult:
     """What was searched in one table or file, and how many rows or lines held a secret."""
 
     name: str
@@ -37,14 +37,14 @@ class Redacted:
     changed: int
 
 
-def redact_rows(masker: Masker, *, dry_run: bool = False) -> Iterator[Redacted]:
+def redact_rows(masker: Masker, *, dry_run: bool = False) -> Iterator[RedactionResult]:
     """Yield what became of each table, in batches of one transaction each. With `dry_run` nothing is written."""
     for model in apps.get_app_config("lab").get_models():
-        if model not in _NEEDED_TABLES and (fields := _fields(model)):
+        if model not in _KEPT_TABLES and (fields := _select_fields(model)):
             yield _redact_table(model, fields, masker, dry_run=dry_run)
 
 
-def redact_logs(masker: Masker, folder: Path, *, dry_run: bool = False) -> Iterator[Redacted]:
+def redact_logs(masker: Masker, folder: Path, *, dry_run: bool = False) -> Iterator[RedactionResult]:
     """Yield what became of each file below `folder`. Lines are overwritten in place, so that a process that writes to
     its log goes on."""
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
@@ -52,13 +52,13 @@ def redact_logs(masker: Masker, folder: Path, *, dry_run: bool = False) -> Itera
             yield _redact_file(path, masker, dry_run=dry_run)
 
 
-def secret_addresses() -> list[str]:
+def list_providers_with_url_secrets() -> list[str]:
     """Return the names of providers whose base URL or prefix holds a secret: it is sent, so it is not overwritten."""
-    return [provider.name for provider in Provider.objects.all() if address_secrets(provider)]
+    return [provider.name for provider in Provider.objects.all() if list_url_secrets(provider)]
 
 
-def _fields(model: type[models.Model]) -> "Fields":
-    needed = _NEEDED.get(model, frozenset())
+def _select_fields(model: type[models.Model]) -> "Fields":
+    needed = _KEPT_FIELDS.get(model, frozenset())
     kinds = (models.CharField, models.TextField, models.JSONField, models.BinaryField)
     return {
         field.attname: field
@@ -67,24 +67,24 @@ def _fields(model: type[models.Model]) -> "Fields":
     }
 
 
-def _redact_table(model: type[models.Model], fields: "Fields", masker: Masker, *, dry_run: bool) -> Redacted:
+def _redact_table(model: type[models.Model], fields: "Fields", masker: Masker, *, dry_run: bool) -> RedactionResult:
     rows = model._base_manager.order_by("pk")
-    size = ROWS_WITH_BYTES if any(isinstance(field, models.BinaryField) for field in fields.values()) else ROWS
+    size = BODY_BATCH_ROWS if any(isinstance(field, models.BinaryField) for field in fields.values()) else BATCH_ROWS
     searched, changed, last = 0, 0, None
     while True:
         with transaction.atomic():
             waiting = rows if last is None else rows.filter(pk__gt=last)
             batch = list(waiting.select_for_update().values("pk", *fields)[:size])
-            masked = {row["pk"]: _masked(row, fields, masker) for row in batch}
+            masked = {row["pk"]: _mask_row(row, fields, masker) for row in batch}
             found = {pk: columns for pk, columns in masked.items() if columns}
             if not dry_run:
-                _write(model, found)
+                _write_masked(model, found)
         if not batch:
-            return Redacted(model._meta.db_table, searched, changed)
+            return RedactionResult(model._meta.db_table, searched, changed)
         searched, changed, last = searched + len(batch), changed + len(found), batch[-1]["pk"]
 
 
-def _masked(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str, Any]:
+def _mask_row(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str, Any]:
     """Return the columns that held a secret, overwritten."""
     columns: dict[str, Any] = {}
     for name, field in fields.items():
@@ -98,27 +98,29 @@ def _masked(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str, 
     return columns
 
 
-def _write(model: type[models.Model], found: dict[Any, dict[str, Any]]) -> None:
-    says_so = {_MASKED: True} if any(field.name == _MASKED for field in model._meta.concrete_fields) else {}
+def _write_masked(model: type[models.Model], found: dict[Any, dict[str, Any]]) -> None:
+    says_so = (
+        {_MASKED_COLUMN: True} if any(field.name == _MASKED_COLUMN for field in model._meta.concrete_fields) else {}
+    )
     for pk, columns in found.items():
         row = model._base_manager.filter(pk=pk)
         try:
             with transaction.atomic():
                 row.update(**columns, **says_so)
         except IntegrityError:  # names that differed in their keys only
-            row.update(**_numbered(columns, f" {pk}"), **says_so)
+            row.update(**_append_number(columns, f" {pk}"), **says_so)
     if model is StepBody and found:
-        Step.objects.filter(pk__in=found).update(**{_MASKED: True})
+        Step.objects.filter(pk__in=found).update(**{_MASKED_COLUMN: True})
 
 
-def _numbered(columns: dict[str, Any], number: str) -> dict[str, Any]:
+def _append_number(columns: dict[str, Any], number: str) -> dict[str, Any]:
     """Return the columns with the number at the end of each text, which keeps its length where it is long enough."""
     return {
         name: value[: -len(number)] + number if isinstance(value, str) else value for name, value in columns.items()
     }
 
 
-def _redact_file(path: Path, masker: Masker, *, dry_run: bool) -> Redacted:
+def _redact_file(path: Path, masker: Masker, *, dry_run: bool) -> RedactionResult:
     searched, changed, at = 0, 0, 0
     with path.open("rb" if dry_run else "r+b") as file:
         for line in iter(file.readline, b""):
@@ -131,4 +133,4 @@ def _redact_file(path: Path, masker: Masker, *, dry_run: bool) -> Redacted:
                     file.write(masked)
             at += len(line)
             file.seek(at)
-    return Redacted(str(path), searched, changed)
+    return RedactionResult(str(path), searched, changed)

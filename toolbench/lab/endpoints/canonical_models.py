@@ -1,8 +1,8 @@
 """Which weights a model is: two models that bear the same name for them are one thing at two providers."""
 
 from toolbench.lab.models import Model
-from toolbench.lab.plain_text import plain
-from toolbench.lab.traces.step_facts import column_text
+from toolbench.lab.plain_text import clean_text
+from toolbench.lab.traces.step_facts import to_column_text
 
 MAX_NAME_CHARS = 200
 
@@ -10,7 +10,7 @@ MAX_NAME_CHARS = 200
 def set_canonical_name(model_id: int, name: str) -> str | None:
     """Counts from the next run on; runs keep what they froze. Returns the name as it is kept, None for an unknown
     model. A blank name says that nobody knows."""
-    kept = column_text(plain(name), MAX_NAME_CHARS).lower()
+    kept = to_column_text(clean_text(name), MAX_NAME_CHARS).lower()
     return kept if Model.objects.filter(pk=model_id).update(canonical=kept) else None
 
 

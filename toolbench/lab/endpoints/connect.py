@@ -10,18 +10,23 @@ from django.db import transaction
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.overrides import RESERVED
 from toolbench.engine.policy.presets import model_workarounds
-from toolbench.lab.credentials.headers import change_headers, kept_names, secret_names
-from toolbench.lab.credentials.keys import KeyUnavailable, encrypt, endpoint_headers, endpoint_key
-from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.credentials.headers import change_headers, list_kept_names, list_secret_names
+from toolbench.lab.credentials.keys import KeyUnavailableError, encrypt, read_endpoint_headers, read_endpoint_key
+from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.simulated import build_personas, find_simulated_url_error
 from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
-from toolbench.lab.errors import FieldsRefused
+from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Model, Provider
-from toolbench.lab.plain_text import plain
-from toolbench.lab.worker.completion import end_orphans, finish_runs
-from toolbench.lab.worker.notify import wake
-from toolbench.lab.worker.trial_plan import NotHere, NotReady, endpoint_of, reach
+from toolbench.lab.plain_text import clean_text
+from toolbench.lab.worker.completion import end_orphaned_trials, finish_runs
+from toolbench.lab.worker.notify import notify_workers
+from toolbench.lab.worker.trial_plan import (
+    ServedElsewhereError,
+    ServerNotReadyError,
+    build_model_endpoint,
+    load_provider_access,
+)
 from toolbench.providers import model_list
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.provider_templates import ProviderTemplate, list_templates_with_key, load_templates
@@ -31,7 +36,7 @@ LIST_TIMEOUT_SECONDS = 15.0  # for a provider's list of models
 _KIND_BY_WIRE = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
 
 
-class ConnectionSettingsError(FieldsRefused):
+class ConnectionSettingsError(InvalidFieldsError):
     """A connection that cannot be made as written."""
 
 
@@ -100,7 +105,7 @@ def edit_provider(provider_id: int, wish: ConnectionSettings) -> Provider:
     provider = Provider.objects.get(pk=provider_id)
     _check_settings(wish, provider)
     provider = _save_provider(provider, wish)
-    wake([provider_id])
+    notify_workers([provider_id])
     return provider
 
 
@@ -108,7 +113,7 @@ def delete_provider(provider_id: int) -> None:
     """Runs stay whole. Trials that wait for it end as infrastructure, with a sentence; those in flight go on."""
     with transaction.atomic():
         Provider.objects.filter(pk=provider_id).delete()
-        end_orphans()
+        end_orphaned_trials()
     finish_runs()
 
 
@@ -117,9 +122,9 @@ def list_provider_models(provider_id: int) -> tuple[str, ...]:
     loop."""
     provider = Provider.objects.get(pk=provider_id)
     try:
-        endpoint = endpoint_of(reach(provider), provider.service, "")
+        endpoint = build_model_endpoint(load_provider_access(provider), provider.service, "")
         return asyncio.run(_request_models(endpoint))
-    except (KeyUnavailable, NotHere, NotReady) as error:
+    except (KeyUnavailableError, ServedElsewhereError, ServerNotReadyError) as error:
         raise ModelListError(str(error)) from error
     except model_list.ProviderRequestError as failed:
         status = f"HTTP {failed.error.status}: " if failed.error.status else ""
@@ -142,7 +147,7 @@ def add_models(provider_id: int, names: Iterable[str]) -> int:
     """Adds those that are not there yet, with the workarounds known for their names; returns how many. A simulated
     provider has its personas and nothing else."""
     provider = Provider.objects.get(pk=provider_id)
-    typed = (plain(name) for name in names)
+    typed = (clean_text(name) for name in names)
     wanted = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
     known = set(provider.models.values_list("name", flat=True))
     personas = build_personas(provider) if provider.kind == Provider.Kind.SIMULATED else None
@@ -167,15 +172,15 @@ def _build_model(provider: Provider, name: str) -> Model:
 
 def _has_key(provider: Provider) -> bool:
     try:
-        return bool(endpoint_key(provider))
-    except KeyUnavailable:
+        return bool(read_endpoint_key(provider))
+    except KeyUnavailableError:
         return False
 
 
 def _check_settings(wish: ConnectionSettings, provider: Provider) -> None:
     secrets = [("key", _find_key_error(wish, provider)), ("headers", _find_header_error(wish, provider))]
     kind = [("template", _find_kind_error(wish, provider)), ("wire", _find_wire_error(wish, provider))]
-    known = provider_secrets(
+    known = list_provider_secrets(
         provider, (wish.key, os.environ.get(wish.key_env.strip(), ""), *map(str, _list_secret_values(wish)))
     )
     troubles = [
@@ -189,7 +194,7 @@ def _check_settings(wish: ConnectionSettings, provider: Provider) -> None:
 
 
 def _list_secret_values(wish: ConnectionSettings) -> tuple[object, ...]:
-    return tuple(wish.headers[name] for name in secret_names(wish.headers))
+    return tuple(wish.headers[name] for name in list_secret_names(wish.headers))
 
 
 def _find_kind_error(wish: ConnectionSettings, provider: Provider) -> str:
@@ -223,8 +228,8 @@ def _find_key_error(wish: ConnectionSettings, provider: Provider) -> str:
 def _find_header_error(wish: ConnectionSettings, provider: Provider) -> str:
     if not all(isinstance(value, str) for value in wish.headers.values()):
         return 'Headers are an object of texts, such as {"X-Title": "Toolbench"}.'
-    kept = kept_names(provider, wish.headers, wish.remove_headers)
-    if (secret := ", ".join(secret_names(kept))) and _is_other_host(wish, provider):
+    kept = list_kept_names(provider, wish.headers, wish.remove_headers)
+    if (secret := ", ".join(list_secret_names(kept))) and _is_other_host(wish, provider):
         return f"The address leads to another host: enter {secret} for it, or choose to remove what is stored."
     changed = wish.headers or wish.remove_headers
     return _find_decryption_error(provider) if kept and changed else ""
@@ -232,8 +237,8 @@ def _find_header_error(wish: ConnectionSettings, provider: Provider) -> str:
 
 def _find_decryption_error(provider: Provider) -> str:
     try:
-        endpoint_headers(provider)
-    except KeyUnavailable as error:
+        read_endpoint_headers(provider)
+    except KeyUnavailableError as error:
         return str(error)
     return ""
 

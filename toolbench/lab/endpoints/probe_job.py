@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from django.conf import settings
 from django.db import transaction
 
-from toolbench.lab.confirmation import FREE_KINDS, check_agreed
-from toolbench.lab.credentials.keys import KeyUnavailable
+from toolbench.lab.confirmation import FREE_KINDS, check_confirmed
+from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.endpoints.probe_storage import (
     ClaimedProbe,
     ProbeLeaseLostError,
@@ -27,12 +27,18 @@ from toolbench.lab.endpoints.probe_storage import (
 )
 from toolbench.lab.models import Model, Probe, Provider, ServiceAddress
 from toolbench.lab.worker.background_jobs import keep_running
-from toolbench.lab.worker.claims import has_room
-from toolbench.lab.worker.database_thread import AWAY, DatabaseThread, is_away
+from toolbench.lab.worker.claims import has_free_slot
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread, is_unavailable
 from toolbench.lab.worker.job_failures import count_failure
-from toolbench.lab.worker.local_server_checks import LocalServer
-from toolbench.lab.worker.notify import wake_probes
-from toolbench.lab.worker.trial_plan import NotHere, NotReady, endpoint_of, reach, server_of
+from toolbench.lab.worker.local_server_checks import LocalServerCheck
+from toolbench.lab.worker.notify import notify_workers_of_probes
+from toolbench.lab.worker.trial_plan import (
+    ServedElsewhereError,
+    ServerNotReadyError,
+    build_model_endpoint,
+    find_local_server,
+    load_provider_access,
+)
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
@@ -65,7 +71,7 @@ def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
         kind=kind,
         why=why[:200],
     )
-    transaction.on_commit(lambda: wake_probes([probe.pk]))
+    transaction.on_commit(lambda: notify_workers_of_probes([probe.pk]))
     return probe
 
 
@@ -76,7 +82,7 @@ def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
     provider = Provider.objects.get(pk=provider_id)
     models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")
     paid = {} if provider.kind in FREE_KINDS else {provider.name: len(models) * MAX_REQUESTS}
-    check_agreed(paid, agreed)
+    check_confirmed(paid, agreed)
     with transaction.atomic():
         return [
             queue_probe(model, Probe.Kind.CONFORMANCE, why="All models of the provider were asked.") for model in models
@@ -108,21 +114,21 @@ def run_probe(
         return False
     try:
         asyncio.run(_ProbeRun(claimed, *_resolve_endpoint(claimed), stopping).run())
-    except (NotHere, ProbeInterruptedError):
+    except (ServedElsewhereError, ProbeInterruptedError):
         requeue_probe(claimed)
-    except (NotReady, KeyUnavailable) as error:
+    except (ServerNotReadyError, KeyUnavailableError) as error:
         finish_probe(claimed, [], sentence=str(error))
     except ProbeLeaseLostError:
         logger.warning("Probe %s: its lease was lost, it is given up", probe_id)
     except Exception as error:
-        if is_away(error):
+        if is_unavailable(error):
             raise  # the sweep queues it again when its lease is over
         logger.exception("Probe %s failed within Toolbench itself", probe_id)
         finish_probe(
             claimed, [], sentence=f"Toolbench itself failed ({type(error).__name__}); the worker's log has more."
         )
     on_finished(claimed.model_id)
-    wake_probes(_list_next_probes(probe_id))
+    notify_workers_of_probes(_list_next_probes(probe_id))
     return True
 
 
@@ -137,17 +143,17 @@ def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress |
     """Return the endpoint, and the local server that it is. Raises ProbeInterruptedError for one that has died under
     this probe and is not back yet, NotHere, NotReady, KeyUnavailable."""
     model = Model.objects.select_related("provider").get(pk=claimed.model_id)
-    to = reach(model.provider)
+    to = load_provider_access(model.provider)
     try:
-        endpoint = endpoint_of(to, model.provider.service, model.name)
-    except NotReady as error:
+        endpoint = build_model_endpoint(to, model.provider.service, model.name)
+    except ServerNotReadyError as error:
         if 1 < claimed.execution < MAX_EXECUTIONS:
             raise ProbeInterruptedError from error
         raise
     limits = replace(
         endpoint.timeouts, read=min(endpoint.timeouts.read, MAX_ANSWER_SECONDS), deadline=MAX_ANSWER_SECONDS
     )
-    return replace(endpoint, timeouts=limits), server_of(to, model.provider.service)
+    return replace(endpoint, timeouts=limits), find_local_server(to, model.provider.service)
 
 
 @dataclass(slots=True)
@@ -161,7 +167,7 @@ class _ProbeRun:
     _database: DatabaseThread = field(default_factory=DatabaseThread)
     _unstored_exchanges: list[tuple[str, ExchangeStep]] = field(default_factory=list)
     _last_exchange: ExchangeStep | None = None
-    _server: LocalServer | None = None
+    _server: LocalServerCheck | None = None
     _checks: list[ProbeCheck] = field(default_factory=list)
     _is_lease_lost: bool = False
 
@@ -169,7 +175,7 @@ class _ProbeRun:
         try:
             async with HttpClient() as door, self._keep_lease():
                 if self.address is not None:
-                    self._server = LocalServer(self.address, self.endpoint, door, self._database)
+                    self._server = LocalServerCheck(self.address, self.endpoint, door, self._database)
                 await self._wait_for_slot()
                 word = f"kestrel-{secrets.randbelow(9000) + 1000}"
                 prober = Prober(
@@ -190,7 +196,7 @@ class _ProbeRun:
     async def _wait_for_slot(self) -> None:
         """Waits for the provider's limit to leave a slot; no trial is claimed for it meanwhile."""
         await self._check_may_continue()
-        while not await self._database.run(has_room, self.claimed.provider_id):
+        while not await self._database.run(has_free_slot, self.claimed.provider_id):
             await asyncio.sleep(SLOT_POLL_SECONDS)
             await self._check_may_continue()
 
@@ -211,11 +217,11 @@ class _ProbeRun:
 
     async def _check_server(self) -> None:
         again = self.claimed.execution < MAX_EXECUTIONS
-        if again and self._server and self._last_exchange and await self._server.lost([self._last_exchange]):
+        if again and self._server and self._last_exchange and await self._server.has_lost_server([self._last_exchange]):
             raise ProbeInterruptedError
 
     async def _count_failure(self, job: str, error: Exception) -> None:
-        with suppress(*AWAY):
+        with suppress(*UNAVAILABLE_ERRORS):
             await self._database.run(count_failure, job, error, self.claimed.provider_id)
 
     @asynccontextmanager
@@ -225,7 +231,7 @@ class _ProbeRun:
         async def beat() -> None:
             while not self._is_lease_lost:
                 await asyncio.sleep(settings.HEARTBEAT_SECONDS)
-                with suppress(*AWAY):
+                with suppress(*UNAVAILABLE_ERRORS):
                     self._is_lease_lost = not await self._database.run(renew_lease, self.claimed)
 
         task = asyncio.create_task(keep_running("renewing the lease of a probe", beat, self._count_failure))

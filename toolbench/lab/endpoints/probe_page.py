@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from django.db.models import Sum
 
 from toolbench.engine.capabilities.proposing import Proposal, propose
-from toolbench.lab.credentials.provider_secrets import environment_secrets
+from toolbench.lab.credentials.provider_secrets import list_environment_secrets
 from toolbench.lab.endpoints.capabilities import read_probe_capabilities
 from toolbench.lab.models import Probe, ProbeExchange
-from toolbench.lab.traces.code_view import Code, code_of
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.traces.code_view import CodeView, render_body
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.providers.masking.url_keys import mask_address
 from toolbench.providers.probing.probes import CHECKS, TITLES
 
@@ -33,8 +33,8 @@ class ShownExchange:
     """One exchange with its bytes laid out."""
 
     exchange: ProbeExchange
-    request: Code
-    response: Code
+    request: CodeView
+    response: CodeView
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ProbePage:
     @property
     def address(self) -> str:
         """Where it was asked, with stars for what may be a key in a row of an earlier version."""
-        return mask_address(self.probe.base_url, environment_secrets())
+        return mask_address(self.probe.base_url, list_environment_secrets())
 
     @property
     def live(self) -> bool:
@@ -90,8 +90,8 @@ def _build_row(check: dict[str, object]) -> ProbeCheckRow:
 
 
 def _find_exchange(probe: Probe, number: str) -> ShownExchange | None:
-    ordinal = whole_number(number)
+    ordinal = parse_whole_number(number)
     found = None if ordinal is None else probe.exchanges.filter(ordinal=ordinal).order_by("-execution").first()
     if found is None:
         return None
-    return ShownExchange(found, code_of(bytes(found.request)), code_of(bytes(found.response)))
+    return ShownExchange(found, render_body(bytes(found.request)), render_body(bytes(found.response)))

@@ -14,10 +14,10 @@ from django.db.models.functions import Now
 
 from toolbench.engine.bounds import bounded_cost, bounded_count
 from toolbench.engine.events import ExchangeError
-from toolbench.lab.engine_version import engine_version
+from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.models import Probe, ProbeExchange
-from toolbench.lab.traces.step_facts import column_text
-from toolbench.lab.worker.claims import hold_slots
+from toolbench.lab.traces.step_facts import to_column_text
+from toolbench.lab.worker.claims import lock_slots
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.masking.url_keys import mask_address
 from toolbench.providers.probing.check_result import ProbeCheck, learned
@@ -62,7 +62,7 @@ def claim_probe(probe_id: int) -> ClaimedProbe | None:
     if provider is None:
         return None
     with transaction.atomic(), connection.cursor() as cursor:
-        hold_slots(provider)
+        lock_slots(provider)
         cursor.execute(_CLAIM, [settings.LEASE_SECONDS, f"{socket.gethostname()}:{os.getpid()}", probe_id])
         row = cursor.fetchone()
     return ClaimedProbe(*row) if row else None
@@ -106,12 +106,12 @@ def finish_probe(
         lease_until=None,
         ok=tools is not None and tools.outcome != "unknown",
         error=_find_error_code(first.error if first else None, tools),
-        sentence=column_text(tools.sentence if tools else sentence, 4000),
+        sentence=to_column_text(tools.sentence if tools else sentence, 4000),
         latency_ms=first.duration_ms if first else None,
         raw_hash=hashlib.sha256(first.response_body).hexdigest() if first else "",
         learned=learned(checks).known(),
-        base_url=column_text(mask_address(address), 300),
-        engine_version=engine_version(),
+        base_url=to_column_text(mask_address(address), 300),
+        engine_version=compute_engine_version(),
     )
 
 
@@ -141,7 +141,7 @@ def _find_error_code(error: ExchangeError | None, tools: ProbeCheck | None) -> s
 
 def _check_to_json(check: ProbeCheck) -> dict[str, Any]:
     plain = asdict(check)
-    return {**plain, "sentence": column_text(check.sentence, 2000)}
+    return {**plain, "sentence": to_column_text(check.sentence, 2000)}
 
 
 def _build_exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> ProbeExchange:
@@ -151,7 +151,7 @@ def _build_exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> Pro
         execution=claimed.execution,
         ordinal=step.ordinal,
         check_slug=slug,
-        url=column_text(step.url, 400),
+        url=to_column_text(step.url, 400),
         status=step.status,
         error_code=step.error.code[:60] if step.error else "",
         duration_ms=step.duration_ms,

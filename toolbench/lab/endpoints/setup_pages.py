@@ -8,8 +8,8 @@ from itertools import groupby
 from django.db.models import Count, Q
 
 from toolbench.engine.policy.presets import preset_description
-from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_headers, endpoint_key
-from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
+from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.urls import mask_provider_url
@@ -30,7 +30,7 @@ class ProviderRow:
     @property
     def address(self) -> str:
         """The base URL or the service, with stars for what may be a key in a row of an earlier version."""
-        return mask_provider_url(self.provider.base_url, provider_secrets(self.provider)) or self.provider.service
+        return mask_provider_url(self.provider.base_url, list_provider_secrets(self.provider)) or self.provider.service
 
     @property
     def own(self) -> bool:
@@ -99,9 +99,9 @@ def _build_provider_row(provider: Provider, ready: set[str], models: int) -> Pro
 
 def _find_state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:
     try:
-        endpoint_key(provider)
-        endpoint_headers(provider)
-    except KeyUnavailable as error:
+        read_endpoint_key(provider)
+        read_endpoint_headers(provider)
+    except KeyUnavailableError as error:
         return "infra", str(error)
     if provider.paused_reason:
         return "infra", provider.paused_reason

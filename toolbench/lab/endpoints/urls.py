@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
 
-from toolbench.lab.credentials.provider_secrets import environment_secrets
+from toolbench.lab.credentials.provider_secrets import list_environment_secrets
 from toolbench.providers.masking.url_keys import find_keys, mask_address
 
 REFUSED_TEXT = (
@@ -41,7 +41,7 @@ def _find_secret_error(what: str, text: str, names_a_user: bool, known: Iterable
 
 def mask_provider_url(text: str, known: Iterable[str] = ()) -> str:
     """Return a stored base URL as a page or file may show it: what is refused today stands there as stars."""
-    return mask_address(text, (*environment_secrets(), *known))
+    return mask_address(text, (*list_environment_secrets(), *known))
 
 
 def is_same_origin(one: str, other: str) -> bool:

@@ -13,7 +13,7 @@ from toolbench.evals.user_cases.parse import InvalidCaseError, parse_case
 from toolbench.lab.cases.bfcl_import import BFCL_LICENCE, BFCL_LINK
 from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
-from toolbench.lab.traces.step_facts import column_text
+from toolbench.lab.traces.step_facts import to_column_text
 
 _BUNDLE_SOURCE = "brought in with a bundle"
 _SET_FIELDS_BY_KIND = {
@@ -99,7 +99,7 @@ def _parse_case(told: Any) -> BundledCase:
         {CaseSet.Kind.OWN.value: parse_case, CaseSet.Kind.BFCL.value: BfclCase.from_json}[kind](plain)
     except (InvalidCaseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidRowError(f"the case {slug} cannot be read: {str(error)[:200]}") from error
-    return BundledCase(slug, version, column_text(told["title"], 120), kind, public, told["definition"])
+    return BundledCase(slug, version, to_column_text(told["title"], 120), kind, public, told["definition"])
 
 
 def _iter_names(slug: str) -> Iterator[str]:

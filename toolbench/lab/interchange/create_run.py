@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import DataError, IntegrityError, connection, transaction
 
-from toolbench.lab.credentials.known_secrets import known_secrets
+from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.interchange.bundled_cases import BundledCase, create_cases
 from toolbench.lab.interchange.copy_rows import copy_rows
 from toolbench.lab.interchange.origin import Origin
@@ -17,8 +17,8 @@ from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.interchange.scenario_names import rename_scenarios
 from toolbench.lab.metrics.cells import recompute
-from toolbench.lab.metrics.definitions import METRICS, rate_for
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.definitions import METRICS, compute_rate
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 TRIALS_PER_BATCH = 200  # trials in memory, unless their bodies reach MAX_BATCH_BYTES
@@ -89,7 +89,7 @@ def create_run(
         run = _create_run_row(seed, origin, owner)
         bed = _CreatedRun(run, _create_configs(run, seed.configs), names)
         bed.cells = _create_cells(bed, seed.cells)
-        masker = known_secrets().masker
+        masker = load_known_secrets().masker
         count = 0
         for batch in _iter_batches(seed.trials):
             count += _create_trials(bed, masker.mask_value(batch))
@@ -174,10 +174,10 @@ def _check_counts(run: Run) -> None:
     """Every rate that a page may show of a cell can be one: no count lies above what it is of, and every error is
     a fraction. Raises InvalidRowError."""
     for cell in run.cells.order_by("pk"):
-        counts = tally([cell])
+        counts = tally_cells([cell])
         for metric in METRICS.values():
             try:
-                rate_for(metric, counts, counts)
+                compute_rate(metric, counts, counts)
             except (ValueError, ArithmeticError) as error:
                 raise InvalidRowError(
                     f"the trials of {cell.scenario} cannot be counted as “{metric.denominator}”"

@@ -23,8 +23,8 @@ from toolbench.lab.interchange.import_run import import_run
 from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.models import Replay
 from toolbench.lab.replays.queue import LEASE_DURATION, ReplayKind
-from toolbench.lab.worker.database_thread import AWAY, is_away
-from toolbench.lab.worker.notify import wake_replays
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, is_unavailable
+from toolbench.lab.worker.notify import notify_workers_of_replays
 
 _IMPORT_FOLDER = "imports"
 _PROGRESS_SECONDS = 1.0
@@ -72,7 +72,7 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
         with transaction.atomic():
             query = urlencode({"file": key, "name": name[-200:]})  # its ending says what it is
             row = Replay.objects.create(kind=Replay.IMPORT, scope_id=owner.pk if owner else 0, query=query)
-            transaction.on_commit(lambda: wake_replays([row.pk]))
+            transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -118,7 +118,7 @@ def process_import(row: Replay, held: QuerySet[Replay]) -> None:
     except RunImportError as refused:
         _end_row(held, refused=str(refused))
     except Exception as error:
-        if not is_away(error):  # else the file stays for the worker that takes the row up again
+        if not is_unavailable(error):  # else the file stays for the worker that takes the row up again
             _remove_file(row)
         raise
     _remove_file(row)
@@ -185,7 +185,7 @@ class _ProgressWriter:
     def _write(self) -> None:
         try:
             self._lost = not self._held.all().update(lease_until=Now() + LEASE_DURATION, **self._figures)
-        except AWAY:
+        except UNAVAILABLE_ERRORS:
             connections.close_all()  # the import meets the same; the next second tries a new connection
 
 

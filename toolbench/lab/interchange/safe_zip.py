@@ -28,7 +28,7 @@ from toolbench.lab.interchange.manifest import (
     hash_evidence,
     parse_manifest,
 )
-from toolbench.lab.traces.step_facts import column_text
+from toolbench.lab.traces.step_facts import to_column_text
 
 Archive = ZipFile
 MAX_MEMBERS = 400_000
@@ -44,7 +44,7 @@ class RunImportError(Exception):
     """A file that is not imported; its text says why. Nothing of it is kept."""
 
     def __init__(self, says: str) -> None:
-        super().__init__(column_text(says))  # it may quote the file, and is stored and shown
+        super().__init__(to_column_text(says))  # it may quote the file, and is stored and shown
 
 
 @dataclass(frozen=True, slots=True)

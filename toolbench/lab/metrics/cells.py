@@ -9,19 +9,19 @@ from typing import Any
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Q
 
-from toolbench.lab.metrics.retries import NOTED, RETRY_SUMS
-from toolbench.lab.metrics.spending import DOLLARS, SPENT, price_columns, prices_of
+from toolbench.lab.metrics.retries import RETRY_COUNTS_SQL, RETRY_SUMS
+from toolbench.lab.metrics.spending import COST_SQL, LOST_SPENDING_SQL, find_prices, to_price_columns
 from toolbench.lab.models import Cell, CellTimes, RunConfig
 
 logger = logging.getLogger(__name__)
 
 ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # trials; as `answered` below
-CELLS_AT_ONCE = 500
-OUT_OF_RANGE = "cost or time out of range"
-FAR_APART = timedelta(hours=1)  # runs that began further apart met another time of day
+MAX_CELLS_PER_BATCH = 500
+OUT_OF_RANGE_ERROR = "cost or time out of range"
+MAX_START_DIFFERENCE = timedelta(hours=1)  # runs that began further apart met another time of day
 SATURATED_LAG_MS = 50  # a trial measured while the event loop lagged more than this is flagged
 
-_MARK = """
+_MARK_STALE = """
 UPDATE lab_cell SET stale = true
 WHERE id IN (SELECT id FROM lab_cell WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE)
 """
@@ -32,7 +32,7 @@ ORDER BY id LIMIT %s FOR NO KEY UPDATE
 """
 
 # Counts of a trial of which its cell has the sum.
-COUNTS = (
+SUMMED_COUNTS = (
     "calls", "valid_calls", "structured_answers", "calling_answers", "parse_error_turns", "calling_turns",
     "repaired_calls", "parse_error_ends", "fallback_turns", "asked_again", "failed_calls", "missing_calls",
     "type_calls", "enum_calls", "range_calls", "extra_calls", "ignored_calls", "answered_turns", "good_turns",
@@ -70,7 +70,7 @@ _TRIAL_COUNTS = {
 # What is added up or picked out of what trials say, and may be out of range. What is paid is counted whatever became of
 # it. The cost of a cell is known when that of every trial is.
 _SUMS = {
-    **{name: f"sum({name}) FILTER (WHERE counted)" for name in COUNTS},
+    **{name: f"sum({name}) FILTER (WHERE counted)" for name in SUMMED_COUNTS},
     "requests": "sum(tried.requests + coalesce(spent.requests, 0))",
     "retries": "sum(tried.retries + coalesce(spent.retries, 0))",
     "input_tokens": "sum(tried.input_tokens + coalesce(spent.input_tokens, 0))",
@@ -79,7 +79,7 @@ _SUMS = {
     "reasoning_tokens": "sum(reasoning_tokens)",
     **RETRY_SUMS,
 }
-_PICKED = {
+_STATISTICS = {
     "prompt_version": "max(prompt_version)",
     "cost": "CASE WHEN bool_and(dollars IS NOT NULL) AND bool_or(sent) THEN sum(dollars) END",
     "first_token_p50_ms": "percentile_disc(0.5) WITHIN GROUP (ORDER BY first_token_ms) FILTER (WHERE answered)",
@@ -92,17 +92,17 @@ _TIMES = {  # of lab_celltimes
     "first_tokens": "string_agg(float8send(first_token_ms), ''::bytea ORDER BY first_token_ms) FILTER (WHERE answered)",
     "longest_ms": "max(greatest(duration_ms, first_token_ms)) FILTER (WHERE answered)",
 }
-_BLANK = {"prompt_version": "''", "upstreams": "'[]'::jsonb"}
-_UNKNOWN = {name: getattr(Cell(), name) for name in (*_SUMS, *_PICKED)}
+_BLANK_VALUES = {"prompt_version": "''", "upstreams": "'[]'::jsonb"}
+_UNKNOWN_FIGURES = {name: getattr(Cell(), name) for name in (*_SUMS, *_STATISTICS)}
 
 
-def _listed(columns: Mapping[str, str]) -> str:
+def _render_select(columns: Mapping[str, str]) -> str:
     return ", ".join(f'{expression} AS "{name}"' for name, expression in columns.items())
 
 
-def _assigned(columns: Mapping[str, str], blank: str = "0") -> str:
+def _render_assignments(columns: Mapping[str, str], blank: str = "0") -> str:
     """A cell without trials has no row in `derived`; its columns are blank."""
-    return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK.get(name, blank)})' for name in columns)
+    return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK_VALUES.get(name, blank)})' for name in columns)
 
 
 _TRIED = """
@@ -118,14 +118,15 @@ WHERE cell.id = wanted.id
 """
 
 _RECOMPUTE = f"""
-WITH {_TRIED}, spent AS ({SPENT}), noted AS ({NOTED}), paid AS (
-    SELECT tried.id, {DOLLARS} AS dollars,
+WITH {_TRIED}, spent AS ({LOST_SPENDING_SQL}), noted AS ({RETRY_COUNTS_SQL}), paid AS (
+    SELECT tried.id, {COST_SQL} AS dollars,
         outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent
     FROM tried LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)
         ON price.config = tried.config_id
 ), derived AS (
-    SELECT cell_id, {_listed(_TRIAL_COUNTS)}, {_listed(_SUMS)}, {_listed(_PICKED)}, {_listed(_TIMES)}
+    SELECT cell_id, {_render_select(_TRIAL_COUNTS)}, {_render_select(_SUMS)},
+        {_render_select(_STATISTICS)}, {_render_select(_TIMES)}
     FROM tried LEFT JOIN spent USING (id) LEFT JOIN noted USING (id) JOIN paid USING (id) GROUP BY cell_id
 ), times AS (
     INSERT INTO lab_celltimes (cell_id, durations, first_tokens, longest_ms)
@@ -134,14 +135,15 @@ WITH {_TRIED}, spent AS ({SPENT}), noted AS ({NOTED}), paid AS (
     ON CONFLICT (cell_id) DO UPDATE
     SET durations = excluded.durations, first_tokens = excluded.first_tokens, longest_ms = excluded.longest_ms
 )
-UPDATE lab_cell AS cell SET stale = false, compute_error = '', {_assigned(_TRIAL_COUNTS)}, {_assigned(_SUMS)},
-    {_assigned(_PICKED, "NULL")}
+UPDATE lab_cell AS cell SET stale = false, compute_error = '',
+    {_render_assignments(_TRIAL_COUNTS)}, {_render_assignments(_SUMS)},
+    {_render_assignments(_STATISTICS, "NULL")}
 {_FROM_DERIVED}
 """
 
 _COUNT_TRIALS = f"""
-WITH {_TRIED}, derived AS (SELECT cell_id, {_listed(_TRIAL_COUNTS)} FROM tried GROUP BY cell_id)
-UPDATE lab_cell AS cell SET stale = false, {_assigned(_TRIAL_COUNTS)} {_FROM_DERIVED}
+WITH {_TRIED}, derived AS (SELECT cell_id, {_render_select(_TRIAL_COUNTS)} FROM tried GROUP BY cell_id)
+UPDATE lab_cell AS cell SET stale = false, {_render_assignments(_TRIAL_COUNTS)} {_FROM_DERIVED}
 """
 
 
@@ -152,10 +154,10 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
     if not wanted:
         return
     with connection.cursor() as cursor:
-        cursor.execute(_MARK, [wanted])
+        cursor.execute(_MARK_STALE, [wanted])
 
 
-def recompute_at_once(cell_ids: Iterable[int]) -> None:
+def recompute_immediately(cell_ids: Iterable[int]) -> None:
     """As `mark_stale`, and done in the same transaction: for what a person did, so that the page which follows shows
     it. Trials that finish one by one are better recomputed together, later."""
     cells = sorted(set(cell_ids))
@@ -163,7 +165,7 @@ def recompute_at_once(cell_ids: Iterable[int]) -> None:
     recompute(cells)
 
 
-def recompute_stale(limit: int = CELLS_AT_ONCE) -> int:
+def recompute_stale(limit: int = MAX_CELLS_PER_BATCH) -> int:
     """Recomputes up to `limit` stale cells and returns how many. Cells that somebody is changing now are left for the
     next time.
 
@@ -172,11 +174,11 @@ def recompute_stale(limit: int = CELLS_AT_ONCE) -> int:
     return len(_recompute_stale(f"{_LOCK_STALE} SKIP LOCKED", after=0, run_id=None, limit=limit))
 
 
-def bring_up_to_date(run_id: int | None = None) -> None:
+def recompute_all_stale(run_id: int | None = None) -> None:
     """Recomputes the stale cells of a run, or all there are, each once: however fast others make them stale again, it
     comes to an end. Waits for those that somebody is changing now."""
     last = 0
-    while cells := _recompute_stale(_LOCK_STALE, after=last, run_id=run_id, limit=CELLS_AT_ONCE):
+    while cells := _recompute_stale(_LOCK_STALE, after=last, run_id=run_id, limit=MAX_CELLS_PER_BATCH):
         last = cells[-1]
 
 
@@ -196,30 +198,30 @@ def recompute(cells: Sequence[int]) -> None:
     """
     if not cells:
         return
-    configs, asked, answered = price_columns(prices_of(RunConfig.objects.filter(cells__in=cells)))
+    configs, asked, answered = to_price_columns(find_prices(RunConfig.objects.filter(cells__in=cells)))
     prices: dict[str, Any] = {"priced": configs, "input": asked, "output": answered}
-    _recompute(list(cells), {"lag": SATURATED_LAG_MS, **prices})
+    _recompute_or_split(list(cells), {"lag": SATURATED_LAG_MS, **prices})
 
 
-def _recompute(cells: list[int], given: Mapping[str, Any]) -> None:
+def _recompute_or_split(cells: list[int], given: Mapping[str, Any]) -> None:
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(_RECOMPUTE, {**given, "cells": cells})
     except (DataError, IntegrityError) as error:
         if len(cells) == 1:
             figure = isinstance(error, IntegrityError)  # the message names a constraint, which says little
-            _set_aside(cells, given, OUT_OF_RANGE if figure else str(error).partition("\n")[0])
+            _set_aside(cells, given, OUT_OF_RANGE_ERROR if figure else str(error).partition("\n")[0])
             return
         middle = len(cells) // 2
-        _recompute(cells[:middle], given)
-        _recompute(cells[middle:], given)
+        _recompute_or_split(cells[:middle], given)
+        _recompute_or_split(cells[middle:], given)
 
 
 def _set_aside(cells: list[int], given: Mapping[str, Any], why: str) -> None:
     logger.error("The sums of cell %s cannot be computed, so it is set aside: %s", *cells, why)
     with connection.cursor() as cursor:
         cursor.execute(_COUNT_TRIALS, {"lag": given["lag"], "cells": cells})
-    Cell.objects.filter(pk__in=cells).update(compute_error=why[:200], **_UNKNOWN)
+    Cell.objects.filter(pk__in=cells).update(compute_error=why[:200], **_UNKNOWN_FIGURES)
     CellTimes.objects.filter(cell__in=cells).delete()
 
 

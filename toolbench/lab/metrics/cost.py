@@ -11,15 +11,22 @@ from django.db.models import QuerySet
 from toolbench.evals.decisions.choice import compute_cost_ratio
 from toolbench.evals.decisions.requirements import IntervalEstimate
 from toolbench.evals.prices import Price
-from toolbench.lab.metrics.spending import DOLLARS, NAMED, SPENT, price_columns, prices_of
+from toolbench.lab.metrics.spending import (
+    COST_SQL,
+    HAS_REPORTED_COST_SQL,
+    LOST_SPENDING_SQL,
+    find_prices,
+    to_price_columns,
+)
 from toolbench.lab.models import RunConfig, Trial
 
-_PAID = f"""
+_SUM_COSTS = f"""
 WITH tried AS (
     SELECT * FROM lab_trial WHERE outcome IN ('pass', 'fail', 'infra') AND id IN ({{trials}})
-), spent AS ({SPENT}), priced AS (
-    SELECT tried.config_id, tried.outcome = 'pass' AND tried.errors_retried = 0 AS delivered, {NAMED} AS named,
-        {DOLLARS} AS dollars
+), spent AS ({LOST_SPENDING_SQL}), priced AS (
+    SELECT tried.config_id, tried.outcome = 'pass' AND tried.errors_retried = 0 AS delivered,
+        {HAS_REPORTED_COST_SQL} AS named,
+        {COST_SQL} AS dollars
     FROM tried LEFT JOIN spent USING (id)
     LEFT JOIN unnest(%s::bigint[], %s::float[], %s::float[]) AS price(config, input, output)
         ON price.config = tried.config_id
@@ -32,7 +39,7 @@ FROM priced GROUP BY config_id
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class CostSums:
     """Sums over `tried` trials, of which the provider named the cost of `named` and that of `known` is known at all:
     dollars, their squares, and the dollars of those `delivered`. `lists` are the price lists used for the rest."""
 
@@ -43,46 +50,46 @@ class Paid:
     squares: float = 0.0
     with_pass: float = 0.0
     delivered: int = 0
-    lists: tuple[str, ...] = ()
+    price_lists: tuple[str, ...] = ()
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every trial's cost is known, so that a sum may be shown."""
         return 0 < self.tried == self.known
 
     @property
-    def words(self) -> str:
+    def source(self) -> str:
         """Where the figure comes from, or why there is none."""
         if not self.tried:
             return "nothing was tried"
-        if not self.whole:
+        if not self.is_complete:
             return f"{self.tried - self.known} of {self.tried} trials have neither a named cost nor a list price"
         sources = ["named by the provider"] if self.named else []
-        return "; ".join([*sources, *self.lists]) or "no request was answered"
+        return "; ".join([*sources, *self.price_lists]) or "no request was answered"
 
 
-def paid_of(trials: QuerySet[Trial]) -> Mapping[int, Paid]:
+def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
     """By configuration id. Two queries, whatever the number of trials."""
     chosen = trials.order_by().values("pk")
-    prices = prices_of(RunConfig.objects.filter(pk__in=trials.order_by().values("config_id")))
+    prices = find_prices(RunConfig.objects.filter(pk__in=trials.order_by().values("config_id")))
     try:
         sql, params = chosen.query.sql_with_params()
     except EmptyResultSet:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_PAID.format(trials=sql), (*params, *price_columns(prices)))
+        cursor.execute(_SUM_COSTS.format(trials=sql), (*params, *to_price_columns(prices)))
         rows = cursor.fetchall()
-    return {pk: _paid(Paid(*sums), prices.get(pk)) for pk, *sums in rows}
+    return {pk: _add_price_list(CostSums(*sums), prices.get(pk)) for pk, *sums in rows}
 
 
-def _paid(paid: Paid, price: Price | None) -> Paid:
+def _add_price_list(paid: CostSums, price: Price | None) -> CostSums:
     """With the list, where the provider did not name every cost."""
-    return replace(paid, lists=(price.named,)) if price and paid.named < paid.known else paid
+    return replace(paid, price_lists=(price.named,)) if price and paid.named < paid.known else paid
 
 
-def paid_together(every: Iterable[Paid]) -> Paid:
+def add_costs(every: Iterable[CostSums]) -> CostSums:
     some = tuple(every)
-    return Paid(
+    return CostSums(
         tried=sum(one.tried for one in some),
         named=sum(one.named for one in some),
         known=sum(one.known for one in some),
@@ -90,13 +97,13 @@ def paid_together(every: Iterable[Paid]) -> Paid:
         squares=sum(one.squares for one in some),
         with_pass=sum(one.with_pass for one in some),
         delivered=sum(one.delivered for one in some),
-        lists=tuple(dict.fromkeys(name for one in some for name in one.lists)),
+        price_lists=tuple(dict.fromkeys(name for one in some for name in one.price_lists)),
     )
 
 
-def cost_per_success(paid: Paid) -> IntervalEstimate | None:
+def estimate_cost_per_success(paid: CostSums) -> IntervalEstimate | None:
     """Dollars per delivered success; None where a trial's cost is not known, nothing was paid or nothing delivered."""
-    if not paid.whole:
+    if not paid.is_complete:
         return None
     return compute_cost_ratio(
         paid.dollars, paid.squares, with_pass=paid.with_pass, passed=paid.delivered, tried=paid.tried

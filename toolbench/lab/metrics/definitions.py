@@ -8,8 +8,8 @@ from operator import attrgetter
 from toolbench.evals import metrics as formulas
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.tally import Tally, pooled
-from toolbench.lab.metrics.times import MIN_ANSWERS_OF_OLD_P95, Times, merged, value_range
+from toolbench.lab.metrics.tally import Tally, add_tallies
+from toolbench.lab.metrics.times import MIN_LEGACY_P95_ANSWERS, Times, find_value_range, merge_times
 
 UNKNOWN = "unknown"
 
@@ -24,7 +24,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class MetricInput:
     """What a row's values are taken from: its tool scenarios' sum, its controls', and the parts of the former by
     scenario: their counts, and their times."""
 
@@ -36,7 +36,7 @@ class Counted:
     @property
     def pooled_times(self) -> Times:
         """Return the times of all tool scenarios together."""
-        return merged(self.times)
+        return merge_times(self.times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Metric:
     label: str
     denominator: str
     rate: Callable[[Tally, float | None], Rate | None] | None = None
-    figure: Callable[[Counted], Figure | None] | None = None
+    figure: Callable[[MetricInput], Figure | None] | None = None
     quantile: Callable[[Times], Quantile | None] | None = None
     judged: bool = False
     of_control: bool = False
@@ -82,31 +82,33 @@ class MetricValue:
         return any((self.rate, self.figure, self.quantile))
 
 
-def value_of(metric: Metric, counted: Counted, *, target: float | None = None) -> MetricValue:
-    rate = rate_for(metric, counted.tools, counted.control, target=target)
+def compute_metric(metric: Metric, counted: MetricInput, *, target: float | None = None) -> MetricValue:
+    rate = compute_rate(metric, counted.tools, counted.control, target=target)
     found = metric.quantile(counted.pooled_times) if metric.quantile else None
     return MetricValue(rate, metric.figure(counted) if metric.figure else None, found)
 
 
-def rate_for(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
+def compute_rate(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
     """The metric's rate over what it speaks of; None where it is a figure, or not known."""
     if metric.rate is None:
         return None
-    together = pooled((tools, control)) if metric.with_control else control if metric.of_control else tools
+    together = add_tallies((tools, control)) if metric.with_control else control if metric.of_control else tools
     return metric.rate(together, target if metric.judged else None)
 
 
-def tokens_per_trial(tally: Tally) -> Figure | None:
-    return _per_trial(tally, tally.input_tokens + tally.output_tokens)
+def compute_tokens_per_trial(tally: Tally) -> Figure | None:
+    return _compute_per_trial(tally, tally.input_tokens + tally.output_tokens)
 
 
-def cost_per_success(tally: Tally) -> Figure | None:
+def compute_cost_per_success(tally: Tally) -> Figure | None:
     """Failed and retried requests are paid and counted. None where a trial's cost is unknown or nothing was
     delivered."""
-    return _single(formulas.compute_cost_per_success(tally.cost, tally.passed - tally.late_passes), "dollars")
+    return _build_single_figure(
+        formulas.compute_cost_per_success(tally.cost, tally.passed - tally.late_passes), "dollars"
+    )
 
 
-def _of(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
+def _build_rate(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
     """The rate of one count in the sum of others, by their names in Tally."""
 
     def rate(tally: Tally, target: float | None) -> Rate:
@@ -115,7 +117,7 @@ def _of(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
     return rate
 
 
-def _of_requests(k: str) -> Callable[[Tally, float | None], Rate | None]:
+def _build_request_rate(k: str) -> Callable[[Tally, float | None], Rate | None]:
     """Return the rate of one count in the requests; None where the count is not known."""
 
     def rate(tally: Tally, target: float | None) -> Rate | None:
@@ -124,107 +126,115 @@ def _of_requests(k: str) -> Callable[[Tally, float | None], Rate | None]:
     return rate
 
 
-def _backoff(counted: Counted) -> Figure | None:
+def _compute_backoff(counted: MetricInput) -> Figure | None:
     known = counted.tools.requests and counted.tools.retries_known
-    return _single(counted.tools.backoff_ms if known else None, "ms")
+    return _build_single_figure(counted.tools.backoff_ms if known else None, "ms")
 
 
-def _per_trial(tally: Tally, count: int) -> Figure | None:
+def _compute_per_trial(tally: Tally, count: int) -> Figure | None:
     """Unknown where the sum leaves out cells that were set aside."""
-    return _single(count / tally.tried if tally.tried and count and not tally.set_aside else None, "tokens")
+    return _build_single_figure(
+        count / tally.tried if tally.tried and count and not tally.set_aside else None, "tokens"
+    )
 
 
-def _range_of(of: Callable[[Times], Quantile | None], least: int = 1) -> Callable[[Counted], Figure | None]:
+def _build_quantile_range(
+    of: Callable[[Times], Quantile | None], least: int = 1
+) -> Callable[[MetricInput], Figure | None]:
     """The range of a quantile's value over scenarios with `least` answers or more."""
 
-    def figure(counted: Counted) -> Figure | None:
-        ends = value_range(counted.times, of, least=least)
+    def figure(counted: MetricInput) -> Figure | None:
+        ends = find_value_range(counted.times, of, least=least)
         return None if ends is None else Figure(*ends, "ms")
 
     return figure
 
 
-def _latency(
-    name: str, of: Callable[[Times], Quantile | None], figure: Callable[[Counted], Figure | None] | None = None
+def _build_latency_metric(
+    name: str, of: Callable[[Times], Quantile | None], figure: Callable[[MetricInput], Figure | None] | None = None
 ) -> Metric:
     return Metric(name, f"{name} latency", "trial without queue, tool scenarios", None, figure, of)
 
 
-def _single(value: float | None, unit: str) -> Figure | None:
+def _build_single_figure(value: float | None, unit: str) -> Figure | None:
     return None if value is None else Figure(value, value, unit)
 
 
-def _over_scenarios(estimate: Callable[[int, int, int], float | None], k: int) -> Callable[[Counted], Figure | None]:
+def _build_scenario_mean(
+    estimate: Callable[[int, int, int], float | None], k: int
+) -> Callable[[MetricInput], Figure | None]:
     """The mean over scenarios with k answers or more; nothing where repeats are not independent."""
 
-    def figure(counted: Counted) -> Figure | None:
+    def figure(counted: MetricInput) -> Figure | None:
         values = [estimate(part.passed, part.answered, k) for part in counted.parts if not part.repeating]
         known = [value for value in values if value is not None]
-        return _single(sum(known) / len(known) if known else None, "share")
+        return _build_single_figure(sum(known) / len(known) if known else None, "share")
 
     return figure
 
 
-def _f1(counted: Counted) -> Figure | None:
-    tally = pooled((counted.tools, counted.control))
-    return _single(formulas.compute_f1(tally.called_rightly, tally.called_needlessly, tally.call_missed), "share")
+def _compute_f1(counted: MetricInput) -> Figure | None:
+    tally = add_tallies((counted.tools, counted.control))
+    return _build_single_figure(
+        formulas.compute_f1(tally.called_rightly, tally.called_needlessly, tally.call_missed), "share"
+    )
 
 
-def _violations(kind: str, what: str) -> Metric:
-    return Metric(f"{kind}_calls", f"Calls with {what}", "such calls / calls", _of(f"{kind}_calls", "calls"))
+def _build_violation_metric(kind: str, what: str) -> Metric:
+    return Metric(f"{kind}_calls", f"Calls with {what}", "such calls / calls", _build_rate(f"{kind}_calls", "calls"))
 
 
-def _passes(k: int) -> Iterable[Metric]:
+def _build_pass_metrics(k: int) -> Iterable[Metric]:
     mean = f"over scenarios with {k} or more answers"
     yield Metric(
         f"pass_hat_{k}",
         f"pass^{k}",
         f"chance that {k} tries all pass, {mean}",
         None,
-        _over_scenarios(formulas.compute_pass_hat, k),
+        _build_scenario_mean(formulas.compute_pass_hat, k),
     )
     yield Metric(
         f"pass_at_{k}",
         f"pass@{k}",
         f"chance that one of {k} tries passes, {mean}",
         None,
-        _over_scenarios(formulas.compute_pass_at, k),
+        _build_scenario_mean(formulas.compute_pass_at, k),
     )
 
 
 _p50, _p95, _first_token = attrgetter("p50"), attrgetter("p95"), attrgetter("first_token")
 _SUCCESS = (
-    Metric("given", "Success given an answer", "passed / trials with an answer", Tally.given_an_answer, judged=True),
+    Metric("given", "Success given an answer", "passed / trials with an answer", Tally.answered_success, judged=True),
     Metric("delivered", "Delivered success", "passed / trials, infrastructure included", Tally.delivered, judged=True),
     Metric(
         "first",
         "First-attempt success",
         "passed without a second sample / answered",
-        _of("first_attempt_passed", "answered"),
+        _build_rate("first_attempt_passed", "answered"),
         judged=True,
     ),
     Metric(
         "parity",
         "Success by the case study’s rule",
         "passed by its rule / answered where it has one",
-        _of("parity_passed", "parity_judged"),
+        _build_rate("parity_passed", "parity_judged"),
         judged=True,
     ),
-    Metric("control", "Control", "passed / control trials with an answer", Tally.given_an_answer, of_control=True),
-    *_passes(3),
-    *_passes(5),
+    Metric("control", "Control", "passed / control trials with an answer", Tally.answered_success, of_control=True),
+    *_build_pass_metrics(3),
+    *_build_pass_metrics(5),
     Metric(
         "turns",
         "Turn success",
         "turns with nothing wrong on the wire / turns with an answer",
-        _of("good_turns", "answered_turns"),
+        _build_rate("good_turns", "answered_turns"),
         judged=True,
     ),
     Metric(
         "recovery",
         "Recovery, given an error",
         "passed / trials with an answer in which a call failed",
-        _of("recovered_trials", "error_trials"),
+        _build_rate("recovered_trials", "error_trials"),
         judged=True,
     ),
 )
@@ -233,44 +243,57 @@ _CALLS = (
         "structured",
         "Structured-call rate",
         "structured calls / answers that called",
-        _of("structured_answers", "calling_answers"),
+        _build_rate("structured_answers", "calling_answers"),
         judged=True,
     ),
     Metric(
         "fallback",
         "Fallback rate",
         "turns on text JSON / turns with an answer",
-        _of("fallback_turns", "answered_turns"),
+        _build_rate("fallback_turns", "answered_turns"),
     ),
-    Metric("schema", "Schema accuracy", "valid calls / calls", _of("valid_calls", "calls"), judged=True),
+    Metric("schema", "Schema accuracy", "valid calls / calls", _build_rate("valid_calls", "calls"), judged=True),
     Metric(
         "arguments",
         "Argument accuracy",
         "right arguments / valid calls whose right arguments are known",
-        _of("arguments_right", "arguments_asked"),
+        _build_rate("arguments_right", "arguments_asked"),
         judged=True,
     ),
-    _violations("missing", "a missing argument"),
-    _violations("type", "a wrong type"),
-    _violations("enum", "a value not allowed"),
-    _violations("range", "a value out of range"),
-    _violations("extra", "an unknown argument"),
+    _build_violation_metric("missing", "a missing argument"),
+    _build_violation_metric("type", "a wrong type"),
+    _build_violation_metric("enum", "a value not allowed"),
+    _build_violation_metric("range", "a value out of range"),
+    _build_violation_metric("extra", "an unknown argument"),
     Metric(
         "parse",
         "Parse-error rate",
         "turns with a parse error / turns that called",
-        _of("parse_error_turns", "calling_turns"),
+        _build_rate("parse_error_turns", "calling_turns"),
     ),
-    Metric("repaired", "Repaired-call rate", "calls read after a named repair / calls", _of("repaired_calls", "calls")),
+    Metric(
+        "repaired",
+        "Repaired-call rate",
+        "calls read after a named repair / calls",
+        _build_rate("repaired_calls", "calls"),
+    ),
     Metric(
         "ended",
         "Turns ended by a parse error",
         "such turns / turns that called",
-        _of("parse_error_ends", "calling_turns", "parse_error_ends"),
+        _build_rate("parse_error_ends", "calling_turns", "parse_error_ends"),
     ),
-    Metric("ignored", "Ignored calls", "calls left aside / calls made", _of("ignored_calls", "calls", "ignored_calls")),
     Metric(
-        "empty", "Empty finals", "blank after a result / answers without a call", _of("empty_finals", "final_answers")
+        "ignored",
+        "Ignored calls",
+        "calls left aside / calls made",
+        _build_rate("ignored_calls", "calls", "ignored_calls"),
+    ),
+    Metric(
+        "empty",
+        "Empty finals",
+        "blank after a result / answers without a call",
+        _build_rate("empty_finals", "final_answers"),
     ),
 )
 _TRIGGER = (
@@ -278,7 +301,7 @@ _TRIGGER = (
         "trigger_precision",
         "Trigger precision",
         "called where a call was due / called",
-        _of("called_rightly", "called_rightly", "called_needlessly"),
+        _build_rate("called_rightly", "called_rightly", "called_needlessly"),
         judged=True,
         with_control=True,
     ),
@@ -286,29 +309,37 @@ _TRIGGER = (
         "trigger_recall",
         "Trigger recall",
         "called / trials in which a call was due",
-        _of("called_rightly", "called_rightly", "call_missed"),
+        _build_rate("called_rightly", "called_rightly", "call_missed"),
         judged=True,
         with_control=True,
     ),
-    Metric("trigger_f1", "Trigger F1", "2 · rightly / (2 · rightly + needlessly + missed)", None, _f1),
+    Metric("trigger_f1", "Trigger F1", "2 · rightly / (2 · rightly + needlessly + missed)", None, _compute_f1),
 )
 _SPENT = (
-    Metric("retried", "Retried requests", "requests sent again / requests", _of_requests("retries"), missing=UNKNOWN),
     Metric(
-        "answers_429", "Answers of 429", "rate-limited answers / requests", _of_requests("answers_429"), missing=UNKNOWN
+        "retried", "Retried requests", "requests sent again / requests", _build_request_rate("retries"), missing=UNKNOWN
     ),
-    Metric("answers_5xx", "Answers of 5xx", "server errors / requests", _of_requests("answers_5xx"), missing=UNKNOWN),
-    Metric("backoff", "Back-off", "seconds waited before retries, all trials", None, _backoff, missing=UNKNOWN),
-    Metric("asked", "Asked again", "requests that quoted an error / requests", _of("asked_again", "requests")),
-    _latency("p50", _p50, _range_of(_p50)),
-    _latency("p95", _p95, _range_of(_p95, MIN_ANSWERS_OF_OLD_P95)),
-    _latency("p99", attrgetter("p99")),
+    Metric(
+        "answers_429",
+        "Answers of 429",
+        "rate-limited answers / requests",
+        _build_request_rate("answers_429"),
+        missing=UNKNOWN,
+    ),
+    Metric(
+        "answers_5xx", "Answers of 5xx", "server errors / requests", _build_request_rate("answers_5xx"), missing=UNKNOWN
+    ),
+    Metric("backoff", "Back-off", "seconds waited before retries, all trials", None, _compute_backoff, missing=UNKNOWN),
+    Metric("asked", "Asked again", "requests that quoted an error / requests", _build_rate("asked_again", "requests")),
+    _build_latency_metric("p50", _p50, _build_quantile_range(_p50)),
+    _build_latency_metric("p95", _p95, _build_quantile_range(_p95, MIN_LEGACY_P95_ANSWERS)),
+    _build_latency_metric("p99", attrgetter("p99")),
     Metric(
         "first_token",
         "Time to first token",
         "median of streamed trials, tool scenarios",
         None,
-        _range_of(_first_token),
+        _build_quantile_range(_first_token),
         _first_token,
     ),
     Metric(
@@ -316,28 +347,28 @@ _SPENT = (
         "Tokens per trial",
         "input and output, all attempts",
         None,
-        lambda counted: tokens_per_trial(counted.tools),
+        lambda counted: compute_tokens_per_trial(counted.tools),
     ),
     Metric(
         "cached",
         "Cached tokens per trial",
         "of the input, as the endpoint says",
         None,
-        lambda counted: _per_trial(counted.tools, counted.tools.cached_tokens),
+        lambda counted: _compute_per_trial(counted.tools, counted.tools.cached_tokens),
     ),
     Metric(
         "reasoning",
         "Reasoning tokens per trial",
         "of the output, as the endpoint says",
         None,
-        lambda counted: _per_trial(counted.tools, counted.tools.reasoning_tokens),
+        lambda counted: _compute_per_trial(counted.tools, counted.tools.reasoning_tokens),
     ),
     Metric(
         "cost",
         "Cost per delivered success",
         "all requests paid / delivered",
         None,
-        lambda counted: cost_per_success(counted.tools),
+        lambda counted: compute_cost_per_success(counted.tools),
         missing=UNKNOWN,
     ),
 )

@@ -8,7 +8,7 @@ from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign,
 from toolbench.evals.statistics.pooling import PooledRate
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 
-_SAME = 1e-9  # shares this close are one
+_SHARE_TOLERANCE = 1e-9  # shares this close are one
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Rate:
     withheld: bool = False
     error: float | None = None
     method: str = "Wilson"
-    weighed: float | None = None
+    weighted_share: float | None = None
 
     @property
     def level(self) -> str:
@@ -43,7 +43,7 @@ class Rate:
     @property
     def share(self) -> float:
         """As a fraction; 0 without trials."""
-        return self.weighed if self.weighed is not None else self.k / self.n if self.n else 0.0
+        return self.weighted_share if self.weighted_share is not None else self.k / self.n if self.n else 0.0
 
     @property
     def axis(self) -> float:
@@ -85,7 +85,7 @@ class Rate:
         return f"{self.k}/{self.n} ({self.percent} %, {self.low_percent} to {self.high_percent}{kind})"
 
     @property
-    def against(self) -> str:
+    def target_status(self) -> str:
         """clears, open or below: where the interval lies from the target. open when there is no target."""
         if self.target is None or not self.n or self.withheld:
             return "open"
@@ -96,18 +96,20 @@ class Rate:
     @property
     def says(self) -> str:
         words = {"clears": f"clears {self.target}", "below": f"below {self.target}", "open": "undecided"}
-        return words[self.against] if self.n else "nothing to judge"
+        return words[self.target_status] if self.n else "nothing to judge"
 
 
-def rounded(number: float) -> int:
+def round_to_int(number: float) -> int:
     """The nearest whole number, halves upwards."""
     return int(round_half_up(number))
 
 
-_interval = lru_cache(maxsize=8192)(compute_interval)  # pages ask for the same few counts again and again
+_compute_interval_cached = lru_cache(maxsize=8192)(
+    compute_interval
+)  # pages ask for the same few counts again and again
 
 
-def rate_of(
+def build_rate(
     k: int,
     n: int,
     *,
@@ -118,23 +120,23 @@ def rate_of(
 ) -> Rate:
     """The rate of `k` in `n`, with the interval that its trials' ending allows. A withheld one has no claim to name."""
     stopping = FIXED_STOPPING if withheld else stopping
-    low, high = _interval(k, n, stopping)
+    low, high = _compute_interval_cached(k, n, stopping)
     return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld, error=stopping.error)
 
 
-def pooled_rate(k: int, n: int, pooled: PooledRate, *, withheld: bool = False) -> Rate:
+def build_pooled_rate(k: int, n: int, pooled: PooledRate, *, withheld: bool = False) -> Rate:
     """The rate of `k` in `n` with the interval of its scenarios weighing alike."""
-    share = pooled.share if n and abs(pooled.share - k / n) > _SAME else None
+    share = pooled.share if n and abs(pooled.share - k / n) > _SHARE_TOLERANCE else None
     return Rate(
         k=k, n=n, low=pooled.low, high=pooled.high, withheld=withheld, error=pooled.error, method=pooled.method,
-        weighed=share,
+        weighted_share=share,
     )  # fmt: skip
 
 
-def trials_to_decide(rate: Rate) -> int | None:
+def count_trials_to_decide(rate: Rate) -> int | None:
     """How many more trials would decide against the target if the share stayed as it is; None when it is decided
     already, stands on the target, or went on until it was decided."""
-    if rate.target is None or not rate.n or rate.withheld or rate.error or rate.against != "open":
+    if rate.target is None or not rate.n or rate.withheld or rate.error or rate.target_status != "open":
         return None
     if 100 * rate.k > rate.target * rate.n:
         return count_more_trials_to_clear(rate.k, rate.n, rate.target / 100)

@@ -16,7 +16,7 @@ from toolbench.lab.models import Trial
 
 PASSED = Q(outcome=Trial.Outcome.PASS)
 TRIED = Q(outcome__in=[Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA])
-_OWN = ("instance_kind",)  # columns of a trial itself; the others are its configuration's
+_TRIAL_COLUMNS = ("instance_kind",)  # columns of a trial itself; the others are its configuration's
 _COUNTS = {
     "passed": Count("pk", filter=PASSED),
     "late": Count("pk", filter=PASSED & Q(errors_retried__gt=0)),
@@ -44,7 +44,7 @@ class RepeatedInstance:
     given: tuple[int, int]
 
 
-MetAgain = Mapping[tuple[Any, ...], Sequence[RepeatedInstance]]
+RepeatedInstances = Mapping[tuple[Any, ...], Sequence[RepeatedInstance]]
 
 
 def count_scenarios(trials: QuerySet[Trial]) -> Iterator[ScenarioCount]:
@@ -54,9 +54,9 @@ def count_scenarios(trials: QuerySet[Trial]) -> Iterator[ScenarioCount]:
         yield ScenarioCount(config, *counts)
 
 
-def find_met_again(trials: QuerySet[Trial], key: Sequence[str]) -> MetAgain:
+def find_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> RepeatedInstances:
     """By `key`, columns of a configuration, and scenario. One query, which returns only instances met again."""
-    columns = [name if name in _OWN else f"config__{name}" for name in key] + ["scenario"]
+    columns = [name if name in _TRIAL_COLUMNS else f"config__{name}" for name in key] + ["scenario"]
     drawn = trials.filter(TRIED, instance_kind=DRAWN).order_by().values(*columns, "instance_seed")
     found: dict[tuple[Any, ...], list[RepeatedInstance]] = defaultdict(list)
     for row in drawn.annotate(**_COUNTS).filter(tried__gt=1):
@@ -65,7 +65,7 @@ def find_met_again(trials: QuerySet[Trial], key: Sequence[str]) -> MetAgain:
     return found
 
 
-def part_of(
+def build_scenario_sample(
     k: int, n: int, again: Iterable[tuple[int, int]], stopping: StoppingDesign = FIXED_STOPPING
 ) -> ScenarioSample:
     """`k` of `n` of which these counts are each of one instance; every other trial met one of its own."""

@@ -11,22 +11,22 @@ from django.db.models import Aggregate, Case, Count, Exists, OuterRef, Q, QueryS
 from django.db.models.functions import Coalesce
 
 from toolbench.lab.models import Step, Trial
-from toolbench.lab.models.trials import NOTED_STEP
+from toolbench.lab.models.trials import RETRY_RELEVANT_STEP
 
 _RATE_LIMITED = ("rate_limited",)  # of providers/data/outcomes.json
 _SERVER_FAILED = ("server_error", "bad_gateway", "unavailable", "gateway_timeout", "overloaded", "server_failed")
 
 
-def _listed(codes: tuple[str, ...]) -> str:
+def _render_codes(codes: tuple[str, ...]) -> str:
     return ", ".join(f"'{code}'" for code in codes)
 
 
-_IS_429 = f"(step.status = 429 OR step.error_code IN ({_listed(_RATE_LIMITED)}))"
-_IS_5XX = f"(step.status BETWEEN 500 AND 599 OR step.error_code IN ({_listed(_SERVER_FAILED)}))"
+_IS_429 = f"(step.status = 429 OR step.error_code IN ({_render_codes(_RATE_LIMITED)}))"
+_IS_5XX = f"(step.status BETWEEN 500 AND 599 OR step.error_code IN ({_render_codes(_SERVER_FAILED)}))"
 _WITHOUT_STATUS = "(step.status IS NULL AND (step.ok IS NOT FALSE OR step.error_code = 'logged_error'))"
 
 # The same in the words of the ORM: which steps a trial must have for a value of the filter `had`.
-HAD: Mapping[str, Q] = {
+RETRY_CONDITIONS: Mapping[str, Q] = {
     "429": Q(status=429) | Q(error_code__in=_RATE_LIMITED),
     "5xx": Q(status__range=(500, 599)) | Q(error_code__in=_SERVER_FAILED),
     "retry": Q(attempt__gt=1),
@@ -35,7 +35,7 @@ _UNREADABLE = Q(status=None) & (Q(ok=True) | Q(ok=None) | Q(error_code="logged_e
 _ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # as `answered` of a tally
 
 # Of `tried`, rows of lab_trial. The condition is that of the index `steps_with_retries`.
-NOTED = f"""
+RETRY_COUNTS_SQL = f"""
     SELECT step.trial_id AS id, count(*) FILTER (WHERE {_IS_429}) AS answers_429,
         count(*) FILTER (WHERE {_IS_5XX}) AS answers_5xx, count(*) FILTER (WHERE step.attempt > 1) AS retries,
         sum(step.backoff_ms) AS backoff_ms, bool_or({_WITHOUT_STATUS}) AS without_status
@@ -55,11 +55,11 @@ RETRY_SUMS = {
     "trials_without_status": "count(*) FILTER (WHERE noted.without_status)",
 }
 
-TRIAL_COUNTS = ("answers_429", "answers_5xx", "retries_all", "backoff_ms_all")  # of a trial, over all executions
+TRIAL_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries_all", "backoff_ms_all")  # of a trial, over all executions
 
 
 @dataclass(frozen=True, slots=True)
-class Retries:
+class RetryCounts:
     """What was refused and sent again; nothing of it is known where `retries_known` is false.
 
     Attributes:
@@ -77,12 +77,12 @@ class Retries:
     backoff_ms: float = 0.0
     retries_known: bool = True
 
-    def __add__(self, other: "Retries") -> "Retries":
+    def __add__(self, other: "RetryCounts") -> "RetryCounts":
         sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
-        return Retries(**sums | {"retries_known": self.retries_known and other.retries_known})
+        return RetryCounts(**sums | {"retries_known": self.retries_known and other.retries_known})
 
 
-def with_steps(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
+def filter_by_retries(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
     """Return the trials with an answer or a retry of this kind, in any execution.
 
     Args:
@@ -90,17 +90,17 @@ def with_steps(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
     """
     if not had:
         return trials
-    return trials.filter(Exists(Step.objects.filter(NOTED_STEP & HAD[had], trial=OuterRef("pk"))))
+    return trials.filter(Exists(Step.objects.filter(RETRY_RELEVANT_STEP & RETRY_CONDITIONS[had], trial=OuterRef("pk"))))
 
 
-def with_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
+def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
     """Add the columns TRIAL_COUNTS to these trials, over all executions; None where they are not known."""
-    noted = Step.objects.filter(NOTED_STEP, trial=OuterRef("pk")).order_by()
+    noted = Step.objects.filter(RETRY_RELEVANT_STEP, trial=OuterRef("pk")).order_by()
     unknown = Exists(noted.filter(_UNREADABLE)) | Q(requests=0, outcome__in=("pass", "fail"))
     found: dict[str, Aggregate] = {
-        "answers_429": Count("pk", filter=HAD["429"]),
-        "answers_5xx": Count("pk", filter=HAD["5xx"]),
-        "retries_all": Count("pk", filter=HAD["retry"]),
+        "answers_429": Count("pk", filter=RETRY_CONDITIONS["429"]),
+        "answers_5xx": Count("pk", filter=RETRY_CONDITIONS["5xx"]),
+        "retries_all": Count("pk", filter=RETRY_CONDITIONS["retry"]),
         "backoff_ms_all": Sum("backoff_ms"),
     }
     return trials.annotate(
@@ -114,27 +114,27 @@ def with_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
     )
 
 
-def count_retries(trials: QuerySet[Trial]) -> Mapping[str, Retries]:
+def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
     """Return the counts of these trials by scenario. Two queries. They are unknown, as in a tally of cells, where a
     step says too little, or where answered trials of a scenario have no request that was counted."""
-    steps = Step.objects.filter(NOTED_STEP, trial__in=trials.order_by().values("pk")).order_by()
+    steps = Step.objects.filter(RETRY_RELEVANT_STEP, trial__in=trials.order_by().values("pk")).order_by()
     grouped = steps.values("trial__scenario").annotate(
-        answers_429=Count("pk", filter=HAD["429"]),
-        answers_5xx=Count("pk", filter=HAD["5xx"]),
-        retries=Count("pk", filter=HAD["retry"]),
-        trials_429=Count("trial", distinct=True, filter=HAD["429"]),
-        trials_5xx=Count("trial", distinct=True, filter=HAD["5xx"]),
-        trials_retried=Count("trial", distinct=True, filter=HAD["retry"]),
+        answers_429=Count("pk", filter=RETRY_CONDITIONS["429"]),
+        answers_5xx=Count("pk", filter=RETRY_CONDITIONS["5xx"]),
+        retries=Count("pk", filter=RETRY_CONDITIONS["retry"]),
+        trials_429=Count("trial", distinct=True, filter=RETRY_CONDITIONS["429"]),
+        trials_5xx=Count("trial", distinct=True, filter=RETRY_CONDITIONS["5xx"]),
+        trials_retried=Count("trial", distinct=True, filter=RETRY_CONDITIONS["retry"]),
         waited=Sum("backoff_ms"),
         unread=Count("pk", filter=_UNREADABLE),
     )
     rows: dict[str, dict[str, Any]] = {row["trial__scenario"]: dict(row) for row in grouped}
     names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried")
     sent = trials.order_by().values("scenario").annotate(sent=Sum("requests"), answered=Count("pk", filter=_ANSWERED))
-    found: dict[str, Retries] = {}
+    found: dict[str, RetryCounts] = {}
     for about in sent:
         row = rows.get(about["scenario"], {})
         counts = {name: row.get(name, 0) for name in names}
         known = not row.get("unread") and bool(about["sent"] or not about["answered"])
-        found[about["scenario"]] = Retries(**counts, backoff_ms=row.get("waited") or 0.0, retries_known=known)
+        found[about["scenario"]] = RetryCounts(**counts, backoff_ms=row.get("waited") or 0.0, retries_known=known)
     return found

@@ -9,14 +9,14 @@ from django.db.models import Q, QuerySet, Sum
 
 from toolbench.lab.models import Cell
 
-Lines = list[dict[str, Any]]
-FINISHED = ("passed", "failed", "infra")
-MODEL = ("config__provider_name", "config__model_name")
+CellRows = list[dict[str, Any]]
+FINISHED_COUNTS = ("passed", "failed", "infra")
+MODEL_COLUMNS = ("config__provider_name", "config__model_name")
 ModelKey = tuple[str, str]  # provider and model
 
 
 @dataclass(frozen=True, slots=True)
-class OtherVersion:
+class OmittedVersion:
     """Cells of a version that a page leaves out, since it counts another version of the same wording."""
 
     scenario: str
@@ -34,16 +34,16 @@ class ModelVersions:
     """The versions of one model. `left_out` are those of which it tried a newer one itself; `behind` are counted though
     another model tried a newer one."""
 
-    left_out: tuple[OtherVersion, ...]
-    behind: tuple[OtherVersion, ...]
+    left_out: tuple[OmittedVersion, ...]
+    behind: tuple[OmittedVersion, ...]
 
 
-def has_finished(line: Mapping[str, Any]) -> bool:
+def has_finished_trials(line: Mapping[str, Any]) -> bool:
     """Return whether a trial of these cells passed, failed or met the infrastructure; only such versions compete."""
-    return any(line[f"sum_{name}"] for name in FINISHED)
+    return any(line[f"sum_{name}"] for name in FINISHED_COUNTS)
 
 
-def split_newest(lines: Lines) -> tuple[Lines, Lines]:
+def split_newest_versions(lines: CellRows) -> tuple[CellRows, CellRows]:
     """Return the lines in the newest version of their scenario that has finished trials, and the others.
 
     A version that is only queued or was cancelled hides none that was tried; where none was tried, the newest is kept.
@@ -53,51 +53,51 @@ def split_newest(lines: Lines) -> tuple[Lines, Lines]:
     """
     newest: dict[str, tuple[bool, int]] = {}
     for line in lines:
-        rank = (has_finished(line), line["scenario_version"])
+        rank = (has_finished_trials(line), line["scenario_version"])
         newest[line["scenario"]] = max(rank, newest.get(line["scenario"], rank))
     kept = [line for line in lines if line["scenario_version"] == newest[line["scenario"]][1]]
     return kept, [line for line in lines if line["scenario_version"] != newest[line["scenario"]][1]]
 
 
-def find_others_by_model(cells: QuerySet[Cell]) -> tuple[tuple[OtherVersion, ...], Mapping[ModelKey, ModelVersions]]:
+def find_omitted_versions(cells: QuerySet[Cell]) -> tuple[tuple[OmittedVersion, ...], Mapping[ModelKey, ModelVersions]]:
     """Return what of these cells is in another version than the newest tried of its scenario and kind. One query.
 
     Returns:
         The versions over all models, and the same of each provider and model taken by itself.
     """
-    lines = _by_version(cells, *MODEL)
-    overall = _split(lines)[1]
-    by_model: dict[ModelKey, Lines] = {}
+    lines = _group_by_version(cells, *MODEL_COLUMNS)
+    overall = _split_versions(lines)[1]
+    by_model: dict[ModelKey, CellRows] = {}
     for line in lines:
-        by_model.setdefault((line[MODEL[0]], line[MODEL[1]]), []).append(line)
+        by_model.setdefault((line[MODEL_COLUMNS[0]], line[MODEL_COLUMNS[1]]), []).append(line)
     found: dict[ModelKey, ModelVersions] = {}
     for key, own in by_model.items():
-        counted, others = _split(own)
+        counted, others = _split_versions(own)
         found[key] = ModelVersions(others, tuple(one for one in counted if one in overall))
     return overall, found
 
 
-def _by_version(cells: QuerySet[Cell], *keys: str) -> Lines:
+def _group_by_version(cells: QuerySet[Cell], *keys: str) -> CellRows:
     grouped = cells.order_by().values(*keys, "scenario", "instance_kind", "scenario_version")
-    return [dict(line) for line in grouped.annotate(**{f"sum_{name}": Sum(name) for name in FINISHED})]
+    return [dict(line) for line in grouped.annotate(**{f"sum_{name}": Sum(name) for name in FINISHED_COUNTS})]
 
 
-def _split(lines: Lines) -> tuple[tuple[OtherVersion, ...], tuple[OtherVersion, ...]]:
+def _split_versions(lines: CellRows) -> tuple[tuple[OmittedVersion, ...], tuple[OmittedVersion, ...]]:
     """Return the versions that are counted and have finished trials, and the others, each kind by itself."""
-    counted, others = set[OtherVersion](), set[OtherVersion]()
+    counted, others = set[OmittedVersion](), set[OmittedVersion]()
     for kind in {line["instance_kind"] for line in lines}:
-        newest, earlier = split_newest([line for line in lines if line["instance_kind"] == kind])
-        counted |= {_version(line) for line in newest if has_finished(line)}
-        others |= {_version(line) for line in earlier}
+        newest, earlier = split_newest_versions([line for line in lines if line["instance_kind"] == kind])
+        counted |= {_build_version(line) for line in newest if has_finished_trials(line)}
+        others |= {_build_version(line) for line in earlier}
     in_order = attrgetter("scenario", "version", "kind")
     return tuple(sorted(counted, key=in_order)), tuple(sorted(others, key=in_order))
 
 
-def _version(line: Mapping[str, Any]) -> OtherVersion:
-    return OtherVersion(line["scenario"], line["scenario_version"], line["instance_kind"])
+def _build_version(line: Mapping[str, Any]) -> OmittedVersion:
+    return OmittedVersion(line["scenario"], line["scenario_version"], line["instance_kind"])
 
 
-def say_left_out(versions: Sequence[str]) -> str:
+def build_omission_notice(versions: Sequence[str]) -> str:
     """Return the sentence of a page that leaves versions out; "" for none.
 
     Args:
@@ -105,7 +105,7 @@ def say_left_out(versions: Sequence[str]) -> str:
     """
     if not versions:
         return ""
-    tokens = sorted({(slug, version) for slug, version, _ in _read_tokens(",".join(versions))})
+    tokens = sorted({(slug, version) for slug, version, _ in _parse_tokens(",".join(versions))})
     named = ", ".join(f"{slug} version {version}" for slug, version in tokens)
     return (
         f"Left out, since the newest version with finished trials is counted alone: {named}. Versions are different "
@@ -113,31 +113,31 @@ def say_left_out(versions: Sequence[str]) -> str:
     )
 
 
-def is_tokens(text: str) -> bool:
+def is_version_tokens(text: str) -> bool:
     """Whether the text is a comma list of tokens, `slug@version` or `slug@version:kind`."""
-    return all(slug and version.isdecimal() and len(version) < 6 for slug, version, _ in _parts(text))
+    return all(slug and version.isdecimal() and len(version) < 6 for slug, version, _ in _split_tokens(text))
 
 
-def without_q(tokens: str) -> Q:
+def build_exclusion(tokens: str) -> Q:
     """Return the condition that leaves out the versions named by tokens, on rows that bear a scenario."""
     found = Q()
-    for slug, version, kind in _read_tokens(tokens):
+    for slug, version, kind in _parse_tokens(tokens):
         of_kind = {"instance_kind": kind} if kind else {}
         found &= ~Q(scenario=slug, scenario_version=version, **of_kind)
     return found
 
 
-def _read_tokens(tokens: str) -> set[tuple[str, int, str]]:
-    return {(slug, int(version), kind) for slug, version, kind in _parts(tokens)}
+def _parse_tokens(tokens: str) -> set[tuple[str, int, str]]:
+    return {(slug, int(version), kind) for slug, version, kind in _split_tokens(tokens)}
 
 
-def _parts(tokens: str) -> Iterator[tuple[str, str, str]]:
+def _split_tokens(tokens: str) -> Iterator[tuple[str, str, str]]:
     for token in filter(None, tokens.split(",")):
         slug, _, rest = token.rpartition("@")
         version, _, kind = rest.partition(":")
         yield slug, version, kind
 
 
-def tokens_of(lines: Iterable[Mapping[str, Any]]) -> str:
+def render_tokens(lines: Iterable[Mapping[str, Any]]) -> str:
     """Return the tokens of lines with `scenario` and `scenario_version`."""
     return ",".join(sorted({f"{line['scenario']}@{line['scenario_version']}" for line in lines}))

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Aggregate, Count, F, Min, Q, Sum
 
 from toolbench.evals.statistics.intervals import StoppingDesign
-from toolbench.lab.metrics.rate import Rate, rate_of
+from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.models import Cell
 
 
@@ -128,13 +128,13 @@ class Tally:
         return not self.set_aside and not self.trials_without_status and bool(self.requests or not self.answered)
 
     @property
-    def plain_retries(self) -> dict[str, int | float] | None:
+    def retries_json(self) -> dict[str, int | float] | None:
         """Return the counts of retries for a file; None where they are not known."""
         names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried", "backoff_ms")
         return {name: getattr(self, name) for name in names} if self.retries_known else None
 
     @property
-    def had_retries(self) -> bool:
+    def has_retries(self) -> bool:
         """Return whether a page has something to say of retries: one was counted, or they are not known."""
         return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)
 
@@ -146,9 +146,9 @@ class Tally:
         """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent, and
         valid at every look where a cell went on until it was decided."""
         distinct, withheld = self.distinct or None, bool(self.repeating)
-        return rate_of(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
+        return build_rate(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
 
-    def given_an_answer(self, target: float | None = None) -> Rate:
+    def answered_success(self, target: float | None = None) -> Rate:
         """Infrastructure and our own deadline left out."""
         return self.rate(self.passed, self.answered, target)
 
@@ -158,24 +158,27 @@ class Tally:
         return self.rate(self.passed - self.late_passes, self.tried, target)
 
 
-_COUNTED = ("cells", "repeating", "unpriced", "set_aside")  # of cells
-SUMMED = tuple(one.name for one in fields(Tally) if one.name not in (*_COUNTED, "cost", "error"))
+_COUNTED_FIELDS = ("cells", "repeating", "unpriced", "set_aside")  # of cells
+SUMMED_FIELDS = tuple(one.name for one in fields(Tally) if one.name not in (*_COUNTED_FIELDS, "cost", "error"))
 
 
-def tally(cells: Iterable[Cell]) -> Tally:
+def tally_cells(cells: Iterable[Cell]) -> Tally:
     cells = tuple(cells)
-    sums = {name: sum(getattr(cell, name) for cell in cells) for name in SUMMED}
-    sums |= {"repeating": sum(map(_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
-    sums["set_aside"] = sum(bool(cell.compute_error) for cell in cells)
-    cost, error = _cost((cell.cost for cell in cells), sums["unpriced"]), _least(cell.error for cell in cells)
-    return Tally(cells=len(cells), cost=cost, error=error, **sums)
+    counts = {name: sum(getattr(cell, name) for cell in cells) for name in SUMMED_FIELDS}
+    counts |= {"repeating": sum(map(_has_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
+    counts["set_aside"] = sum(bool(cell.compute_error) for cell in cells)
+    cost, error = (
+        _sum_costs((cell.cost for cell in cells), counts["unpriced"]),
+        _find_min_error(cell.error for cell in cells),
+    )
+    return Tally(cells=len(cells), cost=cost, error=error, **counts)
 
 
-def _least(errors: Iterable[float | None]) -> float | None:
+def _find_min_error(errors: Iterable[float | None]) -> float | None:
     return min((error for error in errors if error is not None), default=None)
 
 
-def _cost(costs: Iterable[float | None], unpriced: int) -> float | None:
+def _sum_costs(costs: Iterable[float | None], unpriced: int) -> float | None:
     known = [cost for cost in costs if cost is not None]
     return sum(known) if known and not unpriced else None
 
@@ -184,28 +187,28 @@ def _is_unpriced(cell: Cell) -> bool:
     return cell.cost is None and bool(cell.passed + cell.failed + cell.infra)
 
 
-def _repeats(cell: Cell) -> bool:
+def _has_repeats(cell: Cell) -> bool:
     return cell.deterministic and 0 < cell.distinct < cell.passed + cell.failed - cell.deadline_failed
 
 
-def sums() -> dict[str, Aggregate]:
+def build_aggregates() -> dict[str, Aggregate]:
     """What a grouped query over cells is annotated with, for `tally_of` to read."""
     repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
     counted: dict[str, Aggregate] = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
     tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
     counted |= {"sum_unpriced": Count("pk", filter=Q(cost=None) & tried), "sum_error": Min("error")}
     counted["sum_set_aside"] = Count("pk", filter=~Q(compute_error=""))
-    return counted | {f"sum_{name}": Sum(name) for name in (*SUMMED, "cost")}
+    return counted | {f"sum_{name}": Sum(name) for name in (*SUMMED_FIELDS, "cost")}
 
 
-def tally_of(line: Mapping[str, Any]) -> Tally:
-    sums = {name: line[f"sum_{name}"] for name in (*_COUNTED, *SUMMED, "error")}
-    return Tally(cost=_cost([line["sum_cost"]], sums["unpriced"]), **sums)
+def build_tally(line: Mapping[str, Any]) -> Tally:
+    counts = {name: line[f"sum_{name}"] for name in (*_COUNTED_FIELDS, *SUMMED_FIELDS, "error")}
+    return Tally(cost=_sum_costs([line["sum_cost"]], counts["unpriced"]), **counts)
 
 
-def pooled(tallies: Iterable[Tally]) -> Tally:
+def add_tallies(tallies: Iterable[Tally]) -> Tally:
     """The sum of sums."""
     tallies = tuple(tallies)
-    sums = {name: sum(getattr(one, name) for one in tallies) for name in (*_COUNTED, *SUMMED)}
-    cost = _cost((one.cost for one in tallies), sums["unpriced"])
-    return Tally(cost=cost, error=_least(one.error for one in tallies), **sums)
+    counts = {name: sum(getattr(one, name) for one in tallies) for name in (*_COUNTED_FIELDS, *SUMMED_FIELDS)}
+    cost = _sum_costs((one.cost for one in tallies), counts["unpriced"])
+    return Tally(cost=cost, error=_find_min_error(one.error for one in tallies), **counts)

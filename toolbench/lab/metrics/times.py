@@ -12,8 +12,8 @@ from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.models import Cell, CellTimes
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-MIN_ANSWERS_OF_OLD_P95 = 60  # the older keys and columns of exports have a p95 from so many answers of a scenario on
-PARTS = ("value", "low", "high")
+MIN_LEGACY_P95_ANSWERS = 60  # the older keys and columns of exports have a p95 from so many answers of a scenario on
+QUANTILE_PARTS = ("value", "low", "high")
 _STORED = np.dtype(">f8")
 
 
@@ -26,23 +26,23 @@ class Times:
 
     @property
     def p50(self) -> Quantile | None:
-        return _quantile(self.durations, 0.5)
+        return _compute_stored_quantile(self.durations, 0.5)
 
     @property
     def p95(self) -> Quantile | None:
-        return _quantile(self.durations, 0.95)
+        return _compute_stored_quantile(self.durations, 0.95)
 
     @property
     def p99(self) -> Quantile | None:
-        return _quantile(self.durations, 0.99)
+        return _compute_stored_quantile(self.durations, 0.99)
 
     @property
     def first_token(self) -> Quantile | None:
         """Return the median time to the first token of streamed trials."""
-        return _quantile(self.first_tokens, 0.5)
+        return _compute_stored_quantile(self.first_tokens, 0.5)
 
 
-class Joined(Aggregate):
+class ConcatenatedTimes(Aggregate):
     """The stored times of all cells of a group, one after the other."""
 
     function = "string_agg"
@@ -50,22 +50,22 @@ class Joined(Aggregate):
     output_field = BinaryField()
 
 
-def joined(*, first_tokens: bool = True) -> dict[str, Aggregate]:
+def build_time_aggregates(*, first_tokens: bool = True) -> dict[str, Aggregate]:
     """Return what a grouped query over cells is annotated with, for `times_of` to read.
 
     Args:
         first_tokens: False leaves the times to the first token out; `times_of` then gives none.
     """
-    found: dict[str, Aggregate] = {"all_durations": Joined("times__durations")}
-    return found | ({"all_first_tokens": Joined("times__first_tokens")} if first_tokens else {})
+    found: dict[str, Aggregate] = {"all_durations": ConcatenatedTimes("times__durations")}
+    return found | ({"all_first_tokens": ConcatenatedTimes("times__first_tokens")} if first_tokens else {})
 
 
-def times_of(line: Mapping[str, Any]) -> Times:
+def build_times(line: Mapping[str, Any]) -> Times:
     """Return the times of one line of such a query."""
     return Times(bytes(line["all_durations"] or b""), bytes(line.get("all_first_tokens") or b""))
 
 
-def cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
+def load_cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
     """Return the times of each cell by its id, in one query; a cell without any has empty ones."""
     ids = [cell.pk for cell in cells]
     rows = CellTimes.objects.filter(cell__in=ids).values_list("cell_id", "durations", "first_tokens")
@@ -73,31 +73,31 @@ def cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
     return {pk: found.get(pk, Times()) for pk in ids}
 
 
-def merged(parts: Iterable[Times]) -> Times:
+def merge_times(parts: Iterable[Times]) -> Times:
     """Return the times of all parts together."""
     parts = tuple(parts)
     return Times(b"".join(one.durations for one in parts), b"".join(one.first_tokens for one in parts))
 
 
-def quantile_columns(name: str) -> tuple[str, ...]:
+def list_quantile_columns(name: str) -> tuple[str, ...]:
     """Return the names under which exports have a quantile: `p95_ms_value`, `p95_ms_low`, `p95_ms_high`."""
-    return tuple(f"{name}_ms_{part}" for part in PARTS)
+    return tuple(f"{name}_ms_{part}" for part in QUANTILE_PARTS)
 
 
-def quantile_values(found: Quantile | None) -> tuple[float | None, ...]:
+def list_quantile_values(found: Quantile | None) -> tuple[float | None, ...]:
     """Return value and bounds in milliseconds; None for a bound that is open, and for everything without an answer."""
-    return tuple(None if found is None else getattr(found, part) for part in PARTS)
+    return tuple(None if found is None else getattr(found, part) for part in QUANTILE_PARTS)
 
 
-def times_json(times: Times) -> JsonObject:
+def times_to_json(times: Times) -> JsonObject:
     """Return every quantile of trials' durations as exports have it."""
     found: JsonObject = {}
     for name in QUANTILES:
-        found |= zip(quantile_columns(name), quantile_values(getattr(times, name)), strict=True)
+        found |= zip(list_quantile_columns(name), list_quantile_values(getattr(times, name)), strict=True)
     return found
 
 
-def value_range(
+def find_value_range(
     parts: Iterable[Times], of: Callable[[Times], Quantile | None], *, least: int = 1
 ) -> tuple[float, float] | None:
     """Return the least and the greatest value over the parts with `least` answers or more; None where there is none."""
@@ -113,11 +113,11 @@ class QuantileRange:
     slowest: Quantile | None
 
 
-def quantile_range(found: Iterable[Quantile | None]) -> QuantileRange | None:
+def build_quantile_range(found: Iterable[Quantile | None]) -> QuantileRange | None:
     """Return the range by value; None where there is no quantile."""
     ordered = sorted((one for one in found if one is not None), key=lambda one: one.value)
     return QuantileRange(ordered[0], ordered[-1] if len(ordered) > 1 else None) if ordered else None
 
 
-def _quantile(stored: bytes, q: float) -> Quantile | None:
+def _compute_stored_quantile(stored: bytes, q: float) -> Quantile | None:
     return compute_quantile(np.frombuffer(stored, _STORED), q) if stored else None

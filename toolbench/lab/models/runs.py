@@ -3,14 +3,14 @@
 from django.conf import settings
 from django.db import models
 
-LARGEST_FIGURE = 1e12  # dollars or milliseconds of one cell; above it, sums over cells would leave the range of floats
+MAX_FIGURE = 1e12  # dollars or milliseconds of one cell; above it, sums over cells would leave the range of floats
 
 
-def _in_range(*names: str) -> models.Q:
+def _build_range_condition(*names: str) -> models.Q:
     """Condition that each of these columns is unknown or a number from 0 to `LARGEST_FIGURE`; NaN is neither."""
     found = models.Q()
     for name in names:
-        found &= models.Q((name, None)) | models.Q((f"{name}__gte", 0), (f"{name}__lte", LARGEST_FIGURE))
+        found &= models.Q((name, None)) | models.Q((f"{name}__gte", 0), (f"{name}__lte", MAX_FIGURE))
     return found
 
 
@@ -201,7 +201,8 @@ class Cell(models.Model):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=_in_range("cost", "first_token_p50_ms", "p50_ms", "p95_ms"), name="cell_figures_in_range"
+                condition=_build_range_condition("cost", "first_token_p50_ms", "p50_ms", "p95_ms"),
+                name="cell_figures_in_range",
             )
         ]
 
@@ -209,7 +210,7 @@ class Cell(models.Model):
         return f"{self.config} × {self.scenario}"
 
     @property
-    def moves(self) -> bool:
+    def is_changing(self) -> bool:
         """Whether trials are in flight, or its counts are behind them."""
         return self.stale or self.running > 0
 
@@ -232,7 +233,9 @@ class CellTimes(models.Model):
     longest_ms = models.FloatField(null=True)
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=_in_range("longest_ms"), name="cell_times_in_range")]
+        constraints = [
+            models.CheckConstraint(condition=_build_range_condition("longest_ms"), name="cell_times_in_range")
+        ]
 
     def __str__(self) -> str:
         return f"Times of cell {self.pk}"

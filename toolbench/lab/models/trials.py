@@ -3,7 +3,7 @@
 from django.db import models
 
 # Exchanges that counts of retries look at: sent again, without a readable answer, or with an unknown status.
-NOTED_STEP = models.Q(kind="exchange") & (
+RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
     models.Q(attempt__gt=1) | models.Q(ok=False) | models.Q(ok=None) | models.Q(status=None)
 )
 
@@ -201,7 +201,7 @@ class Step(models.Model):
     class Meta:
         ordering = ["trial_id", "execution", "ordinal"]
         constraints = [models.UniqueConstraint(fields=["trial", "execution", "ordinal"], name="one_step_per_ordinal")]
-        indexes = [models.Index(fields=["trial"], name="steps_with_retries", condition=NOTED_STEP)]
+        indexes = [models.Index(fields=["trial"], name="steps_with_retries", condition=RETRY_RELEVANT_STEP)]
 
     def __str__(self) -> str:
         return f"step {self.ordinal} of trial {self.trial_id}"

@@ -24,8 +24,8 @@ from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
 from toolbench.lab.planning.policy_hash import hash_policy
 from toolbench.lab.planning.strategies import parse_strategy
 from toolbench.lab.planning.tool_support import build_probe_columns
-from toolbench.lab.worker.job_failures import recorded
-from toolbench.lab.worker.notify import wake
+from toolbench.lab.worker.job_failures import record_failures
+from toolbench.lab.worker.notify import notify_workers
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ def decide_waiting_methods(model_id: int) -> int:
         with transaction.atomic():
             for config in configs:
                 _decide_config(config, effective, support=support)
-            transaction.on_commit(lambda: wake([model.provider_id]))
+            transaction.on_commit(lambda: notify_workers([model.provider_id]))
     return len(configs)
 
 
@@ -118,7 +118,7 @@ def decide_all_waiting_methods() -> int:
     waiting = RunConfig.objects.filter(awaits_probe=True, model__isnull=False).exclude(run__state__in=_ENDING_STATES)
     decided = 0
     for model_id in set(waiting.values_list("model_id", flat=True)) - {None}:
-        with recorded("choosing methods after a probe"):
+        with record_failures("choosing methods after a probe"):
             decided += decide_waiting_methods(model_id)
     return decided
 

@@ -16,7 +16,7 @@ from toolbench.engine.policy.presets import Layers
 from toolbench.evals import few_shot
 from toolbench.evals.statistics.stopping import FIRST_ANALYSIS_TRIALS
 from toolbench.evals.types import Scenario
-from toolbench.lab.confirmation import FREE_KINDS, needs_asking
+from toolbench.lab.confirmation import FREE_KINDS, needs_confirmation
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.auto_method import (
     add_capability_layers,
@@ -238,7 +238,7 @@ def _assemble_plan(
         least_requests=min(cap, least * sum(cell.least_requests for cell in cells)),
         most_requests=min(cap, request.trials * sum(cell.most_requests for cell in cells)),
         paid_requests=dict(paid),
-        needs_confirmation=needs_asking(paid),
+        needs_confirmation=needs_confirmation(paid),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Model, Run, RunConfig
 from toolbench.lab.planning.earlier_cells import PlannedTrials
 from toolbench.lab.planning.forecast import Estimate, RemainingLimits, estimate_trials
@@ -44,7 +44,7 @@ def estimate_remaining(run_id: int) -> Estimate | None:
 
 def _iter_remaining_trials(run: Run) -> Iterator[PlannedTrials]:
     for cell in run.cells.select_related("config__model__provider"):
-        counts = tally([cell])
+        counts = tally_cells([cell])
         waiting = counts.queued + counts.running
         open_end = cell.error is not None and not cell.decided
         most = max(waiting, run.trials_per_cell - counts.done) if open_end else waiting

@@ -11,7 +11,7 @@ from toolbench.evals.types import Scenario
 from toolbench.lab.endpoints.setup_pages import get_providers
 from toolbench.lab.models import Case, CaseSet, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.lookup import DEFAULT_PROFILE, METHODS
-from toolbench.lab.scenarios.case_sets import kept_sets, word_of
+from toolbench.lab.scenarios.case_sets import build_set_word, list_nonempty_sets
 from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.wire_formats import MESSAGES
 
@@ -203,9 +203,9 @@ def _list_scenarios() -> tuple[ChoiceList, ...]:
 
 
 def _iter_case_sets() -> Iterator[FormChoice]:
-    for group, cases in kept_sets():
+    for group, cases in list_nonempty_sets():
         hint = f"{cases} case{'' if cases == 1 else 's'}, {'public' if group.public else 'private'}"
-        yield FormChoice(word_of(group), group.name, hint)
+        yield FormChoice(build_set_word(group), group.name, hint)
 
 
 def _iter_user_cases() -> Iterator[FormChoice]:

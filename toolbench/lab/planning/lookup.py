@@ -15,7 +15,7 @@ from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.models import Model, Preset, SamplingProfile
 from toolbench.lab.planning.run_request import MAX_CAP, LaunchError, RunRequest
 from toolbench.lab.planning.strategies import parse_strategy
-from toolbench.lab.scenarios.catalogue import find_scenarios, in_catalogue_order
+from toolbench.lab.scenarios.catalogue import find_scenarios, sort_by_catalogue
 
 METHODS = (AUTO, "native", "text_json", "template", "constrained")
 MAX_RUN_TRIALS = 100_000  # of one run
@@ -68,7 +68,7 @@ def _look_up_scenarios(request: RunRequest, errors: dict[str, list[str]]) -> tup
     errors["scenarios"] += [f"There is no scenario {slug}." for slug in request.scenarios if slug not in known]
     if not request.scenarios:
         errors["scenarios"].append("Choose at least one scenario.")
-    return in_catalogue_order(known.values())
+    return sort_by_catalogue(known.values())
 
 
 def _check_numbers(request: RunRequest, errors: dict[str, list[str]]) -> None:

@@ -12,13 +12,13 @@ from toolbench.engine.policy.presets import STRATEGIES, Layers
 from toolbench.evals import scenarios
 from toolbench.evals.types import Scenario
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
-from toolbench.lab.plain_text import plain
+from toolbench.lab.plain_text import clean_text
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.lookup import METHODS
 from toolbench.lab.planning.policy_values import flatten_policy
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
-from toolbench.lab.scenarios.catalogue import find_scenario, own_cases
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.scenarios.catalogue import list_user_cases, load_scenario
+from toolbench.lab.whole_numbers import parse_whole_number
 
 MAX_CASES = 200  # of one's own, to choose from
 
@@ -37,11 +37,11 @@ class PolicyQuery:
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "PolicyQuery":
         def name(key: str, usual: str) -> str:
-            return plain(query.get(key, ""), 80) or usual
+            return clean_text(query.get(key, ""), 80) or usual
 
         return cls(
-            config=whole_number(query.get("config", "")),
-            model=whole_number(query.get("model", "")),
+            config=parse_whole_number(query.get("config", "")),
+            model=parse_whole_number(query.get("model", "")),
             profile=name("profile", "default"),
             strategy=name("strategy", "production"),
             method=name("method", "native"),
@@ -97,7 +97,7 @@ def get_policy_page(choice: PolicyQuery) -> PolicyPage:
 def _resolve_layers(choice: PolicyQuery, models: tuple[Model, ...]) -> tuple[str, Layers, tuple[str, ...]]:
     """What is looked at, its layers, and why there are none."""
     try:
-        scenario = find_scenario(choice.scenario, _find_scenario_version(choice))
+        scenario = load_scenario(choice.scenario, _find_scenario_version(choice))
     except KeyError:
         return "", (), (f"There is no scenario {choice.scenario}.",)
     if choice.config is not None:
@@ -130,7 +130,7 @@ def _find_scenario_version(choice: PolicyQuery) -> int | None:
 
 def _list_scenarios(chosen: str) -> tuple[str, ...]:
     """Scenarios that are code, one's own cases, and the one that is shown."""
-    found = (*(scenario.slug for scenario in scenarios.list_scenarios()), *own_cases(MAX_CASES))
+    found = (*(scenario.slug for scenario in scenarios.list_scenarios()), *list_user_cases(MAX_CASES))
     return found if chosen in found else (*found, chosen)
 
 

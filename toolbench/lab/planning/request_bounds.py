@@ -9,9 +9,9 @@ from toolbench.engine.policy.optional_parameters import OPTIONAL
 from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.evals.types import Instance, Scenario
-from toolbench.lab.confirmation import FREE_KINDS, check_agreed
+from toolbench.lab.confirmation import FREE_KINDS, check_confirmed
 from toolbench.lab.models import Cell, Provider
-from toolbench.lab.scenarios.catalogue import find_scenario
+from toolbench.lab.scenarios.catalogue import load_scenario
 
 
 def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
@@ -48,7 +48,7 @@ def is_applicable(policy: Policy, scenario: Scenario) -> bool:
 
 def resolve_frozen_policy(cell: Cell) -> Policy:
     """As its run froze it, under the scenario's own layer. Raises PolicyError where this engine no longer takes it."""
-    layer = find_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind="parity").layer
+    layer = load_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind="parity").layer
     return resolve((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
 
 
@@ -70,10 +70,10 @@ def check_paid_requests(
         config = cell.config
         if config.provider is None or config.provider_kind in FREE_KINDS:
             continue
-        scenario = find_scenario(cell.scenario, cell.scenario_version)
+        scenario = load_scenario(cell.scenario, cell.scenario_version)
         if is_applicable(policy, scenario):
             instance = scenario.draw_instance(0, kind="parity")
             most = count_max_requests(policy, config.provider, instance, stream=config.stream)
             paid[config.provider_name] += count * most
     capped = {name: count if cap_left is None else min(count, cap_left) for name, count in paid.items()}
-    check_agreed(Counter(capped) + Counter(probes), agreed)
+    check_confirmed(Counter(capped) + Counter(probes), agreed)

@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.errors import FieldsRefused
+from toolbench.lab.errors import InvalidFieldsError
 
 MAX_CAP = 2**31 - 1  # that a column takes
 STREAMS_BY_OPTION = {"none": (False,), "streamed": (True,), "both": (False, True)}
 
 
-class LaunchError(FieldsRefused):
+class LaunchError(InvalidFieldsError):
     """A request that cannot be launched."""
 
 

@@ -15,7 +15,7 @@ from toolbench.lab.replays.what_if import (
     count_changes,
 )
 from toolbench.lab.replays.what_if_settings import WhatIfSettings, list_policy_transforms
-from toolbench.lab.worker.trial_plan import frozen_configs
+from toolbench.lab.worker.trial_plan import load_frozen_configs
 
 ALL_TRANSFORMS = "all"
 
@@ -35,7 +35,7 @@ def list_transforms(trial_ids: Sequence[int], asked: WhatIfSettings) -> tuple[st
     """Every transform and repair that the settings apply in any configuration of these trials, in order."""
     configs = set(Trial.objects.filter(pk__in=trial_ids).values_list("config_id", flat=True))
     found: dict[str, None] = {}
-    for _, config in sorted(frozen_configs(configs).items()):
+    for _, config in sorted(load_frozen_configs(configs).items()):
         policy = resolve(asked.apply(config).layers).policy
         for names in list_policy_transforms(policy).values():
             found.update(dict.fromkeys(names))

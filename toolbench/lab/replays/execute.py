@@ -20,12 +20,19 @@ from toolbench.evals.judging import failure_classes
 from toolbench.evals.judging.verdict import mark_tools_dropped
 from toolbench.evals.types import Scenario, Verdict
 from toolbench.lab.models import Judgement, Step, Trial
-from toolbench.lab.scenarios.catalogue import find_judging_scenario, find_scenario
-from toolbench.lab.traces.omitted_parameters import read_left_out
-from toolbench.lab.traces.step_facts import load
-from toolbench.lab.traces.trial_columns import AnyStep, Drive, trial_columns
+from toolbench.lab.scenarios.catalogue import load_judging_scenario, load_scenario
+from toolbench.lab.traces.omitted_parameters import parse_omitted_parameters
+from toolbench.lab.traces.step_facts import load_details
+from toolbench.lab.traces.trial_columns import AnyStep, FinishedExecution, build_trial_columns
 from toolbench.lab.worker.claims import ClaimedTrial
-from toolbench.lab.worker.trial_plan import FrozenConfig, Reach, ScenarioChanged, TrialPlan, frozen_configs, trial_plan
+from toolbench.lab.worker.trial_plan import (
+    FrozenConfig,
+    ProviderAccess,
+    ScenarioChangedError,
+    TrialPlan,
+    build_trial_plan,
+    load_frozen_configs,
+)
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.endpoint import Endpoint
@@ -108,7 +115,7 @@ def replay_trials(
     for start in range(0, len(wanted), TRIALS_PER_BATCH):
         trials = _load_trials(wanted[start : start + TRIALS_PER_BATCH])
         missing = {trial.config_id for trial in trials} - configs.keys()
-        for config_id, config in frozen_configs(missing).items():
+        for config_id, config in load_frozen_configs(missing).items():
             configs[config_id] = change(config) if change else config
         recorded = _load_steps(trials)
         terms = _ReplayOptions(
@@ -120,7 +127,7 @@ def replay_trials(
 def _find_current_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
     """What judges them now, by trial; what is not there any more is left out."""
     return _map_scenarios(
-        {trial.pk: (trial.scenario, trial.scenario_version) for trial in trials}, find_judging_scenario
+        {trial.pk: (trial.scenario, trial.scenario_version) for trial in trials}, load_judging_scenario
     )
 
 
@@ -129,7 +136,7 @@ def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
     rows = Judgement.objects.filter(trial__in=trials, current=True, judged_at__gte=F("trial__finished_at"))
     again = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
     wanted = {pk: (slug, version) for pk, slug, version in again.values_list("trial", *_SCENARIO_FIELDS)}
-    return {pk: one for pk, one in _map_scenarios(wanted, find_scenario).items() if one.version == wanted[pk][1]}
+    return {pk: one for pk, one in _map_scenarios(wanted, load_scenario).items() if one.version == wanted[pk][1]}
 
 
 def _map_scenarios(wanted: Mapping[int, tuple[str, int]], find: Callable[[str, int], Scenario]) -> dict[int, Scenario]:
@@ -169,10 +176,10 @@ async def _replay_trial(
     recording = _build_recording(trial, steps, own_plan=terms.own_plan)
     try:
         sent = _use_sent_model_name(terms.config(config, trial), exchanges[0])
-        plan = trial_plan(
+        plan = build_trial_plan(
             _build_claimed_trial(trial, terms.version(trial)), sent, _build_provider_access(trial, exchanges)
         )
-    except (EngineError, ScenarioChanged, KeyError) as error:
+    except (EngineError, ScenarioChangedError, KeyError) as error:
         return ReplayedTrial(trial, unknown_from=1, why=str(error))
     return await _run_loop(trial, plan, recording)
 
@@ -206,7 +213,7 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
 
 
 def _build_columns(trial: Trial, ended: Ended, verdict: Verdict, notes: "_StepCollector") -> JsonObject:
-    columns = trial_columns(Drive(ended, verdict, notes.steps, trial.scenario, 0.0))
+    columns = build_trial_columns(FinishedExecution(ended, verdict, notes.steps, trial.scenario, 0.0))
     return {name: columns[name] for name in VERDICT_COLUMNS}
 
 
@@ -256,7 +263,7 @@ def _build_recording(trial: Trial, steps: Sequence[Step], *, own_plan: bool) -> 
 
 
 def _build_stored_exchange(step: Step) -> StoredExchange:
-    facts = load(step.body.facts)
+    facts = load_details(step.body.facts)
     error = facts.get("error")
     return StoredExchange(
         url=step.url,
@@ -286,7 +293,7 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
         instance_kind=trial.instance_kind,
         instance_seed=trial.instance_seed,
         seed=trial.seed,
-        left_out=tuple(LeftOut(one.name, one.why) for one in read_left_out(trial.left_out) if one.known),
+        left_out=tuple(LeftOut(one.name, one.why) for one in parse_omitted_parameters(trial.left_out) if one.known),
     )
 
 
@@ -300,12 +307,12 @@ def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
     return replace(config, model_name=name) if isinstance(name, str) and name else config
 
 
-def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> Reach:
+def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderAccess:
     """An endpoint that says what the record says of the real one: its wire, whether it took seeds, how often it was
     asked again."""
-    last = load(exchanges[-1].body.facts).get("error") or {}
+    last = load_details(exchanges[-1].body.facts).get("error") or {}
     given_up = trial.end == End.PROVIDER_ERROR.value and last.get("retryable")
     attempts = exchanges[-1].attempt if given_up else max(step.attempt for step in exchanges) + 1
     wire = "anthropic" if exchanges[0].url.endswith("/messages") else "chat"
     endpoint = Endpoint(_PLACEHOLDER_URL, "", api_prefix="", max_attempts=attempts, wire=wire, seeded=trial.seed_sent)
-    return Reach(endpoint, local=False, services={})
+    return ProviderAccess(endpoint, local=False, services={})

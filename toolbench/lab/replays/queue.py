@@ -20,9 +20,9 @@ from toolbench.lab.replays.execute import replay_trials
 from toolbench.lab.replays.rejudge import RejudgeResult, list_run_trials, rejudge_in_batches, rejudge_trials
 from toolbench.lab.replays.what_if import UNKNOWN, ChangeCounts, ReplayScope, TrialChange, build_change, count_changes
 from toolbench.lab.replays.what_if_settings import WhatIfSettings
-from toolbench.lab.worker.database_thread import is_away
-from toolbench.lab.worker.job_failures import recorded
-from toolbench.lab.worker.notify import wake_replays
+from toolbench.lab.worker.database_thread import is_unavailable
+from toolbench.lab.worker.job_failures import record_failures
+from toolbench.lab.worker.notify import notify_workers_of_replays
 
 TRIALS_PER_BATCH = 40
 LEASE_DURATION = timedelta(seconds=60)
@@ -64,7 +64,7 @@ def request_replay(scope: ReplayScope, asked: WhatIfSettings, run: Run) -> Repla
             return request_replay(scope, asked, run)
         waiting = Replay.objects.filter(pk=row.pk).filter(_build_unclaimed_filter())
         if made or waiting.exists():
-            transaction.on_commit(lambda: wake_replays([row.pk]))
+            transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
     return row
 
 
@@ -90,7 +90,7 @@ def request_rejudging(run: Run) -> RejudgeResult | None:
         row, _ = rows.get_or_create(
             kind=Replay.REJUDGE, scope_id=run.pk, defaults={"total": len(ids), "requests_before": run.requests_reserved}
         )
-        transaction.on_commit(lambda: wake_replays([row.pk]))
+        transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
     return None
 
 
@@ -128,11 +128,11 @@ def run_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyTy
         _end_refused(held, kind.stopped)
         kind.clean_up(row)
         return
-    with recorded(kind.job):
+    with record_failures(kind.job):
         try:
             kind.work(row, held)
         except Exception as error:
-            if not is_away(error):
+            if not is_unavailable(error):
                 _end_refused(held, f"Toolbench itself failed ({type(error).__name__}); the worker's log has more.")
             raise
 

@@ -18,9 +18,9 @@ from toolbench.evals.expected_calls import CallGrades, ExpectedCalls, grade_call
 from toolbench.evals.types import Scenario
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Judgement, Trial
-from toolbench.lab.scenarios.catalogue import find_scenario
-from toolbench.lab.traces.cause_columns import COLUMNS, cause_columns
-from toolbench.lab.traces.taxonomy_steps import stored_steps
+from toolbench.lab.scenarios.catalogue import load_scenario
+from toolbench.lab.traces.cause_columns import CAUSE_COLUMNS, build_cause_columns
+from toolbench.lab.traces.taxonomy_steps import load_wire_steps
 
 _TRIALS_PER_BATCH = 200
 _GRADED_COLUMNS = ("call_expected", "arguments_asked", "arguments_right")
@@ -39,9 +39,9 @@ _READ_COLUMNS = (
 )
 
 _WRITE = f"""
-UPDATE lab_trial AS trial SET {", ".join(f'"{name}" = row."{name}"' for name in COLUMNS)}
+UPDATE lab_trial AS trial SET {", ".join(f'"{name}" = row."{name}"' for name in CAUSE_COLUMNS)}
 FROM json_to_recordset(%s::json) AS row(id bigint, execution integer,
-    {", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())})
+    {", ".join(f'"{name}" {kind}' for name, kind in CAUSE_COLUMNS.items())})
 WHERE trial.id = row.id AND trial.state = 'done' AND trial.execution = row.execution
 RETURNING trial.cell_id
 """
@@ -79,7 +79,7 @@ def _get_rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
 
 
 def _reclassify_rows(rows: Sequence[Mapping[str, Any]]) -> int:
-    steps = stored_steps([row["pk"] for row in rows])
+    steps = load_wire_steps([row["pk"] for row in rows])
     find = cache(_find_same_version)
     columns = [_build_columns(row, steps.get(row["pk"], ()), find(row["scenario"], row["version"])) for row in rows]
     written = [
@@ -103,12 +103,12 @@ def _build_columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: 
             steps,
             scenario.build_expected_calls(scenario.draw_instance(row["instance_seed"], kind=row["instance_kind"])),
         )
-    return cause_columns(steps, row, scenario=row["scenario"], graded=graded)
+    return build_cause_columns(steps, row, scenario=row["scenario"], graded=graded)
 
 
 def _find_same_version(slug: str, version: int) -> Scenario | None:
     try:
-        found = find_scenario(slug, version)
+        found = load_scenario(slug, version)
     except KeyError:
         return None
     return found if found.version == version else None

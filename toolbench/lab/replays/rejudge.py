@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.judging import verdict as judging
-from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale
+from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
 from toolbench.lab.models import Judgement, Run, Trial
 from toolbench.lab.replays.execute import (
     FIRST_JUDGING_VERSION,
@@ -23,7 +23,7 @@ from toolbench.lab.replays.execute import (
     replay_trials,
 )
 from toolbench.lab.replays.reclassify import reclassify_trials
-from toolbench.lab.scenarios.catalogue import find_judging_scenario
+from toolbench.lab.scenarios.catalogue import load_judging_scenario
 
 TRIALS_PER_BATCH = 40
 MAX_CHANGES_LISTED = 200  # listed; every one is counted
@@ -95,7 +95,7 @@ def rejudge_in_batches(trial_ids: Iterable[int], done: RejudgeResult) -> Iterato
             mark_stale(trial.cell_id for trial in written)
         done.processed += len(batch)
         yield
-    bring_up_to_date()
+    recompute_all_stale()
 
 
 def list_run_trials(run_id: int) -> QuerySet[Trial]:
@@ -229,6 +229,6 @@ def _build_version_filter(versions: JudgingVersions) -> Q:
 def _find_current_version(slug: str, tried: int) -> int | None:
     """Return the version that judges trials of version `tried` now; None where the scenario is gone."""
     try:
-        return find_judging_scenario(slug, tried).version
+        return load_judging_scenario(slug, tried).version
     except KeyError:
         return None

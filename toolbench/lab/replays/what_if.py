@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from django.db.models import Count, Min, QuerySet
 
 from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign
-from toolbench.lab.metrics.rate import Rate, rate_of
+from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.models import Cell, Trial
 from toolbench.lab.replays.execute import ReplayedTrial
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 
 UNKNOWN = "unknown"
 SCOPE_KINDS = ("trial", "cell", "run")
@@ -33,7 +33,7 @@ class ReplayScope:
     def from_query(cls, query: Mapping[str, str]) -> "ReplayScope":
         """The first kind that is named. Raises NothingToReplayError."""
         for kind in SCOPE_KINDS:
-            number = whole_number(query.get(kind, ""))
+            number = parse_whole_number(query.get(kind, ""))
             if number is not None:
                 return cls(kind, number)
         raise NothingToReplayError("Choose a trial, a cell or a run: open one and follow its link What if.")
@@ -139,9 +139,9 @@ def compute_totals(counts: ChangeCounts, stopping: StoppingDesign = FIXED_STOPPI
     unknown = those(1, (UNKNOWN,))
     answered, passed = those(1, ("pass", "fail", UNKNOWN)), those(1, ("pass",))
     return ChangeTotals(
-        before=rate_of(those(0, ("pass",)), those(0, ("pass", "fail")), stopping=stopping),
+        before=build_rate(those(0, ("pass",)), those(0, ("pass", "fail")), stopping=stopping),
         after=SuccessBounds(
-            rate_of(passed, answered, stopping=stopping), rate_of(passed + unknown, answered, stopping=stopping)
+            build_rate(passed, answered, stopping=stopping), build_rate(passed + unknown, answered, stopping=stopping)
         ),
         flips=tuple((*pair, count) for pair, count in flips.most_common()),
         unknown=unknown,

@@ -19,7 +19,7 @@ from toolbench.engine.policy.presets import (
 )
 from toolbench.lab.models import Model, Preset, RunConfig
 from toolbench.lab.planning.rules import add_rules_layer
-from toolbench.lab.traces.code_view import printable
+from toolbench.lab.traces.code_view import escape_unprintable
 from toolbench.lab.worker.trial_plan import FrozenConfig
 
 LIMIT_KEYS = ("max_turns", "max_tool_calls_per_turn", "max_tool_args_bytes", "max_tool_output_bytes")
@@ -80,7 +80,7 @@ class WhatIfSettings:
             text_format=next(reversed(taken["format"]), ""),
             limits=tuple((name, int(taken[name][-1])) for name in LIMIT_KEYS if taken[name]),
             ignored=tuple(
-                f"{key} {printable(value[:MAX_IGNORED_CHARS])}" for key, value in unknown[:MAX_IGNORED_SHOWN]
+                f"{key} {escape_unprintable(value[:MAX_IGNORED_CHARS])}" for key, value in unknown[:MAX_IGNORED_SHOWN]
             ),
         )
 

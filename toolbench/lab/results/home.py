@@ -9,7 +9,7 @@ from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
 from toolbench.lab.runs.local_demo import INTENT_PURPOSE, WEATHER_PURPOSE
-from toolbench.lab.worker.health import does_a_worker_beat
+from toolbench.lab.worker.health import is_worker_alive
 from toolbench.providers.provider_templates import ProviderTemplate
 
 MAX_FAILURES_SEARCHED = 400  # failed trials, newest first, among which three of different classes are looked for
@@ -39,7 +39,7 @@ class HomePage:
     published: PublishedMatrix | None
     failures: tuple[FailureHighlight, ...]
     recent: tuple[Run, ...]
-    working: bool
+    has_worker: bool
 
     @property
     def silent(self) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def get_home_page() -> HomePage:
         published=get_published_matrix(),
         failures=_list_failures(),
         recent=tuple(mine[:MAX_RECENT_RUNS]),
-        working=does_a_worker_beat(),
+        has_worker=is_worker_alive(),
     )
 
 

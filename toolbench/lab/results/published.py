@@ -6,7 +6,7 @@ from datetime import date
 
 from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.statistics.differences import Stratum, compute_difference
-from toolbench.lab.metrics.rate import Rate, rate_of
+from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.models import PublishedCell, PublishedRecommendation, PublishedSnapshot
 
 
@@ -97,7 +97,7 @@ def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
     recommendations = tuple(snapshot.recommendations.all())
     rows = tuple(_build_row(cell, snapshot, recommendations, target) for cell in snapshot.cells.all())
     counted = [row for row in rows if not row.not_applicable]
-    against = [row.tool.against for row in counted]
+    against = [row.tool.target_status for row in counted]
     return PublishedMatrix(
         slug=snapshot.slug,
         title=snapshot.title,
@@ -108,7 +108,7 @@ def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
         trials=snapshot.trials,
         overall=_build_total_rate(snapshot, "overall", target),
         tool=_build_total_rate(snapshot, "tool", target),
-        ours=rate_of(sum(row.tool.k for row in counted), sum(row.tool.n for row in counted), target=target),
+        ours=build_rate(sum(row.tool.k for row in counted), sum(row.tool.n for row in counted), target=target),
         control=_build_total_rate(snapshot, "control", target),
         scenarios=_list_scenario_rates(snapshot, target),
         rows=_mark_repeated_models(rows),
@@ -128,12 +128,12 @@ def _mark_repeated_models(rows: tuple[PublishedRow, ...]) -> tuple[PublishedRow,
 
 def _build_total_rate(snapshot: PublishedSnapshot, name: str, target: int | None) -> Rate:
     ok, runs = snapshot.totals.get(name) or (0, 0)
-    return rate_of(ok, runs, target=target)
+    return build_rate(ok, runs, target=target)
 
 
 def _list_scenario_rates(snapshot: PublishedSnapshot, target: int | None) -> tuple[tuple[str, Rate], ...]:
     """Easiest first: the database does not keep the order of a JSON object."""
-    rates = [(slug, rate_of(ok, runs, target=target)) for slug, (ok, runs) in snapshot.scenarios.items()]
+    rates = [(slug, build_rate(ok, runs, target=target)) for slug, (ok, runs) in snapshot.scenarios.items()]
     return tuple(sorted(rates, key=lambda pair: (-pair[1].axis, pair[0])))
 
 
@@ -155,15 +155,15 @@ def _build_row(
         model=cell.model,
         name=name.partition(":")[0],
         profile=cell.profile,
-        tool=rate_of(cell.tool_ok, cell.tool_runs, target=target),
-        control=rate_of(cell.control_ok, cell.control_runs, target=target),
+        tool=build_rate(cell.tool_ok, cell.tool_runs, target=target),
+        control=build_rate(cell.control_ok, cell.control_runs, target=target),
         p95_ms=cell.p95_ms,
         not_applicable=cell.not_applicable,
         scenarios=scenarios,
         categories=categories,
         unlisted=unlisted,
         timeouts=timeouts,
-        answered=rate_of(cell.tool_ok, cell.tool_runs - timeouts, target=target),
+        answered=build_rate(cell.tool_ok, cell.tool_runs - timeouts, target=target),
         failures="; ".join(f"{name} x{count}" for name, count in named) or "-",
         split=_split_by_scenario(dict(scenarios), unlisted, snapshot, target),
         recommendation=next((r for r in recommendations if (r.model, r.profile) == (cell.model, cell.profile)), None),
@@ -177,7 +177,7 @@ def _split_by_scenario(
     named."""
     trials = snapshot.trials
     names = sorted(name for name in snapshot.scenarios if name != CONTROL_SCENARIO)
-    known = {name: rate_of(trials - failed.get(name, 0), trials, target=target) for name in names}
+    known = {name: build_rate(trials - failed.get(name, 0), trials, target=target) for name in names}
     return tuple((name, known[name] if name in failed or not unlisted else None) for name in names)
 
 

@@ -13,19 +13,19 @@ from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.policy import Policy
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.confirmation import FREE_KINDS
-from toolbench.lab.metrics.cells import bring_up_to_date, mark_stale, recompute_at_once
+from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_immediately
 from toolbench.lab.models import Cell, Run, Trial
-from toolbench.lab.plain_text import plain
+from toolbench.lab.plain_text import clean_text
 from toolbench.lab.planning.auto_method import list_models_to_probe
 from toolbench.lab.planning.request_bounds import check_paid_requests, is_applicable, resolve_frozen_policy
 from toolbench.lab.planning.run_request import MAX_CAP
 from toolbench.lab.runs import repeat as resending
 from toolbench.lab.runs.launch import build_trial
-from toolbench.lab.scenarios.catalogue import find_scenario, is_as_it_was
-from toolbench.lab.worker.completion import cancel_queued, finish_runs
-from toolbench.lab.worker.notify import wake
+from toolbench.lab.scenarios.catalogue import is_version_available, load_scenario
+from toolbench.lab.worker.completion import cancel_queued_trials, finish_runs
+from toolbench.lab.worker.notify import notify_workers
 from toolbench.lab.worker.queue import queue_trials
-from toolbench.lab.worker.request_budget import correct_requests
+from toolbench.lab.worker.request_budget import correct_request_counts
 from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 
 MAX_ADDED_TRIALS = 1000
@@ -48,8 +48,8 @@ def cancel_run(run_id: int) -> None:
     """Queued trials end at once, those in flight within two seconds."""
     if not _update_run(run_id, _OPEN_STATES, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
         raise RunActionError(f"{_describe_run(run_id)} is not running, so there is nothing to cancel.")
-    cancel_queued()
-    bring_up_to_date(run_id)
+    cancel_queued_trials()
+    recompute_all_stale(run_id)
     finish_runs()
 
 
@@ -73,8 +73,8 @@ def resume_run(run_id: int) -> None:
 
 def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
     """Sets both caps, None for no cap; the run stays paused until it is resumed. What is stored counts as used."""
-    bring_up_to_date(run_id)
-    correct_requests(run_id)
+    recompute_all_stale(run_id)
+    correct_request_counts(run_id)
     run = _get_run(run_id)
     for name, cap, used in (("requests", request_cap, run.requests_reserved), ("tokens", token_cap, run.tokens_used)):
         if cap is not None and cap <= used:
@@ -103,7 +103,7 @@ def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
             raise RunActionError(f"{_describe_run(run_id)} has no errored trial that could be tried again.")
         _check_trials(run, Counter(cell for _, cell in chosen), agreed, used=run.requests_reserved)
         _requeue_trials([pk for pk, _ in chosen])
-        recompute_at_once(cell for _, cell in chosen)
+        recompute_immediately(cell for _, cell in chosen)
         _reopen_run(run_id)
     return len(chosen)
 
@@ -122,9 +122,9 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
     with transaction.atomic():
         mark_stale([cell.pk])  # cells are locked before runs, as everywhere
         Run.objects.select_for_update().get(pk=cell.run_id)
-        scenario = find_scenario(cell.scenario, cell.scenario_version)
+        scenario = load_scenario(cell.scenario, cell.scenario_version)
         queue_trials(list(_build_added_trials(cell, count, applicable=is_applicable(policy, scenario))))
-        recompute_at_once([cell.pk])
+        recompute_immediately([cell.pk])
         Run.objects.filter(pk=cell.run_id).update(trial_count=F("trial_count") + count)
         _reopen_run(cell.run_id)
     return count
@@ -163,7 +163,7 @@ def _count_paid_probes(run: Run) -> dict[str, int]:
 
 def set_label(run_id: int, text: str) -> None:
     _get_run(run_id)
-    Run.objects.filter(pk=run_id).update(label=plain(text, 80))
+    Run.objects.filter(pk=run_id).update(label=clean_text(text, 80))
 
 
 def delete_run(run_id: int) -> None:
@@ -171,7 +171,7 @@ def delete_run(run_id: int) -> None:
     _get_run(run_id)
     open_ones = When(state__in=_OPEN_STATES, then=Value(Run.State.CANCELLING))
     Run.objects.filter(pk=run_id).update(deleted_at=Now(), state=Case(open_ones, default=F("state")))
-    cancel_queued()
+    cancel_queued_trials()
     finish_runs()
 
 
@@ -207,7 +207,7 @@ def _check_trials(
     the engine has changed, and ConfirmationNeeded."""
     cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
     for cell in cells.values():
-        if not is_as_it_was(cell.scenario, cell.scenario_version):
+        if not is_version_available(cell.scenario, cell.scenario_version):
             raise RunActionError(f"The scenario {cell.scenario} is not as it was then: launch a new run from the form.")
     try:
         policies = {pk: resolve_frozen_policy(cell) for pk, cell in cells.items()}
@@ -259,4 +259,4 @@ def _reopen_run(run_id: int) -> None:
 
 def _notify_run_workers(run_id: int) -> None:
     waiting = Trial.objects.filter(run_id=run_id, state=Trial.State.QUEUED, provider__isnull=False)
-    wake(waiting.order_by().values_list("provider_id", flat=True).distinct())
+    notify_workers(waiting.order_by().values_list("provider_id", flat=True).distinct())

@@ -11,15 +11,15 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from toolbench.evals.statistics.stopping import StoppingRule
-from toolbench.lab.confirmation import check_agreed
-from toolbench.lab.engine_version import engine_version
+from toolbench.lab.confirmation import check_confirmed
+from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.expansion import build_plan, count_competitors, count_first_blocks
 from toolbench.lab.planning.run_names import build_run_title
 from toolbench.lab.planning.run_request import Plan, RunRequest
-from toolbench.lab.worker.notify import wake
+from toolbench.lab.worker.notify import notify_workers
 from toolbench.lab.worker.queue import queue_trials
 
 LOCAL_DEMO_PURPOSE = "first_page"
@@ -30,7 +30,7 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed
     """Raises LaunchError for what cannot be tried, and ConfirmationNeeded when more paid requests may be sent than
     without asking, and than were `agreed` to."""
     plan = build_plan(request)
-    check_agreed(plan.paid_requests, agreed)
+    check_confirmed(plan.paid_requests, agreed)
     with transaction.atomic():
         run = _write_run(request, plan, owner)
         cells = _write_cells(run, plan, _write_configs(run, request, plan))
@@ -40,7 +40,7 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed
             Run.objects.filter(pk=run.pk).update(state=Run.State.FINISHED, finished_at=run.created_at)
         recompute([cell.pk for cell in cells])
         queue_first_probes(run)
-        transaction.on_commit(lambda: wake(config.provider for config in plan.configs))
+        transaction.on_commit(lambda: notify_workers(config.provider for config in plan.configs))
     run.refresh_from_db()
     return run
 
@@ -82,7 +82,7 @@ def _write_run(request: RunRequest, plan: Plan, owner: AbstractBaseUser | None) 
         jobs=request.jobs,
         request=request.to_json(),
         skipped=[{"what": item.what, "why": item.why} for item in plan.skipped],
-        engine_version=engine_version(),
+        engine_version=compute_engine_version(),
     )
 
 

@@ -9,8 +9,8 @@ from django.db.models import Count, Min, Q
 from django.utils import timezone
 
 from toolbench.lab.metrics.cells import ANSWERED
-from toolbench.lab.metrics.rate import Rate, rate_of
-from toolbench.lab.metrics.tally import Tally, tally
+from toolbench.lab.metrics.rate import Rate, build_rate
+from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Trial
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest
 from toolbench.lab.runs.launch import launch
@@ -198,13 +198,13 @@ def _list_methods(run_ids: list[int]) -> dict[int, tuple[DemoMethod, ...]]:
 def _build_method(cell: Cell, facts: _CellFacts, cause: str) -> DemoMethod:
     way = (cell.config.method, cell.config.service, bool(cell.config.examples))
     label, hint = METHOD_TEXTS.get(way, METHOD_TEXTS["constrained", TOOLS_SERVICE, False])
-    counted = tally([cell])
+    counted = tally_cells([cell])
     return DemoMethod(
         cell_id=cell.pk,
         label=label,
         hint=hint,
-        valid=rate_of(facts.valid, facts.answered),
-        correct=counted.given_an_answer(),
+        valid=build_rate(facts.valid, facts.answered),
+        correct=counted.answered_success(),
         tally=counted,
         main_failure=cause,
         dropped_trial=facts.dropped,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from toolbench.lab.engine_version import engine_version
+from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Run, RunConfig, Trial
 from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs.launch import MAX_SEED
 from toolbench.lab.worker.completion import finish_runs
-from toolbench.lab.worker.notify import wake
+from toolbench.lab.worker.notify import notify_workers
 from toolbench.lab.worker.queue import queue_trials
 
 NOISE_PURPOSE = "aa"  # the purpose of a run that repeats another for its noise floor
@@ -72,7 +72,7 @@ def _copy_trials(source: Run, planned: Sequence[Trial], naming: CopySettings) ->
         recompute([cell.pk for cell in cells.values()])
         queue_first_probes(run)
         woken = {config.provider_id for config in configs.values() if config.provider_id}
-        transaction.on_commit(lambda: wake(woken))
+        transaction.on_commit(lambda: notify_workers(woken))
     finish_runs()  # where nothing of it applies
     run.refresh_from_db()
     return run
@@ -98,7 +98,7 @@ def _copy_run(run: Run, naming: CopySettings, trial_count: int) -> Run:
         repeat_of=run,
         request=run.request,
         skipped=run.skipped,
-        engine_version=engine_version(),
+        engine_version=compute_engine_version(),
     )
 
 

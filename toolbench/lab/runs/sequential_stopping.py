@@ -12,11 +12,11 @@ from django.db.models import F, Max, Q
 
 from toolbench.evals.statistics.stopping import ANALYSIS_STEP_TRIALS, CellCount, StoppingRule, decide_cells
 from toolbench.lab.metrics.cells import recompute
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.runs.launch import build_trial, derive_seed
-from toolbench.lab.worker.job_failures import recorded
-from toolbench.lab.worker.notify import wake
+from toolbench.lab.worker.job_failures import record_failures
+from toolbench.lab.worker.notify import notify_workers
 from toolbench.lab.worker.queue import queue_trials
 
 LIMIT_REACHED, ANSWERS_REPEAT, PROVIDER_DELETED = "limit", "repeats", "gone"
@@ -53,7 +53,7 @@ def analyse_undecided_runs() -> int:
             resting[run_id].append(cell_id)
     queued = 0
     for run_id, cells in resting.items():
-        with recorded("continuing undecided runs"):
+        with record_failures("continuing undecided runs"):
             queued += _analyse_run(run_id, cells)
     return queued
 
@@ -73,7 +73,7 @@ def _analyse_run(run_id: int, cell_ids: list[int]) -> int:
         queue_trials(trials)
         Run.objects.filter(pk=run_id).update(trial_count=F("trial_count") + len(trials))
         recompute([cell.pk for cell in cells])
-        transaction.on_commit(lambda: wake(trial.provider_id for trial in trials if trial.provider_id))
+        transaction.on_commit(lambda: notify_workers(trial.provider_id for trial in trials if trial.provider_id))
     return len(trials)
 
 
@@ -114,7 +114,7 @@ def _group_competitors(run: Run, cells: Sequence[Cell], until: StoppingRule) -> 
 
 def _build_count(cell: Cell, until: StoppingRule) -> CellCount:
     assert cell.error is not None
-    counts = tally([cell])
+    counts = tally_cells([cell])
     if until.rate == "given":
         return CellCount(counts.passed, counts.answered, cell.error)
     return CellCount(counts.passed - counts.late_passes, counts.tried, cell.error)
@@ -126,7 +126,7 @@ def _get_last_indexes(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
 
 
 def _find_other_ending(cell: Cell, last: int, most: int) -> str:
-    if tally([cell]).repeating:
+    if tally_cells([cell]).repeating:
         return ANSWERS_REPEAT
     if cell.config.provider_id is None:
         return PROVIDER_DELETED

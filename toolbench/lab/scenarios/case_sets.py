@@ -7,53 +7,55 @@ from django.db.models import Count, Q
 from django.db.models.functions import Lower
 
 from toolbench.lab.models import Case, CaseSet
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 
-PREFIX = "set:"
-MANY = 20  # cases, from which on one trial of each is proposed
+SET_PREFIX = "set:"
+MIN_CASES_FOR_ONE_TRIAL = 20  # cases, from which on one trial of each is proposed
 
 
-class NoSuchSet(Exception):
+class CaseSetNotFoundError(Exception):
     """Its text says so."""
 
 
-def kept_sets() -> list[tuple[CaseSet, int]]:
+def list_nonempty_sets() -> list[tuple[CaseSet, int]]:
     """Sets that hold a case, with how many. One query."""
     counted = CaseSet.objects.annotate(kept=Count("cases", filter=Q(cases__deleted_at=None))).filter(kept__gt=0)
     return [(group, group.kept) for group in counted]
 
 
-def word_of(group: CaseSet) -> str:
+def build_set_word(group: CaseSet) -> str:
     """What stands for the set where scenarios are chosen."""
-    return f"{PREFIX}{group.pk}"
+    return f"{SET_PREFIX}{group.pk}"
 
 
-def slugs_of(words: Iterable[str]) -> tuple[str, ...]:
+def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
     """The words with each set's in place of it, every slug once. One query where there is a set."""
     wanted = tuple(words)
-    members = _members([word for word in wanted if word.startswith(PREFIX)])
+    members = _find_members([word for word in wanted if word.startswith(SET_PREFIX)])
     return tuple(dict.fromkeys(slug for word in wanted for slug in members.get(word, (word,))))
 
 
-def slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Words of a command that mean cases, with their slugs: `set:` and a set's name or number, or a case's slug. The
     case of letters does not matter. Other words are not among them."""
     wanted = {word.strip().lower(): word for word in words}
-    names = {f"{PREFIX}{name}".lower(): f"{PREFIX}{pk}" for pk, name in CaseSet.objects.values_list("pk", "name")}
-    members = _members([names.get(word, word) for word in wanted if word.startswith(PREFIX)])
+    names = {
+        f"{SET_PREFIX}{name}".lower(): f"{SET_PREFIX}{pk}" for pk, name in CaseSet.objects.values_list("pk", "name")
+    }
+    members = _find_members([names.get(word, word) for word in wanted if word.startswith(SET_PREFIX)])
     found = {given: members[key] for word, given in wanted.items() if (key := names.get(word, word)) in members}
     named = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=list(wanted))
     return found | {wanted[low]: (slug,) for low, slug in named.values_list("low", "slug")}
 
 
-def launch_query(group: CaseSet, cases: int) -> str:
+def render_launch_query(group: CaseSet, cases: int) -> str:
     """What the launch form is asked with: the set chosen, everything else as proposed, a model still to choose."""
     chosen: list[tuple[str, object]] = [
-        ("scenarios", word_of(group)),
+        ("scenarios", build_set_word(group)),
         ("profiles", "default"),
         ("strategies", "production"),
         ("methods", "native"),
-        ("trials", 1 if cases >= MANY else 10),
+        ("trials", 1 if cases >= MIN_CASES_FOR_ONE_TRIAL else 10),
         ("instance_kind", "parity"),
         ("tool_use_mode", "relaxed"),
         ("tool_failure_policy", "tolerated"),
@@ -66,14 +68,14 @@ def set_privacy(pk: int, *, public: bool) -> CaseSet:
     """Raises NoSuchSet."""
     group = CaseSet.objects.filter(pk=pk).first()
     if group is None:
-        raise NoSuchSet(f"There is no set {pk}.")
+        raise CaseSetNotFoundError(f"There is no set {pk}.")
     group.public = public
     group.save(update_fields=["public"])
     return group
 
 
-def _members(words: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    pks = dict(_numbers(words))
+def _find_members(words: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    pks = dict(_parse_set_ids(words))
     if not pks:
         return {}
     slugs: dict[str, list[str]] = {}
@@ -83,8 +85,8 @@ def _members(words: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     return {word: tuple(some) for word, some in slugs.items()}
 
 
-def _numbers(words: Iterable[str]) -> Iterator[tuple[int, str]]:
+def _parse_set_ids(words: Iterable[str]) -> Iterator[tuple[int, str]]:
     for word in words:
-        number = whole_number(word.removeprefix(PREFIX))
+        number = parse_whole_number(word.removeprefix(SET_PREFIX))
         if number is not None:
             yield number, word

@@ -18,11 +18,11 @@ from toolbench.evals.user_cases.parse import parse_case
 from toolbench.evals.user_cases.scenario import USER_CASE_GROUP, UserCaseScenario
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell
 
-GROUPS = (USER_CASE_GROUP, BFCL_GROUP)  # of cells whose scenario is a case
-Versioned = tuple[str, int]  # slug, version
+CASE_GROUPS = (USER_CASE_GROUP, BFCL_GROUP)  # of cells whose scenario is a case
+ScenarioKey = tuple[str, int]  # slug, version
 
 
-def find_scenario(slug: str, version: int | None = None) -> Scenario:
+def load_scenario(slug: str, version: int | None = None) -> Scenario:
     """Return a scenario in this version, without one in its newest. No query for code.
 
     Code whose version is not known any more comes in its newest version: compare `version`. A case is found whether it
@@ -35,66 +35,68 @@ def find_scenario(slug: str, version: int | None = None) -> Scenario:
     if code:
         return next((one for one in code if one.version == version), code[0])
     wanted = F("case__current") if version is None else version
-    row = _versions().filter(case__slug=slug, number=wanted).first() if slug.isprintable() else None
+    row = _query_versions().filter(case__slug=slug, number=wanted).first() if slug.isprintable() else None
     if row is None:
         raise KeyError(f"there is no scenario {slug}{'' if version is None else f' version {version}'}")
-    return scenario_of(row)
+    return build_scenario(row)
 
 
-def find_judging_scenario(slug: str, version: int) -> Scenario:
+def load_judging_scenario(slug: str, version: int) -> Scenario:
     """Return what judges trials of this version now: code in the version that was tried, a case in its newest.
 
     Raises:
         KeyError: there is no such scenario.
     """
-    return find_scenario(slug, version if scenarios.list_versions(slug) else None)
+    return load_scenario(slug, version if scenarios.list_versions(slug) else None)
 
 
 def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
     """Those that can be launched now, in the order asked for. One query where any is a case."""
-    code, wanted = _code(), list(dict.fromkeys(slugs))
+    code, wanted = _list_code_scenarios(), list(dict.fromkeys(slugs))
     rows = [slug for slug in wanted if slug not in code and slug.isprintable()]
-    current = _versions().filter(case__slug__in=rows, case__deleted_at=None, number=F("case__current")) if rows else ()
-    found = {**code, **{row.case.slug: scenario_of(row) for row in current}}
+    current = (
+        _query_versions().filter(case__slug__in=rows, case__deleted_at=None, number=F("case__current")) if rows else ()
+    )
+    found = {**code, **{row.case.slug: build_scenario(row) for row in current}}
     return {slug: found[slug] for slug in wanted if slug in found}
 
 
-def own_cases(most: int) -> tuple[str, ...]:
+def list_user_cases(most: int) -> tuple[str, ...]:
     """Slugs of the newest of one's own cases, to choose from."""
     own = Case.objects.filter(deleted_at=None, set__kind=CaseSet.Kind.OWN).order_by("-pk")
     return tuple(own.values_list("slug", flat=True)[:most])
 
 
-def in_catalogue_order(found: Iterable[Scenario]) -> tuple[Scenario, ...]:
+def sort_by_catalogue(found: Iterable[Scenario]) -> tuple[Scenario, ...]:
     """Code first, as the catalogue has it; cases after it, as they come."""
-    places = {slug: place for place, slug in enumerate(_code())}
+    places = {slug: place for place, slug in enumerate(_list_code_scenarios())}
     return tuple(sorted(found, key=lambda scenario: places.get(scenario.slug, len(places))))
 
 
-def frozen_cases(config_ids: Iterable[int]) -> Mapping[Versioned, Scenario]:
+def load_frozen_cases(config_ids: Iterable[int]) -> Mapping[ScenarioKey, Scenario]:
     """The cases that cells of these configurations try, as they were when the run was launched. One query, two where
     there are any."""
-    cells = Cell.objects.filter(config_id__in=list(config_ids), scenario_group__in=GROUPS).order_by()
+    cells = Cell.objects.filter(config_id__in=list(config_ids), scenario_group__in=CASE_GROUPS).order_by()
     pairs = set(cells.values_list("scenario", "scenario_version").distinct())
     if not pairs:
         return {}
-    rows = _versions().filter(case__slug__in={slug for slug, _ in pairs})
-    return {(row.case.slug, row.number): scenario_of(row) for row in rows if (row.case.slug, row.number) in pairs}
+    rows = _query_versions().filter(case__slug__in={slug for slug, _ in pairs})
+    return {(row.case.slug, row.number): build_scenario(row) for row in rows if (row.case.slug, row.number) in pairs}
 
 
-def is_as_it_was(slug: str, version: int) -> bool:
+def is_version_available(slug: str, version: int) -> bool:
     """Whether what was tried then can be tried again: cases always, code while its version is known."""
     try:
-        return find_scenario(slug, version).version == version
+        return load_scenario(slug, version).version == version
     except KeyError:
         return False
 
 
-def scenario_of(row: CaseVersion) -> Scenario:
+def build_scenario(row: CaseVersion) -> Scenario:
     """What a version says, as a scenario."""
     case, told = row.case, json.loads(row.definition)
     if case.set.kind == CaseSet.Kind.BFCL:
-        return _of_bfcl(row, told)
+        return _build_bfcl_scenario(row, told)
     return UserCaseScenario(
         slug=case.slug,
         version=row.number,
@@ -104,7 +106,7 @@ def scenario_of(row: CaseVersion) -> Scenario:
     )
 
 
-def _of_bfcl(row: CaseVersion, told: JsonObject) -> Scenario:
+def _build_bfcl_scenario(row: CaseVersion, told: JsonObject) -> Scenario:
     case, public = row.case, row.case.set.public
     if told["category"] in MULTI_TURN:
         return MultiTurnScenario(case.slug, row.number, case.title, MultiTurnCase.from_json(told), public=public)
@@ -113,12 +115,15 @@ def _of_bfcl(row: CaseVersion, told: JsonObject) -> Scenario:
 
 def is_private(slug: str) -> bool:
     """Whether a scenario is a case of a private set: such prompts stay out of bundles and exports by default."""
-    return slug not in _code() and not CaseVersion.objects.filter(case__slug=slug, case__set__public=True).exists()
+    return (
+        slug not in _list_code_scenarios()
+        and not CaseVersion.objects.filter(case__slug=slug, case__set__public=True).exists()
+    )
 
 
-def _code() -> Mapping[str, Scenario]:
+def _list_code_scenarios() -> Mapping[str, Scenario]:
     return {scenario.slug: scenario for scenario in scenarios.list_scenarios()}
 
 
-def _versions() -> QuerySet[CaseVersion]:
+def _query_versions() -> QuerySet[CaseVersion]:
     return CaseVersion.objects.select_related("case__set")

@@ -15,15 +15,15 @@ from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.evals import scenarios
 from toolbench.evals.types import Instance, Scenario
-from toolbench.lab.scenarios.catalogue import GROUPS, find_scenario
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.scenarios.catalogue import CASE_GROUPS, load_scenario
+from toolbench.lab.whole_numbers import parse_whole_number
 
-MOST_SEED = 999_999_999
-NOTHING = Ended(End.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
+MAX_SEED = 999_999_999
+EMPTY_RUN = Ended(End.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBy:
+class ConstraintSupport:
     """What one way of constraining leaves out of the tools' schemas; `refused` where it cannot hold them at all."""
 
     constraint: str
@@ -45,11 +45,11 @@ class ScenarioPage:
     values: tuple[tuple[str, str], ...]
     rule: str
     published: bool
-    by_its_rule: bool
+    has_case_study_rule: bool
     checks: tuple[str, ...]
     examples: tuple[str, ...]
     lint: tuple[Finding, ...]
-    held: tuple[HeldBy, ...]
+    constraint_support: tuple[ConstraintSupport, ...]
     seed: int
     kind: str
     next_seed: int
@@ -66,39 +66,43 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
     """The parity instance, or the one drawn from `seed`, in the newest version unless an earlier one is named. Raises
     KeyError for an unknown slug. No query but for a case."""
     known = tuple(one.version for one in scenarios.list_versions(slug))
-    named = whole_number(version)
-    scenario = find_scenario(slug, named if named in known else None)
-    drawn = whole_number(seed, most=MOST_SEED)
+    named = parse_whole_number(version)
+    scenario = load_scenario(slug, named if named in known else None)
+    drawn = parse_whole_number(seed, most=MAX_SEED)
     number, kind = (0, "parity") if drawn is None else (drawn, "drawn")
     instance = scenario.draw_instance(number, kind=kind)
-    unanswered = scenario.judge(instance, NOTHING, scenario.open(instance))
+    unanswered = scenario.judge(instance, EMPTY_RUN, scenario.open(instance))
     return ScenarioPage(
         scenario=scenario,
         instance=instance,
-        tools=tuple((tool.name, tool.description, _pretty(dict(tool.parameters))) for tool in instance.tools),
-        layer=_pretty(instance.layer) if instance.layer else "",
+        tools=tuple((tool.name, tool.description, _render_json(dict(tool.parameters))) for tool in instance.tools),
+        layer=_render_json(instance.layer) if instance.layer else "",
         values=tuple((name, json.dumps(value, ensure_ascii=False)) for name, value in instance.values.items()),
         rule=unanswered.rule,
         published=scenarios.is_published(slug),
-        by_its_rule=unanswered.parity_pass is not None,
+        has_case_study_rule=unanswered.parity_pass is not None,
         checks=tuple(check.name for check in unanswered.checks),
         examples=tuple(scenarios.example_sets(slug)),
         lint=lint_tools(instance.tools),
-        held=tuple(_held(instance.tools, constraint) for constraint in CONSTRAINTS) if instance.tools else (),
+        constraint_support=tuple(_build_constraint_support(instance.tools, constraint) for constraint in CONSTRAINTS)
+        if instance.tools
+        else (),
         seed=number,
         kind=kind,
         next_seed=number + 1,
-        case=scenario.group in GROUPS,
+        case=scenario.group in CASE_GROUPS,
         versions=known or (scenario.version,),
     )
 
 
-def _held(tools: Sequence[ToolDefinition], constraint: str) -> HeldBy:
+def _build_constraint_support(tools: Sequence[ToolDefinition], constraint: str) -> ConstraintSupport:
     try:
-        return HeldBy(constraint, compile_constraint([tool.to_openai() for tool in tools], constraint, Asked()).dropped)
+        return ConstraintSupport(
+            constraint, compile_constraint([tool.to_openai() for tool in tools], constraint, Asked()).dropped
+        )
     except PlanError as error:
-        return HeldBy(constraint, refused=str(error))
+        return ConstraintSupport(constraint, refused=str(error))
 
 
-def _pretty(value: object) -> str:
+def _render_json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from toolbench.lab.models import Step, StepBody, Trial
 
-MAX_BYTES = 32 << 20  # of bodies in memory, unless one trial has more
+MAX_BODY_BYTES = 32 << 20  # of bodies in memory, unless one trial has more
 
 
-def with_bodies(trials: Iterable[Trial]) -> Iterator[Trial]:
+def load_bodies(trials: Iterable[Trial]) -> Iterator[Trial]:
     """Yield the trials, the body of each step loaded; the bodies are dropped once the next trials are asked for.
 
     One query per MAX_BYTES of bodies.
@@ -20,20 +20,20 @@ def with_bodies(trials: Iterable[Trial]) -> Iterator[Trial]:
     for trial in trials:
         batch.append(trial)
         size += sum(step.request_bytes + step.response_bytes for step in trial.steps.all())
-        if size >= MAX_BYTES:
-            yield from _loaded(batch)
+        if size >= MAX_BODY_BYTES:
+            yield from _load_batch(batch)
             batch, size = [], 0
-    yield from _loaded(batch)
+    yield from _load_batch(batch)
 
 
-def _loaded(trials: list[Trial]) -> Iterator[Trial]:
+def _load_batch(trials: list[Trial]) -> Iterator[Trial]:
     steps = [step for trial in trials for step in trial.steps.all()]
-    _load(steps, StepBody.objects.in_bulk([step.pk for step in steps]))
+    _set_bodies(steps, StepBody.objects.in_bulk([step.pk for step in steps]))
     yield from trials
-    _load(steps, {})
+    _set_bodies(steps, {})
 
 
-def _load(steps: Iterable[Step], bodies: dict[int, StepBody]) -> None:
+def _set_bodies(steps: Iterable[Step], bodies: dict[int, StepBody]) -> None:
     """A step without a body is known to have none, so that asking for it needs no query."""
     relation = Step._meta.get_field("body")
     for step in steps:

@@ -16,9 +16,9 @@ from toolbench.evals.causes.step_counts import count_steps
 from toolbench.evals.causes.step_types import WireStep
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.evals.expected_calls import CallGrades
-from toolbench.lab.traces.step_facts import column_json, column_text
+from toolbench.lab.traces.step_facts import to_column_json, to_column_text
 
-COLUMNS = {
+CAUSE_COLUMNS = {
     "failed_calls": "integer",
     "missing_calls": "integer",
     "type_calls": "integer",
@@ -37,10 +37,10 @@ COLUMNS = {
     "causes": "jsonb",
     "taxonomy": "smallint",
 }
-MOST_SEEN = 40  # kinds of causes kept of one trial
+MAX_CAUSES = 40  # kinds of causes kept of one trial
 
 
-def cause_columns(
+def build_cause_columns(
     steps: Sequence[WireStep], trial: Mapping[str, object], *, scenario: str, graded: CallGrades
 ) -> JsonObject:
     """COLUMNS of a finished trial. `trial` holds outcome, end and failure_class."""
@@ -54,12 +54,12 @@ def cause_columns(
         "arguments_asked": graded.asked,
         "arguments_right": graded.right,
         "cause": cause.code if cause else "",
-        "cause_signature": column_text(build_cause_signature(cause, scenario), 240) if cause else "",
-        "causes": [_kept(one) for one in group_occurrences(found)[:MOST_SEEN]],
+        "cause_signature": to_column_text(build_cause_signature(cause, scenario), 240) if cause else "",
+        "causes": [_to_stored_cause(one) for one in group_occurrences(found)[:MAX_CAUSES]],
         "taxonomy": read_taxonomy_version(),
     }
 
 
-def _kept(seen: CauseOccurrence) -> JsonObject:
-    kept: JsonObject = column_json(asdict(seen))
-    return {**kept, "path": column_text(seen.path, 300)}
+def _to_stored_cause(seen: CauseOccurrence) -> JsonObject:
+    kept: JsonObject = to_column_json(asdict(seen))
+    return {**kept, "path": to_column_text(seen.path, 300)}

@@ -7,12 +7,12 @@ from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.providers.driver.step_records import ExchangeStep
 
 
-def driven_steps(steps: Iterable[AnyStep]) -> tuple[WireStep, ...]:
+def build_wire_steps(steps: Iterable[AnyStep]) -> tuple[WireStep, ...]:
     """Return steps as the driver wrote them down."""
-    return tuple(_driven(step) for step in steps)
+    return tuple(_build_wire_step(step) for step in steps)
 
 
-def _driven(step: AnyStep) -> WireStep:
+def _build_wire_step(step: AnyStep) -> WireStep:
     if not isinstance(step, ExchangeStep):
         return ToolRun(step.ordinal, step.turn, step.result)
     error = step.error

@@ -7,7 +7,7 @@ from toolbench.engine.policy.optional_parameters import OPTIONAL, differs_withou
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOutLine:
+class OmittedParameter:
     """`known` before the trial began; `differs` says what is no longer measured, "" for nothing."""
 
     name: str
@@ -16,12 +16,12 @@ class LeftOutLine:
     differs: str
 
 
-def read_left_out(stored: object) -> tuple[LeftOutLine, ...]:
+def parse_omitted_parameters(stored: object) -> tuple[OmittedParameter, ...]:
     """Return what `Trial.left_out` holds, also of an imported trial; what cannot be read is passed over."""
     rows = stored if isinstance(stored, list) else []
-    return tuple(_line(row) for row in rows if isinstance(row, Mapping) and row.get("name") in OPTIONAL)
+    return tuple(_parse_row(row) for row in rows if isinstance(row, Mapping) and row.get("name") in OPTIONAL)
 
 
-def _line(row: Mapping[str, object]) -> LeftOutLine:
+def _parse_row(row: Mapping[str, object]) -> OmittedParameter:
     name = str(row["name"])
-    return LeftOutLine(name, str(row.get("why", "")), bool(row.get("known")), differs_without(name))
+    return OmittedParameter(name, str(row.get("why", "")), bool(row.get("known")), differs_without(name))

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Step, Trial
-from toolbench.lab.traces.step_facts import load
+from toolbench.lab.traces.step_facts import load_details
 
 
 @dataclass(frozen=True, slots=True)
-class ReadStep:
+class StepWithDetails:
     """A step with its facts read."""
 
     step: Step
@@ -19,7 +19,7 @@ class ReadStep:
         return self.step.kind == Step.Kind.TOOL
 
 
-def read_steps(trial: Trial) -> tuple[ReadStep, ...]:
+def list_steps(trial: Trial) -> tuple[StepWithDetails, ...]:
     """Those of the execution that counts, in order. `trial.steps` is prefetched with bodies."""
     own = (step for step in trial.steps.all() if step.execution == trial.execution)
-    return tuple(ReadStep(step, load(step.body.facts)) for step in own)
+    return tuple(StepWithDetails(step, load_details(step.body.facts)) for step in own)

@@ -22,14 +22,14 @@ from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 _ENCODER = json.JSONEncoder(default=str)
 
 
-def exchange_facts(step: ExchangeStep) -> bytes:
+def build_exchange_details(step: ExchangeStep) -> bytes:
     facts: JsonObject = {
         "tools_sent": step.request.tools_sent,
         "stream": step.request.stream,
         "request_headers": step.request_headers,
-        "request_changes": [_plain(change) for change in step.request.changes],
+        "request_changes": [_to_dict(change) for change in step.request.changes],
         "response_headers": step.response_headers,
-        "error": _plain(step.error) if step.error else None,
+        "error": _to_dict(step.error) if step.error else None,
         "chunks": step.chunks,
         "partial": step.partial,
     }
@@ -40,51 +40,51 @@ def exchange_facts(step: ExchangeStep) -> bytes:
     turn = step.turn_read
     if turn is not None:
         facts |= {
-            "response_changes": [_plain(change) for change in turn.changes],
+            "response_changes": [_to_dict(change) for change in turn.changes],
             "text": turn.text,
             "message": turn.message,
-            "calls_found": [_call(call) for call in turn.calls_found],
-            "calls": [_call(call) for call in turn.calls],
+            "calls_found": [_call_to_json(call) for call in turn.calls_found],
+            "calls": [_call_to_json(call) for call in turn.calls],
             "ignored_calls": turn.ignored_calls,
-            "findings": [_plain(finding) for finding in turn.findings],
+            "findings": [_to_dict(finding) for finding in turn.findings],
             "mode": turn.mode,
-            "parse_errors": [_plain(error) for error in turn.parse_errors],
+            "parse_errors": [_to_dict(error) for error in turn.parse_errors],
             "notice": turn.notice,
-            "usage": _plain(turn.usage) if turn.usage else None,
+            "usage": _to_dict(turn.usage) if turn.usage else None,
         }
-    return dump(facts)
+    return dump_details(facts)
 
 
-def tool_facts(step: ToolStep) -> bytes:
+def build_tool_details(step: ToolStep) -> bytes:
     result = step.result
-    return dump(
+    return dump_details(
         {
-            "call": _call(result.call),
+            "call": _call_to_json(result.call),
             "arguments": result.arguments,
             "parse_status": result.parse_status,
             "executed": result.executed,
-            "envelope": _plain(result.envelope),
-            "schema_errors": [_plain(error) for error in result.schema_errors],
+            "envelope": _to_dict(result.envelope),
+            "schema_errors": [_to_dict(error) for error in result.schema_errors],
             "output_replaced": result.output_replaced,
-            "changes": [_plain(change) for change in result.changes],
+            "changes": [_to_dict(change) for change in result.changes],
         }
     )
 
 
-def arguments_as_written(call: ToolCall) -> bytes:
+def encode_arguments(call: ToolCall) -> bytes:
     if isinstance(call.arguments, str):
         return call.arguments.encode("utf-8", "surrogatepass")
-    return b"" if call.arguments is None else dump(call.arguments)
+    return b"" if call.arguments is None else dump_details(call.arguments)
 
 
-def body_bytes(step: ExchangeStep | ToolStep) -> int:
+def count_body_bytes(step: ExchangeStep | ToolStep) -> int:
     """Roughly what the step takes in memory."""
     return (
         len(step.request_body) + len(step.response_body) if isinstance(step, ExchangeStep) else len(step.result.content)
     )
 
 
-def dump(value: Any) -> bytes:
+def dump_details(value: Any) -> bytes:
     """JSON text in ASCII bytes: NUL and lone surrogates are escaped, NaN is written as NaN. What is nested too deeply
     for JSON becomes {"unreadable": reason}."""
     try:
@@ -93,13 +93,13 @@ def dump(value: Any) -> bytes:
         return json.dumps({"unreadable": type(error).__name__}).encode("ascii")
 
 
-def load(facts: bytes | memoryview) -> JsonObject:
+def load_details(facts: bytes | memoryview) -> JsonObject:
     """The facts of a step; {} when none were kept."""
     found = json.loads(bytes(facts) or b"{}")
     return found if isinstance(found, dict) else {}
 
 
-def column_text(value: object, limit: int = 100_000) -> str:
+def to_column_text(value: object, limit: int = 100_000) -> str:
     """`value` as PostgreSQL takes it: no NUL, no lone surrogates, at most `limit` characters."""
     text = "" if value is None else str(value)[:limit]
     if "\x00" in text or not text.isascii():
@@ -107,23 +107,23 @@ def column_text(value: object, limit: int = 100_000) -> str:
     return text
 
 
-def column_json(value: Any) -> Any:
+def to_column_json(value: Any) -> Any:
     """`value` as jsonb takes it."""
     if isinstance(value, str):
-        return column_text(value)
+        return to_column_text(value)
     if isinstance(value, dict):
-        return {column_text(key): column_json(item) for key, item in value.items()}
+        return {to_column_text(key): to_column_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [column_json(item) for item in value]
+        return [to_column_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
-def _call(call: ToolCall) -> JsonObject:
+def _call_to_json(call: ToolCall) -> JsonObject:
     return {"id": call.id, "name": call.name, "arguments": call.arguments}
 
 
-def _plain(value: Any) -> JsonObject:
+def _to_dict(value: Any) -> JsonObject:
     """A slotted dataclass without nested ones as a dict, uncopied: several times quicker than asdict."""
     return {name: getattr(value, name) for name in value.__slots__}

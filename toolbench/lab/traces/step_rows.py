@@ -2,7 +2,7 @@
 
 from toolbench.engine.bounds import bounded_cost, bounded_count
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.traces.step_facts import arguments_as_written, column_text, exchange_facts, tool_facts
+from toolbench.lab.traces.step_facts import build_exchange_details, build_tool_details, encode_arguments, to_column_text
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
@@ -39,13 +39,13 @@ STEP_COLUMNS = {
     "tool_name": "text",
     "ok": "boolean",
 }
-_PLACE = ("trial_id", "execution")  # columns that the writer of the step fills
-_UNKNOWN = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
+_WRITER_COLUMNS = ("trial_id", "execution")  # columns that the writer of the step fills
+_NULLABLE_COLUMNS = ("first_byte_ms", "first_token_ms", "first_call_ms", "status")
 
 
-def step_row(step: AnyStep) -> JsonObject:
+def build_step_row(step: AnyStep) -> JsonObject:
     """The columns that the step itself fills."""
-    row = _exchange_row(step) if isinstance(step, ExchangeStep) else _tool_row(step)
+    row = _build_exchange_row(step) if isinstance(step, ExchangeStep) else _build_tool_row(step)
     return {
         "ordinal": step.ordinal,
         "turn": step.turn,
@@ -55,24 +55,24 @@ def step_row(step: AnyStep) -> JsonObject:
     }
 
 
-def bodies_of(step: AnyStep) -> tuple[bytes, bytes, bytes]:
+def build_bodies(step: AnyStep) -> tuple[bytes, bytes, bytes]:
     """Request, response and facts."""
     if isinstance(step, ExchangeStep):
-        return step.request_body, step.response_body, exchange_facts(step)
-    written = arguments_as_written(step.result.call)
-    return written, step.result.content.encode("utf-8", "surrogatepass"), tool_facts(step)
+        return step.request_body, step.response_body, build_exchange_details(step)
+    written = encode_arguments(step.result.call)
+    return written, step.result.content.encode("utf-8", "surrogatepass"), build_tool_details(step)
 
 
-def bare_row(step: AnyStep) -> JsonObject:
+def build_bare_row(step: AnyStep) -> JsonObject:
     """The step's place and kind; everything else is blank, and nothing of what was said is read."""
-    blank = {name: "" if kind == "text" else 0 for name, kind in STEP_COLUMNS.items() if name not in _PLACE}
+    blank = {name: "" if kind == "text" else 0 for name, kind in STEP_COLUMNS.items() if name not in _WRITER_COLUMNS}
     kind, attempt = ("exchange", step.attempt) if isinstance(step, ExchangeStep) else ("tool", 1)
     kept = {"ordinal": step.ordinal, "turn": step.turn, "kind": kind, "attempt": attempt}
     said = {"error_message": "This step could not be stored as it is.", "ok": None, "body_cut": True, "masked": False}
-    return {**blank, **said, **dict.fromkeys(_UNKNOWN), **kept}
+    return {**blank, **said, **dict.fromkeys(_NULLABLE_COLUMNS), **kept}
 
 
-def _exchange_row(step: ExchangeStep) -> JsonObject:
+def _build_exchange_row(step: ExchangeStep) -> JsonObject:
     turn, error = step.turn_read, step.error
     usage = turn.usage if turn else None
     return {
@@ -82,29 +82,29 @@ def _exchange_row(step: ExchangeStep) -> JsonObject:
         "first_token_ms": step.first_token_ms,
         "first_call_ms": step.first_call_ms,
         "backoff_ms": step.backoff_ms,
-        "retry_reason": column_text(step.retry_reason, 120),
-        "url": column_text(step.url, 400),
+        "retry_reason": to_column_text(step.retry_reason, 120),
+        "url": to_column_text(step.url, 400),
         "status": bounded_count(step.status, 32767),
-        "error_code": column_text(error.code, 60) if error else "",
-        "error_message": column_text(error.message, 20_000) if error else "",
+        "error_code": to_column_text(error.code, 60) if error else "",
+        "error_message": to_column_text(error.message, 20_000) if error else "",
         "request_bytes": len(step.request_body),
         "response_bytes": step.body_bytes,
         "body_cut": step.body_cut,
         "masked": step.masked,
-        "finish_reason": column_text(turn.finish_reason, 40) if turn else "",
+        "finish_reason": to_column_text(turn.finish_reason, 40) if turn else "",
         "path": turn.path[:20] if turn else "",
         "input_tokens": bounded_count(usage.input_tokens) if usage else None,
         "output_tokens": bounded_count(usage.output_tokens) if usage else None,
         "cost": bounded_cost(usage.cost) if usage else None,
-        "upstream": column_text(turn.upstream, 120) if turn else "",
-        "model_echoed": column_text(turn.model_echoed, 200) if turn else "",
-        "fingerprint": column_text(turn.fingerprint, 120) if turn else "",
+        "upstream": to_column_text(turn.upstream, 120) if turn else "",
+        "model_echoed": to_column_text(turn.model_echoed, 200) if turn else "",
+        "fingerprint": to_column_text(turn.fingerprint, 120) if turn else "",
         "tool_name": "",
         "ok": turn is not None,
     }
 
 
-def _tool_row(step: ToolStep) -> JsonObject:
+def _build_tool_row(step: ToolStep) -> JsonObject:
     envelope = step.result.envelope
     first = envelope.errors[0] if envelope.errors else {}
     return {
@@ -113,8 +113,8 @@ def _tool_row(step: ToolStep) -> JsonObject:
         "backoff_ms": 0,
         "retry_reason": "",
         "url": "",
-        "error_code": column_text(first.get("code"), 60),
-        "error_message": column_text(first.get("message"), 20_000),
+        "error_code": to_column_text(first.get("code"), 60),
+        "error_message": to_column_text(first.get("message"), 20_000),
         "request_bytes": 0,
         "response_bytes": len(step.result.content),
         "body_cut": False,
@@ -124,6 +124,6 @@ def _tool_row(step: ToolStep) -> JsonObject:
         "upstream": "",
         "model_echoed": "",
         "fingerprint": "",
-        "tool_name": column_text(step.result.call.name, 200),
+        "tool_name": to_column_text(step.result.call.name, 200),
         "ok": envelope.ok,
     }

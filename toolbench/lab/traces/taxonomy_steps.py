@@ -16,58 +16,58 @@ from toolbench.engine.messages import (
 )
 from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
 from toolbench.lab.models import Step, StepBody
-from toolbench.lab.traces.step_facts import load
+from toolbench.lab.traces.step_facts import load_details
 
 
-def stored_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]:
+def load_wire_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]:
     """The steps of each trial's last execution, by trial; trials without one are not among them. Reads facts, never
     what was sent or came back. One query."""
     found = StepBody.objects.filter(step__trial_id__in=trial_ids).select_related("step", "step__trial")
     found = found.order_by("step__trial_id", "step__ordinal").only(
-        "facts", "step__trial__execution", *(f"step__{name}" for name in _COLUMNS)
+        "facts", "step__trial__execution", *(f"step__{name}" for name in _STEP_COLUMNS)
     )
     steps: dict[int, list[WireStep]] = {}
     for body in found.iterator(chunk_size=500):
         if body.step.execution == body.step.trial.execution:
-            steps.setdefault(body.step.trial_id, []).append(_stored(body.step, load(body.facts)))
+            steps.setdefault(body.step.trial_id, []).append(_build_wire_step(body.step, load_details(body.facts)))
     return {trial: tuple(some) for trial, some in steps.items()}
 
 
-_COLUMNS = ("trial", "execution", "ordinal", "turn", "kind", "error_code", "finish_reason", "path", "ok")
+_STEP_COLUMNS = ("trial", "execution", "ordinal", "turn", "kind", "error_code", "finish_reason", "path", "ok")
 
 
-def _stored(step: Step, facts: JsonObject) -> WireStep:
+def _build_wire_step(step: Step, facts: JsonObject) -> WireStep:
     if step.kind == Step.Kind.TOOL:
-        return ToolRun(step.ordinal, step.turn, _result(facts))
+        return ToolRun(step.ordinal, step.turn, _build_tool_result(facts))
     error: JsonObject = facts.get("error") or {}
     return ExchangeAttempt(
         step.ordinal,
         step.turn,
         bool(facts.get("tools_sent")),
-        _answer(step, facts) if step.ok and "text" in facts else None,
+        _build_turn(step, facts) if step.ok and "text" in facts else None,
         str(error.get("code") or step.error_code),
         bool(error.get("tool_support")),
     )
 
 
-def _answer(step: Step, facts: JsonObject) -> Turn:
+def _build_turn(step: Step, facts: JsonObject) -> Turn:
     return Turn(
         message=facts.get("message") or {},
         text=facts.get("text") or "",
-        calls=_calls(facts.get("calls")),
-        calls_found=_calls(facts.get("calls_found")),
+        calls=_build_calls(facts.get("calls")),
+        calls_found=_build_calls(facts.get("calls_found")),
         ignored_calls=facts.get("ignored_calls") or 0,
         finish_reason=step.finish_reason or None,
         path=step.path,
         changes=tuple(TransformChange(**change) for change in facts.get("response_changes") or ()),
         findings=tuple(Finding(**finding) for finding in facts.get("findings") or ()),
-        parse_errors=tuple(ParseError(**_as_tuples(error)) for error in facts.get("parse_errors") or ()),
+        parse_errors=tuple(ParseError(**_lists_to_tuples(error)) for error in facts.get("parse_errors") or ()),
         mode=facts.get("mode") or "",
     )
 
 
-def _result(facts: JsonObject) -> ToolResult:
-    envelope = _as_tuples(facts.get("envelope") or {"ok": False, "tool_name": ""})
+def _build_tool_result(facts: JsonObject) -> ToolResult:
+    envelope = _lists_to_tuples(facts.get("envelope") or {"ok": False, "tool_name": ""})
     call: JsonObject = facts.get("call") or {}
     return ToolResult(
         call=ToolCall(str(call.get("id") or ""), str(call.get("name") or ""), call.get("arguments")),
@@ -81,9 +81,9 @@ def _result(facts: JsonObject) -> ToolResult:
     )
 
 
-def _calls(calls: Any) -> tuple[ToolCall, ...]:
+def _build_calls(calls: Any) -> tuple[ToolCall, ...]:
     return tuple(ToolCall(str(call["id"]), str(call["name"]), call.get("arguments")) for call in calls or ())
 
 
-def _as_tuples(value: JsonObject) -> JsonObject:
+def _lists_to_tuples(value: JsonObject) -> JsonObject:
     return {key: tuple(item) if isinstance(item, list) else item for key, item in value.items()}

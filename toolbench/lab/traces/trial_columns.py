@@ -13,14 +13,14 @@ from toolbench.engine.values import light
 from toolbench.evals import record_counts
 from toolbench.evals.judging import verdict as judging
 from toolbench.evals.types import ProblemLocation, Verdict
-from toolbench.lab.traces.step_facts import column_json, column_text
+from toolbench.lab.traces.step_facts import to_column_json, to_column_text
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
 AnyStep = ExchangeStep | ToolStep
 
 
 @light(frozen=True, slots=True)
-class Drive:
+class FinishedExecution:
     """One execution of a trial, as it went. `duration_ms` is wall time from claim to end, back-off included."""
 
     ended: Ended
@@ -30,20 +30,27 @@ class Drive:
     duration_ms: float
 
 
-def trial_columns(drive: Drive) -> JsonObject:
+def build_trial_columns(drive: FinishedExecution) -> JsonObject:
     """Every column of the outcome and the figures, clean enough for PostgreSQL."""
-    left_out = {"left_out": column_json(left_out_in(drive.steps))}
-    return {**_outcome(drive), **_times(drive), **_counts(drive), **_tokens(drive.ended), **_served(drive), **left_out}
+    left_out = {"left_out": to_column_json(list_omitted_parameters(drive.steps))}
+    return {
+        **_build_outcome_columns(drive),
+        **_build_time_columns(drive),
+        **_build_count_columns(drive),
+        **_build_token_columns(drive.ended),
+        **_build_server_columns(drive),
+        **left_out,
+    }
 
 
-def left_out_in(steps: Iterable[AnyStep]) -> list[JsonObject]:
+def list_omitted_parameters(steps: Iterable[AnyStep]) -> list[JsonObject]:
     """Return the parameters that requests went without, each with why and whether that was known before."""
     left_out = (one for step in steps if isinstance(step, ExchangeStep) for one in step.request.left_out)
     by_name = {one.name: {"name": one.name, "why": one.why, "known": one.known} for one in left_out}
     return list(by_name.values())
 
 
-def _outcome(drive: Drive) -> JsonObject:
+def _build_outcome_columns(drive: FinishedExecution) -> JsonObject:
     verdict, ended = drive.verdict, drive.ended
     where = verdict.first_bad.path if verdict.first_bad else ""
     return {
@@ -51,26 +58,26 @@ def _outcome(drive: Drive) -> JsonObject:
         "task_pass": verdict.task_pass,
         "parity_pass": verdict.parity_pass,
         "end": ended.end.value,
-        "failure_class": column_text(verdict.failure_class, 60),
-        "category": column_text(verdict.category, 40),
-        "sentence": column_text(verdict.sentence or ("" if verdict.task_pass else ended.message), 4000),
-        "signature": signature(verdict.failure_class, drive.scenario, where),
+        "failure_class": to_column_text(verdict.failure_class, 60),
+        "category": to_column_text(verdict.category, 40),
+        "sentence": to_column_text(verdict.sentence or ("" if verdict.task_pass else ended.message), 4000),
+        "signature": build_failure_signature(verdict.failure_class, drive.scenario, where),
         "behaviour_seen": verdict.behaviour_seen,
         "avoided": verdict.avoided,
-        "verdict": column_json(verdict_json(verdict)),
-        "first_bad_ordinal": first_bad_ordinal(verdict.first_bad, drive.steps),
+        "verdict": to_column_json(verdict_to_json(verdict)),
+        "first_bad_ordinal": find_first_bad_ordinal(verdict.first_bad, drive.steps),
         "final_text": ended.final_text.encode("utf-8", "surrogatepass").hex(),
-        "error_hint": column_text(ended.error.hint if ended.error else "", 2000),
-        "answer_hash": answer_hash(ended.turns),
+        "error_hint": to_column_text(ended.error.hint if ended.error else "", 2000),
+        "answer_hash": hash_answers(ended.turns),
     }
 
 
-def signature(failure_class: str, scenario: str, path: str) -> str:
+def build_failure_signature(failure_class: str, scenario: str, path: str) -> str:
     """What groups failures of one kind: class, scenario, JSON path; "" for none."""
-    return column_text(f"{failure_class} · {scenario} · {path}", 200) if failure_class else ""
+    return to_column_text(f"{failure_class} · {scenario} · {path}", 200) if failure_class else ""
 
 
-def verdict_json(verdict: Verdict) -> JsonObject:
+def verdict_to_json(verdict: Verdict) -> JsonObject:
     first = verdict.first_bad
     return {
         "rule": verdict.rule,
@@ -81,7 +88,7 @@ def verdict_json(verdict: Verdict) -> JsonObject:
     }
 
 
-def first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnyStep]) -> int | None:
+def find_first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnyStep]) -> int | None:
     """The ordinal of the step a judge's `first_bad` points at: the call's own, else the last exchange of its turn."""
     if first is None:
         return None
@@ -93,13 +100,13 @@ def first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnyStep]) -
     return exchanges[-1] if exchanges else None
 
 
-def answer_hash(turns: Iterable[TurnRecord]) -> str:
+def hash_answers(turns: Iterable[TurnRecord]) -> str:
     """Of the texts and the normalised calls, never of ids: equal answers have equal hashes; "" when nothing was
     answered."""
     said = [
         [
             turn.answer.text,
-            [[result.call.name, _arguments(result.arguments, result.call.arguments)] for result in turn.results],
+            [[result.call.name, _select_arguments(result.arguments, result.call.arguments)] for result in turn.results],
         ]
         for turn in turns
         if turn.answer is not None
@@ -109,11 +116,11 @@ def answer_hash(turns: Iterable[TurnRecord]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode("ascii")).hexdigest()
 
 
-def _arguments(parsed: JsonObject | None, written: object) -> object:
+def _select_arguments(parsed: JsonObject | None, written: object) -> object:
     return written if parsed is None else parsed
 
 
-def _times(drive: Drive) -> JsonObject:
+def _build_time_columns(drive: FinishedExecution) -> JsonObject:
     exchanges = [step for step in drive.steps if isinstance(step, ExchangeStep)]
     return {
         "duration_ms": drive.duration_ms,
@@ -125,12 +132,12 @@ def _times(drive: Drive) -> JsonObject:
         "first_call_ms": next((step.first_call_ms for step in exchanges if step.first_call_ms is not None), None),
         "requests": len(exchanges),
         "retries": sum(step.attempt > 1 for step in exchanges),
-        "output_retries": _output_retries(exchanges) + drive.ended.asked_again,
+        "output_retries": _count_output_retries(exchanges) + drive.ended.asked_again,
         "asked_again": drive.ended.asked_again,
     }
 
 
-def spent_columns(steps: Iterable[AnyStep]) -> JsonObject:
+def build_spending_columns(steps: Iterable[AnyStep]) -> JsonObject:
     """What was sent and has to be paid for, whatever became of it; from steps alone."""
     exchanges = [step for step in steps if isinstance(step, ExchangeStep)]
     usages = [step.turn_read.usage for step in exchanges if step.turn_read and step.turn_read.usage]
@@ -144,21 +151,21 @@ def spent_columns(steps: Iterable[AnyStep]) -> JsonObject:
     }
 
 
-def _output_retries(exchanges: Sequence[ExchangeStep]) -> int:
+def _count_output_retries(exchanges: Sequence[ExchangeStep]) -> int:
     """Attempts that came after an answer of the model in the same turn: second samples."""
     return sum(
-        after.turn == before.turn and (before.turn_read is not None or _was_model_output(before))
+        after.turn == before.turn and (before.turn_read is not None or _is_model_output_error(before))
         for before, after in pairwise(exchanges)
     )
 
 
-def _was_model_output(step: ExchangeStep) -> bool:
+def _is_model_output_error(step: ExchangeStep) -> bool:
     """Whether an error came of what the model wrote; a request that was refused reached no model."""
     error = step.error
     return error is not None and not error.infrastructure and not error.tool_support and error.code not in REFUSALS
 
 
-def _counts(drive: Drive) -> JsonObject:
+def _build_count_columns(drive: FinishedExecution) -> JsonObject:
     turns = drive.ended.turns
     answers = [turn.answer for turn in turns if turn.answer is not None]
     return {
@@ -168,7 +175,7 @@ def _counts(drive: Drive) -> JsonObject:
     }
 
 
-def _tokens(ended: Ended) -> JsonObject:
+def _build_token_columns(ended: Ended) -> JsonObject:
     usage = ended.usage
     return {
         "input_tokens": bounded_count(usage.input_tokens) or 0,
@@ -179,15 +186,15 @@ def _tokens(ended: Ended) -> JsonObject:
     }
 
 
-def _served(drive: Drive) -> JsonObject:
+def _build_server_columns(drive: FinishedExecution) -> JsonObject:
     answers = [turn.answer for turn in drive.ended.turns if turn.answer is not None]
     return {
         "paths": ",".join(dict.fromkeys(answer.path for answer in answers))[:80],
-        "upstream": _joined((answer.upstream for answer in answers), 120),
-        "fingerprint": _joined((answer.fingerprint for answer in answers), 120),
-        "model_echoed": _joined((answer.model_echoed for answer in answers), 200),
+        "upstream": _join_distinct((answer.upstream for answer in answers), 120),
+        "fingerprint": _join_distinct((answer.fingerprint for answer in answers), 120),
+        "model_echoed": _join_distinct((answer.model_echoed for answer in answers), 200),
     }
 
 
-def _joined(names: Iterable[str], limit: int) -> str:
-    return column_text(", ".join(dict.fromkeys(name for name in names if name)), limit)
+def _join_distinct(names: Iterable[str], limit: int) -> str:
+    return to_column_text(", ".join(dict.fromkeys(name for name in names if name)), limit)

@@ -16,15 +16,15 @@ from toolbench.engine.events import LeftOut
 from toolbench.engine.values import light
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.worker import pipeline
-from toolbench.lab.worker.pipeline import together
-from toolbench.lab.worker.request_budget import AHEAD, COUNT_ON_DISK, reserve_ahead
-from toolbench.lab.worker.slots import Free
+from toolbench.lab.worker.pipeline import open_pipeline
+from toolbench.lab.worker.request_budget import ENABLE_SYNCHRONOUS_COMMIT, REQUESTS_RESERVED_AT_CLAIM, reserve_at_claim
+from toolbench.lab.worker.slots import SlotHints
 
-ALL_KNOWN = Free()
-ALONE_AFTER = 3  # losses of its local server; it may be what kills the server
-_SLOTS = 7_204_301  # namespace of the advisory locks that guard a provider's slots
+NO_HINTS = SlotHints()
+ISOLATE_AFTER_LOSSES = 3  # losses of its local server; it may be what kills the server
+_SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a provider's slots
 
-_LOCK = "SELECT pg_advisory_xact_lock(%s, %s::int)"
+_LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
 
 # A probe that was claimed holds a slot, also while it waits for trials to leave one. A trial whose lease is in `over`
 # has sent its last request and holds none, though its end is not stored yet.
@@ -101,20 +101,20 @@ SELECT claimed.*, CASE WHEN counted.id IS NULL THEN 0 ELSE %(ahead)s END
 FROM claimed LEFT JOIN counted ON counted.id = claimed.run_id
 """
 
-_HAS_WORK = """
+_HAS_QUEUED_TRIALS = """
 SELECT EXISTS (SELECT 1 FROM lab_run AS run JOIN lab_provider AS provider ON provider.id = %s
     WHERE run.state = 'running' AND run.deleted_at IS NULL AND EXISTS (
         SELECT 1 FROM lab_trial WHERE run_id = run.id AND provider_id = provider.id AND state = 'queued'))
 """
 
-_RENEW = """
+_RENEW_LEASES = """
 UPDATE lab_trial AS trial SET lease_until = clock_timestamp() + make_interval(secs => %s)
 FROM unnest(%s::bigint[], %s::uuid[]) AS held(id, lease)
 WHERE trial.id = held.id AND trial.lease = held.lease AND trial.state = 'running'
 RETURNING trial.lease
 """
 
-_GIVE_BACK = """
+_REQUEUE = """
 UPDATE lab_trial AS trial SET state = 'queued', lease = NULL, lease_until = NULL, backing_off = false,
     server_losses = server_losses + (trial.id = ANY(%s::bigint[]))::int
 FROM unnest(%s::bigint[], %s::uuid[]) AS held(id, lease)
@@ -122,9 +122,9 @@ WHERE trial.id = held.id AND trial.lease = held.lease AND trial.state = 'running
 RETURNING trial.id, trial.run_id, trial.cell_id
 """
 
-_LEAVE_SLOT = "UPDATE lab_trial SET backing_off = true WHERE id = %s AND lease = %s AND state = 'running'"
-_TAKE_SLOT = "UPDATE lab_trial SET backing_off = false WHERE id = %s AND lease = %s AND state = 'running'"
-_HAS_SLOT = """
+_RELEASE_SLOT = "UPDATE lab_trial SET backing_off = true WHERE id = %s AND lease = %s AND state = 'running'"
+_ACQUIRE_SLOT = "UPDATE lab_trial SET backing_off = false WHERE id = %s AND lease = %s AND state = 'running'"
+_HAS_FREE_SLOT = """
 SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %(provider)s), 2147483647)
     > (SELECT count(*) FROM lab_trial WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off
         AND lease <> ALL(%(over)s::uuid[]))
@@ -150,55 +150,59 @@ class ClaimedTrial:
     seed: int
     in_flight: int = 1
     server_losses: int = 0
-    ahead: int = 0
+    reserved_requests: int = 0
     left_out: tuple[LeftOut, ...] = ()
 
 
-def claim(provider_id: int, *, want: int, worker: str, free: Free = ALL_KNOWN) -> tuple[ClaimedTrial, ...]:
+def claim(provider_id: int, *, want: int, worker: str, free: SlotHints = NO_HINTS) -> tuple[ClaimedTrial, ...]:
     """At most `want` queued trials of running runs, within the provider's limit over all workers; () when there is
     nothing to do, no free slot, or the provider is gone. Their first requests are counted here where the run's caps
     allow it."""
-    wanted: dict[str, Any] = {"provider": provider_id, "want": want, "over": list(free.over), "kept": free.kept}
-    wanted |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": AHEAD}
-    wanted |= {"losses": ALONE_AFTER, "alone": False}
+    wanted: dict[str, Any] = {"provider": provider_id, "want": want, "over": list(free.finished), "kept": free.reserved}
+    wanted |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": REQUESTS_RESERVED_AT_CLAIM}
+    wanted |= {"losses": ISOLATE_AFTER_LOSSES, "alone": False}
     with transaction.atomic():
-        with together():
-            pipeline.cursor().execute(_LOCK, _lock_of(provider_id))
-            pipeline.cursor().execute(COUNT_ON_DISK)
-            claimed = pipeline.cursor().execute(_CLAIM, wanted)
-        rows = claimed.fetchall() or _claim_alone(wanted)
-        return _counted_ahead([ClaimedTrial(*row) for row in rows])
+        with open_pipeline():
+            pipeline.open_cursor().execute(_LOCK_SLOTS, _build_lock_key(provider_id))
+            pipeline.open_cursor().execute(ENABLE_SYNCHRONOUS_COMMIT)
+            claimed = pipeline.open_cursor().execute(_CLAIM, wanted)
+        rows = claimed.fetchall() or _claim_isolated(wanted)
+        return _reserve_first_requests([ClaimedTrial(*row) for row in rows])
 
 
-def _counted_ahead(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTrial, ...]:
+def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTrial, ...]:
     """The same trials; those of runs with a cap with the requests that were counted for them."""
-    capped = Counter(trial.run_id for trial in claimed if not trial.ahead)
+    capped = Counter(trial.run_id for trial in claimed if not trial.reserved_requests)
     in_flight = max((trial.in_flight for trial in claimed), default=0)
-    ahead = {run: reserve_ahead(run, count, in_flight=in_flight) for run, count in sorted(capped.items())}
-    return tuple(replace(trial, ahead=ahead.get(trial.run_id, trial.ahead)) for trial in claimed)
+    ahead = {run: reserve_at_claim(run, count, in_flight=in_flight) for run, count in sorted(capped.items())}
+    return tuple(
+        replace(trial, reserved_requests=ahead.get(trial.run_id, trial.reserved_requests)) for trial in claimed
+    )
 
 
-def _claim_alone(wanted: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _claim_isolated(wanted: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Claim one trial of those that are tried alone, if no trial of the provider runs."""
     with connection.wrap_database_errors:
-        return pipeline.cursor().execute(_CLAIM, {**wanted, "want": min(1, wanted["want"]), "alone": True}).fetchall()
+        return (
+            pipeline.open_cursor().execute(_CLAIM, {**wanted, "want": min(1, wanted["want"]), "alone": True}).fetchall()
+        )
 
 
-def has_work(provider_id: int) -> bool:
+def has_queued_trials(provider_id: int) -> bool:
     """Whether a trial of a running run waits for this provider, ready or not."""
     with connection.cursor() as cursor:
-        cursor.execute(_HAS_WORK, [provider_id])
+        cursor.execute(_HAS_QUEUED_TRIALS, [provider_id])
         return bool(cursor.fetchone()[0])
 
 
-def renew(held: Sequence[tuple[int, UUID]]) -> set[UUID]:
+def renew_leases(held: Sequence[tuple[int, UUID]]) -> set[UUID]:
     """Lengthens leases; returns those that are still ours."""
     with connection.cursor() as cursor:
-        cursor.execute(_RENEW, [settings.LEASE_SECONDS, *_columns(held)])
+        cursor.execute(_RENEW_LEASES, [settings.LEASE_SECONDS, *_to_columns(held)])
         return {row[0] for row in cursor.fetchall()}
 
 
-def give_back(held: Sequence[tuple[int, UUID]], *, lost: Collection[int] = ()) -> dict[int, int]:
+def requeue(held: Sequence[tuple[int, UUID]], *, lost: Collection[int] = ()) -> dict[int, int]:
     """Queue trials again that cannot go on now; their steps stay, as steps of a lost execution.
 
     Args:
@@ -211,47 +215,47 @@ def give_back(held: Sequence[tuple[int, UUID]], *, lost: Collection[int] = ()) -
     if not held:
         return {}
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_GIVE_BACK, [list(lost), *_columns(held)])
+        cursor.execute(_REQUEUE, [list(lost), *_to_columns(held)])
         returned = cursor.fetchall()
         mark_stale(cell for _, _, cell in returned)
     return {trial: run for trial, run, _ in returned}
 
 
-def leave_slot(trial_id: int, lease: UUID) -> None:
+def release_slot(trial_id: int, lease: UUID) -> None:
     """The trial waits between two attempts: another may use its slot."""
     with connection.cursor() as cursor:
-        cursor.execute(_LEAVE_SLOT, [trial_id, lease])
+        cursor.execute(_RELEASE_SLOT, [trial_id, lease])
 
 
-def take_slot(provider_id: int, trial_id: int, *, lease: UUID, free: Free = ALL_KNOWN) -> bool:
+def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, free: SlotHints = NO_HINTS) -> bool:
     """True when the waiting trial has a slot again; a provider that is gone has no limit any more for trials
     already begun."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_LOCK, _lock_of(provider_id))
-        cursor.execute(_HAS_SLOT, {"provider": provider_id, "over": list(free.over), "probes": True})
+        cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
+        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "over": list(free.finished), "probes": True})
         if not cursor.fetchone()[0]:
             return False
-        cursor.execute(_TAKE_SLOT, [trial_id, lease])
+        cursor.execute(_ACQUIRE_SLOT, [trial_id, lease])
     return True
 
 
-def hold_slots(provider_id: int) -> None:
+def lock_slots(provider_id: int) -> None:
     """Until the transaction ends nobody else counts or takes the provider's slots."""
     with connection.cursor() as cursor:
-        cursor.execute(_LOCK, _lock_of(provider_id))
+        cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
 
 
-def has_room(provider_id: int) -> bool:
+def has_free_slot(provider_id: int) -> bool:
     """Whether the trials in flight leave the slot that the provider's probe holds."""
     with connection.cursor() as cursor:
-        cursor.execute(_HAS_SLOT, {"provider": provider_id, "over": [], "probes": False})
+        cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "over": [], "probes": False})
         return bool(cursor.fetchone()[0])
 
 
-def _lock_of(provider_id: int) -> tuple[int, int]:
+def _build_lock_key(provider_id: int) -> tuple[int, int]:
     """The advisory lock that guards the provider's slots until the transaction ends."""
-    return _SLOTS, provider_id % 2**31
+    return _SLOT_LOCK_NAMESPACE, provider_id % 2**31
 
 
-def _columns(held: Sequence[tuple[int, UUID]]) -> list[list[int] | list[UUID]]:
+def _to_columns(held: Sequence[tuple[int, UUID]]) -> list[list[int] | list[UUID]]:
     return [[trial for trial, _ in held], [lease for _, lease in held]]

@@ -4,11 +4,11 @@ waited."""
 from django.db import connection, transaction
 
 from toolbench.evals.causes.table import read_taxonomy_version
-from toolbench.lab.metrics.cells import recompute_at_once
+from toolbench.lab.metrics.cells import recompute_immediately
 
 # Every trial done, every cell counted and, where its number of trials was left open, decided. A page that finds its run
 # ended asks no more, so what it shows then has to be the last.
-_OVER = """
+_IS_RUN_FINISHED = """
 state IN ('running', 'paused', 'cancelling')
     AND NOT EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state <> 'done')
     AND NOT EXISTS (SELECT 1 FROM lab_cell WHERE run_id = run.id
@@ -16,12 +16,12 @@ state IN ('running', 'paused', 'cancelling')
 """
 
 # Locked by a statement of their own, since whoever queues trials again holds the run: the next statement sees them.
-_LOCK_FINISHED = f"SELECT id FROM lab_run AS run WHERE {_OVER} ORDER BY id FOR NO KEY UPDATE"
+_LOCK_FINISHED = f"SELECT id FROM lab_run AS run WHERE {_IS_RUN_FINISHED} ORDER BY id FOR NO KEY UPDATE"
 
 _FINISH_RUNS = f"""
 UPDATE lab_run AS run SET finished_at = clock_timestamp(),
     state = CASE WHEN state = 'cancelling' THEN 'cancelled' ELSE 'finished' END
-WHERE id = ANY(%s) AND {_OVER} RETURNING id
+WHERE id = ANY(%s) AND {_IS_RUN_FINISHED} RETURNING id
 """
 
 _REOPEN_RUNS = """
@@ -30,7 +30,7 @@ WHERE state = 'finished' AND deleted_at IS NULL AND id IN (SELECT run_id FROM la
 RETURNING id
 """
 
-_CANCEL_QUEUED = """
+_CANCEL_QUEUED_TRIALS = """
 WITH ended AS (
     SELECT trial.id FROM lab_trial AS trial JOIN lab_run AS run ON run.id = trial.run_id
     WHERE trial.state = 'queued' AND run.state IN ('cancelling', 'cancelled')
@@ -41,7 +41,7 @@ UPDATE lab_trial AS trial SET state = 'done', outcome = 'cancelled', "end" = 'CA
 FROM ended WHERE trial.id = ended.id RETURNING trial.cell_id
 """
 
-_END_ORPHANS = """
+_END_ORPHANED_TRIALS = """
 WITH ended AS (
     SELECT trial.id FROM lab_trial AS trial WHERE trial.state = 'queued' AND trial.provider_id IS NULL
     FOR NO KEY UPDATE SKIP LOCKED
@@ -69,19 +69,19 @@ def reopen_runs() -> tuple[int, ...]:
         return tuple(row[0] for row in cursor.fetchall())
 
 
-def cancel_queued() -> int:
+def cancel_queued_trials() -> int:
     """Ends queued trials of runs that are being cancelled, or were while their trial was given back."""
-    return _end(_CANCEL_QUEUED)
+    return _end_trials(_CANCEL_QUEUED_TRIALS)
 
 
-def end_orphans() -> int:
+def end_orphaned_trials() -> int:
     """Ends queued trials whose provider is gone: the world's failure, not the model's."""
-    return _end(_END_ORPHANS, read_taxonomy_version())
+    return _end_trials(_END_ORPHANED_TRIALS, read_taxonomy_version())
 
 
-def _end(statement: str, *values: int) -> int:
+def _end_trials(statement: str, *values: int) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, values)
         cells = [row[0] for row in cursor.fetchall()]
-        recompute_at_once(cells)
+        recompute_immediately(cells)
     return len(cells)

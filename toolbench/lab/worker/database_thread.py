@@ -9,15 +9,15 @@ from typing import ParamSpec, TypeVar
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection, connections
 
-from toolbench.lab.worker.pipeline import prepare_often_used
+from toolbench.lab.worker.pipeline import enable_prepared_statements
 
 # Classes of what a database raises that is gone, restarting, refused us for a moment, or has ended a transaction that
 # we left lying. They hold refusals for good too: `is_away` tells them apart.
-AWAY = (OperationalError, InterfaceError, InternalError)
+UNAVAILABLE_ERRORS = (OperationalError, InterfaceError, InternalError)
 
 # Beginnings of the SQLSTATEs of what passes. All others are refusals for good: a statement that is too large or takes
 # too long, a damaged table, a limit of a role.
-_PASSING = (
+_TEMPORARY_SQLSTATES = (
     "08",  # connection lost
     "25006",  # read-only, as a standby is that takes over
     "25P03",  # a transaction that we left lying was ended
@@ -39,15 +39,15 @@ class StatementRefusedError(DatabaseError):
     """The database answers, and will refuse the same again."""
 
 
-def is_away(error: BaseException) -> bool:
+def is_unavailable(error: BaseException) -> bool:
     """Return whether the same can succeed once the database is back.
 
     What has no SQLSTATE did not come from the server: the connection is lost.
     """
-    if not isinstance(error, AWAY):
+    if not isinstance(error, UNAVAILABLE_ERRORS):
         return False
     state = getattr(error.__cause__, "sqlstate", None)
-    return state is None or state.startswith(_PASSING)
+    return state is None or state.startswith(_TEMPORARY_SQLSTATES)
 
 
 class DatabaseThread:
@@ -64,7 +64,7 @@ class DatabaseThread:
             StatementRefusedError: in place of one of AWAY that will not pass.
         """
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, partial(_guarded, partial(verb, *args, **named)))
+        return await loop.run_in_executor(self._pool, partial(_run_on_connection, partial(verb, *args, **named)))
 
     async def close(self) -> None:
         """Close the thread's connection, if it has one, also while the database is away."""
@@ -72,14 +72,14 @@ class DatabaseThread:
         self._pool.shutdown(wait=False)
 
 
-def _guarded(verb: Callable[[], T]) -> T:
+def _run_on_connection(verb: Callable[[], T]) -> T:
     try:
         if connection.connection is None:
             _connect()
         return verb()
-    except AWAY as error:
+    except UNAVAILABLE_ERRORS as error:
         connection.close()
-        if is_away(error):
+        if is_unavailable(error):
             raise
         raise StatementRefusedError(str(error)) from error
 
@@ -89,4 +89,4 @@ def _connect() -> None:
     with connection.cursor() as cursor:
         milliseconds = int(settings.LEASE_SECONDS * 1000)
         cursor.execute("SET idle_in_transaction_session_timeout = %s", [milliseconds])
-    prepare_often_used()
+    enable_prepared_statements()

@@ -5,38 +5,44 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbench.lab.credentials.keys import KeyUnavailable
+from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.models import Provider
 from toolbench.lab.worker.claims import ClaimedTrial, claim
-from toolbench.lab.worker.database_thread import is_away
-from toolbench.lab.worker.heartbeat import process_name
-from toolbench.lab.worker.refused_parameters import with_refused
-from toolbench.lab.worker.slots import Free
-from toolbench.lab.worker.trial_plan import FrozenConfig, Reach, frozen_configs, reach, with_addresses
+from toolbench.lab.worker.database_thread import is_unavailable
+from toolbench.lab.worker.heartbeat import build_process_name
+from toolbench.lab.worker.refused_parameters import add_refused
+from toolbench.lab.worker.slots import SlotHints
+from toolbench.lab.worker.trial_plan import (
+    FrozenConfig,
+    ProviderAccess,
+    load_frozen_configs,
+    load_provider_access,
+    refresh_addresses,
+)
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 64
-REACH_SECONDS = 1.0  # for so long a provider's own address and key are taken as read
+MAX_CLAIMED_TRIALS = 64
+ACCESS_CACHE_SECONDS = 1.0  # for so long a provider's own address and key are taken as read
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class ClaimedBatch:
     """Claimed trials with their configurations by id, and how their provider is reached; `more` when there may be
     more to claim at once. A configuration that cannot be read is missing."""
 
     trials: tuple[ClaimedTrial, ...]
     configs: Mapping[int, FrozenConfig]
-    reach: Reach
-    more: bool
+    access: ProviderAccess
+    has_more: bool
 
 
 def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
     """Read frozen configurations. One that cannot be read is logged and missing in the answer."""
     try:
-        return frozen_configs(ids)
+        return load_frozen_configs(ids)
     except Exception as error:
-        if is_away(error):
+        if is_unavailable(error):
             raise
         if len(ids) == 1:
             logger.exception("Configuration %s cannot be read: its trials end as internal errors", *ids)
@@ -44,43 +50,43 @@ def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
         return {pk: config for one in ids for pk, config in _read_configs([one]).items()}
 
 
-class Counter:
+class TrialFetcher:
     """Not for several threads at once."""
 
     def __init__(self, provider_id: int) -> None:
         self._provider_id = provider_id
-        self._worker = process_name("worker")
+        self._worker = build_process_name("worker")
         self._configs: dict[int, FrozenConfig] = {}
-        self._reach: Reach | None = None
+        self._access: ProviderAccess | None = None
         self._read_at = 0.0
 
-    def hand_out(self, free: Free) -> Handed | None:
+    def fetch(self, free: SlotHints) -> ClaimedBatch | None:
         """None when the provider is gone, or this worker has no usable key: then the provider's row says why."""
-        to = self._reach_now()
+        to = self._get_access()
         if to is None:
             return None
-        trials = claim(self._provider_id, want=AT_ONCE, worker=self._worker, free=free)
+        trials = claim(self._provider_id, want=MAX_CLAIMED_TRIALS, worker=self._worker, free=free)
         if trials:
-            to = with_addresses(to)  # as they were after the claim, which asked whether they are there
+            to = refresh_addresses(to)  # as they were after the claim, which asked whether they are there
         unknown = {trial.config_id for trial in trials} - self._configs.keys()
         if unknown:
             self._configs |= _read_configs(sorted(unknown))
-        trials = with_refused(trials, self._provider_id, self._configs)
-        return Handed(trials, self._configs, to, more=len(trials) == AT_ONCE)
+        trials = add_refused(trials, self._provider_id, self._configs)
+        return ClaimedBatch(trials, self._configs, to, has_more=len(trials) == MAX_CLAIMED_TRIALS)
 
-    def _reach_now(self) -> Reach | None:
-        if self._reach is None or time.monotonic() - self._read_at > REACH_SECONDS:
-            self._reach, self._read_at = self._read(), time.monotonic()
-        return self._reach
+    def _get_access(self) -> ProviderAccess | None:
+        if self._access is None or time.monotonic() - self._read_at > ACCESS_CACHE_SECONDS:
+            self._access, self._read_at = self._read_access(), time.monotonic()
+        return self._access
 
-    def _read(self) -> Reach | None:
+    def _read_access(self) -> ProviderAccess | None:
         provider = Provider.objects.filter(pk=self._provider_id).first()
         if provider is None:
             return None
         trouble, to = "", None
         try:
-            to = reach(provider)
-        except KeyUnavailable as error:
+            to = load_provider_access(provider)
+        except KeyUnavailableError as error:
             trouble = str(error)[:200]
         if trouble != provider.paused_reason:
             Provider.objects.filter(pk=provider.pk).update(paused_reason=trouble)

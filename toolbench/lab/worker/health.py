@@ -9,19 +9,19 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from toolbench.lab.models import Cell, JobFailure, Process, ServiceAddress, Trial
-from toolbench.lab.worker.job_failures import recent_failures
+from toolbench.lab.worker.job_failures import list_recent_failures
 
-BEAT = timedelta(seconds=60)
-FORGET = timedelta(days=1)
-MOST_LISTED = 50
+HEARTBEAT_TIMEOUT = timedelta(seconds=60)
+PROCESS_RETENTION = timedelta(days=1)
+MAX_LISTED_CELLS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessLine:
+class ProcessStatus:
     name: str
     kind: str
     host: str
-    alive: bool
+    is_alive: bool
     seconds: float  # since its last beat
     lag_ms: float
 
@@ -31,7 +31,7 @@ class Health:
     """What runs, and what went wrong: `failures` of background jobs in the last day, the first `MOST_LISTED` of the
     cells that could not be computed, and how many there are."""
 
-    processes: tuple[ProcessLine, ...]
+    processes: tuple[ProcessStatus, ...]
     services: tuple[ServiceAddress, ...]
     failures: tuple[JobFailure, ...]
     set_aside: tuple[Cell, ...]
@@ -41,13 +41,13 @@ class Health:
     fallback_runs: int
 
     @property
-    def working(self) -> bool:
-        return any(line.alive and line.kind == "worker" for line in self.processes)
+    def has_worker(self) -> bool:
+        return any(line.is_alive and line.kind == "worker" for line in self.processes)
 
     @property
-    def well(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether a worker runs, no job failed in the last day and every cell could be computed."""
-        return self.working and not self.failures and not self.set_aside_count
+        return self.has_worker and not self.failures and not self.set_aside_count
 
 
 def get_health() -> Health:
@@ -58,22 +58,22 @@ def get_health() -> Health:
         turns=Sum("fallback_turns", default=0), runs=Count("run", distinct=True)
     )
     set_aside = Cell.objects.filter(run__deleted_at=None).exclude(compute_error="").select_related("run", "config")
-    rows = Process.objects.filter(seen_at__gt=Now() - FORGET).order_by("kind", "-seen_at")
+    rows = Process.objects.filter(seen_at__gt=Now() - PROCESS_RETENTION).order_by("kind", "-seen_at")
     return Health(
         processes=tuple(
-            ProcessLine(
+            ProcessStatus(
                 name=row.name,
                 kind=row.kind,
                 host=row.host,
-                alive=now - row.seen_at < BEAT,
+                is_alive=now - row.seen_at < HEARTBEAT_TIMEOUT,
                 seconds=max(0.0, (now - row.seen_at).total_seconds()),
                 lag_ms=row.loop_lag_ms,
             )
             for row in rows
         ),
         services=tuple(ServiceAddress.objects.order_by("name")),
-        failures=recent_failures(),
-        set_aside=tuple(set_aside.order_by("-run_id", "pk")[:MOST_LISTED]),
+        failures=list_recent_failures(),
+        set_aside=tuple(set_aside.order_by("-run_id", "pk")[:MAX_LISTED_CELLS]),
         set_aside_count=set_aside.count(),
         fallback_turns=fallback["turns"],
         fallback_runs=fallback["runs"],
@@ -81,12 +81,12 @@ def get_health() -> Health:
     )
 
 
-def does_a_worker_beat() -> bool:
+def is_worker_alive() -> bool:
     """Whether any showed a sign of life of late; if none did, trials only wait. One query."""
-    return Process.objects.filter(kind="worker", seen_at__gt=Now() - BEAT).exists()
+    return Process.objects.filter(kind="worker", seen_at__gt=Now() - HEARTBEAT_TIMEOUT).exists()
 
 
-def ask_database() -> None:
+def check_database() -> None:
     """Returns when the database answers. Raises what Django raises when it does not."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")

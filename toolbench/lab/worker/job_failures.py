@@ -9,14 +9,14 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from toolbench.lab.models import JobFailure
-from toolbench.lab.worker.database_thread import AWAY
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 
 logger = logging.getLogger(__name__)
 
-SESSION = "a worker session"  # a job
-SHOWN = timedelta(days=1)  # since its last failure a job stays on /health/
+SESSION_JOB = "a worker session"  # a job
+FAILURE_RETENTION = timedelta(days=1)  # since its last failure a job stays on /health/
 
-_COUNT = """
+_COUNT_FAILURE = """
 INSERT INTO lab_jobfailure AS known (job, provider_name, error, place, count, first_at, last_at)
 VALUES (%(job)s, coalesce((SELECT name FROM lab_provider WHERE id = %(provider)s), ''), %(error)s, %(place)s, 1,
     clock_timestamp(), clock_timestamp())
@@ -26,7 +26,7 @@ ON CONFLICT (job, provider_name, error) DO UPDATE SET
 
 
 @contextmanager
-def recorded(job: str, provider_id: int | None = None) -> Iterator[None]:
+def record_failures(job: str, provider_id: int | None = None) -> Iterator[None]:
     """Log and count an exception of the block instead of raising it.
 
     Must not be used inside a transaction.
@@ -36,7 +36,7 @@ def recorded(job: str, provider_id: int | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except AWAY as error:
+    except UNAVAILABLE_ERRORS as error:
         if not connection.is_usable():
             raise
         count_failure(job, error, provider_id)
@@ -55,25 +55,30 @@ def count_failure(job: str, error: BaseException, provider_id: int | None = None
     logger.error("Background job failed: %s", job, exc_info=error)
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    row = {"job": job, "provider": provider_id, "error": type(error).__name__[:80], "place": _place(error)}
+    row = {
+        "job": job,
+        "provider": provider_id,
+        "error": type(error).__name__[:80],
+        "place": _find_failing_function(error),
+    }
     try:
         with connection.cursor() as cursor:
-            cursor.execute(_COUNT, row)
+            cursor.execute(_COUNT_FAILURE, row)
     except Exception as refused:
         logger.warning("The failure could not be counted: %s", type(refused).__name__)
 
 
-def recent_failures() -> tuple[JobFailure, ...]:
+def list_recent_failures() -> tuple[JobFailure, ...]:
     """Return the failures of the last day, the newest first. One query."""
-    return tuple(JobFailure.objects.filter(last_at__gt=Now() - SHOWN))
+    return tuple(JobFailure.objects.filter(last_at__gt=Now() - FAILURE_RETENTION))
 
 
-def forget_failures() -> None:
+def delete_old_failures() -> None:
     """Delete failures that did not happen again for a day."""
-    JobFailure.objects.filter(last_at__lte=Now() - SHOWN).delete()
+    JobFailure.objects.filter(last_at__lte=Now() - FAILURE_RETENTION).delete()
 
 
-def _place(error: BaseException) -> str:
+def _find_failing_function(error: BaseException) -> str:
     """Return the innermost function of Toolbench that the exception passed; "" where there is none."""
     found, trace = "", error.__traceback__
     while trace is not None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from toolbench.lab.models import ServiceAddress
 from toolbench.lab.traces.trial_columns import AnyStep
-from toolbench.lab.worker.claims import ALONE_AFTER
-from toolbench.lab.worker.database_thread import AWAY, DatabaseThread
+from toolbench.lab.worker.claims import ISOLATE_AFTER_LOSSES
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
 from toolbench.lab.worker.local_services import is_registered, withdraw_address
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint, Timeouts
@@ -15,14 +15,16 @@ from toolbench.providers.http.aiohttp_transport import is_connection_refused
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.error_codes import lookup_error_code
 
-HEALTH_SECONDS = 10.0
-AWAY_SECONDS = 0.5  # between two tries while the database is away
-MOST_LOSSES = ALONE_AFTER + 2  # of its server, after which a trial is not queued again: with the next, three alone
-_BROKEN = frozenset({"answer_cut", "deadline"})
+HEALTH_TIMEOUT_SECONDS = 10.0
+DATABASE_RETRY_SECONDS = 0.5  # between two tries while the database is away
+MAX_SERVER_LOSSES = (
+    ISOLATE_AFTER_LOSSES + 2
+)  # of its server, after which a trial is not queued again: with the next, three alone
+_BROKEN_CODES = frozenset({"answer_cut", "deadline"})
 
 
 @dataclass(frozen=True, slots=True)
-class LocalServer:
+class LocalServerCheck:
     """The local server that one trial or probe uses."""
 
     address: ServiceAddress
@@ -30,7 +32,7 @@ class LocalServer:
     client: HttpClient
     database: DatabaseThread
 
-    async def lost(self, steps: Sequence[AnyStep]) -> bool:
+    async def has_lost_server(self, steps: Sequence[AnyStep]) -> bool:
         """Return whether the last exchange brought no whole answer because the server has died."""
         return _is_broken(steps) and await self.is_gone()
 
@@ -43,11 +45,11 @@ class LocalServer:
         while True:
             try:
                 return not await self.database.run(is_registered, self.address) or await self._is_silent()
-            except AWAY:
-                await asyncio.sleep(AWAY_SECONDS)
+            except UNAVAILABLE_ERRORS:
+                await asyncio.sleep(DATABASE_RETRY_SECONDS)
 
     async def _is_silent(self) -> bool:
-        limits = Timeouts(connect=HEALTH_SECONDS, read=HEALTH_SECONDS, deadline=HEALTH_SECONDS)
+        limits = Timeouts(connect=HEALTH_TIMEOUT_SECONDS, read=HEALTH_TIMEOUT_SECONDS, deadline=HEALTH_TIMEOUT_SECONDS)
         exchange = self.client.open(replace(self.endpoint, timeouts=limits), "health")
         await self.client.send(exchange)
         if is_connection_refused(exchange.exception):
@@ -60,4 +62,4 @@ def _is_broken(steps: Sequence[AnyStep]) -> bool:
     last = next((step for step in reversed(steps) if isinstance(step, ExchangeStep)), None)
     if last is None or last.error is None:
         return last is not None and last.turn_read is not None and last.turn_read.cut
-    return last.error.code in _BROKEN or lookup_error_code(last.error.code).kind == "network"
+    return last.error.code in _BROKEN_CODES or lookup_error_code(last.error.code).kind == "network"

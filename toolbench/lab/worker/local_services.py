@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from toolbench.lab.models import ServiceAddress
 
 
-def register(name: str, announced: Mapping[str, str]) -> None:
+def register_local_server(name: str, announced: Mapping[str, str]) -> None:
     """Notes where the service listens now, on this host. `announced` has url, key and model."""
     ServiceAddress.objects.update_or_create(
         name=name,
@@ -23,25 +23,25 @@ def register(name: str, announced: Mapping[str, str]) -> None:
     )
 
 
-def withdraw(name: str) -> None:
+def withdraw_local_server(name: str) -> None:
     """Forget the address of a server of this host that has ended; no trial is claimed for it until it is registered."""
     ServiceAddress.objects.filter(name=name, host=socket.gethostname()).delete()
 
 
 def is_registered(address: ServiceAddress) -> bool:
     """Return whether the very server of this address is still registered, and not one that came after it."""
-    return _same(address).exists()
+    return _filter_address(address).exists()
 
 
 def withdraw_address(address: ServiceAddress) -> None:
     """Forget this address; one that was registered after it stays."""
-    _same(address).delete()
+    _filter_address(address).delete()
 
 
-def _same(address: ServiceAddress) -> QuerySet[ServiceAddress]:
+def _filter_address(address: ServiceAddress) -> QuerySet[ServiceAddress]:
     return ServiceAddress.objects.filter(name=address.name, host=address.host, url=address.url, key=address.key)
 
 
-def forget_this_host() -> None:
+def withdraw_host_servers() -> None:
     """Forgets what this host served before it was started anew."""
     ServiceAddress.objects.filter(host=socket.gethostname()).delete()

@@ -10,39 +10,39 @@ from toolbench.celery import app
 
 logger = logging.getLogger(__name__)
 
-SHIFT = "toolbench.lab.tasks.work_shift"
-PROBE = "toolbench.lab.tasks.probe"
-REPLAY = "toolbench.lab.tasks.replay"
-BEAT = "toolbench.lab.tasks.beat"
+SESSION_TASK = "toolbench.lab.tasks.work_shift"
+PROBE_TASK = "toolbench.lab.tasks.probe"
+REPLAY_TASK = "toolbench.lab.tasks.replay"
+HEARTBEAT_TASK = "toolbench.lab.tasks.beat"
 
 
-def wake(provider_ids: Iterable[int]) -> None:
+def notify_workers(provider_ids: Iterable[int]) -> None:
     """Asks for a shift per provider. To be called after the commit."""
     for provider_id in sorted(set(provider_ids)):
-        if not _send(SHIFT, [provider_id], expires=settings.SESSION_SECONDS):
+        if not _send_task(SESSION_TASK, [provider_id], expires=settings.SESSION_SECONDS):
             return
 
 
-def wake_probes(probe_ids: Iterable[int]) -> None:
+def notify_workers_of_probes(probe_ids: Iterable[int]) -> None:
     """Asks for a worker per probe. To be called after the commit."""
     for probe_id in probe_ids:
-        if not _send(PROBE, [probe_id], expires=settings.SESSION_SECONDS):
+        if not _send_task(PROBE_TASK, [probe_id], expires=settings.SESSION_SECONDS):
             return
 
 
-def wake_replays(replay_ids: Iterable[int]) -> None:
+def notify_workers_of_replays(replay_ids: Iterable[int]) -> None:
     """Asks a worker per what-if or re-judgement. To be called after the commit."""
     for replay_id in replay_ids:
-        if not _send(REPLAY, [replay_id], expires=settings.SESSION_SECONDS):
+        if not _send_task(REPLAY_TASK, [replay_id], expires=settings.SESSION_SECONDS):
             return
 
 
-def ask_for_a_beat() -> None:
+def request_heartbeat() -> None:
     """Asks a worker to show that it hears the broker."""
-    _send(BEAT, [], expires=settings.HEARTBEAT_SECONDS)
+    _send_task(HEARTBEAT_TASK, [], expires=settings.HEARTBEAT_SECONDS)
 
 
-def _send(task: str, arguments: list[int], *, expires: float) -> bool:
+def _send_task(task: str, arguments: list[int], *, expires: float) -> bool:
     """False, and a line in the log, when the broker does not answer."""
     try:
         app.send_task(task, arguments, retry=False, expires=expires)

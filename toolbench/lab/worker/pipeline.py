@@ -8,24 +8,24 @@ from typing import Any
 import psycopg
 from django.db import connection
 
-PREPARED_AFTER = 3  # executions in one session
+PREPARE_THRESHOLD = 3  # executions in one session
 
 
 @contextmanager
-def together() -> Iterator[None]:
+def open_pipeline() -> Iterator[None]:
     """Statements executed meanwhile are sent in order without waiting for each other. Raises Django's errors."""
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.pipeline():
         yield
 
 
-def cursor() -> psycopg.Cursor[Any]:
+def open_cursor() -> psycopg.Cursor[Any]:
     """A cursor of Django's own connection; one for each result that is fetched."""
     connection.ensure_connection()
     return psycopg.Cursor(connection.connection)
 
 
-def prepare_often_used() -> None:
+def enable_prepared_statements() -> None:
     """For a connection that stays with one thread; others may go through a pooler, which knows no plans."""
     connection.ensure_connection()
-    connection.connection.prepare_threshold = PREPARED_AFTER
+    connection.connection.prepare_threshold = PREPARE_THRESHOLD

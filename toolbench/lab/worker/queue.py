@@ -26,12 +26,14 @@ def queue_trials(trials: Sequence[Trial]) -> None:
         if field.name != "position" and values.count(values[0]) == len(values)
     }
     differing = {field: values for field, values in columns.items() if field not in same}
-    given = ", ".join(f"%s::{_kind(field)}" if field in same else f"row.{_name(field)}" for field in columns)
-    arrays = ", ".join(f"%s::{_kind(field)}[]" for field in differing)
+    given = ", ".join(
+        f"%s::{_get_column_type(field)}" if field in same else f"row.{_quote_column(field)}" for field in columns
+    )
+    arrays = ", ".join(f"%s::{_get_column_type(field)}[]" for field in differing)
     # S608: names are those of the model's columns.
     statement = (
-        f"INSERT INTO lab_trial ({', '.join(map(_name, columns))}) SELECT {given} "
-        f"FROM unnest({arrays}) AS row({', '.join(map(_name, differing))})"
+        f"INSERT INTO lab_trial ({', '.join(map(_quote_column, columns))}) SELECT {given} "
+        f"FROM unnest({arrays}) AS row({', '.join(map(_quote_column, differing))})"
     )
     constants = [field.get_db_prep_save(value, connection) for field, value in same.items()]
     lists = [[field.get_db_prep_save(value, connection) for value in values] for field, values in differing.items()]
@@ -39,11 +41,11 @@ def queue_trials(trials: Sequence[Trial]) -> None:
         cursor.execute(statement, [*constants, *lists])
 
 
-def _kind(field: "Field[Any, Any]") -> str:
+def _get_column_type(field: "Field[Any, Any]") -> str:
     kind = field.db_type(connection)
     assert kind is not None
     return kind
 
 
-def _name(field: "Field[Any, Any]") -> str:
+def _quote_column(field: "Field[Any, Any]") -> str:
     return f'"{field.column}"'

@@ -11,14 +11,14 @@ from dataclasses import replace
 from toolbench.engine.events import LeftOut
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import RefusedParameter
-from toolbench.lab.traces.step_facts import column_text
+from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.lab.worker import pipeline
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.trial_plan import FrozenConfig
 from toolbench.providers.driver.step_records import ExchangeStep
 
-_KEEP = """
+_STORE_REFUSED = """
 INSERT INTO lab_refusedparameter (run_id, provider_id, model_name, name, why, trial_id, created_at)
 SELECT trial.run_id, trial.provider_id, config.model_name, given.name, given.why, trial.id, clock_timestamp()
 FROM json_to_recordset(%s::json) AS given(trial_id bigint, name text, why text)
@@ -34,38 +34,38 @@ class SessionRefusals:
     def __init__(self) -> None:
         self._by_model: dict[tuple[int, str], dict[str, LeftOut]] = defaultdict(dict)
 
-    def learn(self, trial: ClaimedTrial, model_name: str, step: AnyStep) -> None:
+    def add_step(self, trial: ClaimedTrial, model_name: str, step: AnyStep) -> None:
         """Take up what a step shows to be refused."""
-        for one in _learnt_by(step):
+        for one in _find_refused(step):
             self._by_model[trial.run_id, model_name][one.name] = replace(one, known=True)
 
-    def informed(self, trial: ClaimedTrial, model_name: str) -> ClaimedTrial:
+    def add_to_trial(self, trial: ClaimedTrial, model_name: str) -> ClaimedTrial:
         """Return the trial with all that is known now."""
         learnt = self._by_model.get((trial.run_id, model_name), {})
         by_name = {one.name: one for one in (*learnt.values(), *trial.left_out)}
         return replace(trial, left_out=tuple(by_name.values()))
 
 
-def _learnt_by(step: AnyStep) -> Iterator[LeftOut]:
+def _find_refused(step: AnyStep) -> Iterator[LeftOut]:
     """Yield what a step shows to be refused: an answer came once it was left out."""
     if isinstance(step, ExchangeStep) and step.turn_read is not None:
         yield from (one for one in step.request.left_out if not one.known)
 
 
-def learnt_in(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObject]:
+def build_refused_rows(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObject]:
     """Yield rows of what trials found to be refused, from their steps by trial."""
     for trial_id, step in steps:
-        for one in _learnt_by(step):
-            yield {"trial_id": trial_id, "name": one.name, "why": column_text(one.why)}
+        for one in _find_refused(step):
+            yield {"trial_id": trial_id, "name": one.name, "why": to_column_text(one.why)}
 
 
-def keep_refused(learnt: Iterable[JsonObject]) -> None:
+def store_refused(learnt: Iterable[JsonObject]) -> None:
     """Store what was learnt, each parameter once for a model of a run. To be called in the steps' transaction."""
     if rows := list(learnt):
-        pipeline.cursor().execute(_KEEP, [json.dumps(rows)])
+        pipeline.open_cursor().execute(_STORE_REFUSED, [json.dumps(rows)])
 
 
-def with_refused(
+def add_refused(
     trials: Sequence[ClaimedTrial], provider_id: int, configs: Mapping[int, FrozenConfig]
 ) -> tuple[ClaimedTrial, ...]:
     """Return the trials with what their runs know by now. One query where there are trials."""

@@ -14,23 +14,23 @@ from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.rendered_prompt import fetch_rendered_prompt
 
-LOOK_SECONDS = 1.0  # the trial is over: its end does not wait long for a look at its prompt
+PROMPT_TIMEOUT_SECONDS = 1.0  # the trial is over: its end does not wait long for a look at its prompt
 
 
-def sent_prompt(steps: Iterable[AnyStep]) -> JsonObject:
+def build_sent_prompt_columns(steps: Iterable[AnyStep]) -> JsonObject:
     """The trial's `rendered_prompt`, in hexadecimal, where its first request was a prompt; else {}."""
     first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
     prompt = json.loads(first.request_body).get("prompt") if first else None
-    return {"rendered_prompt": _hex(prompt)} if isinstance(prompt, str) else {}
+    return {"rendered_prompt": _encode_hex(prompt)} if isinstance(prompt, str) else {}
 
 
-def prompt_version(policy: Policy, instance: Instance) -> str:
+def build_prompt_version(policy: Policy, instance: Instance) -> str:
     """Of the scenario's prompts, and of the instruction that the way of asking adds: `1`, or `1 · text_json 1`."""
     added = ask_for(policy).prompt_version if instance.tools else ""
     return " · ".join(part for part in (instance.prompt_version, added) if part)[:40]
 
 
-async def prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:
+async def fetch_prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:
     """The trial's `rendered_prompt`, in hexadecimal, and `tools_dropped`; {} where the server cannot show it
     within a second. Sends one or two requests of its own, which are no part of the trial."""
     first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
@@ -38,19 +38,19 @@ async def prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonOb
     if not asked.get("messages"):
         return {}
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
-            return await _look(endpoint, asked["messages"], asked.get("tools") or ())
+        async with asyncio.timeout(PROMPT_TIMEOUT_SECONDS):
+            return await _fetch_columns(endpoint, asked["messages"], asked.get("tools") or ())
     except TimeoutError:
         return {}
 
 
-async def _look(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]) -> JsonObject:
+async def _fetch_columns(endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]) -> JsonObject:
     prompt = await fetch_rendered_prompt(endpoint, messages, tools)
     if prompt is None:
         return {}
     dropped = bool(tools) and prompt == await fetch_rendered_prompt(endpoint, messages, ())
-    return {"rendered_prompt": _hex(prompt), "tools_dropped": dropped}
+    return {"rendered_prompt": _encode_hex(prompt), "tools_dropped": dropped}
 
 
-def _hex(prompt: str) -> str:
+def _encode_hex(prompt: str) -> str:
     return prompt.encode("utf-8", "surrogatepass").hex()

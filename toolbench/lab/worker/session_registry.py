@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Iterable
 
 from django.conf import settings
 
-from toolbench.lab.worker.claims import has_work
-from toolbench.lab.worker.notify import wake
-from toolbench.lab.worker.session import Terms, serve
+from toolbench.lab.worker.claims import has_queued_trials
+from toolbench.lab.worker.notify import notify_workers
+from toolbench.lab.worker.session import SessionOptions, run_session
 
 
-class Roster:
+class SessionRegistry:
     """Providers that are served now, shared by the threads of a process.
 
     Args:
@@ -20,7 +20,7 @@ class Roster:
     def __init__(self, *, check_runs: Callable[[Collection[int]], Iterable[int]], sweep: Callable[[], object]) -> None:
         self._check_runs = check_runs
         self._sweep = sweep
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._claiming: dict[int, object] = {}
         self._stopping = threading.Event()
 
@@ -31,32 +31,32 @@ class Roster:
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
 
-    def work(self, provider_id: int) -> int:
+    def run_session(self, provider_id: int) -> int:
         """Works a shift, unless one for this provider claims already; returns how many trials were ended."""
         over = object()
-        with self._guard:
+        with self._lock:
             if provider_id in self._claiming or self._stopping.is_set():
                 return 0
             self._claiming[provider_id] = over
-        terms = Terms(
+        terms = SessionOptions(
             settings.SESSION_SECONDS,
             check_runs=self._check_runs,
             sweep=self._sweep,
             stopping=self._stopping.is_set,
-            over=lambda: self._over(provider_id, over),
+            on_claiming_ended=lambda: self._end_claiming(provider_id, over),
         )
         try:
-            return serve(provider_id, terms)
+            return run_session(provider_id, terms)
         finally:
-            self._leave(provider_id, over)
+            self._release(provider_id, over)
 
-    def _over(self, provider_id: int, over: object) -> None:
+    def _end_claiming(self, provider_id: int, over: object) -> None:
         """The shift claims no more. Work whose wake-up still found it claiming is woken for again."""
-        self._leave(provider_id, over)
-        if not self._stopping.is_set() and has_work(provider_id):
-            wake([provider_id])
+        self._release(provider_id, over)
+        if not self._stopping.is_set() and has_queued_trials(provider_id):
+            notify_workers([provider_id])
 
-    def _leave(self, provider_id: int, over: object) -> None:
-        with self._guard:
+    def _release(self, provider_id: int, over: object) -> None:
+        with self._lock:
             if self._claiming.get(provider_id) is over:
                 del self._claiming[provider_id]

@@ -18,14 +18,14 @@ from psycopg import Cursor
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.values import light
 from toolbench.lab.traces import cause_columns
-from toolbench.lab.traces.step_rows import STEP_COLUMNS, bare_row, bodies_of, step_row
+from toolbench.lab.traces.step_rows import STEP_COLUMNS, build_bare_row, build_bodies, build_step_row
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.lab.worker import pipeline
-from toolbench.lab.worker.claims import give_back
-from toolbench.lab.worker.database_thread import is_away
-from toolbench.lab.worker.pipeline import together
-from toolbench.lab.worker.refused_parameters import keep_refused, learnt_in
-from toolbench.lab.worker.request_budget import settle
+from toolbench.lab.worker.claims import requeue
+from toolbench.lab.worker.database_thread import is_unavailable
+from toolbench.lab.worker.pipeline import open_pipeline
+from toolbench.lab.worker.refused_parameters import build_refused_rows, store_refused
+from toolbench.lab.worker.request_budget import reconcile
 
 logger = logging.getLogger(__name__)
 
@@ -85,34 +85,34 @@ _OUTCOME_COLUMNS = {
     "tools_dropped": "boolean",
     "rendered_prompt": "text",
     "left_out": "jsonb",
-    **cause_columns.COLUMNS,
+    **cause_columns.CAUSE_COLUMNS,
 }
-_HEX = ("final_text", "rendered_prompt")
+_HEX_COLUMNS = ("final_text", "rendered_prompt")
 
 
-def _typed(columns: dict[str, str]) -> str:
+def _render_typed_columns(columns: dict[str, str]) -> str:
     return ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
 
 
-def _names(columns: dict[str, str]) -> str:
+def _render_names(columns: dict[str, str]) -> str:
     return ", ".join(f'"{name}"' for name in columns)
 
 
-def _assignment(name: str) -> str:
+def _render_assignment(name: str) -> str:
     """What is not given stays as it was."""
-    given = f"decode(row.{name}, 'hex')" if name in _HEX else f'row."{name}"'
+    given = f"decode(row.{name}, 'hex')" if name in _HEX_COLUMNS else f'row."{name}"'
     return f'"{name}" = coalesce({given}, trial."{name}")'
 
 
 # Steps whose lease is lost are left out; steps already there stay as they are. Gives the tokens of what is new, by run.
 _WRITE_STEPS = f"""
 WITH given AS (
-    SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {_typed(STEP_COLUMNS)})
+    SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {_render_typed_columns(STEP_COLUMNS)})
 ), fresh AS (
     SELECT given.*, trial.run_id FROM given JOIN lab_trial AS trial
         ON trial.id = given.trial_id AND trial.lease = given.lease AND trial.state = 'running'
 ), stored AS (
-    INSERT INTO lab_step ({_names(STEP_COLUMNS)}) SELECT {_names(STEP_COLUMNS)} FROM fresh
+    INSERT INTO lab_step ({_render_names(STEP_COLUMNS)}) SELECT {_render_names(STEP_COLUMNS)} FROM fresh
     ON CONFLICT (trial_id, execution, ordinal) DO NOTHING
     RETURNING id, trial_id, execution, ordinal, coalesce(input_tokens, 0)::bigint + coalesce(output_tokens, 0) AS tokens
 ), bodies AS (
@@ -132,12 +132,13 @@ _WRITE_OUTCOMES = f"""
 WITH held AS (
     SELECT row.*, row.steps <= (SELECT count(*) FROM lab_step AS step
         WHERE step.trial_id = trial.id AND step.execution = trial.execution) AS complete
-    FROM json_to_recordset(%s::json) AS row(trial_id bigint, held uuid, steps integer, {_typed(_OUTCOME_COLUMNS)})
+    FROM json_to_recordset(%s::json) AS row(
+        trial_id bigint, held uuid, steps integer, {_render_typed_columns(_OUTCOME_COLUMNS)})
     JOIN lab_trial AS trial ON trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
 ), ended AS (
     UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
         backing_off = false,
-        {", ".join(_assignment(name) for name in _OUTCOME_COLUMNS)}
+        {", ".join(_render_assignment(name) for name in _OUTCOME_COLUMNS)}
     FROM held AS row
     WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running' AND row.complete
     RETURNING trial.id, trial.run_id, trial.cell_id
@@ -177,7 +178,7 @@ class OutcomeWrite:
 
 
 @light(frozen=True, slots=True)
-class Returned:
+class RequeueWrite:
     """A trial we hold and cannot end, with its `unused` requests; `lost_server` when its local server died."""
 
     trial_id: int
@@ -190,16 +191,16 @@ class Returned:
 class Batch:
     steps: Sequence[StepWrite] = ()
     outcomes: Sequence[OutcomeWrite] = ()
-    returned: Sequence[Returned] = ()
+    requeues: Sequence[RequeueWrite] = ()
 
     @property
-    def let_go(self) -> list[OutcomeWrite | Returned]:
+    def released(self) -> list[OutcomeWrite | RequeueWrite]:
         """Trials that are no longer ours once this is written."""
-        return [*self.outcomes, *self.returned]
+        return [*self.outcomes, *self.requeues]
 
 
 @light(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """What became of the outcomes of a batch, by the ids of their trials.
 
     Attributes:
@@ -210,11 +211,11 @@ class Written:
     done: frozenset[int] = frozenset()
     incomplete: frozenset[int] = frozenset()
 
-    def __or__(self, other: "Written") -> "Written":
-        return Written(self.done | other.done, self.incomplete | other.incomplete)
+    def __or__(self, other: "WriteResult") -> "WriteResult":
+        return WriteResult(self.done | other.done, self.incomplete | other.incomplete)
 
 
-def write(batch: Batch) -> Written:
+def write_batch(batch: Batch) -> WriteResult:
     """Store the steps, then the outcomes, then queue what is returned, in one transaction.
 
     What is refused because the lease is lost is logged and dropped. A batch may be written again, also when it was
@@ -227,7 +228,7 @@ def write(batch: Batch) -> Written:
         with transaction.atomic():
             written = _write_whole(batch)
     except Exception as error:
-        if is_away(error):
+        if is_unavailable(error):
             raise
         with transaction.atomic():  # all parts or none, so that the whole can be written again
             return _write_in_parts(batch, error)
@@ -237,79 +238,79 @@ def write(batch: Batch) -> Written:
     return written
 
 
-def _write_whole(batch: Batch) -> Written:
-    with together():
+def _write_whole(batch: Batch) -> WriteResult:
+    with open_pipeline():
         answers = [_write_steps(batch.steps)] if batch.steps else []
-        keep_refused(learnt_in((item.trial_id, item.step) for item in batch.steps))
+        store_refused(build_refused_rows((item.trial_id, item.step) for item in batch.steps))
         ends = [_write_outcomes(batch.outcomes)] if batch.outcomes else []
     tokens = Counter({run: count for answer in answers for run, count in answer.fetchall()})
     held = {trial: run for end in ends for trial, run in end.fetchall()}
     done = {trial: run for trial, run in held.items() if run is not None}
-    lost = [item.trial_id for item in batch.returned if item.lost_server]
-    ours = done | give_back([(item.trial_id, item.lease) for item in batch.returned], lost=lost)
+    lost = [item.trial_id for item in batch.requeues if item.lost_server]
+    ours = done | requeue([(item.trial_id, item.lease) for item in batch.requeues], lost=lost)
     unused: Counter[int] = Counter()
-    for item in batch.let_go:
+    for item in batch.released:
         if item.trial_id in ours:
             unused[ours[item.trial_id]] += item.unused
     for run_id in sorted(tokens.keys() | unused.keys()):
-        settle(run_id, tokens=tokens[run_id], unused=unused[run_id])
-    return Written(frozenset(done), frozenset(held.keys() - done))
+        reconcile(run_id, tokens=tokens[run_id], unused=unused[run_id])
+    return WriteResult(frozenset(done), frozenset(held.keys() - done))
 
 
-def _write_in_parts(batch: Batch, error: Exception) -> Written:
+def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
     """Halves the batch; a single row that is refused is written without the words of the model."""
     if len(batch.steps) + len(batch.outcomes) > 1:
         middle_steps, middle = (len(batch.steps) + 1) // 2, len(batch.outcomes) // 2
-        write(Batch(steps=batch.steps[:middle_steps]))
-        first = write(Batch(steps=batch.steps[middle_steps:], outcomes=batch.outcomes[:middle]))
-        return first | write(Batch(outcomes=batch.outcomes[middle:], returned=batch.returned))
+        write_batch(Batch(steps=batch.steps[:middle_steps]))
+        first = write_batch(Batch(steps=batch.steps[middle_steps:], outcomes=batch.outcomes[:middle]))
+        return first | write_batch(Batch(outcomes=batch.outcomes[middle:], requeues=batch.requeues))
     logger.error("A row cannot be stored as it is, and is stored without its texts: %s", error)
     for step in batch.steps:
         with connection.wrap_database_errors:
             _write_steps([step], bare=True)  # no answer, no tokens
-    bare, empty = map(_bare_outcome, batch.outcomes), map(_empty_outcome, batch.outcomes)
+    bare, empty = map(_remove_texts, batch.outcomes), map(_build_internal_error, batch.outcomes)
     try:
         with transaction.atomic():
-            return _write_whole(Batch(outcomes=list(bare), returned=batch.returned))
+            return _write_whole(Batch(outcomes=list(bare), requeues=batch.requeues))
     except Exception as refused:
-        if is_away(refused):
+        if is_unavailable(refused):
             raise
         logger.error("Nor can it be stored so; it is stored as an internal error: %s", refused)
     with transaction.atomic():
-        return _write_whole(Batch(outcomes=list(empty), returned=batch.returned))
+        return _write_whole(Batch(outcomes=list(empty), requeues=batch.requeues))
 
 
 def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[Any]:
     """Gives the tokens of the steps that are new, by run."""
-    row_of, bytes_of = (bare_row, _no_bytes) if bare else (step_row, bodies_of)
-    rows = [_placed(place, item, row_of(item.step)) for place, item in enumerate(steps, start=1)]
+    row_of, bytes_of = (build_bare_row, _build_empty_bodies) if bare else (build_step_row, build_bodies)
+    rows = [_add_row_keys(place, item, row_of(item.step)) for place, item in enumerate(steps, start=1)]
     bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(bytes_of(item.step) for item in steps), strict=True)))
-    return pipeline.cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
+    return pipeline.open_cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
 
 
-def _placed(place: int, item: StepWrite, row: JsonObject) -> JsonObject:
+def _add_row_keys(place: int, item: StepWrite, row: JsonObject) -> JsonObject:
     held = {"lease": str(item.lease), "trial_id": item.trial_id, "execution": item.execution}
     return {"place": place, **held, **row}
 
 
-def _no_bytes(_: AnyStep) -> tuple[bytes, bytes, bytes]:
+def _build_empty_bodies(_: AnyStep) -> tuple[bytes, bytes, bytes]:
     return b"", b"", b"{}"
 
 
 def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
     """Return the trials now done, each with its run, and the incomplete ones, without."""
     rows = [
-        {"trial_id": item.trial_id, "held": str(item.lease), "steps": _count(item.steps), **item.columns}
+        {"trial_id": item.trial_id, "held": str(item.lease), "steps": _count_steps(item.steps), **item.columns}
         for item in outcomes
     ]
-    return pipeline.cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
+    return pipeline.open_cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
 
 
-def _count(steps: Sequence[StepWrite]) -> int:
+def _count_steps(steps: Sequence[StepWrite]) -> int:
     return len({write.step.ordinal for write in steps})
 
 
-def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
+def _remove_texts(outcome: OutcomeWrite) -> OutcomeWrite:
     """The outcome with its counts, without texts and times."""
     words = ("outcome", "end", "failure_class", "category", "cause")
     kept = {name: value for name, value in outcome.columns.items() if _is_count(value) or name in words}
@@ -317,7 +318,7 @@ def _bare_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
     return replace(outcome, columns={**kept, "sentence": sentence})
 
 
-def _empty_outcome(outcome: OutcomeWrite) -> OutcomeWrite:
+def _build_internal_error(outcome: OutcomeWrite) -> OutcomeWrite:
     """An internal error in place of the outcome: nothing of what it says."""
     said = {"outcome": "infra", "end": "PROVIDER_ERROR", "failure_class": "our_error", "category": "EXCEPTION"}
     return replace(outcome, columns={**said, "sentence": "The verdict could not be stored."})

@@ -19,25 +19,25 @@ from toolbench.engine.values import light
 from toolbench.evals import few_shot as examples
 from toolbench.evals import scenarios
 from toolbench.evals.types import Instance, Scenario
-from toolbench.lab.credentials.keys import endpoint_headers, endpoint_key
-from toolbench.lab.engine_version import engine_version
+from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key
+from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
-from toolbench.lab.scenarios.catalogue import Versioned, frozen_cases
+from toolbench.lab.scenarios.catalogue import ScenarioKey, load_frozen_cases
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.providers.endpoint import Endpoint, Timeouts
 
 SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 
 
-class NotHere(Exception):
+class ServedElsewhereError(Exception):
     """The model is served on another machine, for that machine's workers only; its text says so."""
 
 
-class ScenarioChanged(Exception):
+class ScenarioChangedError(Exception):
     """The scenario is not the one the run was launched with; its text says so."""
 
 
-class NotReady(Exception):
+class ServerNotReadyError(Exception):
     """The local server does not answer, not yet or not any more; the trial has to wait."""
 
 
@@ -55,7 +55,7 @@ class FrozenConfig:
     deadline_seconds: float
     connect_seconds: float | None = None  # None: the provider's
     read_seconds: float | None = None
-    cases: Mapping[Versioned, Scenario] = field(default_factory=dict)
+    cases: Mapping[ScenarioKey, Scenario] = field(default_factory=dict)
     policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
 
     def timeouts(self, usual: Timeouts) -> Timeouts:
@@ -76,7 +76,7 @@ class FrozenConfig:
 
 
 @light(frozen=True, slots=True)
-class Reach:
+class ProviderAccess:
     """How a provider is reached now, without model and deadline. `services` are the local servers it knows by name."""
 
     endpoint: Endpoint
@@ -106,22 +106,22 @@ class TrialPlan:
             plan.system,
             plan.user_text,
             plan.history,
-            _as_sent(plan.tools.exposed()),
+            _to_sent_tools(plan.tools.exposed()),
             plan.options,
             plan.stream,
             plan.wire,
-            engine_version(),
-            *((said.text, _as_sent(said.tools)) for said in plan.further),
+            compute_engine_version(),
+            *((said.text, _to_sent_tools(said.tools)) for said in plan.further),
             *(one.name for one in plan.left_out),
         ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
 
 
-def frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
+def load_frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
     """Two queries, three where cases are tried."""
     ids = list(config_ids)
     rows = RunConfig.objects.filter(pk__in=ids).select_related("run")
-    cases = frozen_cases(ids)
+    cases = load_frozen_cases(ids)
     return {
         row.pk: FrozenConfig(
             id=row.pk,
@@ -139,16 +139,16 @@ def frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
     }
 
 
-def reach(provider: Provider) -> Reach:
+def load_provider_access(provider: Provider) -> ProviderAccess:
     """At most one query. Raises KeyUnavailable."""
     local = provider.kind in SEEDED_KINDS and not provider.base_url
-    services = _addresses() if local else {}
+    services = _load_addresses() if local else {}
     endpoint = Endpoint(
         base_url=provider.base_url,
         model="",
         api_prefix=provider.api_prefix,
-        key=endpoint_key(provider),
-        headers=endpoint_headers(provider),
+        key=read_endpoint_key(provider),
+        headers=read_endpoint_headers(provider),
         timeouts=Timeouts(
             connect=provider.connect_seconds or settings.CONNECT_SECONDS,
             read=provider.read_seconds or settings.READ_SECONDS,
@@ -157,28 +157,28 @@ def reach(provider: Provider) -> Reach:
         wire=provider.wire,
         seeded=provider.kind in SEEDED_KINDS,
     )
-    return Reach(endpoint, provider.kind == Provider.Kind.LOCAL, services)
+    return ProviderAccess(endpoint, provider.kind == Provider.Kind.LOCAL, services)
 
 
-def with_addresses(to: Reach) -> Reach:
+def refresh_addresses(to: ProviderAccess) -> ProviderAccess:
     """Return the same with the local servers that are registered now: a claim is followed by one of these."""
-    return to if to.endpoint.base_url else replace(to, services=_addresses())
+    return to if to.endpoint.base_url else replace(to, services=_load_addresses())
 
 
-def _addresses() -> dict[str, ServiceAddress]:
+def _load_addresses() -> dict[str, ServiceAddress]:
     return {address.name: address for address in ServiceAddress.objects.all()}
 
 
-def server_of(to: Reach, service: str) -> ServiceAddress | None:
+def find_local_server(to: ProviderAccess, service: str) -> ServiceAddress | None:
     """Return the local server that `endpoint_of` leads to; None where there is none."""
     return None if to.endpoint.base_url else to.services.get(service)
 
 
-def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPlan:
+def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: ProviderAccess) -> TrialPlan:
     """Raises NotHere, NotReady, ScenarioChanged, and PolicyError for layers this engine no longer takes."""
-    scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _code(trial)
+    scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _lookup_code_scenario(trial)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
-    endpoint = endpoint_of(to, config.service, config.model_name)
+    endpoint = build_model_endpoint(to, config.service, config.model_name)
     endpoint = replace(endpoint, timeouts=config.timeouts(endpoint.timeouts))
     policy, policy_text = config.policy(instance.layer)
     loop = LoopPlan(
@@ -186,7 +186,7 @@ def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPla
         policy=policy,
         system=instance.system,
         user_text=instance.user_text,
-        history=(*_examples(config, trial.scenario), *instance.history),
+        history=(*_load_examples(config, trial.scenario), *instance.history),
         tools=ToolRegistry(instance.tools),
         seed=trial.seed if endpoint.seeded else None,
         stream=config.stream,
@@ -194,37 +194,37 @@ def trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: Reach) -> TrialPla
         further=instance.further,
         left_out=trial.left_out,
     )
-    return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text, server_of(to, config.service))
+    return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text, find_local_server(to, config.service))
 
 
-def _code(trial: ClaimedTrial) -> Scenario:
+def _lookup_code_scenario(trial: ClaimedTrial) -> Scenario:
     """Return the code in the version that was launched. Raises ScenarioChanged, and KeyError for an unknown slug."""
     known = [one.version for one in scenarios.list_versions(trial.scenario)]
     if known and trial.scenario_version not in known:
-        raise ScenarioChanged(
+        raise ScenarioChangedError(
             f"{trial.scenario} was version {trial.scenario_version} when the run was launched and is version "
             f"{known[0]} now. Launch a new run."
         )
     return scenarios.lookup_scenario(trial.scenario, trial.scenario_version)
 
 
-def _as_sent(tools: Iterable[ToolDefinition]) -> list[tuple[object, ...]]:
+def _to_sent_tools(tools: Iterable[ToolDefinition]) -> list[tuple[object, ...]]:
     return [(tool.name, tool.description, tool.parameters) for tool in tools]
 
 
-def _examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
+def _load_examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
     return examples.load_sets(scenario)[config.examples] if config.examples else ()
 
 
-def endpoint_of(to: Reach, service: str, model: str) -> Endpoint:
+def build_model_endpoint(to: ProviderAccess, service: str, model: str) -> Endpoint:
     """Where a model is reached now. Raises NotHere, NotReady."""
     if to.endpoint.base_url:
         return replace(to.endpoint, model=model)
-    address = server_of(to, service)
+    address = find_local_server(to, service)
     if address is None:
-        raise NotReady(f"The local server {service or 'of this provider'} is not ready yet.")
+        raise ServerNotReadyError(f"The local server {service or 'of this provider'} is not ready yet.")
     if address.host != socket.gethostname():
-        raise NotHere(
+        raise ServedElsewhereError(
             f"{model} is served on {address.host} and only for workers there; this one runs on {socket.gethostname()}."
         )
     served = address.model if to.local and address.model else model  # one llama.cpp process serves one model

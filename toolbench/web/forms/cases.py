@@ -14,7 +14,7 @@ from toolbench.lab.cases.merge_import import CaseImportResult
 from toolbench.lab.cases.pages import get_model_choices
 from toolbench.lab.models import Case
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.forms.errors import add_form_errors
 
 MAX_ERRORS = 20
@@ -65,7 +65,7 @@ class CaseForm(forms.Form):
     def from_request(cls, data: QueryDict | None, trial: str = "", *, example: bool = False) -> tuple["CaseForm", str]:
         """As it is typed, else filled in from a trial or an example with a sentence about it, else blank. Raises
         CaseNotCreatedError."""
-        number = whole_number(trial)
+        number = parse_whole_number(trial)
         if trial and number is None:
             raise CaseNotCreatedError(f"There is no trial {trial[:20]}.")
         if data is not None or (number is None and not example):

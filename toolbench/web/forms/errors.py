@@ -2,10 +2,10 @@
 
 from django import forms
 
-from toolbench.lab.errors import FieldsRefused
+from toolbench.lab.errors import InvalidFieldsError
 
 
-def add_form_errors(form: forms.Form, refused: FieldsRefused) -> None:
+def add_form_errors(form: forms.Form, refused: InvalidFieldsError) -> None:
     """Each sentence beside its field; what has no field stands at the top. A field that the form itself found wrong
     reached the lab blank, and keeps its own sentence alone."""
     wrong = set(form.errors)

@@ -5,7 +5,7 @@ from django.http import QueryDict
 
 from toolbench.lab.planning.launch_form import RATE_CHOICES, LaunchChoices, ProviderChoices, list_choices
 from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
-from toolbench.lab.scenarios.case_sets import slugs_of
+from toolbench.lab.scenarios.case_sets import expand_set_words
 from toolbench.web.forms.json_object import JsonObjectField
 
 TOOL_USE_MODE_CHOICES = [
@@ -121,7 +121,7 @@ class LaunchForm(forms.Form):
             methods=tuple(data["methods"]),
             probe_unknown=data["probe_unknown"],
             streams=STREAMS_BY_OPTION[data["stream"] or "none"],
-            scenarios=slugs_of(data["scenarios"]),
+            scenarios=expand_set_words(data["scenarios"]),
             trials=data["trials"],
             until=self._until(),
             instance_kind=data["instance_kind"],

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from django import forms
 
-from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.connect import ConnectionSettings, list_templates
 from toolbench.lab.endpoints.simulated import SIMULATED_TEMPLATE as SIMULATED
 from toolbench.lab.endpoints.simulated import SIMULATED_TITLE
@@ -62,7 +62,7 @@ class ProviderForm(forms.Form):
 
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        secrets = provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
+        secrets = list_provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
         for name in ("base_url", "api_prefix"):
             address = self.fields[name].widget
             assert isinstance(address, UrlInput)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from toolbench.lab.runs import control
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _parse_count(values: Mapping[str, str], name: str) -> int | None:
     text = values.get(name, "").strip()
     if not text:
         return None
-    number = whole_number(text, least=1)
+    number = parse_whole_number(text, least=1)
     if number is None:
         raise control.RunActionError(f"“{text[:40]}” is not a whole number above 0; nothing was changed.")
     return number

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from django import forms
 from django.contrib.auth.models import User
 
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Run
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
 from toolbench.lab.runs.launch import launch
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.forms.errors import add_form_errors
 
 
@@ -30,10 +30,10 @@ def plan_or_launch(form: forms.Form, asked: RunRequest | None, *, start: bool, o
     to no greater one."""
     if asked is None:
         return LaunchResult()
-    agreed = whole_number(form.data.get("agreed", "")) or 0
+    agreed = parse_whole_number(form.data.get("agreed", "")) or 0
     try:
         if start:
-            with suppress(ConfirmationNeeded):
+            with suppress(ConfirmationNeededError):
                 return LaunchResult(run=launch(asked, owner=owner, agreed=agreed))
         plan = build_plan(asked)
     except LaunchError as refused:

@@ -13,8 +13,8 @@ from toolbench.evals.statistics.quantile_texts import UNKNOWN_VALUE, render_quan
 from toolbench.evals.statistics.quantiles import Quantile, count_answers_until_closed
 from toolbench.evals.statistics.rounding import format_rounded
 from toolbench.lab.metrics.definitions import Figure
-from toolbench.lab.metrics.rate import Rate, rounded
-from toolbench.lab.metrics.retries import Retries
+from toolbench.lab.metrics.rate import Rate, round_to_int
+from toolbench.lab.metrics.retries import RetryCounts
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.results.decide.records import build_frozen_rate
 
@@ -65,8 +65,8 @@ def span(duration: float | None) -> str:
     if duration is None:
         return "unknown"
     if duration < 90:
-        return f"{rounded(duration)} s"
-    minutes = rounded(duration / 60)
+        return f"{round_to_int(duration)} s"
+    minutes = round_to_int(duration / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
@@ -108,7 +108,7 @@ def _format_number(number: float, unit: str) -> str:
     if unit == "share":
         text = format_rounded(100 * number, 1)
         return f"{text if number in (0, 1) else TEXT_NEAR_LIMIT.get(text, text)} %"
-    return money(number) if unit == "dollars" else intcomma(rounded(number), use_l10n=False)
+    return money(number) if unit == "dollars" else intcomma(round_to_int(number), use_l10n=False)
 
 
 @register.inclusion_tag("_quantile.html")
@@ -158,7 +158,7 @@ def frozen(row: Mapping[str, Any], kind: str = "") -> dict[str, object]:
 
 
 @register.inclusion_tag("_retries.html")
-def retries(counts: Tally | Retries, query: str = "") -> dict[str, object]:
+def retries(counts: Tally | RetryCounts, query: str = "") -> dict[str, object]:
     """Answers of 429 and 5xx, retries and back-off.
 
     Args:

@@ -12,8 +12,8 @@ from toolbench.lab.cases.edit import UnknownCaseError, delete_case, get_case
 from toolbench.lab.cases.files import render_cases
 from toolbench.lab.cases.from_trial import CaseNotCreatedError
 from toolbench.lab.cases.pages import get_case_page, get_case_sets, get_editable_case_page
-from toolbench.lab.scenarios.case_sets import NoSuchSet, set_privacy
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.downloads import build_file_response
 from toolbench.web.forms.cases import CaseForm, CaseImportForm, CaseRunForm
 from toolbench.web.forms.start_run import plan_or_launch
@@ -36,7 +36,7 @@ def create(request: HttpRequest) -> HttpResponse:
     except CaseNotCreatedError as error:
         raise Http404(str(error)) from None
     beside = trying if "run" in request.POST else None
-    case = form.save(from_trial=whole_number(source), beside=beside) if request.method == "POST" else None
+    case = form.save(from_trial=parse_whole_number(source), beside=beside) if request.method == "POST" else None
     if case is None:
         context = {"form": form, "trying": trying, "note": note, "found": None}
         return render_page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
@@ -90,7 +90,7 @@ def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
     """POST makes a set public or private."""
     try:
         group = set_privacy(set_id, public=request.POST.get("public") == "yes")
-    except NoSuchSet as error:
+    except CaseSetNotFoundError as error:
         raise Http404(str(error)) from None
     said = "public: its cases go into exports and bundles" if group.public else "private: its cases stay out of exports"
     messages.success(request, f"{group} is {said}.")

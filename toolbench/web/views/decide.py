@@ -6,13 +6,13 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
 from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.charts import allow_inline_styles, build_decide_chart
 from toolbench.web.rendering import render_page
 from toolbench.web.request_user import find_owner
@@ -37,12 +37,12 @@ def show(request: HttpRequest) -> HttpResponse:
 def _launch_missing(request: HttpRequest) -> HttpResponse:
     """What may have to be paid for is asked about first."""
     query, shown = DecideQuery.from_query(request.POST), request.POST.get("shown", "")
-    agreed = whole_number(request.POST.get("agreed", "")) or 0
+    agreed = parse_whole_number(request.POST.get("agreed", "")) or 0
     try:
         run = launch_missing_trials(query, owner=find_owner(request), shown=shown, agreed=agreed)
     except (FreshTrialsError, LaunchError) as refused:
         messages.error(request, f"Nothing was planned. {refused}")
-    except ConfirmationNeeded as needed:
+    except ConfirmationNeededError as needed:
         return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
     else:
         messages.success(request, f"Run {run.pk} tries {run.trial_count:,} fresh trials. The decision counts them.")

@@ -4,7 +4,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.worker.health import ask_database, get_health
+from toolbench.lab.worker.health import check_database, get_health
 from toolbench.web.rendering import render_page
 
 
@@ -18,5 +18,5 @@ def show(request: HttpRequest) -> HttpResponse:
 @require_safe
 def check_live(request: HttpRequest) -> HttpResponse:
     """GET /health/live: "ok" when web server and database answer. For a supervisor; says nothing else."""
-    ask_database()
+    check_database()
     return HttpResponse("ok", content_type="text/plain")

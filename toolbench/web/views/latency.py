@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from toolbench.lab.results.run.latency import TIME_METRICS, get_latency
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.charts import allow_inline_styles, build_latency_chart
 from toolbench.web.rendering import render_page
 
@@ -13,7 +13,7 @@ from toolbench.web.rendering import render_page
 @allow_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
     asked = (request.GET.get("metric", "trial"), request.GET.get("group", ""))
-    shown = get_latency(whole_number(request.GET.get("run", "")), *asked)
+    shown = get_latency(parse_whole_number(request.GET.get("run", "")), *asked)
     metrics = {name: title for name, (title, _) in TIME_METRICS.items()}
     return render_page(
         request, "latency/show.html", {"page": shown, "metrics": metrics, "chart": build_latency_chart(shown)}

@@ -11,7 +11,7 @@ from toolbench.lab.endpoints.model_page import get_model_page
 from toolbench.lab.endpoints.refused_parameters import adopt_omissions
 from toolbench.lab.endpoints.setup_pages import get_models
 from toolbench.lab.models import Model
-from toolbench.lab.plain_text import plain
+from toolbench.lab.plain_text import clean_text
 from toolbench.web.rendering import render_page
 
 _MODEL_NOT_FOUND = "There is no model {}; its provider may have been deleted."
@@ -20,7 +20,7 @@ _MODEL_NOT_FOUND = "There is no model {}; its provider may have been deleted."
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """GET /models/?q="""
-    search = plain(request.GET.get("q", ""))
+    search = clean_text(request.GET.get("q", ""))
     return render_page(request, "models/show.html", {"groups": get_models(search), "q": search})
 
 

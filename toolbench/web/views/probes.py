@@ -6,13 +6,13 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError
 from toolbench.lab.endpoints.adopt_preset import adopt_preset as adopt_preset
 from toolbench.lab.endpoints.probe_job import queue_probe, queue_probes
 from toolbench.lab.endpoints.probe_page import get_probe_page
 from toolbench.lab.models import Model, Probe, Provider
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.rendering import render_page
 
 
@@ -28,8 +28,8 @@ def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Asks for a conformance probe of every model of a provider; what may have to be paid for is asked about first."""
     provider = get_object_or_404(Provider, pk=provider_id)
     try:
-        probes = queue_probes(provider_id, agreed=whole_number(request.POST.get("agreed", "")) or 0)
-    except ConfirmationNeeded as needed:
+        probes = queue_probes(provider_id, agreed=parse_whole_number(request.POST.get("agreed", "")) or 0)
+    except ConfirmationNeededError as needed:
         return render_page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
     messages.success(request, f"Asked for {len(probes)} probes; they are worked one after the other.")
     return redirect(f"{reverse('compatibility')}#provider-{provider_id}")

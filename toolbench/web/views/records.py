@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import DecisionRecord
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.results.decide.confirmation_run import (
@@ -28,7 +28,7 @@ from toolbench.lab.results.decide.records import (
     record_to_json,
     save_record,
 )
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.downloads import build_file_response, build_table_response
 from toolbench.web.rendering import render_page
 from toolbench.web.request_user import find_owner
@@ -79,7 +79,7 @@ def act(request: HttpRequest, record_id: int) -> HttpResponse:
         messages.success(request, _run_action(record, request.POST, find_owner(request)))
     except (FreshTrialsError, LaunchError) as refused:
         messages.error(request, str(refused))
-    except ConfirmationNeeded as needed:
+    except ConfirmationNeededError as needed:
         trials = request.POST.get("trials", "")
         return render_page(request, "records/pay.html", {"record": record, "needed": needed, "trials": trials})
     return redirect("record", record.pk)
@@ -90,7 +90,7 @@ def _run_action(record: DecisionRecord, values: QueryDict, owner: User | None) -
     if values.get("action") == "keep":
         save_confirmation(record)
         return "Kept: the confirmation is what this record reports."
-    trials, agreed = (whole_number(values.get(name, "")) or 0 for name in ("trials", "agreed"))
+    trials, agreed = (parse_whole_number(values.get(name, "")) or 0 for name in ("trials", "agreed"))
     run = launch_confirmation(record, owner=owner, trials=trials, agreed=agreed)
     return f"Run {run.pk} tries the leader on fresh trials; only its result will be reported."
 

@@ -5,7 +5,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.interchange.bundle.selection import list_private_cases
 from toolbench.lab.models import Run
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining
@@ -73,6 +73,6 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     except control.RunActionError as refused:
         messages.error(request, str(refused))
         return redirect("run", run_id)
-    except ConfirmationNeeded as needed:
+    except ConfirmationNeededError as needed:
         return render_page(request, "runs/act.html", {"run_id": run_id, "again": action.again, "needed": needed})
     return redirect("run", done.run_id) if done.run_id else redirect("runs")

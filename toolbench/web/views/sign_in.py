@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from toolbench.lab.sign_in import redeem
+from toolbench.lab.sign_in import redeem_token
 from toolbench.web.safe_redirect import choose_local_path
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -48,7 +48,7 @@ def follow(request: HttpRequest, token: str) -> HttpResponse:
         return _redirect_to_wanted(request)
     if request.method != "POST" and not _is_followed(request):
         return render(request, "sign_in/follow.html")
-    owner = redeem(token)
+    owner = redeem_token(token)
     if owner is None:
         return render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": True}, status=410)
     login(request, owner, backend=_BACKEND)

@@ -5,7 +5,7 @@ from django.views.decorators.http import require_safe
 
 from toolbench.lab.models import Step
 from toolbench.lab.results.trial.bytes_page import get_bytes, get_bytes_page
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.downloads import build_file_response
 from toolbench.web.rendering import render_page
 
@@ -16,7 +16,7 @@ _STEP_NOT_FOUND = "There is no such step; its run may have been deleted."
 def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
     """GET /steps/<id>/<request|response>/?page="""
     try:
-        found = get_bytes_page(step_id, side, whole_number(request.GET.get("page", "")) or 1)
+        found = get_bytes_page(step_id, side, parse_whole_number(request.GET.get("page", "")) or 1)
     except Step.DoesNotExist:
         raise Http404(_STEP_NOT_FOUND) from None
     return render_page(

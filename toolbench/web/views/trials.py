@@ -13,7 +13,7 @@ from toolbench.lab.results.trial.index import get_trials
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial.page_query import TrialPageQuery
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.rendering import is_part_request, render_page
 from toolbench.web.safe_redirect import choose_local_path
 
@@ -24,7 +24,7 @@ FORM_FIELDS = {"outcome", "sort", "search", *RUN_ONLY_FIELDS}
 @require_safe
 def list_trials(request: HttpRequest) -> HttpResponse:
     asked = TrialFilter.from_query(request.GET)
-    found = get_trials(asked, whole_number(request.GET.get("page", "")) or 1)
+    found = get_trials(asked, parse_whole_number(request.GET.get("page", "")) or 1)
     shown = FORM_FIELDS if asked.run else FORM_FIELDS - RUN_ONLY_FIELDS
     context = {"page": found, "query": asked.query(), "kept": asked.hidden_fields(shown)}
     context |= {"outcomes": tuple(OUTCOMES), "sorts": SORTS, "sort_words": SORTS[asked.sort]}

@@ -22,8 +22,8 @@ from tests.lab.interchange.bundles import read_members, reseal_members, write_bu
 from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.interchange.bundle.read import import_bundle
 from toolbench.lab.interchange.safe_zip import RunImportError, UnpackLimits
-from toolbench.lab.metrics.tally import tally
-from toolbench.lab.metrics.times import cell_times, merged
+from toolbench.lab.metrics.tally import tally_cells
+from toolbench.lab.metrics.times import load_cell_times, merge_times
 from toolbench.lab.models import Run, StepBody, Trial
 from toolbench.lab.replays.check import check_replay
 from toolbench.lab.results.home import get_home_page
@@ -151,7 +151,7 @@ def test_bundle_of_version_1_is_imported_with_order_statistics() -> None:
     run = imported(content)
     cells = tuple(run.cells.order_by("position"))
     assert [(cell.passed, cell.p50_ms, cell.p95_ms) for cell in cells] == 2 * [(4, 2000.0, 8000.0)]
-    times = merged(cell_times(cells).values())
+    times = merge_times(load_cell_times(cells).values())
     assert render_quantile(times.p50) == "2.0 s [1.0 – 8.0, n = 8]"
     older, newer = (
         json.loads(found["statistics.json"])["cells"] for found in (members, read_members(write_bundle_bytes(run)[0]))
@@ -282,7 +282,7 @@ def limited_run() -> Run:
 
 
 def counted_retries(run: Run) -> dict[str, int | float] | None:
-    return tally(run.cells.all()).plain_retries
+    return tally_cells(run.cells.all()).retries_json
 
 
 @pytest.mark.django_db

@@ -149,7 +149,7 @@ def big_run(trials: int, mebibytes: int) -> Run:
 def test_download_holds_a_batch_of_bodies_at_a_time(
     pieces: Callable[[int], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body_batches, "MAX_BYTES", 2 << 20)
+    monkeypatch.setattr(body_batches, "MAX_BODY_BYTES", 2 << 20)
     runs = [big_run(trials, 1) for trials in (4, 16)]
     peaks = []
     for run in (runs[0], *runs):  # what is made on first use does not count

@@ -19,8 +19,8 @@ from toolbench.lab.interchange.import_run import import_run
 from toolbench.lab.interchange.inspect_ai import steps
 from toolbench.lab.interchange.inspect_ai.log import START_NAME
 from toolbench.lab.interchange.safe_zip import RunImportError
-from toolbench.lab.metrics.retries import TRIAL_COUNTS, with_retry_counts
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS, annotate_retry_counts
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Run
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import get_trace
@@ -100,9 +100,9 @@ def test_samples_are_trials_judged_by_their_own_scores() -> None:
 @pytest.mark.parametrize("fields", [{}, {"events": []}, {"events": [MODEL | {"error": "429"}]}])
 def test_import_log_leaves_retries_unknown(fields: dict[str, Any]) -> None:
     run = logged(archive(sample(1, **fields)))
-    assert tally(run.cells.all()).plain_retries is None
-    (row,) = with_retry_counts(run.trials.all())
-    assert {getattr(row, name) for name in TRIAL_COUNTS} == {None}
+    assert tally_cells(run.cells.all()).retries_json is None
+    (row,) = annotate_retry_counts(run.trials.all())
+    assert {getattr(row, name) for name in TRIAL_RETRY_COLUMNS} == {None}
 
 
 def test_model_calls_and_tool_calls_are_steps_with_pools_and_attachments_put_back() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.interchange.report.trials_table import export_trials
-from toolbench.lab.metrics.cells import COUNTS
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.cells import SUMMED_COUNTS
+from toolbench.lab.metrics.tally import tally_cells
 
 pytestmark = pytest.mark.django_db
 
@@ -19,9 +19,9 @@ def test_delivered_success_and_every_sum_can_be_counted_from_the_trials() -> Non
     cell.refresh_from_db()
     table = export_trials(cell.run_id)
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    delivered = tally([cell]).delivered()
+    delivered = tally_cells([cell]).delivered()
     passed = [row for row in rows if row["outcome"] == "pass" and not row["errors_retried"]]
     assert (len(passed), len(rows)) == (delivered.k, delivered.n) == (1, 3)
     assert [one["p50_ms_value"] for one in table.times] == [1010.0]
-    for name in COUNTS:
+    for name in SUMMED_COUNTS:
         assert sum(int(row[name] or 0) for row in rows) == getattr(cell, name)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.factories import make_model, make_provider
-from toolbench.lab.builtin_data import load
+from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.management.eval.names import EvalError
 from toolbench.lab.management.eval.options import FULL_PROFILES, EvalOptions
 from toolbench.lab.management.eval.output import render_plan_lines
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def catalogue() -> None:
-    load()
+    load_builtin_data()
 
 
 def asked(**said: Any) -> EvalRequest:

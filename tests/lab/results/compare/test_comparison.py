@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
 from toolbench.evals.statistics.differences import ALPHA
-from toolbench.lab.engine_version import EQUAL_VERSIONS
+from toolbench.lab.engine_version import EQUAL_VERSIONS_PATH
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison
 from toolbench.lab.results.compare.export import export_comparison
@@ -257,7 +257,7 @@ def test_what_makes_the_sides_unlike_is_said() -> None:
 
 def test_comparison_of_equal_engine_versions_has_no_warning() -> None:
     runs = [make_run(), make_run()]
-    for run, version in zip(runs, json.loads(EQUAL_VERSIONS.read_bytes())[0]["versions"], strict=True):
+    for run, version in zip(runs, json.loads(EQUAL_VERSIONS_PATH.read_bytes())[0]["versions"], strict=True):
         make_trial(cell_of(run), engine_version=version)
     assert compared(a_run=runs[0].pk, b_run=runs[1].pk).warnings == ()
 

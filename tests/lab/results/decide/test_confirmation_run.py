@@ -9,7 +9,7 @@ from tests.factories import make_model, make_provider
 from toolbench.evals.decisions.requirements import DecisionRule, MeasuredConfig, assess_config
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.pooling import pool_samples
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import DecisionRecord, Provider, Run, SamplingProfile
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.decide.candidates import get_candidate_pool
@@ -99,9 +99,9 @@ def test_paid_requests_are_sent_for_the_number_that_was_agreed_to_and_for_no_gre
     record: DecisionRecord,
 ) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
-    with pytest.raises(ConfirmationNeeded) as asked:
+    with pytest.raises(ConfirmationNeededError) as asked:
         launch_confirmation(record, owner=None, trials=72)
-    with pytest.raises(ConfirmationNeeded):
+    with pytest.raises(ConfirmationNeededError):
         launch_confirmation(record, owner=None, trials=73, agreed=asked.value.requests)
     assert launch_confirmation(record, owner=None, trials=72, agreed=asked.value.requests).trials.count() == 72
 

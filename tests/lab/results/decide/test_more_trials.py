@@ -12,7 +12,7 @@ from django.db.models import F
 from django.test import Client
 
 from tests.factories import make_model, make_provider
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
 from toolbench.lab.planning.run_request import RunRequest
@@ -176,6 +176,6 @@ def test_two_requests_at_once_plan_one_run(run: Run) -> None:
 
 def test_paid_trials_are_asked_about_first(run: Run) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
-    with pytest.raises(ConfirmationNeeded) as asked:
+    with pytest.raises(ConfirmationNeededError) as asked:
         planned_now(DEMO)
     assert planned_now(DEMO, agreed=asked.value.requests).trials.count() == 32

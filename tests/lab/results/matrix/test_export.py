@@ -125,7 +125,7 @@ def test_a_simulated_table_says_so() -> None:
 
 
 def test_the_published_table_is_the_publication() -> None:
-    builtin_data.load()
+    builtin_data.load_builtin_data()
     table = export_matrix(MatrixQuery(scope="published"))
     assert len(table.rows) == 29
     assert table.rows[0][:7] == ("anthropic/claude-opus-4.6:nitro", "default", "40/40", "100.0%", "10/10", 18392, "-")

@@ -22,7 +22,7 @@ from tests.factories import (
 )
 from toolbench.evals.statistics import compute_quantile
 from toolbench.evals.statistics.quantile_texts import render_quantile
-from toolbench.lab.engine_version import EQUAL_VERSIONS
+from toolbench.lab.engine_version import EQUAL_VERSIONS_PATH
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.lab.results.matrix.query import MatrixQuery
@@ -78,7 +78,7 @@ def test_versions_of_the_engine_that_are_pooled_are_said() -> None:
 
 
 def test_matrix_of_equal_engine_versions_has_no_warning() -> None:
-    for engine in json.loads(EQUAL_VERSIONS.read_bytes())[0]["versions"]:
+    for engine in json.loads(EQUAL_VERSIONS_PATH.read_bytes())[0]["versions"]:
         make_trials(make_cell(make_config(make_run(engine_version=engine))), **{"pass": 5})
     matrix = get_matrix(REAL)
     assert [row.differing for row in matrix.rows] == [()]
@@ -218,7 +218,7 @@ def test_every_interval_is_withheld_where_a_deterministic_endpoint_repeats_itsel
     rate = get_matrix(MatrixQuery(scope="real", metric=metric)).rows[0].rate
     assert rate is not None
     assert rate.n
-    assert (rate.withheld, rate.against, rate.distinct) == (True, "open", 1)
+    assert (rate.withheld, rate.target_status, rate.distinct) == (True, "open", 1)
 
 
 def test_equal_answers_of_an_endpoint_that_samples_keep_their_interval() -> None:

@@ -15,7 +15,7 @@ from tests.factories import (
     recompute_stale_cells,
 )
 from toolbench.evals.statistics import compute_quantile
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.times import QuantileRange
 from toolbench.lab.models import Provider, Run
 from toolbench.lab.results.run.index import get_runs
@@ -29,7 +29,7 @@ def test_the_list_has_the_sums_of_the_rows_themselves() -> None:
     make_trials(make_cell(config), **{"pass": 3, "fail": 1, "infra": 2})
     make_trials(make_cell(config, "chat_only"), **{"fail": 2})
     line = get_runs("own")[0]
-    assert (line.tally, line.models) == (tally(run.cells.all()), (config.model_name,))
+    assert (line.tally, line.models) == (tally_cells(run.cells.all()), (config.model_name,))
     assert line.answered is not None
     assert line.delivered is not None
     assert (line.answered.k, line.answered.n, line.delivered.n) == (3, 4, 6)

@@ -11,7 +11,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Cell, Trial
 from toolbench.lab.results.trial import partial_bodies
 from toolbench.lab.results.trial.diff_page import MAX_TURNS, DiffPage, get_diff_page
-from toolbench.lab.traces.code_view import MOST_LINES
+from toolbench.lab.traces.code_view import MAX_LINES
 
 pytestmark = pytest.mark.django_db
 
@@ -171,8 +171,8 @@ def test_equal_trials_do_not_part_where_their_facts_are_too_many(cell: Cell, mon
 def test_only_the_beginning_of_a_long_turn_is_laid_out_and_it_says_so(cell: Cell) -> None:
     bad, good = make_trial(cell, "fail", instance_seed=1), make_trial(cell, instance_seed=1)
     for one, last in ((bad, "left"), (good, "right")):
-        turn(one, 0, call=READ, data=[1] * (MOST_LINES + 1) + [last])
-        turn(one, 1, call=READ, data=[last] + [1] * (MOST_LINES + 1))
+        turn(one, 0, call=READ, data=[1] * (MAX_LINES + 1) + [last])
+        turn(one, 1, call=READ, data=[last] + [1] * (MAX_LINES + 1))
     recompute_stale_cells()
     lane = get_diff_page(bad)
     assert kinds(lane) == ["unread", "differs"]

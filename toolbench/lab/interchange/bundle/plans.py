@@ -8,7 +8,7 @@ from toolbench.engine.messages import JsonObject
 from toolbench.engine.policy.policy import policy_json, resolve
 from toolbench.lab.interchange.bundle.selection import BundleSelection
 from toolbench.lab.models import Cell, RunConfig, Trial
-from toolbench.lab.scenarios.catalogue import find_scenario, is_as_it_was
+from toolbench.lab.scenarios.catalogue import is_version_available, load_scenario
 
 
 def build_plans_json(chosen: BundleSelection) -> JsonObject:
@@ -38,9 +38,9 @@ def _config_to_json(config: RunConfig) -> JsonObject:
 def _scenario_to_json(chosen: BundleSelection, cell: Cell, seeds: Mapping[int, int]) -> JsonObject:
     here, seed = chosen.names.get(cell.scenario, cell.scenario), seeds.get(cell.pk, 0)
     named = {"scenario": cell.scenario, "version": cell.scenario_version, "instance_kind": cell.instance_kind}
-    if not is_as_it_was(here, cell.scenario_version):
+    if not is_version_available(here, cell.scenario_version):
         return {**named, "note": "This version is not known here; the requests of its trials hold prompts and tools."}
-    found = find_scenario(here, cell.scenario_version)
+    found = load_scenario(here, cell.scenario_version)
     instance = found.draw_instance(seed, kind=cell.instance_kind)
     tools = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in instance.tools]
     drawn = {"instance_seed": seed, "system": instance.system, "user": instance.user_text, "tools": tools}

@@ -9,10 +9,10 @@ from django.db.models import Prefetch, QuerySet
 from toolbench.lab.interchange.bundled_cases import BundledCase, get_bundled_cases
 from toolbench.lab.interchange.manifest import LeftOutItem
 from toolbench.lab.interchange.scenario_names import SCENARIO_COLUMNS, rename_scenarios
-from toolbench.lab.metrics.cells import bring_up_to_date
+from toolbench.lab.metrics.cells import recompute_all_stale
 from toolbench.lab.models import Case, Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.scenarios.catalogue import is_private
-from toolbench.lab.traces.body_batches import with_bodies
+from toolbench.lab.traces.body_batches import load_bodies
 
 _TRIALS_PER_BATCH = 100  # trials in memory
 
@@ -45,7 +45,7 @@ class BundleSelection:
         chosen = (
             _list_finished(self.run, self.cells).select_related("config", "cell").prefetch_related(steps, "judgements")
         )
-        for trial in with_bodies(chosen.order_by("position", "pk").iterator(chunk_size=_TRIALS_PER_BATCH)):
+        for trial in load_bodies(chosen.order_by("position", "pk").iterator(chunk_size=_TRIALS_PER_BATCH)):
             yield self._use_original_names(trial)
 
     def _use_original_names(self, trial: Trial) -> Trial:
@@ -61,7 +61,7 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
         raise UnknownRunError(f"There is no run {run_id}.")
-    bring_up_to_date(run.pk)
+    recompute_all_stale(run.pk)
     every = tuple(run.cells.select_related("config").order_by("position", "pk"))
     secret = find_private_scenarios(run, (cell.scenario for cell in every))
     cells = tuple(cell for cell in every if private or cell.scenario not in secret)

@@ -7,9 +7,9 @@ from toolbench.engine.messages import JsonObject
 from toolbench.lab.interchange.bundle.selection import BundleSelection
 from toolbench.lab.interchange.report.rates import compute_rates, rate_to_json
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.scenario_groups import in_configs_and_groups
-from toolbench.lab.metrics.tally import Tally, tally
-from toolbench.lab.metrics.times import MIN_ANSWERS_OF_OLD_P95, Times, cell_times, merged, times_json
+from toolbench.lab.metrics.scenario_groups import group_cells_by_config
+from toolbench.lab.metrics.tally import Tally, tally_cells
+from toolbench.lab.metrics.times import MIN_LEGACY_P95_ANSWERS, Times, load_cell_times, merge_times, times_to_json
 from toolbench.lab.models import Cell, Provider, RunConfig
 from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 
@@ -58,15 +58,15 @@ class ConfigStatistics:
 
 
 def compute_config_statistics(chosen: BundleSelection) -> tuple[ConfigStatistics, ...]:
-    times = cell_times(chosen.cells)
-    return tuple(_build_config_statistics(*one, times) for one in in_configs_and_groups(chosen.configs, chosen.cells))
+    times = load_cell_times(chosen.cells)
+    return tuple(_build_config_statistics(*one, times) for one in group_cells_by_config(chosen.configs, chosen.cells))
 
 
 def _build_config_statistics(
     config: RunConfig, group: str, cells: Sequence[Cell], times: Mapping[int, Times]
 ) -> ConfigStatistics:
-    control = tally(cell for cell in cells if cell.control)
-    tools = tally(cell for cell in cells if not cell.control)
+    control = tally_cells(cell for cell in cells if cell.control)
+    tools = tally_cells(cell for cell in cells if not cell.control)
     main = tools if tools.cells else control
     lines = tuple(_build_cell_statistics(cell, times[cell.pk]) for cell in cells)
     return ConfigStatistics(
@@ -74,21 +74,21 @@ def _build_config_statistics(
         group=group,
         rows=tuple(cells),
         tally=main,
-        answered=main.given_an_answer(),
+        answered=main.answered_success(),
         delivered=main.delivered(),
-        control=control.given_an_answer(),
-        times=merged(line.times for line in lines if line.control != bool(tools.cells)),
+        control=control.answered_success(),
+        times=merge_times(line.times for line in lines if line.control != bool(tools.cells)),
         cells=lines,
     )
 
 
 def _build_cell_statistics(cell: Cell, times: Times) -> CellStatistics:
-    counts = tally([cell])
+    counts = tally_cells([cell])
     return CellStatistics(
         scenario=cell.scenario,
         control=cell.control,
         tally=counts,
-        answered=counts.given_an_answer(),
+        answered=counts.answered_success(),
         delivered=counts.delivered(),
         times=times,
         decided=DECISION_TEXTS.get(cell.decided, ""),
@@ -107,7 +107,7 @@ def build_matrix_json(lines: Iterable[ConfigStatistics]) -> JsonObject:
             "success_given_an_answer": rate_to_json(line.answered),
             "delivered_success": rate_to_json(line.delivered),
             "control": rate_to_json(line.control),
-            **times_json(line.times),
+            **times_to_json(line.times),
         }
         for line in lines
     ]
@@ -118,7 +118,7 @@ def build_statistics_json(lines: Sequence[ConfigStatistics]) -> JsonObject:
     """Every cell with its counts, both rates, distinct answers and times."""
     return {
         "meaning": INTERVAL_NOTE,
-        "p95": f"null below {MIN_ANSWERS_OF_OLD_P95} answers",
+        "p95": f"null below {MIN_LEGACY_P95_ANSWERS} answers",
         "times": TIMES_NOTE,
         "configurations": [
             {
@@ -126,7 +126,7 @@ def build_statistics_json(lines: Sequence[ConfigStatistics]) -> JsonObject:
                 "simulated": line.config.provider_kind == Provider.Kind.SIMULATED,
                 "scenarios": line.group,
                 **compute_rates(line.rows).to_json(),
-                **times_json(line.times),
+                **times_to_json(line.times),
             }
             for line in lines
         ],
@@ -151,9 +151,9 @@ def _cell_to_json(config: RunConfig, cell: CellStatistics) -> JsonObject:
         "added_by_hand": counts.added_by_hand,
         "measured_while_saturated": counts.saturated,
         **{name: None if counts.set_aside else getattr(counts, name) for name in sums},
-        "refused_and_sent_again": counts.plain_retries,
+        "refused_and_sent_again": counts.retries_json,
         "cost": counts.cost,
         "p50_ms": p50 and p50.value,
-        "p95_ms": p95.value if p95 and p95.n >= MIN_ANSWERS_OF_OLD_P95 else None,
-        **times_json(cell.times),
+        "p95_ms": p95.value if p95 and p95.n >= MIN_LEGACY_P95_ANSWERS else None,
+        **times_to_json(cell.times),
     }

@@ -11,8 +11,8 @@ from django.db.models import BinaryField, Model
 from django.utils import timezone
 
 from toolbench.engine.messages import JsonObject
-from toolbench.lab.credentials.known_secrets import known_secrets
-from toolbench.lab.engine_version import engine_version
+from toolbench.lab.credentials.known_secrets import load_known_secrets
+from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.interchange.bundle.pages import (
     STYLE_NAME,
     BundledTrialRow,
@@ -63,7 +63,7 @@ def iter_bundle_chunks(run_id: int, *, private: bool = False) -> Iterator[bytes]
 
 
 def _write_archive(chosen: BundleSelection, file: IO[bytes]) -> PartWriter[Manifest]:
-    redaction = known_secrets()
+    redaction = load_known_secrets()
     unread = tuple(
         LeftOutItem(f"a second search for the key of {name}", "it cannot be unlocked; it was masked when it was stored")
         for name in redaction.unread
@@ -181,7 +181,7 @@ def _build_source(run: Run) -> JsonObject:
         "run": run.pk,
         "title": str(run),
         "simulated": run.simulated,
-        "written_by_engine": engine_version(),
+        "written_by_engine": compute_engine_version(),
         "imported_from": before if run.imported else None,
     }
 

@@ -11,11 +11,11 @@ from django.db.models import Count, Min
 from toolbench.evals.statistics.clusters import ClusterSums
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.pooling import pool_samples
-from toolbench.lab.credentials.known_secrets import known_secrets
+from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.interchange.history.lines import HistoryImportError, HistoryLine, parse_lines
-from toolbench.lab.metrics.rate import Rate, pooled_rate, rate_of
+from toolbench.lab.metrics.rate import Rate, build_pooled_rate, build_rate
 from toolbench.lab.models import History, HistoryTurn
-from toolbench.lab.traces.step_facts import column_text
+from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.masking.secrets import Masker
 
 MAX_HISTORY_BYTES = 256 << 20
@@ -86,11 +86,11 @@ def import_history(file: IO[bytes], name: str) -> History:
     if known := History.objects.filter(sha256=sha256).first():
         raise HistoryImportError(f"The same file was imported already, as history {known.pk}. Nothing was imported.")
     turns = parse_lines(raw.splitlines())
-    masker = known_secrets().masker
+    masker = load_known_secrets().masker
     try:
         with transaction.atomic():
             history = History.objects.create(
-                name=column_text(masker.mask_text(name), 200), sha256=sha256, turn_count=len(turns)
+                name=to_column_text(masker.mask_text(name), 200), sha256=sha256, turn_count=len(turns)
             )
             rows = (HistoryTurn(history=history, line=line, **_build_columns(turn, masker)) for line, turn in turns)
             HistoryTurn.objects.bulk_create(rows, batch_size=_TURNS_PER_INSERT)
@@ -127,7 +127,7 @@ def _build_columns(turn: HistoryLine, masker: Masker) -> Mapping[str, Any]:
 
 def _mask_text(text: str | None, masker: Masker) -> str:
     """Masked before it is cut, so that no half of a secret is kept."""
-    return column_text(masker.mask_text(text or ""), _MAX_TEXT_CHARS)
+    return to_column_text(masker.mask_text(text or ""), _MAX_TEXT_CHARS)
 
 
 def _count_turns(history: History, *key: str) -> Iterator[Mapping[str, Any]]:
@@ -158,8 +158,8 @@ def _build_rate(sums: Sequence[Any]) -> Rate:
     whole = ClusterSums(*(int(one or 0) for one in sums))
     k, n = int(whole.k), int(whole.n)
     if whole.design_effect == 1:
-        return rate_of(k, n)
-    return pooled_rate(
+        return build_rate(k, n)
+    return build_pooled_rate(
         k, n, replace(pool_samples([ScenarioSample(*whole.compute_effective_counts(), clustered=True)]), share=k / n)
     )
 

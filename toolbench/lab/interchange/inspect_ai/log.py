@@ -32,7 +32,7 @@ from toolbench.lab.interchange.origin import Origin
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.interchange.safe_zip import Archive, RunImportError, UnpackLimits, open_zip, read_json_member
 from toolbench.lab.models import Cell, Run
-from toolbench.lab.traces.step_facts import column_text
+from toolbench.lab.traces.step_facts import to_column_text
 
 LOG_LIMITS = UnpackLimits(members=100_000, bytes=2 << 30)
 MAX_LOG_BYTES = 256 << 20
@@ -115,7 +115,7 @@ def _create_run(
     check = FigureReader()
     created = _parse_created(origin.made_at)
     run: ColumnValues = {
-        "title": column_text(f"{render_text(spec.get('task'))} (Inspect AI)", 200),
+        "title": to_column_text(f"{render_text(spec.get('task'))} (Inspect AI)", 200),
         "state": Run.State.FINISHED if log.get("status") == "success" else Run.State.CANCELLED,
         "instance_kind": "drawn",
         "stopped_reason": "" if log.get("status") == "success" else f"status {render_text(log.get('status'))[:100]}",
@@ -146,10 +146,10 @@ def _build_config(log: JsonObject) -> ColumnValues:
     return {
         "provider_name": _PROVIDER,
         "provider_kind": "inspect",
-        "model_name": column_text(spec.get("model") or "unknown", 200),
-        "canonical": column_text(spec.get("model"), 200),
+        "model_name": to_column_text(spec.get("model") or "unknown", 200),
+        "canonical": to_column_text(spec.get("model"), 200),
         "profile": "as logged",
-        "options": json.loads(column_text(json.dumps(options))),
+        "options": json.loads(to_column_text(json.dumps(options))),
         "strategy": "as logged",
         "method": "native",
         "tool_use_mode": "relaxed",
@@ -184,7 +184,7 @@ def _build_trial(sample: JsonObject, place: int, slug: str, check: FigureReader)
         "outcome": outcome,
         "task_pass": passed,
         "category": "" if passed is not False else "ASSERTION_FAILED",
-        "sentence": column_text(sentence, 2000),
+        "sentence": to_column_text(sentence, 2000),
         "verdict": {"rule": "the log's own score", "checks": parts},
         "final_text": final.encode("utf-8", "surrogatepass"),
         "duration_ms": check.read("duration_ms", sample.get("total_time"), per_unit=1000),
@@ -198,7 +198,7 @@ def _build_trial(sample: JsonObject, place: int, slug: str, check: FigureReader)
         "prompt_version": "",
         "cached_tokens": _sum_tokens(sample, "cached_tokens", "input_tokens_cache_read", check),
         "reasoning_tokens": _sum_tokens(sample, "reasoning_tokens", "reasoning_tokens", check),
-        "error_hint": column_text(_describe_sample(sample), 300),
+        "error_hint": to_column_text(_describe_sample(sample), 300),
     }
     return NewTrial(0, 0, columns, tuple(steps))
 
@@ -246,9 +246,9 @@ def _describe_sample(sample: JsonObject) -> str:
 def _build_check(name: str, score: JsonObject) -> JsonObject:
     said = ": ".join(filter(None, (render_text(score.get("value")), render_text(score.get("explanation"))[:500])))
     return {
-        "name": column_text(name, 100),
+        "name": to_column_text(name, 100),
         "ok": _read_grade(score.get("value")) is True,
-        "detail": column_text(said, 600),
+        "detail": to_column_text(said, 600),
     }
 
 

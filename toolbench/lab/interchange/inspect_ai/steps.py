@@ -12,7 +12,7 @@ from toolbench.engine.wires.usage import UsageReader
 from toolbench.lab.interchange.create_run import ColumnValues, NewStep
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.interchange.row_json import InvalidRowError
-from toolbench.lab.traces.step_facts import column_text, dump
+from toolbench.lab.traces.step_facts import dump_details, to_column_text
 
 _ATTACHMENT_PREFIX = "attachment://"
 _MAX_DEPTH = 100
@@ -40,7 +40,7 @@ def render_text(value: object) -> str:
     """Text as it is, nothing as "", anything else as JSON."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else dump(value).decode("ascii")
+    return value if isinstance(value, str) else dump_details(value).decode("ascii")
 
 
 class _SampleReader:
@@ -119,15 +119,15 @@ def _build_exchange(sample: _SampleReader, event: JsonObject, *, turn: int, ordi
     columns = _build_step_columns("exchange", turn, ordinal, sample, event) | {
         **tokens,
         "path": "tool_use" if calls else "",
-        "finish_reason": column_text(_get_first_object(output.get("choices")).get("stop_reason"), 40),
-        "model_echoed": column_text(output.get("model"), 200),
+        "finish_reason": to_column_text(_get_first_object(output.get("choices")).get("stop_reason"), 40),
+        "model_echoed": to_column_text(output.get("model"), 200),
         "error_code": "logged_error" if error else "",
-        "error_message": column_text(error, 20_000),
+        "error_message": to_column_text(error, 20_000),
         "ok": not error,
         "request_bytes": len(body["request"]),
         "response_bytes": len(body["response"]),
     }
-    return NewStep(columns, body | {"facts": dump(facts)})
+    return NewStep(columns, body | {"facts": dump_details(facts)})
 
 
 def _build_tool_step(sample: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
@@ -138,13 +138,13 @@ def _build_tool_step(sample: _SampleReader, event: JsonObject, *, turn: int, ord
     ok = not error and not event.get("failed")
     facts = {"call": call, "arguments": arguments, "executed": True, "envelope": {"ok": ok}, "schema_errors": []}
     columns = _build_step_columns("tool", turn, ordinal, sample, event) | {
-        "tool_name": column_text(event.get("function"), 200),
-        "error_code": column_text(error.get("type"), 60),
-        "error_message": column_text(error.get("message"), 20_000),
+        "tool_name": to_column_text(event.get("function"), 200),
+        "error_code": to_column_text(error.get("type"), 60),
+        "error_message": to_column_text(error.get("message"), 20_000),
         "ok": ok,
         "response_bytes": len(body["response"]),
     }
-    return NewStep(columns, body | {"facts": dump(facts)})
+    return NewStep(columns, body | {"facts": dump_details(facts)})
 
 
 def _build_step_columns(kind: str, turn: int, ordinal: int, sample: _SampleReader, event: JsonObject) -> ColumnValues:
@@ -171,7 +171,7 @@ def _render_bytes(value: Any) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
     except (ValueError, RecursionError):
-        return dump(value)
+        return dump_details(value)
 
 
 def _pick_ranges(refs: Any, pool: Any) -> list[Any]:

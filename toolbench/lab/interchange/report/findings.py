@@ -9,8 +9,8 @@ from toolbench.engine.messages import JsonObject
 from toolbench.evals.judging import failure_classes
 from toolbench.lab.interchange.report.summary import ConfigReport
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.scenario_groups import in_groups
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.scenario_groups import group_cells
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell
 
 NO_DIFFERENCE = "no clear difference"
@@ -40,7 +40,7 @@ def build_findings(
 
 def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
     scenarios = dict.fromkeys(cell.scenario for cell in cells if not cell.control)
-    rates = {name: tally(c for c in cells if c.scenario == name).given_an_answer() for name in scenarios}
+    rates = {name: tally_cells(c for c in cells if c.scenario == name).answered_success() for name in scenarios}
     tried = sorted(((rate, name) for name, rate in rates.items() if rate.n), key=lambda pair: pair[0].axis)
     if len(tried) < 2:
         return
@@ -96,11 +96,11 @@ def _get_rates_by_profile(
 ) -> dict[tuple[str, ...], dict[str, Rate]]:
     """Success given an answer, controls left out; what has no interval is left out."""
     found: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
-    for (group, members), report in product(in_groups(cells).items(), reports):
+    for (group, members), report in product(group_cells(cells).items(), reports):
         config, label = report.config, report.label
         asked = (label.strategy, label.fallback_profile, config.method, config.examples)
         own = [cell for cell in members if cell.config_id == config.pk and not cell.control]
-        rate = tally(own).given_an_answer()
+        rate = tally_cells(own).answered_success()
         if rate.n and not rate.withheld:
             found[config.model_name, config.provider_name, group, *asked][config.profile] = rate
     return found

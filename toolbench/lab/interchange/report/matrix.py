@@ -10,9 +10,9 @@ from toolbench.evals.statistics.rounding import format_rounded
 from toolbench.lab.interchange.report.findings import RunFinding
 from toolbench.lab.interchange.report.rates import ConfigRates, compute_rates
 from toolbench.lab.interchange.report.summary import ConfigReport
-from toolbench.lab.metrics.scenario_groups import in_groups
+from toolbench.lab.metrics.scenario_groups import group_cells
 from toolbench.lab.metrics.tally import Tally
-from toolbench.lab.metrics.times import Times, cell_times, merged
+from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.results.matrix.export import CASE_STUDY_COLUMNS
 
@@ -59,7 +59,7 @@ def render_matrix(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cel
         lines += [SIMULATED_NOTE, ""]
     lines += [f"Run {run.pk}, {run.get_state_display()}, {run.created_at:%Y-%m-%d %H:%M} UTC.", ""]
     lines += [f"- {note}" for note in COLUMN_NOTES]
-    groups, times = in_groups(cells), cell_times(cells)
+    groups, times = group_cells(cells), load_cell_times(cells)
     for group, members in groups.items():
         lines += ["", f"## {escape_cell(group)}"] if len(groups) > 1 else []
         lines += ["", *_render_table(_restrict_to_cells(reports, members, times))]
@@ -78,7 +78,7 @@ def _restrict_to_cells(
         (
             replace(report, rows=[row for row in report.rows if row["scenario"] in scenarios]),
             compute_rates(own),
-            merged(times[one.pk] for one in own if not one.control),
+            merge_times(times[one.pk] for one in own if not one.control),
         )
         for report in reports
         if (own := [one for one in members if one.config_id == report.config.pk])
@@ -123,7 +123,7 @@ def _sort_by_count(found: Counter[str]) -> list[tuple[str, int]]:
 def _render_added_columns(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:
     config = report.config
     parts = (rates.overall, rates.tools, rates.control)
-    both = [text for sums in parts for text in (sums.given_an_answer().text, sums.delivered().text)]
+    both = [text for sums in parts for text in (sums.answered_success().text, sums.delivered().text)]
     words = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
     return [
         *map(escape_cell, words), escape_cell(config.examples or "-"), *both, str(rates.overall.not_applicable),

@@ -5,11 +5,17 @@ from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.statistics.rounding import round_half_up
-from toolbench.lab.metrics.definitions import METRICS, Metric, MetricValue, value_of
+from toolbench.lab.metrics.definitions import METRICS, Metric, MetricValue, compute_metric
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.scenario_groups import in_groups
-from toolbench.lab.metrics.tally import Tally, tally
-from toolbench.lab.metrics.times import Times, cell_times, quantile_columns, quantile_values, times_json
+from toolbench.lab.metrics.scenario_groups import group_cells
+from toolbench.lab.metrics.tally import Tally, tally_cells
+from toolbench.lab.metrics.times import (
+    Times,
+    list_quantile_columns,
+    list_quantile_values,
+    load_cell_times,
+    times_to_json,
+)
 from toolbench.lab.models import Cell
 from toolbench.lab.results.run.metrics import count_cells
 
@@ -26,13 +32,13 @@ class ConfigRates:
         parts = {"overall": self.overall, "tools": self.tools, "control": self.control}
         return {
             name: {
-                "success_given_an_answer": rate_to_json(sums.given_an_answer()),
+                "success_given_an_answer": rate_to_json(sums.answered_success()),
                 "delivered_success": rate_to_json(sums.delivered()),
                 "infrastructure": sums.infra,
                 "not_applicable": sums.not_applicable,
                 "cancelled": sums.cancelled,
                 "distinct_answers": sums.distinct,
-                "retries": sums.plain_retries,
+                "retries": sums.retries_json,
             }
             for name, sums in parts.items()
         }
@@ -43,22 +49,22 @@ def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> Jso
     counted."""
     of = count_cells(cells, times)
     return {
-        name: {"of": metric.denominator} | _value_to_json(metric, value_of(metric, of))
+        name: {"of": metric.denominator} | _value_to_json(metric, compute_metric(metric, of))
         for name, metric in METRICS.items()
     }
 
 
 def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
     """Scenarios, rates and metrics by group; quantiles of times by scenario too."""
-    times = cell_times(cells)
+    times = load_cell_times(cells)
     return {
         name: {
             "scenarios": list(dict.fromkeys(cell.scenario for cell in members)),
             "rates": compute_rates(members).to_json(),
             "metrics": build_metrics_json(members, times),
-            "times_by_scenario": {cell.scenario: times_json(times[cell.pk]) for cell in members},
+            "times_by_scenario": {cell.scenario: times_to_json(times[cell.pk]) for cell in members},
         }
-        for name, members in in_groups(cells).items()
+        for name, members in group_cells(cells).items()
     }
 
 
@@ -82,14 +88,14 @@ def _value_to_json(metric: Metric, value: MetricValue) -> JsonObject:
     plain = {"low": figure and figure.low, "high": figure and figure.high, "unit": figure and figure.unit}
     if not metric.quantile:
         return plain
-    return plain | dict(zip(quantile_columns(metric.name), quantile_values(found), strict=True))
+    return plain | dict(zip(list_quantile_columns(metric.name), list_quantile_values(found), strict=True))
 
 
 def compute_rates(cells: Sequence[Cell]) -> ConfigRates:
     return ConfigRates(
-        overall=tally(cells),
-        tools=tally(cell for cell in cells if not cell.control),
-        control=tally(cell for cell in cells if cell.control),
+        overall=tally_cells(cells),
+        tools=tally_cells(cell for cell in cells if not cell.control),
+        control=tally_cells(cell for cell in cells if cell.control),
     )
 
 

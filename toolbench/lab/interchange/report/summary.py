@@ -11,12 +11,12 @@ from toolbench.engine.policy.policy import Policy
 from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.evals.statistics import compute_nearest_rank_percentile
-from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.interchange.report.labels import ConfigLabel
 from toolbench.lab.interchange.report.rates import compute_rates, explain_not_pooled, find_only_group
 from toolbench.lab.interchange.report.trial import is_tag_fallback_on
-from toolbench.lab.metrics.scenario_groups import in_groups
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.scenario_groups import group_cells
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.providers.masking.url_keys import mask_address
 
@@ -185,7 +185,7 @@ def _build_address(reports: Sequence[ConfigReport]) -> JsonObject:
         return {"base_url": None, "api_prefix": None}
     parts = urlsplit(only.base_url)
     base = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    known = provider_secrets(only)
+    known = list_provider_secrets(only)
     return {"base_url": mask_address(base, known), "api_prefix": mask_address(only.api_prefix, known)}
 
 
@@ -229,8 +229,8 @@ def _has_tag_workaround(report: ConfigReport) -> bool:
 
 
 def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> JsonObject:
-    sums = tally(cells)
-    groups = {name: {"rates": compute_rates(members).to_json()} for name, members in in_groups(cells).items()}
+    sums = tally_cells(cells)
+    groups = {name: {"rates": compute_rates(members).to_json()} for name, members in group_cells(cells).items()}
     return {
         **build_run_mark(run),
         "title": run.title,

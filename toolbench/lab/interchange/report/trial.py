@@ -12,12 +12,12 @@ from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.lab.interchange.file_json import decode_text, parse_object
 from toolbench.lab.interchange.report.labels import ConfigLabel, sanitise_file_name
 from toolbench.lab.interchange.report.trial_history import build_history, build_trace, rebuild_final_draft
-from toolbench.lab.metrics.cells import COUNTS
-from toolbench.lab.metrics.rate import rounded
-from toolbench.lab.metrics.retries import TRIAL_COUNTS
+from toolbench.lab.metrics.cells import SUMMED_COUNTS
+from toolbench.lab.metrics.rate import round_to_int
+from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS
 from toolbench.lab.models import RunConfig, Trial
-from toolbench.lab.scenarios.catalogue import find_scenario
-from toolbench.lab.traces.reading import ReadStep, read_steps
+from toolbench.lab.scenarios.catalogue import load_scenario
+from toolbench.lab.traces.reading import StepWithDetails, list_steps
 
 MAX_RAW_CHARS = 20_000  # characters of an error's raw body
 MAX_ERROR_CHARS = 400
@@ -73,7 +73,7 @@ _TRIAL_COLUMNS = (
     "retries",
     "errors_retried",
     "output_retries",
-    *COUNTS,
+    *SUMMED_COUNTS,
     "call_expected",
     "first_token_ms",
     "first_call_ms",
@@ -96,7 +96,7 @@ _TRIAL_COLUMNS = (
     "left_out",
     "label",
     "note",
-    *TRIAL_COUNTS,
+    *TRIAL_RETRY_COLUMNS,
 )
 
 
@@ -127,7 +127,7 @@ class TrialWriter:
     def report(self, trial: Trial) -> TrialReport:
         """`trial` comes with its configuration and TRIAL_COUNTS, and with its steps and their bodies prefetched."""
         label = self.labels[trial.config_id]
-        steps = read_steps(trial)
+        steps = list_steps(trial)
         name = f"{label.file}__{sanitise_file_name(trial.scenario)}__trial_{trial.index:02d}.json"
         content = self._content(trial, label, steps)
         row = {key: content.get(key) for key in SUMMARY_FIELDS}
@@ -148,7 +148,7 @@ class TrialWriter:
             self._policies[key] = _resolve_policy(config, scenario, version)
         return self._policies[key]
 
-    def _content(self, trial: Trial, label: ConfigLabel, steps: Sequence[ReadStep]) -> JsonObject:
+    def _content(self, trial: Trial, label: ConfigLabel, steps: Sequence[StepWithDetails]) -> JsonObject:
         policy = self.policy(trial.config, trial.scenario, trial.scenario_version)
         effective = policy_json(policy) if policy else None
         content: JsonObject = {
@@ -206,7 +206,7 @@ def has_passed(trial: Trial) -> bool | None:
 
 
 def round_elapsed_ms(trial: Trial) -> int:
-    return rounded(trial.duration_ms or 0)
+    return round_to_int(trial.duration_ms or 0)
 
 
 def is_tag_fallback_on(policy: Policy | None) -> bool | None:
@@ -215,7 +215,7 @@ def is_tag_fallback_on(policy: Policy | None) -> bool | None:
 
 def _resolve_policy(config: RunConfig, scenario: str, version: int) -> Policy | None:
     try:
-        layer = find_scenario(scenario, version).draw_instance(0, kind="parity").layer if scenario else {}
+        layer = load_scenario(scenario, version).draw_instance(0, kind="parity").layer if scenario else {}
     except KeyError:
         layer = {}
     try:
@@ -224,7 +224,7 @@ def _resolve_policy(config: RunConfig, scenario: str, version: int) -> Policy | 
         return None
 
 
-def _build_error_fields(trial: Trial, steps: Sequence[ReadStep]) -> JsonObject:
+def _build_error_fields(trial: Trial, steps: Sequence[StepWithDetails]) -> JsonObject:
     """Status and bodies are those of the exchange the trial ended with; null for a failure of the model."""
     wrong = not has_passed(trial) and trial.outcome in TRIED_OUTCOMES
     category = (trial.category or "EXCEPTION") if wrong else None
@@ -248,7 +248,7 @@ def _build_error_text(trial: Trial, category: str) -> str:
     return f"{category}: {trial.sentence}"[:MAX_ERROR_CHARS]
 
 
-def _count_quirks(steps: Sequence[ReadStep]) -> Counter[tuple[str, str]]:
+def _count_quirks(steps: Sequence[StepWithDetails]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for one in steps:
         changes = [

@@ -8,8 +8,8 @@ from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.policy.policy import Policy
 from toolbench.lab.interchange.file_json import decode_text, parse_object
 from toolbench.lab.models import Trial
-from toolbench.lab.scenarios.catalogue import find_scenario, is_as_it_was
-from toolbench.lab.traces.reading import ReadStep
+from toolbench.lab.scenarios.catalogue import is_version_available, load_scenario
+from toolbench.lab.traces.reading import StepWithDetails
 
 TRANSFORM_KEYS = (
     "message_transforms",
@@ -20,7 +20,7 @@ TRANSFORM_KEYS = (
 )
 
 
-def build_history(steps: Sequence[ReadStep]) -> list[Message] | None:
+def build_history(steps: Sequence[StepWithDetails]) -> list[Message] | None:
     """The messages as they were last sent, the answer to them, and the results that followed. None where the request
     cannot be read any more."""
     asked = [one for one in steps if not one.is_tool]
@@ -35,18 +35,18 @@ def build_history(steps: Sequence[ReadStep]) -> list[Message] | None:
     return [*request["messages"], *answer, *(_build_tool_message(one) for one in results)]
 
 
-def _build_tool_message(one: ReadStep) -> Message:
+def _build_tool_message(one: StepWithDetails) -> Message:
     call_id = one.facts.get("call", {}).get("id")
     return {"role": "tool", "tool_call_id": call_id, "content": decode_text(one.step.body.response)}
 
 
-def build_trace(steps: Sequence[ReadStep], policy: Policy | None) -> list[JsonObject]:
+def build_trace(steps: Sequence[StepWithDetails], policy: Policy | None) -> list[JsonObject]:
     """One entry for every turn that was answered."""
     answered = (one for one in steps if not one.is_tool and one.step.ok)
     return [_build_trace_entry(one, steps, policy) for one in answered]
 
 
-def _build_trace_entry(one: ReadStep, steps: Sequence[ReadStep], policy: Policy | None) -> JsonObject:
+def _build_trace_entry(one: StepWithDetails, steps: Sequence[StepWithDetails], policy: Policy | None) -> JsonObject:
     results = [tool for tool in steps if tool.is_tool and tool.step.turn == one.step.turn]
     entry: JsonObject = {
         "turn": one.step.turn,
@@ -59,7 +59,7 @@ def _build_trace_entry(one: ReadStep, steps: Sequence[ReadStep], policy: Policy 
     return entry
 
 
-def _summarise_request(one: ReadStep, policy: Policy | None) -> JsonObject:
+def _summarise_request(one: StepWithDetails, policy: Policy | None) -> JsonObject:
     request = parse_object(one.step.body.request) or {}
     return {
         "model": request.get("model"),
@@ -71,7 +71,7 @@ def _summarise_request(one: ReadStep, policy: Policy | None) -> JsonObject:
     }
 
 
-def _summarise_response(one: ReadStep) -> JsonObject:
+def _summarise_response(one: StepWithDetails) -> JsonObject:
     calls = one.facts.get("calls", ())
     text = str(one.facts.get("text") or "")
     response = parse_object(one.step.body.response) or {}
@@ -86,23 +86,23 @@ def _summarise_response(one: ReadStep) -> JsonObject:
     }
 
 
-def _summarise_call(one: ReadStep) -> JsonObject:
+def _summarise_call(one: StepWithDetails) -> JsonObject:
     call = one.facts.get("call", {})
     return {"id": call.get("id"), "name": call.get("name"), "arguments_bytes": len(bytes(one.step.body.request))}
 
 
-def _summarise_result(one: ReadStep) -> JsonObject:
+def _summarise_result(one: StepWithDetails) -> JsonObject:
     call, envelope = one.facts.get("call", {}), one.facts.get("envelope", {})
     codes = [error.get("code") for error in envelope.get("errors", ())]
     return {"id": call.get("id"), "name": call.get("name"), "ok": envelope.get("ok"), "error_codes": codes}
 
 
-def rebuild_final_draft(trial: Trial, steps: Sequence[ReadStep]) -> Any:
+def rebuild_final_draft(trial: Trial, steps: Sequence[StepWithDetails]) -> Any:
     """The workspace's draft at the end, by running the stored calls again on the same instance. None where there is no
     draft, or the scenario has changed since."""
-    if not is_as_it_was(trial.scenario, trial.scenario_version):
+    if not is_version_available(trial.scenario, trial.scenario_version):
         return None
-    scenario = find_scenario(trial.scenario, trial.scenario_version)
+    scenario = load_scenario(trial.scenario, trial.scenario_version)
     workspace = scenario.open(scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind))
     for one in steps:
         if one.is_tool and one.facts.get("executed") and isinstance(one.facts.get("arguments"), dict):

@@ -2,10 +2,10 @@
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab.interchange.report.write import ReportError
-from toolbench.lab.metrics.cells import COUNTS, bring_up_to_date
+from toolbench.lab.metrics.cells import SUMMED_COUNTS, recompute_all_stale
 from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.lab.metrics.retries import TRIAL_COUNTS, with_retry_counts
-from toolbench.lab.metrics.times import cell_times, times_json
+from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS, annotate_retry_counts
+from toolbench.lab.metrics.times import load_cell_times, times_to_json
 from toolbench.lab.models import Run, Trial
 
 _EXPORTED_NAMES = {
@@ -29,10 +29,10 @@ _COLUMNS = (
     "index", "position", "state", "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence",
     "behaviour_seen", "avoided", "instance_kind", "instance_seed", "seed", "seed_sent", "duration_ms", "backoff_ms",
     "model_ms", "tool_ms", "first_byte_ms", "first_token_ms", "first_call_ms", "turns", "requests", "retries",
-    "errors_retried", "output_retries", *COUNTS, "not_executed", "call_expected", "cause",
+    "errors_retried", "output_retries", *SUMMED_COUNTS, "not_executed", "call_expected", "cause",
     "cause_signature", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
     "upstream", "fingerprint", "model_echoed", "answer_hash", "plan_hash", "engine_version", "added_by_hand", "label",
-    "left_out", *TRIAL_COUNTS, "taxonomy",
+    "left_out", *TRIAL_RETRY_COLUMNS, "taxonomy",
 )  # fmt: skip
 
 
@@ -42,18 +42,18 @@ def export_trials(run_id: int) -> ExportTable:
     if run is None:
         raise ReportError(f"There is no run {run_id}.")
     notes = ("Simulated models: nothing here was measured on a real one.",) if run.simulated else ()
-    rows = with_retry_counts(Trial.objects.filter(run=run)).order_by("position").values_list(*_COLUMNS)
+    rows = annotate_retry_counts(Trial.objects.filter(run=run)).order_by("position").values_list(*_COLUMNS)
     columns = tuple(_EXPORTED_NAMES.get(name, name) for name in _COLUMNS)
     return ExportTable(f"Trials of run {run_id}", notes, columns, tuple(rows), times=_list_times(run))
 
 
 def _list_times(run: Run) -> tuple[JsonObject, ...]:
     """Quantiles of each configuration and scenario."""
-    bring_up_to_date(run.pk)
+    recompute_all_stale(run.pk)
     cells = tuple(run.cells.select_related("config"))
-    found = cell_times(cells)
+    found = load_cell_times(cells)
     return tuple(
         {"configuration": str(cell.config), "scenario": cell.scenario, "control": cell.control}
-        | times_json(found[cell.pk])
+        | times_to_json(found[cell.pk])
         for cell in cells
     )

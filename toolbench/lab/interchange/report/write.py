@@ -26,10 +26,10 @@ from toolbench.lab.interchange.report.summary import (
 )
 from toolbench.lab.interchange.report.trial import TrialReport, TrialWriter
 from toolbench.lab.interchange.spooled_file import PartWriter, iter_file_chunks
-from toolbench.lab.metrics.cells import bring_up_to_date
-from toolbench.lab.metrics.retries import with_retry_counts
+from toolbench.lab.metrics.cells import recompute_all_stale
+from toolbench.lab.metrics.retries import annotate_retry_counts
 from toolbench.lab.models import Cell, Run, RunConfig, Step, Trial
-from toolbench.lab.traces.body_batches import with_bodies
+from toolbench.lab.traces.body_batches import load_bodies
 
 SUMMARY_NAME = "summary.json"
 BY_SCENARIO_NAME = "summary_by_scenario.json"
@@ -79,7 +79,7 @@ def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator
 
 def _iter_files(run: Run, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
     configs = tuple(run.configs.select_related("provider"))
-    bring_up_to_date(run.pk)
+    recompute_all_stale(run.pk)
     writer = TrialWriter(build_config_labels(configs), run.simulated)
     gathered = _ReportRows()
     for trial in _iter_trials(run):
@@ -129,9 +129,9 @@ def _iter_trials(run: Run) -> Iterator[Trial]:
     """Finished trials by configuration, repeat and scenario, with their steps and bodies, some at a time."""
     steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
     done = run.trials.filter(state=Trial.State.DONE).select_related("config", "cell").prefetch_related(steps)
-    done = with_retry_counts(done)
+    done = annotate_retry_counts(done)
     ordered = done.order_by("config__position", "index", "cell__position")
-    return with_bodies(ordered.iterator(chunk_size=_TRIALS_PER_BATCH))
+    return load_bodies(ordered.iterator(chunk_size=_TRIALS_PER_BATCH))
 
 
 def _iter_summaries(

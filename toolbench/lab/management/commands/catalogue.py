@@ -2,14 +2,14 @@
 
 from django.core.management.base import BaseCommand
 
-from toolbench.lab.builtin_data import load
+from toolbench.lab.builtin_data import load_builtin_data
 
 
 class Command(BaseCommand):
     help = "Load presets, profiles, models, simulated personas and the published matrix. What a person has set stays."
 
     def handle(self, **options: object) -> None:
-        loaded = load()
+        loaded = load_builtin_data()
         self.stdout.write(
             f"{loaded.presets} presets, {loaded.profiles} profiles, {loaded.models} models, "
             f"{loaded.personas} personas, {loaded.published_cells} published cells"

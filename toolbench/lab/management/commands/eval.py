@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from toolbench.lab.confirmation import ConfirmationNeeded
+from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.interchange.report.write import ReportError, check_empty_folder, write_report
 from toolbench.lab.management.eval.names import EvalError
 from toolbench.lab.management.eval.options import (
@@ -85,7 +85,7 @@ class Command(BaseCommand):
                     )
                 self._print(*notes)
                 return run
-            except ConfirmationNeeded as needed:
+            except ConfirmationNeededError as needed:
                 if not (yes or _is_confirmed(str(needed))):
                     raise EvalError(f"{needed} Add --yes.") from needed
                 agreed = needed.requests

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.urls import reverse
 
-from toolbench.lab.sign_in import make_token
+from toolbench.lab.sign_in import create_token
 
 
 class Command(BaseCommand):
@@ -15,6 +15,6 @@ class Command(BaseCommand):
         parser.add_argument("--base", default=settings.BASE_URL, help="the address of the site")
 
     def handle(self, base: str, **options: object) -> None:
-        path = reverse("sign-in-link", args=[make_token()])
+        path = reverse("sign-in-link", args=[create_token()])
         self.stdout.write(f"{base}{path}")
         self.stderr.write(f"(one use, within {settings.SIGN_IN_HOURS} hours)")

@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.worker.heartbeat import silent_seconds
+from toolbench.lab.worker.heartbeat import get_heartbeat_ages
 
 
 class Command(BaseCommand):
@@ -13,7 +13,7 @@ class Command(BaseCommand):
         parser.add_argument("--within", type=float, default=60.0, help="seconds that count as fresh")
 
     def handle(self, kind: str, within: float, **options: object) -> None:
-        silent = silent_seconds(kind)
+        silent = get_heartbeat_ages(kind)
         for name, seconds in silent.items():
             self.stdout.write(f"{name} {seconds:.1f} s")
         if not any(seconds <= within for seconds in silent.values()):

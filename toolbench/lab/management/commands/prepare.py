@@ -3,7 +3,7 @@
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from toolbench.lab.worker.local_services import forget_this_host
+from toolbench.lab.worker.local_services import withdraw_host_servers
 
 
 class Command(BaseCommand):
@@ -14,4 +14,4 @@ class Command(BaseCommand):
         call_command("migrate", interactive=False, verbosity=1)
         call_command("catalogue")
         call_command("collectstatic", interactive=False, clear=True, verbosity=0)  # a copied file may seem newer
-        forget_this_host()
+        withdraw_host_servers()

@@ -4,7 +4,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.management.known_names import check_run_exists
-from toolbench.lab.metrics.cells import bring_up_to_date
+from toolbench.lab.metrics.cells import recompute_all_stale
 from toolbench.lab.replays.reclassify import reclassify
 
 
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def handle(self, *, run: int | None, again: bool, **options: object) -> None:
         check_run_exists(run)
         looked, changed = reclassify(run_id=run, again=again)
-        bring_up_to_date(run)
+        recompute_all_stale(run)
         self.stdout.write(
             f"{looked} trials looked at by taxonomy version {read_taxonomy_version()}, {changed} with another cause"
         )

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.credentials.known_secrets import known_secrets
-from toolbench.lab.credentials.redact import redact_logs, redact_rows, secret_addresses
+from toolbench.lab.credentials.known_secrets import load_known_secrets
+from toolbench.lab.credentials.redact import list_providers_with_url_secrets, redact_logs, redact_rows
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 
 EXPORTS_NOTE = (
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--secrets", metavar="FILE", help="further keys, one a line, such as old ones; - for stdin")
 
     def handle(self, *args: Any, dry_run: bool, secrets: str | None, **options: Any) -> None:
-        known = known_secrets(_read_keys(secrets))
+        known = load_known_secrets(_read_keys(secrets))
         for name in known.unread:
             self.stderr.write(f"The key of {name} cannot be read now, so it is not searched for.")
         if not known.masker:
@@ -42,7 +42,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"{one.name}: {one.changed} of {one.searched} {verb}")
         changed, searched = sum(one.changed for one in done), sum(one.searched for one in done)
         self.stdout.write(f"{changed} of {searched} rows and lines {verb}.")
-        for name in secret_addresses():
+        for name in list_providers_with_url_secrets():
             self.stdout.write(
                 f"The base URL or prefix of {name} holds a secret that is sent: move it to the key or a header."
             )

@@ -5,7 +5,7 @@ import sys
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.worker.local_services import register, withdraw
+from toolbench.lab.worker.local_services import register_local_server, withdraw_local_server
 
 
 class Command(BaseCommand):
@@ -18,10 +18,10 @@ class Command(BaseCommand):
 
     def handle(self, name: str, gone: bool, **options: object) -> None:
         if gone:
-            return withdraw(name)
+            return withdraw_local_server(name)
         try:
             announced = json.loads(sys.stdin.readline())
-            register(name, announced)
+            register_local_server(name, announced)
         except (ValueError, KeyError, TypeError) as error:
             raise CommandError(f"{name} announced something that is no ready line: {error}") from error
         return None

@@ -5,7 +5,7 @@ import threading
 
 from django.core.management.base import BaseCommand
 
-from toolbench.lab.schedule import standing_schedule
+from toolbench.lab.schedule import build_schedule
 
 
 class Command(BaseCommand):
@@ -15,6 +15,6 @@ class Command(BaseCommand):
         stopped = threading.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stopped.set())
-        schedule = standing_schedule()
+        schedule = build_schedule()
         while not stopped.wait(schedule.tick()):
             pass

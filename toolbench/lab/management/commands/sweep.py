@@ -12,5 +12,5 @@ class Command(BaseCommand):
         swept = sweep()
         self.stdout.write(
             f"{swept.expired} trials queued again, {swept.ended} ended unbegun, {swept.paused} runs paused, "
-            f"{swept.finished} finished, {swept.recomputed} cells recomputed, {len(swept.woken)} providers woken"
+            f"{swept.finished} finished, {swept.recomputed} cells recomputed, {len(swept.notified)} providers woken"
         )

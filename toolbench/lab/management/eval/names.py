@@ -15,7 +15,7 @@ from toolbench.evals.name_filter import ALL_WORDS, filter_by_names, find_similar
 from toolbench.lab.management.eval.options import EvalOptions
 from toolbench.lab.models import Case, Model, Preset, Provider, SamplingProfile
 from toolbench.lab.planning.strategies import ADD_PRESET, REMOVE_WORKAROUND, parse_strategy
-from toolbench.lab.scenarios.case_sets import PREFIX, kept_sets, slugs_by_word
+from toolbench.lab.scenarios.case_sets import SET_PREFIX, find_slugs_by_word, list_nonempty_sets
 from toolbench.lab.scenarios.catalogue import find_scenarios
 
 Item = TypeVar("Item")
@@ -99,11 +99,11 @@ def choose_strategies(text: str) -> tuple[str, ...]:
 def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
     """Return slugs. With tools off only the controls say anything. Raises EvalError."""
     given = [word.strip() for word in options.scenarios.split(",") if word.strip()]
-    cases = slugs_by_word(given)
+    cases = find_slugs_by_word(given)
     words = [word for word in given if word not in cases]
     if unknown := scenarios.list_unknown_words(words):
         slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
-        sets = [f"{PREFIX}{group}" for group, _ in kept_sets()]
+        sets = [f"{SET_PREFIX}{group}" for group, _ in list_nonempty_sets()]
         known = (*scenarios.list_words(), *sets, *Case.objects.filter(deleted_at=None).values_list("slug", flat=True))
         _check_known("scenario", unknown, known, [*slugs, *sets])
     found = () if cases and not words else scenarios.select_scenarios(words)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.tally import Tally, tally
+from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.models import Cell, Run
 from toolbench.lab.planning.run_request import Plan
 from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
@@ -39,13 +39,13 @@ def render_run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
     for cell in sorted(cells, key=lambda cell: (cell.control, cell.position)):
         packs["control" if cell.control else cell.scenario_group].append(cell)
     for name, some in packs.items():
-        sums = tally(some)
-        yield f"{name}: {render_rates(sums.given_an_answer(), sums.delivered())}"
-        if sums.had_retries:
+        sums = tally_cells(some)
+        yield f"{name}: {render_rates(sums.answered_success(), sums.delivered())}"
+        if sums.has_retries:
             yield f"  {_describe_retries(sums)}"
     for cell in cells if each_cell else ():
-        sums = tally([cell])
-        rates = render_rates(sums.given_an_answer(), sums.delivered())
+        sums = tally_cells([cell])
+        rates = render_rates(sums.answered_success(), sums.delivered())
         yield f"  {build_cell_name(cell)}: {rates}{_describe_decision(cell)}"
 
 

@@ -11,7 +11,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from toolbench.lab.metrics.tally import Tally, tally
+from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.models import Run
 
 _WORD_BY_COUNT = {
@@ -60,7 +60,7 @@ class RunProgressBar:
     task: TaskID
 
     def update(self) -> None:
-        sums = tally(self.run.cells.all())
+        sums = tally_cells(self.run.cells.all())
         self.progress.update(self.task, completed=sums.done, total=sums.total, words=_describe_counts(sums))
 
 

@@ -7,10 +7,15 @@ from fnmatch import fnmatchcase
 
 from toolbench.engine.messages import JsonObject
 from toolbench.lab import builtin_data
-from toolbench.lab.credentials.headers import FIELDS as HEADER_FIELDS
-from toolbench.lab.credentials.headers import change_headers, secret_names
-from toolbench.lab.credentials.keys import KeyNotInEnvironment, KeyUnavailable, endpoint_headers, endpoint_key
-from toolbench.lab.credentials.provider_secrets import environment_secrets, provider_secrets
+from toolbench.lab.credentials.headers import HEADER_FIELDS as HEADER_FIELDS
+from toolbench.lab.credentials.headers import change_headers, list_secret_names
+from toolbench.lab.credentials.keys import (
+    KeyNotInEnvironmentError,
+    KeyUnavailableError,
+    read_endpoint_headers,
+    read_endpoint_key,
+)
+from toolbench.lab.credentials.provider_secrets import list_environment_secrets, list_provider_secrets
 from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
 from toolbench.lab.management.eval.names import EvalError
 from toolbench.lab.management.eval.options import VARIABLE_PREFIX, EvalOptions
@@ -28,7 +33,7 @@ def update_openrouter(environment: Mapping[str, str], options: EvalOptions) -> t
     if not environment.get(KEY_VARIABLE, "").strip() or (options.provider and not _has_openrouter(options.provider)):
         return ()
     if not Provider.objects.filter(template=OPENROUTER).exists():
-        builtin_data.load()
+        builtin_data.load_builtin_data()
     notes: list[str] = []
     for provider in Provider.objects.filter(template=OPENROUTER):
         if changed := _update_provider(provider, environment):
@@ -58,7 +63,7 @@ def _find_changed_columns(provider: Provider, environment: Mapping[str, str]) ->
     if f"{VARIABLE_PREFIX}API_PREFIX" in environment:
         said["api_prefix"] = environment[f"{VARIABLE_PREFIX}API_PREFIX"].strip()
         if trouble := find_prefix_error(
-            said["api_prefix"], provider_secrets(provider, environment_secrets(environment))
+            said["api_prefix"], list_provider_secrets(provider, list_environment_secrets(environment))
         ):
             raise EvalError(f"{VARIABLE_PREFIX}API_PREFIX cannot be used. {trouble}")
     return {name: value for name, value in said.items() if value != getattr(provider, name)}
@@ -66,8 +71,8 @@ def _find_changed_columns(provider: Provider, environment: Mapping[str, str]) ->
 
 def _read_base_url(environment: Mapping[str, str], provider: Provider) -> str:
     text = environment[f"{VARIABLE_PREFIX}BASE_URL"]
-    trouble = find_url_error(text, provider_secrets(provider, environment_secrets(environment)))
-    bound = provider.key_encrypted is not None or secret_names(provider.header_names)
+    trouble = find_url_error(text, list_provider_secrets(provider, list_environment_secrets(environment)))
+    bound = provider.key_encrypted is not None or list_secret_names(provider.header_names)
     if not trouble and bound and not is_same_origin(text, provider.base_url):
         trouble = f"It leads to another host than the stored key or headers of {provider.name}: edit that on its page."
     if trouble:
@@ -80,8 +85,8 @@ def _find_changed_headers(provider: Provider, environment: Mapping[str, str]) ->
         name: environment.get(VARIABLE_PREFIX + variable, "").strip() for variable, name in _HEADER_BY_VARIABLE.items()
     }
     try:
-        stored = endpoint_headers(provider)
-    except KeyUnavailable as error:
+        stored = read_endpoint_headers(provider)
+    except KeyUnavailableError as error:
         raise EvalError(str(error)) from error
     return {name: value for name, value in named.items() if value and value != stored.get(name)}
 
@@ -91,11 +96,11 @@ def check_reachable(models: Iterable[Model]) -> None:
     models = tuple(models)
     for provider in {model.provider_id: model.provider for model in models}.values():
         try:
-            endpoint_key(provider)
-            endpoint_headers(provider)
-        except KeyNotInEnvironment as error:
+            read_endpoint_key(provider)
+            read_endpoint_headers(provider)
+        except KeyNotInEnvironmentError as error:
             raise EvalError(f"{provider.key_env} is not set, and {provider.name} needs it.") from error
-        except KeyUnavailable as error:
+        except KeyUnavailableError as error:
             raise EvalError(str(error)) from error
     for name in dict.fromkeys(_get_service(model) for model in models):
         _check_service(name)

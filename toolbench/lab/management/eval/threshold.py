@@ -1,7 +1,7 @@
 """The gate of `--fail-under`: which cells lie below a percentage."""
 
 from toolbench.lab.management.eval.output import build_cell_name
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Run
 
 
@@ -10,8 +10,8 @@ def list_cells_below(run: Run, percent: float) -> tuple[str, ...]:
     percentage but 0; one that is not applicable is left out."""
     below: list[str] = []
     for cell in run.cells.select_related("config"):
-        sums = tally([cell])
-        rate = sums.given_an_answer()
+        sums = tally_cells([cell])
+        rate = sums.answered_success()
         if sums.not_applicable == sums.total or percent <= 0:
             continue
         if not rate.n or 100 * rate.k < percent * rate.n:

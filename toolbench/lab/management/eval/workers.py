@@ -7,16 +7,16 @@ from typing import Self
 from django.conf import settings
 from django.db import connection
 
-from toolbench.lab.credentials.keys import KeyUnavailable, endpoint_key
+from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_key
 from toolbench.lab.endpoints.probe_job import list_queued_probes, run_probe
-from toolbench.lab.maintenance import look, sweep
-from toolbench.lab.metrics.cells import bring_up_to_date
+from toolbench.lab.maintenance import check_runs, sweep
+from toolbench.lab.metrics.cells import recompute_all_stale
 from toolbench.lab.models import Provider, Run, Trial
 from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
 from toolbench.lab.worker.completion import finish_runs
-from toolbench.lab.worker.job_failures import SESSION, count_failure
-from toolbench.lab.worker.session import Terms, serve
+from toolbench.lab.worker.job_failures import SESSION_JOB, count_failure
+from toolbench.lab.worker.session import SessionOptions, run_session
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class EvalSessions:
             self.stop()
         for thread in self._threads.values():
             thread.join()
-        bring_up_to_date(self.run_id)
+        recompute_all_stale(self.run_id)
         finish_runs()
 
     def start_sessions(self) -> bool:
@@ -70,10 +70,12 @@ class EvalSessions:
         try:
             for probe_id in list_queued_probes(provider_id):
                 run_probe(probe_id, self._stopping.is_set, on_finished=decide_waiting_methods)
-            terms = Terms(settings.SESSION_SECONDS, check_runs=look, sweep=sweep, stopping=self._stopping.is_set)
-            serve(provider_id, terms)
+            terms = SessionOptions(
+                settings.SESSION_SECONDS, check_runs=check_runs, sweep=sweep, stopping=self._stopping.is_set
+            )
+            run_session(provider_id, terms)
         except Exception as error:
-            count_failure(SESSION, error, provider_id)
+            count_failure(SESSION_JOB, error, provider_id)
             self.failure = error
         finally:
             connection.close()
@@ -82,7 +84,7 @@ class EvalSessions:
 def _has_key(provider: Provider) -> bool:
     """In this process; what other workers have does not matter here."""
     try:
-        endpoint_key(provider)
-    except KeyUnavailable:
+        read_endpoint_key(provider)
+    except KeyUnavailableError:
         return False
     return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Q, QuerySet
 
 from toolbench.evals.statistics.power import compute_aa_noise, count_trials_to_detect
-from toolbench.lab.metrics.retries import Retries
+from toolbench.lab.metrics.retries import RetryCounts
 from toolbench.lab.models import Trial
 from toolbench.lab.results.compare.query import AXES, SIDES, SUCCESS_METRICS, CompareQuery
 from toolbench.lab.results.compare.secondary_metrics import SecondaryMetrics, apply_bonferroni, get_secondary_metrics
@@ -76,12 +76,12 @@ class Comparison:
     trials: tuple[QuerySet[Trial], QuerySet[Trial]]
 
     @property
-    def retries(self) -> tuple[tuple[str, Retries, Retries], ...]:
+    def retries(self) -> tuple[tuple[str, RetryCounts, RetryCounts], ...]:
         """Both sides' answers of 429 and 5xx, retries and back-off; by scenario where there are several."""
         first, second = self.sides
         parts = (first.retries_by_scenario, second.retries_by_scenario)
         names = sorted({*parts[0], *parts[1]})
-        split = ((name, *(part.get(name, Retries()) for part in parts)) for name in names)
+        split = ((name, *(part.get(name, RetryCounts()) for part in parts)) for name in names)
         return (("", first.retries, second.retries), *(split if len(names) > 1 else ()))
 
     @property

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from toolbench.lab.metrics.export_table import ExportTable, Value
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.retries import Retries
-from toolbench.lab.metrics.times import quantile_columns, quantile_values
+from toolbench.lab.metrics.retries import RetryCounts
+from toolbench.lab.metrics.times import list_quantile_columns, list_quantile_values
 from toolbench.lab.results.compare.comparison import Comparison, RequiredTrials, get_comparison
 from toolbench.lab.results.compare.query import CompareQuery
 from toolbench.lab.results.compare.secondary_metrics import QUANTILES
@@ -20,7 +20,10 @@ COMPARISON_COLUMNS = (
     *(f"{side}_{name}" for name in _RETRY_COLUMNS for side in ("first", "second")),
 )  # fmt: skip
 TIME_COLUMNS = tuple(
-    f"{side}_{column}" for name, _ in QUANTILES for side in ("first", "second") for column in quantile_columns(name)
+    f"{side}_{column}"
+    for name, _ in QUANTILES
+    for side in ("first", "second")
+    for column in list_quantile_columns(name)
 )
 _EMPTY_TIMES: tuple[Value, ...] = (None,) * len(TIME_COLUMNS)
 
@@ -60,7 +63,7 @@ def export_comparison(query: CompareQuery) -> ExportTable:
     )
 
 
-def _build_retry_values(sides: Sequence[Retries] | None) -> tuple[Value, ...]:
+def _build_retry_values(sides: Sequence[RetryCounts] | None) -> tuple[Value, ...]:
     """Of both sides; None where they are not known, or not counted for this row."""
     pair = sides or (None, None)
     return tuple(
@@ -76,7 +79,7 @@ def _build_time_values(page: Comparison) -> tuple[Value, ...]:
         return _EMPTY_TIMES
     shifts = [one.shift for one in page.beside.times]
     sides = (side for shift in shifts for side in ((shift.first, shift.second) if shift else (None, None)))
-    return tuple(value for side in sides for value in quantile_values(side))
+    return tuple(value for side in sides for value in list_quantile_values(side))
 
 
 def _build_row(named: tuple[Value, Value, Value], compared: RateComparison, simulated: bool) -> tuple[Value, ...]:

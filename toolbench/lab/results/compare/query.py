@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from urllib.parse import urlencode
 
-from toolbench.lab.plain_text import plain
-from toolbench.lab.query_params import Query
+from toolbench.lab.plain_text import clean_text
+from toolbench.lab.query_params import QueryParams
 from toolbench.lab.results.trial.filter import STREAMED, WHOLE
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 
 AXES = {
     "run": "Run", "config": "Configuration", "provider": "Provider", "model": "Model", "canonical": "Same weights",
@@ -46,7 +46,7 @@ class CompareQuery:
     ignored: tuple[str, ...] = ()
 
     @classmethod
-    def from_query(cls, query: Query) -> "CompareQuery":
+    def from_query(cls, query: QueryParams) -> "CompareQuery":
         ignored: list[str] = []
         read = {prefix: _parse_axes(query, prefix, ignored) for prefix in ("", "a_", "b_")}
         points = _read_text(query, "points")
@@ -54,7 +54,7 @@ class CompareQuery:
             "metric": _read_text(query, "metric") not in ("", *SUCCESS_METRICS),
             "kind": _read_text(query, "kind") not in INSTANCE_KIND_CHOICES,
             "how": _read_text(query, "how") not in PAIRING_CHOICES,
-            "points": bool(points) and whole_number(points, least=1, most=50) is None,
+            "points": bool(points) and parse_whole_number(points, least=1, most=50) is None,
         }
         ignored += [name for name, is_wrong in wrong.items() if is_wrong]
         return cls(
@@ -92,7 +92,7 @@ class CompareQuery:
         return urlencode([*pairs, *([("demo", "1")] if self.demo else [])])
 
 
-def _parse_axes(query: Query, prefix: str, ignored: list[str]) -> dict[str, str]:
+def _parse_axes(query: QueryParams, prefix: str, ignored: list[str]) -> dict[str, str]:
     found = {}
     for axis in AXES:
         value = _read_text(query, prefix + axis)
@@ -105,9 +105,9 @@ def _parse_axes(query: Query, prefix: str, ignored: list[str]) -> dict[str, str]
 
 def _is_readable(axis: str, value: str) -> bool:
     if axis in RUN_AXES:
-        return None not in (whole_number(part, least=1) for part in value.split(","))
+        return None not in (parse_whole_number(part, least=1) for part in value.split(","))
     if axis == "published":
-        return whole_number(value.removeprefix("p"), most=10_000) is not None
+        return parse_whole_number(value.removeprefix("p"), most=10_000) is not None
     if axis == "stream":
         return value in (STREAMED, WHOLE)
     return axis != "day" or _is_day(value)
@@ -121,5 +121,5 @@ def _is_day(value: str) -> bool:
     return True
 
 
-def _read_text(query: Query, name: str) -> str:
-    return plain(query.get(name, ""))
+def _read_text(query: QueryParams, name: str) -> str:
+    return clean_text(query.get(name, ""))

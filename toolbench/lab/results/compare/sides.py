@@ -27,9 +27,9 @@ from toolbench.evals.decisions.requirements import IntervalEstimate
 from toolbench.evals.statistics.clusters import ClusterSums
 from toolbench.evals.types import DRAWN
 from toolbench.lab.metrics.cells import ANSWERED, SATURATED_LAG_MS
-from toolbench.lab.metrics.cost import cost_per_success, paid_of, paid_together
+from toolbench.lab.metrics.cost import add_costs, estimate_cost_per_success, sum_costs
 from toolbench.lab.metrics.repeated_instances import TRIED
-from toolbench.lab.metrics.retries import Retries, count_retries
+from toolbench.lab.metrics.retries import RetryCounts, count_retries
 from toolbench.lab.models import Trial
 from toolbench.lab.results.compare.query import RUN_AXES
 from toolbench.lab.results.trial.filter import NO_EXAMPLES, STREAMED
@@ -99,12 +99,12 @@ class Side:
     run_ids: tuple[int, ...]
     config_ids: tuple[int, ...]
     distinct: int
-    retries_by_scenario: Mapping[str, Retries]
+    retries_by_scenario: Mapping[str, RetryCounts]
 
     @property
-    def retries(self) -> Retries:
+    def retries(self) -> RetryCounts:
         """Of all its trials."""
-        return sum(self.retries_by_scenario.values(), Retries())
+        return sum(self.retries_by_scenario.values(), RetryCounts())
 
     @property
     def tokens_per_trial(self) -> int:
@@ -129,13 +129,13 @@ def filter_side_trials(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial
 def read_side(trials: QuerySet[Trial]) -> Side:
     """Five queries."""
     retries = count_retries(trials.filter(TRIED))
-    about, paid = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES), paid_together(paid_of(trials).values())
+    about, paid = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES), add_costs(sum_costs(trials).values())
     return Side(
         trials=about["trials"],
         passed=about["passed"],
         tokens=(about["input"] or 0) + (about["output"] or 0),
-        cost=cost_per_success(paid),
-        cost_from=paid.words,
+        cost=estimate_cost_per_success(paid),
+        cost_from=paid.source,
         began=about["began"],
         ended=about["ended"],
         concurrency=about["concurrency"],
@@ -151,7 +151,7 @@ def read_side(trials: QuerySet[Trial]) -> Side:
         run_ids=tuple(sorted(about["runs"] or ())),
         config_ids=tuple(sorted(about["configs"] or ())),
         distinct=about["distinct"],
-        retries_by_scenario={name: retries.get(name, Retries()) for name in _sort_names(about["scenarios"])},
+        retries_by_scenario={name: retries.get(name, RetryCounts()) for name in _sort_names(about["scenarios"])},
     )
 
 

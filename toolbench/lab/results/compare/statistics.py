@@ -12,8 +12,8 @@ from toolbench.evals.statistics.intervals import ScenarioSample, StoppingDesign
 from toolbench.evals.statistics.pairs import compute_paired_difference
 from toolbench.evals.statistics.sequential_differences import compute_sequential_difference
 from toolbench.evals.statistics.shares import compute_exact_interval
-from toolbench.lab.metrics.rate import Rate, rate_of
-from toolbench.lab.metrics.scenario_groups import USUAL_GROUP
+from toolbench.lab.metrics.rate import Rate, build_rate
+from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP
 from toolbench.lab.results.compare.sides import RATIO_COLUMNS, STRATUM_FIELDS, StratumCounts
 
 MIN_PAIRS = 10
@@ -126,7 +126,7 @@ def match_sides(
     sides share any, versions are strata of their own; where they share none, each side counts its newest.
     """
     groups = _list_common((line.group for line in first), (line.group for line in second))
-    group = group if group in groups else USUAL_GROUP if USUAL_GROUP in groups else next(iter(groups), "")
+    group = group if group in groups else DEFAULT_GROUP if DEFAULT_GROUP in groups else next(iter(groups), "")
     first, second = ([line for line in side if line.group == group] for side in (first, second))
     kinds = _list_common((line.kind for line in first), (line.kind for line in second))
     kind = kind if kind in kinds else next(iter(kinds), "")
@@ -256,9 +256,9 @@ def _build_rate(counts: ClusterSums, stopping: StoppingDesign, *, withheld: bool
     """At the effective number where trials hang together, with the exact interval if their number was fixed."""
     k, n = int(counts.k), int(counts.n)
     if not (clustered and n):
-        return rate_of(k, n, withheld=withheld, stopping=stopping)
+        return build_rate(k, n, withheld=withheld, stopping=stopping)
     if stopping.error:
-        return replace(rate_of(*counts.compute_effective_counts(), withheld=withheld, stopping=stopping), k=k, n=n)
+        return replace(build_rate(*counts.compute_effective_counts(), withheld=withheld, stopping=stopping), k=k, n=n)
     effective = n / counts.design_effect
     low, high = compute_exact_interval(min(k / n * effective, effective), effective)
     return Rate(k=k, n=n, low=low, high=high, withheld=withheld, method="exact")
@@ -271,7 +271,7 @@ def compare_paired(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> Rate
     sums = [(sum(pair[side][0] for pair in pairs), sum(pair[side][1] for pair in pairs)) for side in (0, 1)]
     withheld = any(line.repeating for key in keys for line in (*counts.first[key], *counts.second[key]))
     found = None if withheld else found
-    rates = [rate_of(k, n, withheld=withheld) for k, n in sums]
+    rates = [build_rate(k, n, withheld=withheld) for k, n in sums]
     return RateComparison(rates[0], rates[1], found, withheld, clustered=False)
 
 

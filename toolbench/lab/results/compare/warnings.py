@@ -1,7 +1,7 @@
 """What makes two sides unlike beside what is compared: said above every comparison that it touches."""
 
-from toolbench.lab.engine_version import distinct_engines
-from toolbench.lab.metrics.cells import FAR_APART
+from toolbench.lab.engine_version import select_distinct_versions
+from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.results.compare.sides import Side
 from toolbench.lab.results.compare.statistics import ComparisonCounts
 
@@ -23,7 +23,7 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
         "Frozen settings differ although nothing that is compared explains it.": both
         and _has_unexplained_settings(first, second, counts),
         "The sides ran on different versions of the engine.": both
-        and distinct_engines(first.engines) != distinct_engines(second.engines),
+        and select_distinct_versions(first.engines) != select_distinct_versions(second.engines),
         "Scenario versions differ: the tasks are not the same.": both and "version" in counts.differing,
         "Left out, since versions of a scenario are different tasks and the other side has others: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
@@ -49,7 +49,7 @@ def _has_any(first: int, second: int) -> bool:
 def _is_far_apart(first: Side, second: Side) -> bool:
     if first.began is None or second.began is None or first.ended is None or second.ended is None:
         return False
-    return max(abs(first.began - second.began), abs(first.ended - second.ended)) > FAR_APART
+    return max(abs(first.began - second.began), abs(first.ended - second.ended)) > MAX_START_DIFFERENCE
 
 
 def _has_different_concurrency(first: Side, second: Side) -> bool:

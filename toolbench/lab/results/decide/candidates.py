@@ -10,13 +10,24 @@ from django.db.models import Count, F, Max, Min, Q, QuerySet
 
 from toolbench.evals.decisions.requirements import IntervalEstimate, MeasuredConfig
 from toolbench.evals.statistics.intervals import ScenarioSample
-from toolbench.lab.engine_version import distinct_engines
-from toolbench.lab.metrics.cells import ANSWERED, FAR_APART
-from toolbench.lab.metrics.cost import Paid, cost_per_success, paid_of, paid_together
-from toolbench.lab.metrics.repeated_instances import MetAgain, ScenarioCount, count_scenarios, find_met_again, part_of
-from toolbench.lab.metrics.scenario_groups import usual_first
-from toolbench.lab.metrics.scenario_versions import has_finished, say_left_out, split_newest, tokens_of
-from toolbench.lab.metrics.tally import Tally, pooled, sums, tally_of
+from toolbench.lab.engine_version import select_distinct_versions
+from toolbench.lab.metrics.cells import ANSWERED, MAX_START_DIFFERENCE
+from toolbench.lab.metrics.cost import CostSums, add_costs, estimate_cost_per_success, sum_costs
+from toolbench.lab.metrics.repeated_instances import (
+    RepeatedInstances,
+    ScenarioCount,
+    build_scenario_sample,
+    count_scenarios,
+    find_repeated_instances,
+)
+from toolbench.lab.metrics.scenario_groups import build_group_sort_key
+from toolbench.lab.metrics.scenario_versions import (
+    build_omission_notice,
+    has_finished_trials,
+    render_tokens,
+    split_newest_versions,
+)
+from toolbench.lab.metrics.tally import Tally, add_tallies, build_aggregates, build_tally
 from toolbench.lab.models import Cell, Provider, RunConfig, Trial
 from toolbench.lab.results.decide.query import DecideQuery
 
@@ -79,13 +90,13 @@ def get_candidate_pool(query: DecideQuery) -> CandidatePool:
     by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for line in _sum_cells(of_group):
         by_key[tuple(line[name] for name in CANDIDATE_KEY)].append(line)
-    split = [split_newest(some) for some in by_key.values()]
+    split = [split_newest_versions(some) for some in by_key.values()]
     lines = [line for some, _ in split for line in some]
     others = [line for _, some in split for line in some]
     trials = Trial.objects.filter(cell__in=[pk for line in lines for pk in line["cell_ids"]])
     figures, met = _read_trial_figures(trials), _ScenarioCoverage.from_lines(lines)
     found = tuple(_build_candidate(some, met, figures) for some, _ in split)
-    left_out = (say_left_out([tokens_of(others)]),) if others else ()
+    left_out = (build_omission_notice([render_tokens(others)]),) if others else ()
     return CandidatePool(found, group, groups, (*left_out, *_list_pool_cautions(found, lines)))
 
 
@@ -99,7 +110,7 @@ class _ScenarioCoverage:
     @classmethod
     def from_lines(cls, lines: list[dict[str, Any]]) -> "_ScenarioCoverage":
         newest: dict[tuple[str, str], int] = defaultdict(int)
-        for line in filter(has_finished, lines):
+        for line in filter(has_finished_trials, lines):
             key = (line["instance_kind"], line["scenario"])
             newest[key] = max(newest[key], line["scenario_version"])
         return cls(frozenset(line["scenario"] for line in lines), dict(newest))
@@ -145,9 +156,9 @@ class _TrialFigures:
     drawn instances that were met more than once gave, by the identity of a line."""
 
     times: Mapping[int, list[float]]
-    paid: Mapping[int, Paid]
+    paid: Mapping[int, CostSums]
     lost: Mapping[int, dict[str, int]]
-    met_again: MetAgain
+    met_again: RepeatedInstances
 
     def count_lost(self, config_ids: Iterable[int]) -> tuple[tuple[str, int], ...]:
         total: dict[str, int] = defaultdict(int)
@@ -158,14 +169,14 @@ class _TrialFigures:
 
     def compute_cost(self, config_ids: Iterable[int]) -> tuple[IntervalEstimate | None, str]:
         """Dollars per delivered success, and where from or why not."""
-        paid = paid_together(self.paid[pk] for pk in config_ids if pk in self.paid)
-        return cost_per_success(paid), paid.words
+        paid = add_costs(self.paid[pk] for pk in config_ids if pk in self.paid)
+        return estimate_cost_per_success(paid), paid.source
 
 
 def _list_groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
     """The usual one first."""
     named = cells.filter(control=False).order_by().values_list("scenario_group", flat=True).distinct()
-    return tuple(sorted(named, key=usual_first))
+    return tuple(sorted(named, key=build_group_sort_key))
 
 
 def _sum_cells(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
@@ -173,7 +184,7 @@ def _sum_cells(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
     identity = (*CANDIDATE_KEY, "scenario", "scenario_version")
     summed = cells.annotate(**own).order_by().values(*identity)
     found = summed.annotate(
-        **sums(),
+        **build_aggregates(),
         config_ids=ArrayAgg("config_id", distinct=True),
         cell_ids=ArrayAgg("pk", distinct=True),
         run_ids=ArrayAgg("run_id", distinct=True),
@@ -195,7 +206,7 @@ def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
     for config_id, name, count in failed:
         lost[config_id][name or "infrastructure"] = count
     times = {pk: list(found) for pk, found in timed.annotate(found=ArrayAgg("duration_ms"))}
-    return _TrialFigures(times, paid_of(trials), lost, find_met_again(trials, CANDIDATE_KEY))
+    return _TrialFigures(times, sum_costs(trials), lost, find_repeated_instances(trials, CANDIDATE_KEY))
 
 
 def _build_parts(
@@ -204,16 +215,16 @@ def _build_parts(
     """Delivered success and success given an answer, by scenario."""
     delivery, given = [], []
     for line in lines:
-        counts = tally_of(line)
+        counts = build_tally(line)
         again = figures.met_again.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), ())
         delivered, stopping = counts.passed - counts.late_passes, counts.stopping
-        delivery.append(part_of(delivered, counts.tried, [one.delivery for one in again], stopping))
-        given.append(part_of(counts.passed, counts.answered, [one.given for one in again], stopping))
+        delivery.append(build_scenario_sample(delivered, counts.tried, [one.delivery for one in again], stopping))
+        given.append(build_scenario_sample(counts.passed, counts.answered, [one.given for one in again], stopping))
     return tuple(delivery), tuple(given)
 
 
 def _build_candidate(lines: list[dict[str, Any]], met: _ScenarioCoverage, figures: _TrialFigures) -> Candidate:
-    first, tally = lines[0], pooled(tally_of(line) for line in lines)
+    first, tally = lines[0], add_tallies(build_tally(line) for line in lines)
     config_ids = tuple(sorted({pk for line in lines for pk in line["config_ids"]}))
     scenarios = tuple(sorted(line["scenario"] for line in lines))
     key = " · ".join(str(first[name]) for name in CANDIDATE_KEY)
@@ -281,7 +292,7 @@ def _build_label(line: Mapping[str, Any]) -> str:
 
 
 def _list_candidate_cautions(lines: list[dict[str, Any]], tally: Tally) -> Iterable[str]:
-    if len(distinct_engines(version for line in lines for version in line["engines"])) > 1:
+    if len(select_distinct_versions(version for line in lines for version in line["engines"])) > 1:
         yield "pools versions of the engine"
     if tally.errors_retried:
         yield f"errors tried again, not delivered whatever came of it: {tally.errors_retried}"
@@ -299,7 +310,7 @@ def _list_pool_cautions(candidates: tuple[Candidate, ...], lines: list[dict[str,
     models = [(one.provider, one.measured.label) for one in candidates]
     found = {
         "Some of these runs began more than an hour apart: the time of day may be part of a difference.": bool(
-            apart and first and apart - first > FAR_APART
+            apart and first and apart - first > MAX_START_DIFFERENCE
         ),
         "Some rows differ only in frozen settings: they are kept apart, never pooled.": len(set(models)) < len(models),
     }

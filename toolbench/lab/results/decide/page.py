@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from toolbench.evals.decisions.choice import Decision, choose_config, get_target_figure
 from toolbench.evals.decisions.requirements import REFUSED, Assessment, IntervalEstimate
-from toolbench.lab.metrics.rate import Rate, pooled_rate
+from toolbench.lab.metrics.rate import Rate, build_pooled_rate
 from toolbench.lab.models import Run
 from toolbench.lab.results.decide.candidates import Candidate, CandidatePool, get_candidate_pool
 from toolbench.lab.results.decide.query import DecideQuery
@@ -94,8 +94,12 @@ def _build_row(standing: Assessment, candidate: Candidate, decision: Decision) -
     return DecideRow(
         standing=standing,
         candidate=candidate,
-        delivered=pooled_rate(measured.delivered, measured.tried, measured.delivered_pool, withheld=measured.repeating),
-        given=pooled_rate(measured.passed, measured.answered, measured.answered_pool, withheld=measured.repeating),
+        delivered=build_pooled_rate(
+            measured.delivered, measured.tried, measured.delivered_pool, withheld=measured.repeating
+        ),
+        given=build_pooled_rate(
+            measured.passed, measured.answered, measured.answered_pool, withheld=measured.repeating
+        ),
         figure=get_target_figure(standing, decision.rule),
         on_front=measured.key in decision.front,
         leads=standing is decision.leader,

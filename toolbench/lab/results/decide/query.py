@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from toolbench.evals.decisions.requirements import DECISION_GOALS, DecisionRule
-from toolbench.lab.plain_text import plain
-from toolbench.lab.query_params import LONGEST, Query, query_string, read_runs
+from toolbench.lab.plain_text import clean_text
+from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, parse_run_ids, render_query
 
 SCOPES = ("real", "runs", "demo")
 DEFAULT_SUCCESS_PERCENT, DEFAULT_WITHIN_SECONDS = "90", "20"
@@ -35,9 +35,11 @@ class DecideQuery:
     ignored: tuple[str, ...] = ()
 
     @classmethod
-    def from_query(cls, query: Query) -> "DecideQuery":
-        given = {name: plain(query.get(name, ""), LONGEST) or usual for name, usual in DEFAULTS.items()}
-        runs, unread = read_runs(query.getlist("run"))
+    def from_query(cls, query: QueryParams) -> "DecideQuery":
+        given = {
+            name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) or usual for name, usual in DEFAULTS.items()
+        }
+        runs, unread = parse_run_ids(query.getlist("run"))
         given["scope"] = "runs" if runs and not query.get("scope", "") else given["scope"]
         wrong = {
             "scope": given["scope"] not in SCOPES or (given["scope"] == "runs" and not runs),
@@ -71,7 +73,7 @@ class DecideQuery:
     def query(self, **changes: object) -> str:
         """As a query string with some fields changed; defaults are left out."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
-        return query_string(values, DEFAULTS)
+        return render_query(values, DEFAULTS)
 
 
 def _parse_number(text: str, least: float, most: float) -> float | None:

@@ -16,7 +16,7 @@ from toolbench.evals.decisions.recommendations import (
 )
 from toolbench.evals.decisions.recommendations import has_overlap as overlap
 from toolbench.evals.statistics.pooling import pool_samples
-from toolbench.lab.metrics.rate import Rate, pooled_rate, rate_of
+from toolbench.lab.metrics.rate import Rate, build_pooled_rate, build_rate
 from toolbench.lab.models import PublishedRecommendation
 from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
@@ -97,7 +97,7 @@ def _build_published_row(
     return RecommendationRow(
         advice=advice,
         provider="",
-        rate=None if chosen.not_applicable else rate_of(chosen.tool.k, chosen.tool.n),
+        rate=None if chosen.not_applicable else build_rate(chosen.tool.k, chosen.tool.n),
         published_rate=chosen.tool,
         theirs=theirs,
         differences=parted,
@@ -165,7 +165,7 @@ def _build_measured_row(
     return RecommendationRow(
         advice=advice,
         provider=provider,
-        rate=None if tried.is_tools_off else pooled_rate(tried.delivered, tried.tried, pool_samples(tried.parts)),
+        rate=None if tried.is_tools_off else build_pooled_rate(tried.delivered, tried.tried, pool_samples(tried.parts)),
         published_rate=None,
         theirs=theirs,
         differences=parted,

@@ -10,11 +10,11 @@ from django.http import QueryDict
 from toolbench.evals.decisions.requirements import Assessment, DecisionRule, IntervalEstimate
 from toolbench.evals.statistics.pooling import PooledRate
 from toolbench.evals.statistics.rounding import format_rounded
-from toolbench.lab.engine_version import engine_version
+from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.lab.metrics.rate import Rate, pooled_rate
+from toolbench.lab.metrics.rate import Rate, build_pooled_rate
 from toolbench.lab.models import DecisionRecord
-from toolbench.lab.plain_text import plain
+from toolbench.lab.plain_text import clean_text
 from toolbench.lab.results.decide.page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 
@@ -44,8 +44,8 @@ def save_record(
     decision, rule = page.decision, page.decision.rule
     leader = page.leader
     return DecisionRecord.objects.create(
-        title=plain(title, 200) or _build_title(page),
-        note=plain(note, 4000),
+        title=clean_text(title, 200) or _build_title(page),
+        note=clean_text(note, 4000),
         owner_id=owner.pk if owner else None,
         who=owner.get_username() if owner else "",
         simulated=page.simulated,
@@ -57,7 +57,7 @@ def save_record(
         leader=leader.standing.measured.key if leader else "",
         chosen_among=decision.chosen_among,
         evidence=[_row_to_json(row) for row in page.rows],
-        engine_version=engine_version(),
+        engine_version=compute_engine_version(),
     )
 
 
@@ -81,7 +81,7 @@ def build_frozen_rate(row: Mapping[str, Any]) -> Rate:
         share=row.get("share", delivered / row["tried"] if row["tried"] else 0.0), low=row["low"], high=row["high"],
         k=delivered, n=row["tried"], method=row.get("method", "Wilson"), error=row.get("error"),
     )  # fmt: skip
-    return pooled_rate(delivered, row["tried"], pooled)
+    return build_pooled_rate(delivered, row["tried"], pooled)
 
 
 def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
@@ -145,10 +145,10 @@ def export_record(record: DecisionRecord) -> ExportTable:
 
 def record_to_json(record: DecisionRecord) -> dict[str, Any]:
     """The whole record as plain JSON."""
-    plain = ("title", "note", "who", "simulated", "query", "rule", "group", "verdict", "sentence", "leader")
+    text_fields = ("title", "note", "who", "simulated", "query", "rule", "group", "verdict", "sentence", "leader")
     more = ("chosen_among", "evidence", "engine_version", "confirmed")
     whole = {"id": record.pk, "created_at": record.created_at.isoformat(), "confirmation_run": record.confirmation_id}
-    return whole | {name: getattr(record, name) for name in (*plain, *more)}
+    return whole | {name: getattr(record, name) for name in (*text_fields, *more)}
 
 
 def _build_title(page: DecidePage) -> str:
@@ -170,7 +170,7 @@ def _row_to_json(row: DecideRow) -> dict[str, Any]:
         "scenarios": list(found.scenarios),
         "settings": found.settings,
         "cautions": list(found.cautions),
-        "retries": found.tally.plain_retries,
+        "retries": found.tally.retries_json,
     }
 
 

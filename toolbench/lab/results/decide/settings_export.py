@@ -6,7 +6,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.evals.decisions.sdk_export import RENDERER_BY_FILE, ExportedSettings
-from toolbench.lab.credentials.provider_secrets import provider_secrets
+from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.models import Provider, RunConfig, ServiceAddress
 from toolbench.providers.masking.url_keys import mask_address
 
@@ -52,7 +52,7 @@ def build_chosen_settings(config: RunConfig) -> ExportedSettings:
         name=str(config),
         model=config.model_name,
         base_url=_build_base_url(config),
-        api_prefix=mask_address(provider.api_prefix, provider_secrets(provider)) if provider else "/v1",
+        api_prefix=mask_address(provider.api_prefix, list_provider_secrets(provider)) if provider else "/v1",
         key_env=(provider.key_env if provider else "") or DEFAULT_KEY_VARIABLE,
         wire=provider.wire if provider else Provider.Wire.CHAT.value,
         layers=tuple((name, patch) for name, patch in config.layers),
@@ -70,4 +70,4 @@ def _build_base_url(config: RunConfig) -> str:
         base = served.url if served else DEFAULT_BASE_URL
     parts = urlsplit(base)
     bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    return mask_address(bare, provider_secrets(config.provider) if config.provider else ())
+    return mask_address(bare, list_provider_secrets(config.provider) if config.provider else ())

@@ -14,14 +14,14 @@ from django.db.models import Count, F, Min, Q, QuerySet, Sum
 
 from toolbench.evals.causes.table import WireCause, load_causes, read_taxonomy_version
 from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign
-from toolbench.lab.metrics.rate import Rate, rate_of
+from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.metrics.scenario_versions import (
-    MODEL,
+    MODEL_COLUMNS,
     ModelKey,
     ModelVersions,
-    find_others_by_model,
-    say_left_out,
-    without_q,
+    build_exclusion,
+    build_omission_notice,
+    find_omitted_versions,
 )
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.results.failures.query import FailuresQuery
@@ -176,7 +176,7 @@ class _ShownVersion:
         found = Q()
         for key in self.models:
             if tokens := self.without_of(key):
-                found &= ~(Q(**dict(zip(MODEL, key, strict=True))) & ~without_q(tokens))
+                found &= ~(Q(**dict(zip(MODEL_COLUMNS, key, strict=True))) & ~build_exclusion(tokens))
         return found
 
     @classmethod
@@ -188,7 +188,7 @@ class _ShownVersion:
         shown = now if now in seen or not seen else max(seen)
         others = sum(count for version, _, count in lines if version != shown)
         own = sum(count for version, imported, count in lines if version != now and not imported)
-        overall, models = find_others_by_model(_filter_cells(query))
+        overall, models = find_omitted_versions(_filter_cells(query))
         return cls(shown, others, own, ",".join(one.token for one in overall), models)
 
 
@@ -208,7 +208,7 @@ def _build_scope_filter(query: FailuresQuery) -> dict[str, bool]:
 
 
 def _say_versions(looks: _ShownVersion, columns: Sequence[HeatColumn]) -> str:
-    said = say_left_out(looks.without.split(",") if looks.without else ())
+    said = build_omission_notice(looks.without.split(",") if looks.without else ())
     if any(column.versions for column in columns):
         said += " A column that names a version counts it, since its model tried no newer one; “All” leaves it out."
     return said
@@ -220,7 +220,7 @@ CauseCounts = Mapping[ModelKey, Mapping[str, int]]
 def _count_causes(query: FailuresQuery, looks: _ShownVersion) -> CauseCounts:
     """Trials by (provider, model) and code."""
     grouped = _filter_trials(Trial.objects.filter(~Q(cause=""), looks.counted, taxonomy=looks.version), query)
-    lines = grouped.values_list(*MODEL, "cause").annotate(count=Count("pk"))
+    lines = grouped.values_list(*MODEL_COLUMNS, "cause").annotate(count=Count("pk"))
     found: dict[ModelKey, dict[str, int]] = defaultdict(dict)
     for provider, model, cause, count in lines:
         found[(provider, model)][cause] = count
@@ -234,7 +234,7 @@ def _totals(query: FailuresQuery, counts: CauseCounts, looks: _ShownVersion) -> 
         for of_model in counts.values():
             found.update(of_model)
         return found
-    trials = Trial.objects.filter(~Q(cause=""), without_q(looks.without), taxonomy=looks.version)
+    trials = Trial.objects.filter(~Q(cause=""), build_exclusion(looks.without), taxonomy=looks.version)
     return dict(_filter_trials(trials, query).values_list("cause").annotate(count=Count("pk")))
 
 
@@ -242,7 +242,7 @@ def _build_columns(
     query: FailuresQuery, counts: CauseCounts, looks: _ShownVersion
 ) -> tuple[tuple[HeatColumn, ...], int]:
     """Models with failures, most failures first, and how many more there are."""
-    lines = _filter_cells(query).filter(looks.counted).values_list(*MODEL)
+    lines = _filter_cells(query).filter(looks.counted).values_list(*MODEL_COLUMNS)
     counted = lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")), error=Min("error"), cells=Count("pk"))
     tried = {(provider, model): (total, StoppingDesign(*ended)) for provider, model, total, *ended in counted}
     if looks.others:
@@ -259,7 +259,7 @@ def _build_columns(
 def _count_classified(query: FailuresQuery, looks: _ShownVersion) -> dict[ModelKey, int]:
     """Trials by (provider, model) that the version shown has looked at: what its counts are a share of."""
     ended = Q(outcome__in=(Trial.Outcome.PASS, *FAILED_OUTCOMES), taxonomy=looks.version)
-    lines = _filter_trials(Trial.objects.filter(ended, looks.counted), query).values_list(*MODEL)
+    lines = _filter_trials(Trial.objects.filter(ended, looks.counted), query).values_list(*MODEL_COLUMNS)
     return {(provider, model): count for provider, model, count in lines.annotate(count=Count("pk"))}
 
 
@@ -291,7 +291,7 @@ def _build_rows(
 def _build_cell(column: HeatColumn, count: int, behind: Callable[..., str]) -> HeatCell | None:
     if not count:
         return None
-    rate = rate_of(count, column.tried, stopping=column.stopping)
+    rate = build_rate(count, column.tried, stopping=column.stopping)
     heat = round(100 * (count / column.tried) ** 0.5, 1)
     return HeatCell(rate, heat, behind(provider=column.provider, model=column.model))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 
 SCOPES = ("real", "demo")
 
@@ -20,7 +20,7 @@ class FailuresQuery:
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "FailuresQuery":
         scope, run = query.get("scope", "").strip(), query.get("run", "").strip()
-        run_id = whole_number(run)
+        run_id = parse_whole_number(run)
         wrong = {"scope": bool(scope) and scope not in SCOPES, "run": bool(run) and run_id is None}
         return cls(
             scope=scope if scope in SCOPES else "real",

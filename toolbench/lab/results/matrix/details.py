@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolbench.evals.statistics.quantiles import Quantile
-from toolbench.lab.metrics.rate import Rate, trials_to_decide
-from toolbench.lab.metrics.scenario_versions import without_q
+from toolbench.lab.metrics.rate import Rate, count_trials_to_decide
+from toolbench.lab.metrics.scenario_versions import build_exclusion
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import Cell, RunConfig, Trial
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
@@ -65,9 +65,9 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
     cells = Cell.objects.filter(config_id__in=row.config_ids, scenario_group=row.trials.group)
     if row.trials.prompt:
         cells = cells.filter(prompt_version=row.trials.prompt)
-    found = list(cells.filter(without_q(row.trials.without)).values_list("pk", "upstreams"))
+    found = list(cells.filter(build_exclusion(row.trials.without)).values_list("pk", "upstreams"))
     upstreams = {name for _, names in found for name in names}
-    answered = row.tally.given_an_answer(target)
+    answered = row.tally.answered_success(target)
     return RowDetails(
         row=row,
         scenario_details=_build_scenario_details(row, target, config.true_rates),
@@ -75,7 +75,7 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
         options=config.options,
         policy_hash=config.policy_hash,
         upstreams=tuple(sorted(upstreams)),
-        more=trials_to_decide(answered),
+        more=count_trials_to_decide(answered),
         delivered=row.tally.delivered(target),
         answered=answered,
     )
@@ -86,7 +86,7 @@ def _build_scenario_details(row: MatrixRow, target: int, true_rates: Mapping[str
         ScenarioDetails(
             scenario=one.scenario,
             control=one.control,
-            answered=one.tally.given_an_answer(None if one.control else target),
+            answered=one.tally.answered_success(None if one.control else target),
             delivered=one.tally.delivered(None if one.control else target),
             tally=one.tally,
             p50=one.times.p50,

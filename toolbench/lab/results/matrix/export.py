@@ -8,13 +8,13 @@ from django.db.models.functions import RowNumber
 
 from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
-from toolbench.lab.metrics.definitions import METRICS, Figure, Metric, value_of
+from toolbench.lab.metrics.definitions import METRICS, Figure, Metric, compute_metric
 from toolbench.lab.metrics.export_table import ExportTable, Value
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.repeated_instances import TRIED
-from toolbench.lab.metrics.scenario_versions import without_q
+from toolbench.lab.metrics.scenario_versions import build_exclusion
 from toolbench.lab.metrics.tally import Tally
-from toolbench.lab.metrics.times import quantile_columns, quantile_values
+from toolbench.lab.metrics.times import list_quantile_columns, list_quantile_values
 from toolbench.lab.models import Trial
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import ROW_KEY, MatrixRow
@@ -156,15 +156,15 @@ def _list_metric_columns(metric: Metric) -> tuple[str, ...]:
     if metric.rate:
         return tuple(f"{metric.name}_{part}" for part in ("ok", "of", "rate", "low", "high"))
     figure = (COLUMN_BY_METRIC.get(metric.name, metric.name),) if metric.figure else ()
-    return (*figure, *(quantile_columns(metric.name) if metric.quantile else ()))
+    return (*figure, *(list_quantile_columns(metric.name) if metric.quantile else ()))
 
 
 def _list_metric_values(metric: Metric, row: MatrixRow) -> tuple[Value, ...]:
-    found = value_of(metric, row.counted)
+    found = compute_metric(metric, row.counted)
     if metric.is_rate:
         return _list_rate_values(found.rate)
     figure = (_format_figure(found.figure),) if metric.figure else ()
-    return (*figure, *(quantile_values(found.quantile) if metric.quantile else ()))
+    return (*figure, *(list_quantile_values(found.quantile) if metric.quantile else ()))
 
 
 def _list_rate_values(rate: Rate | None) -> tuple[Value, ...]:
@@ -192,7 +192,7 @@ def _filter_trials(matrix: Matrix) -> QuerySet[Trial]:
     identity = _list_key_columns(matrix.query)
     for row in matrix.rows:
         if row.trials.without:
-            earlier = ~without_q(row.trials.without)
+            earlier = ~build_exclusion(row.trials.without)
             trials = trials.exclude(earlier & Q(**dict(zip(identity, _build_row_key(row), strict=True))))
     return trials
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.plain_text import plain
-from toolbench.lab.query_params import LONGEST, Query, query_string, read_runs
+from toolbench.lab.plain_text import clean_text
+from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, parse_run_ids, render_query
 
 SCOPES = ("real", "runs", "demo", "imported", "published")
 TARGET_PERCENTS = (80, 90, 95)
@@ -37,9 +37,9 @@ class MatrixQuery:
     ignored: tuple[str, ...] = ()
 
     @classmethod
-    def from_query(cls, query: Query) -> "MatrixQuery":
-        given = {name: plain(query.get(name, ""), LONGEST) for name in DEFAULTS}
-        runs, unread = read_runs(query.getlist("run"))
+    def from_query(cls, query: QueryParams) -> "MatrixQuery":
+        given = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) for name in DEFAULTS}
+        runs, unread = parse_run_ids(query.getlist("run"))
         scope = given["scope"] or ("runs" if runs else "")
         wrong = {
             "scope": bool(scope) and scope not in SCOPES,
@@ -62,4 +62,4 @@ class MatrixQuery:
     def query(self, **changes: object) -> str:
         """As a query string with some fields changed; defaults are left out."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
-        return query_string(values, DEFAULTS)
+        return render_query(values, DEFAULTS)

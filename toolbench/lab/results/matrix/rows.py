@@ -6,12 +6,12 @@ from typing import Any
 from zlib import crc32
 
 from toolbench.evals.statistics.quantiles import Quantile
-from toolbench.lab.engine_version import distinct_engines
-from toolbench.lab.metrics.definitions import METRICS, Counted, Figure, MetricValue, value_of
+from toolbench.lab.engine_version import select_distinct_versions
+from toolbench.lab.metrics.definitions import METRICS, Figure, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.scenario_versions import split_newest, tokens_of
-from toolbench.lab.metrics.tally import Tally, pooled, tally_of
-from toolbench.lab.metrics.times import Times, times_of
+from toolbench.lab.metrics.scenario_versions import render_tokens, split_newest_versions
+from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
+from toolbench.lab.metrics.times import Times, build_times
 from toolbench.lab.models import Provider
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.trial.filter import NO_EXAMPLES, STREAMED, WHOLE, TrialFilter
@@ -46,7 +46,7 @@ class MatrixRow:
     profile: str
     asked: Mapping[str, str]
     again: bool
-    counted: Counted
+    counted: MetricInput
     value: MetricValue
     p50: Quantile | None
     p95: Quantile | None
@@ -113,7 +113,7 @@ def build_row(
     lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
 ) -> MatrixRow | None:
     """None when nothing of the chosen group was tried. Of each scenario only the newest version tried is counted."""
-    lines, earlier = split_newest(lines)
+    lines, earlier = split_newest_versions(lines)
     tried = [line for line in lines if line["scenario_group"] == group]
     if not tried:
         return None
@@ -136,7 +136,7 @@ def build_row(
         asked={**{name: first[name] for name in SETTING_FIELDS}, "stream": "streamed" if first["stream"] else ""},
         again=False,
         counted=counted,
-        value=value_of(metric, counted, target=query.target),
+        value=compute_metric(metric, counted, target=query.target),
         p50=times.p50,
         p95=times.p95,
         scenarios=scenarios,
@@ -149,28 +149,30 @@ def build_row(
         published=published.get((first["model_name"], first["profile"]), ""),
         trials=replace(
             _build_trial_filter(first, query, group="control" if metric.of_control else group),
-            without=tokens_of(earlier),
+            without=render_tokens(earlier),
         ),
         prompt=prompt,
     )
 
 
-def _build_counted(scenarios: Sequence[ScenarioSums]) -> Counted:
+def _build_counted(scenarios: Sequence[ScenarioSums]) -> MetricInput:
     tools = tuple(one for one in scenarios if not one.control)
     parts = tuple(one.tally for one in tools)
-    control = pooled(one.tally for one in scenarios if one.control)
-    return Counted(pooled(parts), control, parts, tuple(one.times for one in tools))
+    control = add_tallies(one.tally for one in scenarios if one.control)
+    return MetricInput(add_tallies(parts), control, parts, tuple(one.times for one in tools))
 
 
 def _build_scenario_sums(line: dict[str, Any]) -> ScenarioSums:
-    return ScenarioSums(line["scenario"], line["scenario_version"], line["control"], tally_of(line), times_of(line))
+    return ScenarioSums(
+        line["scenario"], line["scenario_version"], line["control"], build_tally(line), build_times(line)
+    )
 
 
 def _list_differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
     """Prompts need no look of their own: a scenario's are part of its version, a method's of the engine's digest."""
     found = {
         "settings": len({one for line in lines for one in line["hashes"]}) > 1,
-        "engine": len(distinct_engines(version for line in lines for version in line["engines"])) > 1,
+        "engine": len(select_distinct_versions(version for line in lines for version in line["engines"])) > 1,
     }
     return tuple(what for what, differs in found.items() if differs)
 

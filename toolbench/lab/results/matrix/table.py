@@ -9,13 +9,13 @@ from typing import Any
 from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db.models import F, Max, Min, Q, QuerySet
 
-from toolbench.lab.metrics.cells import FAR_APART
+from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.definitions import METRICS, Metric
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.scenario_groups import USUAL_GROUP, usual_first
-from toolbench.lab.metrics.scenario_versions import say_left_out
-from toolbench.lab.metrics.tally import pooled, sums
-from toolbench.lab.metrics.times import joined
+from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
+from toolbench.lab.metrics.scenario_versions import build_omission_notice
+from toolbench.lab.metrics.tally import add_tallies, build_aggregates
+from toolbench.lab.metrics.times import build_time_aggregates
 from toolbench.lab.models import Cell, PublishedCell, Run
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import FIELD_LABELS, ROW_KEY, SETTING_FIELDS, MatrixRow, ScenarioSums, build_row
@@ -83,7 +83,7 @@ def get_matrix(query: MatrixQuery) -> Matrix:
         same={FIELD_LABELS.get(name, name): value for name, value in same.items() if value},
         varies=tuple(name for name in SETTING_FIELDS if name not in same),
         summary=_build_summary(rows),
-        scenario_groups=tuple(sorted(present, key=usual_first)),
+        scenario_groups=tuple(sorted(present, key=build_group_sort_key)),
         runs=list_run_choices(_filter_runs(query), query.runs),
         warnings=_list_warnings(rows, found),
         prompts=_list_prompt_versions(query),
@@ -126,8 +126,8 @@ def _sum_cells(query: MatrixQuery) -> list[dict[str, Any]]:
     identity = (*key, "instance_kind", *split, "scenario_group", "control", "scenario", "scenario_version")
     lines = cells.annotate(**key).order_by().values(*identity)
     summed = lines.annotate(
-        **sums(),
-        **joined(),
+        **build_aggregates(),
+        **build_time_aggregates(),
         config_ids=ArrayAgg("config_id", distinct=True),
         run_ids=ArrayAgg("run_id", distinct=True),
         hashes=ArrayAgg("config__policy_hash", distinct=True),
@@ -202,7 +202,7 @@ def _mark_repeated_models(rows: list[MatrixRow]) -> list[MatrixRow]:
 def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
     ranked, newest = [row for row in rows if row.ranked], _newest_tried(rows)
     judged = [row.rate for row in ranked if row.rate]
-    against = [rate.against for rate in judged]
+    against = [rate.target_status for rate in judged]
     best = max((rate.low for rate in judged if not rate.withheld), default=0.0)
     near = sum(rate.withheld or rate.high >= best for rate in judged)
     controls = (one.tally for row in rows for one in row.scenarios if one.control and one not in _outdated(row, newest))
@@ -213,7 +213,7 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
         undecided=against.count("open"),
         below=against.count("below"),
         overlapping=max(near - 1, 0),
-        control=pooled(controls).given_an_answer(),
+        control=add_tallies(controls).answered_success(),
         infra=sum(row.tally.infra for row in rows),
     )
 
@@ -224,7 +224,7 @@ def _list_prompt_versions(query: MatrixQuery) -> tuple[str, ...]:
 
 
 def _choose_default_group(present: set[str]) -> str:
-    return USUAL_GROUP if USUAL_GROUP in present or not present else min(present)
+    return DEFAULT_GROUP if DEFAULT_GROUP in present or not present else min(present)
 
 
 def _read_published_counts() -> Mapping[tuple[str, str], str]:
@@ -246,12 +246,12 @@ def _list_warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[
     controls = [one for row in rows for one in _outdated(row, newest) if one.control]
     old_controls = ", ".join(sorted({f"{one.scenario} version {one.version}" for one in controls}))
     found = {
-        say_left_out(earlier): bool(earlier),
+        build_omission_notice(earlier): bool(earlier),
         _say_unranked(outdated): bool(outdated),
         f"Not counted in the control, since other rows have a newer version: {old_controls}.": bool(old_controls),
         "Imported runs are counted here: they were tried elsewhere.": any(line["imported"] for line in lines),
         f"Some rows pool runs with different {' and '.join(differing)}; they are marked.": bool(differing),
-        "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > FAR_APART,
+        "Some rows pool runs that began more than an hour apart.": bool(pooled_rows) and apart > MAX_START_DIFFERENCE,
         f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
         f"{retried} trials were tried again after an error: delivered success counts them as failures.": bool(retried),
         f"Cells left out of calls, tokens, cost and times, as not computable: {set_aside}.": bool(set_aside),

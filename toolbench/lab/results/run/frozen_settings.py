@@ -11,7 +11,7 @@ from toolbench.engine.tools.lint import lint_tools
 from toolbench.lab.models import RunConfig
 from toolbench.lab.planning.policy_values import flatten_policy
 from toolbench.lab.scenarios.catalogue import find_scenarios
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.whole_numbers import parse_whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FrozenSettings:
 def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") -> FrozenSettings | None:
     """Of the configuration with that id, else of the run's first; None for a run without any. One or two queries."""
     own = RunConfig.objects.filter(run_id=run_id)
-    number = whole_number(config)
+    number = parse_whole_number(config)
     named = None if number is None else own.filter(pk=number).first()
     shown = named or own.first()
     return _build_settings(shown, scenario) if shown else None

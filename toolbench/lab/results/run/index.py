@@ -8,9 +8,9 @@ from typing import Literal
 from django.db.models import Case, Q, Value, When
 
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.scenario_groups import CONTROL
-from toolbench.lab.metrics.tally import Tally, pooled, sums, tally_of
-from toolbench.lab.metrics.times import QuantileRange, Times, joined, quantile_range, times_of
+from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP
+from toolbench.lab.metrics.tally import Tally, add_tallies, build_aggregates, build_tally
+from toolbench.lab.metrics.times import QuantileRange, Times, build_quantile_range, build_time_aggregates, build_times
 from toolbench.lab.models import Cell, Provider, Run, RunConfig
 
 Kind = Literal["own", "simulated", "imported"]
@@ -40,10 +40,10 @@ def get_runs(kind: Kind, limit: int = 100) -> tuple[RunRow, ...]:
     found = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None)
     runs = tuple(found.defer("request", "skipped")[:limit])
     counts: dict[int, dict[str, Tally]] = defaultdict(dict)
-    group = Case(When(control=True, then=Value(CONTROL)), default="scenario_group")
+    group = Case(When(control=True, then=Value(CONTROL_GROUP)), default="scenario_group")
     grouped = Cell.objects.filter(run__in=runs).order_by().annotate(group=group).values("run_id", "group")
-    for line in grouped.annotate(**sums()):
-        counts[line["run_id"]][line["group"]] = tally_of(line)
+    for line in grouped.annotate(**build_aggregates()):
+        counts[line["run_id"]][line["group"]] = build_tally(line)
     models: dict[int, list[str]] = defaultdict(list)
     configs = RunConfig.objects.filter(run__in=runs).order_by("run_id", "position")
     for run_id, name in configs.values_list("run_id", "model_name"):
@@ -56,17 +56,21 @@ def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:
     """Those of each run by configuration and group of scenarios."""
     tools = Cell.objects.filter(run__in=runs, control=False).exclude(config__provider_kind=Provider.Kind.LOCAL)
     found: dict[int, list[Times]] = defaultdict(list)
-    for line in tools.order_by().values("run_id", "config_id", "scenario_group").annotate(**joined(first_tokens=False)):
-        found[line["run_id"]].append(times_of(line))
+    for line in (
+        tools.order_by()
+        .values("run_id", "config_id", "scenario_group")
+        .annotate(**build_time_aggregates(first_tokens=False))
+    ):
+        found[line["run_id"]].append(build_times(line))
     return found
 
 
 def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: list[Times]) -> RunRow:
     """`counts` by group of scenarios, the controls as one; `times` by configuration and group."""
-    groups = [one for name, one in counts.items() if name != CONTROL]
-    whole = pooled(counts.values())
+    groups = [one for name, one in counts.items() if name != CONTROL_GROUP]
+    whole = add_tallies(counts.values())
     alone = len(models) == 1 and len(groups) <= 1
-    tools = pooled(groups)
-    answered, delivered = (tools.given_an_answer(), tools.delivered()) if alone else (None, None)
-    p50, p95 = (quantile_range(getattr(one, name) for one in times) for name in ("p50", "p95"))
+    tools = add_tallies(groups)
+    answered, delivered = (tools.answered_success(), tools.delivered()) if alone else (None, None)
+    p50, p95 = (build_quantile_range(getattr(one, name) for one in times) for name in ("p50", "p95"))
     return RunRow(run, tuple(dict.fromkeys(models)), whole, answered, delivered, p50, p95)

@@ -8,7 +8,7 @@ from django.db.models import F
 
 from toolbench.evals.statistics import Quantile, compute_quantile
 from toolbench.lab.metrics.cells import ANSWERED, SATURATED_LAG_MS
-from toolbench.lab.metrics.scenario_groups import CONTROL, usual_first
+from toolbench.lab.metrics.scenario_groups import CONTROL_GROUP, build_group_sort_key
 from toolbench.lab.models import Provider, Run, RunConfig, Trial
 from toolbench.lab.results.run_choices import list_run_choices
 
@@ -81,7 +81,7 @@ def get_latency(run_id: int | None = None, metric: str = "trial", group: str = "
 def _list_groups(run: Run) -> tuple[str, ...]:
     """The usual one first, controls last."""
     named = run.cells.order_by().values_list("scenario_group", flat=True).distinct()
-    return tuple(sorted(named, key=lambda name: (name == CONTROL, usual_first(name))))
+    return tuple(sorted(named, key=lambda name: (name == CONTROL_GROUP, build_group_sort_key(name))))
 
 
 def _build_rows(run: Run, metric: str, group: str) -> Iterable[LatencyRow]:

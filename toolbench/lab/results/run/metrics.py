@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbench.lab.metrics.definitions import GROUPS, Counted, Metric, MetricValue, value_of
-from toolbench.lab.metrics.scenario_groups import in_configs_and_groups
-from toolbench.lab.metrics.tally import tally
-from toolbench.lab.metrics.times import Times, cell_times
+from toolbench.lab.metrics.definitions import GROUPS, Metric, MetricInput, MetricValue, compute_metric
+from toolbench.lab.metrics.scenario_groups import group_cells_by_config
+from toolbench.lab.metrics.tally import tally_cells
+from toolbench.lab.metrics.times import Times, load_cell_times
 from toolbench.lab.models import Cell, Run, RunConfig
 
 MAX_COLUMNS = 12
@@ -24,7 +24,7 @@ class MetricColumn:
 
     config: RunConfig
     group: str
-    counted: Counted
+    counted: MetricInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +41,28 @@ def get_run_metrics(run_id: int) -> RunMetrics:
     """Four queries. Raises Run.DoesNotExist for an unknown run."""
     run = Run.objects.defer("request", "skipped").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
-    found = in_configs_and_groups(configs, run.cells.all())
+    found = group_cells_by_config(configs, run.cells.all())
     chosen = found[:MAX_COLUMNS]
-    times = cell_times(cell for _, _, cells in chosen for cell in cells)
+    times = load_cell_times(cell for _, _, cells in chosen for cell in cells)
     shown = tuple(MetricColumn(config, group, count_cells(cells, times)) for config, group, cells in chosen)
     groups = ((title, tuple(_build_rows(metrics, [one.counted for one in shown]))) for title, metrics in GROUPS.items())
     return RunMetrics(run, shown, len(found) - len(shown), tuple(groups))
 
 
-def count_cells(cells: Sequence[Cell], times: Mapping[int, Times]) -> Counted:
+def count_cells(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInput:
     """Of one configuration's cells, with the times of each by its id."""
     tools = tuple(cell for cell in cells if not cell.control)
-    control = tally(cell for cell in cells if cell.control)
-    parts = tuple(tally([cell]) for cell in tools)
-    return Counted(tally(tools), control, parts, tuple(times[cell.pk] for cell in tools))
+    control = tally_cells(cell for cell in cells if cell.control)
+    parts = tuple(tally_cells([cell]) for cell in tools)
+    return MetricInput(tally_cells(tools), control, parts, tuple(times[cell.pk] for cell in tools))
 
 
-def _build_rows(metrics: Sequence[Metric], of: Sequence[Counted]) -> list[MetricRow]:
+def _build_rows(metrics: Sequence[Metric], of: Sequence[MetricInput]) -> list[MetricRow]:
     lines = [MetricRow(metric, tuple(_compute_value(metric, one) for one in of)) for metric in metrics]
     return [line for line in lines if any(value.is_known for value in line.values)]
 
 
-def _compute_value(metric: Metric, of: Counted) -> MetricValue:
+def _compute_value(metric: Metric, of: MetricInput) -> MetricValue:
     """Nothing where nothing was counted."""
-    value = value_of(metric, of)
+    value = compute_metric(metric, of)
     return value if value.rate is None or value.rate.n else MetricValue(None, None)

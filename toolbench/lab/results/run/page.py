@@ -9,9 +9,9 @@ from toolbench.engine.policy.optional_parameters import differs_without
 from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.scenario_groups import in_configs_and_groups
-from toolbench.lab.metrics.tally import Tally, tally
-from toolbench.lab.metrics.times import Times, cell_times, merged
+from toolbench.lab.metrics.scenario_groups import group_cells_by_config
+from toolbench.lab.metrics.tally import Tally, tally_cells
+from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
 from toolbench.lab.models import Cell, Provider, RefusedParameter, Run, RunConfig, Trial
 from toolbench.lab.results.run.times import Pace, get_pace, measure_active_seconds
 from toolbench.lab.results.trial.filter import TrialFilter
@@ -124,21 +124,21 @@ def get_run_page(run_id: int) -> RunPage:
     run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     cells = tuple(run.cells.defer("upstreams"))
-    whole = tally(cells)
-    times = cell_times(cells)
+    whole = tally_cells(cells)
+    times = load_cell_times(cells)
     until = StoppingRule.read(run.until) if run.until else None
     target = until.target if until and until.rule == "threshold" else DEFAULT_TARGET_PERCENT
     reachable = {config.pk for config in configs if config.provider_id is not None}
     return RunPage(
         run=run,
-        live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.moves for cell in cells),
+        live=run.state in (Run.State.RUNNING, Run.State.CANCELLING) or any(cell.is_changing for cell in cells),
         took=(run.finished_at - run.created_at).total_seconds() if run.finished_at else None,
         ran=measure_active_seconds(run) if run.finished_at else None,
         tally=whole,
         pace=get_pace(run, whole),
         lines=tuple(
             _build_config_row(config, group, [(cell, times[cell.pk]) for cell in some], target)
-            for config, group, some in in_configs_and_groups(configs, cells)
+            for config, group, some in group_cells_by_config(configs, cells)
         ),
         groups=_list_failure_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
@@ -173,8 +173,8 @@ def _find_blocking_providers(
 
 
 def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target: float) -> ConfigRow:
-    control = tally(cell for cell, _ in cells if cell.control)
-    tools = tally(cell for cell, _ in cells if not cell.control)
+    control = tally_cells(cell for cell, _ in cells if cell.control)
+    tools = tally_cells(cell for cell, _ in cells if not cell.control)
     main = tools if tools.cells else control
     counted = next((cell for cell, _ in cells if not cell.control), cells[0][0])
     return ConfigRow(
@@ -182,10 +182,10 @@ def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Tim
         group=group,
         tally=main,
         control=control,
-        answered=main.given_an_answer(target),
+        answered=main.answered_success(target),
         first=main.rate(main.first_attempt_passed, main.answered, target) if _has_reprompts(main) else None,
         delivered=main.delivered(target),
-        times=merged(times for cell, times in cells if cell.control != bool(tools.cells)),
+        times=merge_times(times for cell, times in cells if cell.control != bool(tools.cells)),
         scenarios=tuple(_build_scenario_row(cell, times, target) for cell, times in cells),
         trials_query=TrialFilter(run=config.run_id, config=config.pk, group=counted.scenario_group).query(),
     )
@@ -196,9 +196,9 @@ def _has_reprompts(counts: Tally) -> bool:
 
 
 def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
-    counts = tally([cell])
+    counts = tally_cells([cell])
     decided = "" if cell.error is None else DECISION_TEXTS.get(cell.decided, "open")
-    return ScenarioRow(cell.pk, cell.scenario, cell.control, counts, counts.given_an_answer(target), decided, times)
+    return ScenarioRow(cell.pk, cell.scenario, cell.control, counts, counts.answered_success(target), decided, times)
 
 
 def _list_failure_groups(run: Run) -> tuple[RunFailureGroup, ...]:

@@ -1,13 +1,13 @@
 """What people write beside a trial. It never changes a verdict."""
 
 from toolbench.lab.models import Trial
-from toolbench.lab.plain_text import plain
+from toolbench.lab.plain_text import clean_text
 
 MAX_NOTE_CHARS = 20_000
 
 
 def annotate(trial_id: int, *, label: str, note: str) -> bool:
     """Saves both, cut to their columns; False when there is no such trial."""
-    clean = {name: plain(text) for name, text in (("label", label), ("note", note))}
+    clean = {name: clean_text(text) for name, text in (("label", label), ("note", note))}
     found = Trial.objects.filter(pk=trial_id, run__deleted_at=None)
     return bool(found.update(label=clean["label"][:80], note=clean["note"][:MAX_NOTE_CHARS]))

@@ -14,8 +14,8 @@ from toolbench.lab.results.trial.line_diff import build_hunks
 from toolbench.lab.results.trial.nearest_pass import find_nearest_passes
 from toolbench.lab.results.trial.partial_bodies import read_facts, read_partial_bodies
 from toolbench.lab.results.trial.turn_text import TurnText, build_parsed_turns, build_raw_turns
-from toolbench.lab.traces.code_view import Line
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.traces.code_view import CodeLine
+from toolbench.lab.whole_numbers import parse_whole_number
 
 PARSED, RAW = "parsed", "raw"
 MAX_TURNS = 24
@@ -32,8 +32,8 @@ class DiffTurn:
     first: bool
     left: TurnText | None
     right: TurnText | None
-    left_lines: tuple[Line, ...] = ()
-    right_lines: tuple[Line, ...] = ()
+    left_lines: tuple[CodeLine, ...] = ()
+    right_lines: tuple[CodeLine, ...] = ()
 
     @property
     def later(self) -> bool:
@@ -99,7 +99,7 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
 def _find_other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
     """The trial to lay beside, and what has to be said of the wish."""
     found = Trial.objects.select_related("config").filter(run__deleted_at=None).exclude(pk=trial.pk)
-    if beside and (other := found.filter(pk=whole_number(beside) or 0).first()):
+    if beside and (other := found.filter(pk=parse_whole_number(beside) or 0).first()):
         return other, ""
     notice = f"There is no other trial “{beside[:40]}”." if beside else ""
     if trial.outcome == Trial.Outcome.PASS:

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 from django.db.models import BooleanField, Case, IntegerField, Q, QuerySet, Value, When
 from django.db.models.expressions import RawSQL
 
-from toolbench.lab.metrics.retries import HAD, with_steps
-from toolbench.lab.metrics.scenario_versions import is_tokens, without_q
+from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
+from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import Trial
-from toolbench.lab.plain_text import plain
-from toolbench.lab.whole_numbers import whole_number
+from toolbench.lab.plain_text import clean_text
+from toolbench.lab.whole_numbers import parse_whole_number
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
@@ -130,7 +130,7 @@ class TrialFilter:
         ignored: list[str] = []
         for name in (field.name for field in fields(cls) if field.name != "ignored"):
             text = query.get(name, "")
-            given = text.replace("\0", "") if name in VERBATIM_FIELDS else plain(text)
+            given = text.replace("\0", "") if name in VERBATIM_FIELDS else clean_text(text)
             if not given:
                 continue
             value = _parse_value(name, given) if _is_short(name, given) else None
@@ -158,7 +158,7 @@ _ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
     "sort": tuple(SORTS),
     "stream": (STREAMED, WHOLE),
     "scope": (ALL_SCOPES,),
-    "had": tuple(HAD),
+    "had": tuple(RETRY_CONDITIONS),
 }
 
 
@@ -179,7 +179,7 @@ def _is_short(name: str, given: str) -> bool:
 
 def _is_range_list(text: str) -> bool:
     bounds = [part.split("-") for part in text.split(",")]
-    return all(len(ends) <= 2 and None not in map(whole_number, ends) for ends in bounds)
+    return all(len(ends) <= 2 and None not in map(parse_whole_number, ends) for ends in bounds)
 
 
 def _build_cell_condition(text: str) -> Q:
@@ -189,7 +189,7 @@ def _build_cell_condition(text: str) -> Q:
 
 def _build_list_condition(filter: TrialFilter) -> Q:
     """Return the condition of the fields that hold lists."""
-    found = without_q(filter.without)
+    found = build_exclusion(filter.without)
     if filter.runs:
         found &= Q(run_id__in=filter.runs.split(","))
     return found & _build_cell_condition(filter.cells) if filter.cells else found
@@ -198,13 +198,13 @@ def _build_list_condition(filter: TrialFilter) -> Q:
 def _parse_value(name: str, given: str) -> int | str | None:
     """The field's value, or None when it cannot be one."""
     if name in ID_FIELDS:
-        return whole_number(given)
+        return parse_whole_number(given)
     if name == "without":
-        return given if is_tokens(given) else None
+        return given if is_version_tokens(given) else None
     if name == "cells":
         return given if _is_range_list(given) else None
     if name == "runs":
-        return given if None not in map(whole_number, given.split(",")) else None
+        return given if None not in map(parse_whole_number, given.split(",")) else None
     allowed = _ALLOWED_VALUES.get(name, (given,))
     return given if given in allowed else None
 
@@ -212,7 +212,7 @@ def _parse_value(name: str, given: str) -> int | str | None:
 def filter_trials(filter: TrialFilter) -> QuerySet[Trial]:
     """The trials a filter means, in no order. Deleted runs are left out."""
     kept = Trial.objects.filter(_build_list_condition(filter), run__deleted_at=None)
-    found = with_steps(kept.annotate(rank=FAILED_FIRST), filter.had)
+    found = filter_by_retries(kept.annotate(rank=FAILED_FIRST), filter.had)
     for name, column in FIELD_COLUMNS.items():
         if (value := getattr(filter, name)) not in (None, ""):
             found = found.filter(**{column: value})

@@ -3,12 +3,12 @@
 import difflib
 from collections.abc import Iterator, Sequence
 
-from toolbench.lab.traces.code_view import Line, printable
+from toolbench.lab.traces.code_view import CodeLine, escape_unprintable
 
 CONTEXT_LINES = 2  # lines shown before and after a difference
 MAX_COMPARED_LINES = 80  # lines of each side compared, from the first that differs
 
-DiffSide = tuple[Line, ...]
+DiffSide = tuple[CodeLine, ...]
 
 
 def build_hunks(left: Sequence[str], right: Sequence[str]) -> tuple[DiffSide, DiffSide]:
@@ -37,17 +37,17 @@ def _find_first_difference(left: Sequence[str], right: Sequence[str]) -> int:
     return next((place for place, (one, other) in pairs if one != other), min(len(left), len(right)))
 
 
-def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -> Iterator[Line]:
+def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -> Iterator[CodeLine]:
     """`spans` are (equal, first, end) in order; what lies between them is left out."""
     told = 0
     for equal, first, end in spans:
         if first > told:
             yield _build_skip_line(first - told, "alike")
-        yield from (Line(printable(line), mark="" if equal else "chg") for line in lines[first:end])
+        yield from (CodeLine(escape_unprintable(line), mark="" if equal else "chg") for line in lines[first:end])
         told = end
     if told < len(lines):
         yield _build_skip_line(len(lines) - told, "more")
 
 
-def _build_skip_line(count: int, kind: str) -> Line:
-    return Line(f"… {count:,} {'line' if count == 1 else 'lines'} {kind}", mark="skip")
+def _build_skip_line(count: int, kind: str) -> CodeLine:
+    return CodeLine(f"… {count:,} {'line' if count == 1 else 'lines'} {kind}", mark="skip")

@@ -8,7 +8,7 @@ from django.db.models import Count
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.types import Check
 from toolbench.lab.metrics.rate import Rate
-from toolbench.lab.metrics.tally import tally
+from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, Trial
 from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.replays.rejudge import get_judgements
@@ -26,7 +26,7 @@ from toolbench.lab.results.trial.timeline import (
     find_first_bad_key,
     find_open_row,
 )
-from toolbench.lab.traces.omitted_parameters import LeftOutLine, read_left_out
+from toolbench.lab.traces.omitted_parameters import OmittedParameter, parse_omitted_parameters
 
 MAX_STEPS = 400
 TOOLS_DROPPED = "tools_dropped"
@@ -68,7 +68,7 @@ class Trace:
     delivered: Rate
     judgements: tuple[Judgement, ...]
     support: str  # who said, before the first request, whether the model calls tools
-    left_out: tuple[LeftOutLine, ...]
+    left_out: tuple[OmittedParameter, ...]
 
     @property
     def judged_version(self) -> int:
@@ -87,7 +87,7 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
     first_bad = find_first_bad_key(trial, rail)
     chosen = find_open_row(rail, key, first_bad)
     repeats = get_repeats(trial)
-    counts = tally([trial.cell])
+    counts = tally_cells([trial.cell])
     row = _find_failure_class(trial)
     return Trace(
         trial=trial,
@@ -112,11 +112,11 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         repeats=repeats.all_repeats,
         repeat_groups=repeats.repeat_groups,
         distinct=repeats.distinct,
-        answered=counts.given_an_answer(),
+        answered=counts.answered_success(),
         delivered=counts.delivered(),
         judgements=get_judgements(trial),
         support=describe_support(trial.config.support),
-        left_out=read_left_out(trial.left_out),
+        left_out=parse_omitted_parameters(trial.left_out),
     )
 
 

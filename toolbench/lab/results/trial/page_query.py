@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
-from toolbench.lab.plain_text import plain
+from toolbench.lab.plain_text import clean_text
 from toolbench.lab.results.trial.filter import MAX_VALUE_CHARS, TrialFilter
 
 FIELD_NAMES = ("step", "beside", "level")
@@ -21,7 +21,7 @@ class TrialPageQuery:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "TrialPageQuery":
-        named = {name: plain(query.get(name, ""), MAX_VALUE_CHARS) for name in FIELD_NAMES}
+        named = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARS) for name in FIELD_NAMES}
         return cls(TrialFilter.from_query(query), **named)
 
     def query(self, **changes: object) -> str:

@@ -6,7 +6,7 @@ from django.db.models import BinaryField, F, Func, IntegerField, Value
 
 from toolbench.lab.models import Step, StepBody
 from toolbench.lab.results.trial.timeline import StepFacts
-from toolbench.lab.traces.step_facts import load
+from toolbench.lab.traces.step_facts import load_details
 
 MAX_BODY_BYTES = 200_000  # bytes of a body or a text that a page shows
 MAX_FACTS_BYTES = 400_000  # bytes of one step's facts
@@ -24,7 +24,7 @@ def read_facts(steps: Sequence[Step], turn: int | None = None) -> StepFacts:
             kept.append(step.pk)
             left -= sizes[step.pk]
     rows = StepBody.objects.filter(pk__in=kept).values_list("pk", "facts")
-    return {pk: load(facts) for pk, facts in rows}
+    return {pk: load_details(facts) for pk, facts in rows}
 
 
 def read_bodies(step: Step) -> tuple[bytes, bytes]:

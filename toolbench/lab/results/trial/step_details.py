@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from toolbench.engine.messages import JsonObject, TransformChange
 from toolbench.lab.models import Step
-from toolbench.lab.traces.code_view import Code, blamed, code_of, code_of_value, compared
+from toolbench.lab.traces.code_view import CodeView, mark_bad_paths, mark_differences, render_body, render_value
 
 
 @dataclass(frozen=True, slots=True)
 class Pane:
     title: str
     note: str
-    code: Code
+    code: CodeView
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,39 +89,41 @@ def _find_changes_key(step: Step, part: str) -> str:
 
 def _build_panes(step: Step, part: str, *, facts: JsonObject, bodies: tuple[bytes, bytes]) -> tuple[Pane, Pane]:
     if part == "request":
-        sent = Pane("Raw, as sent", f"{step.request_bytes:,} bytes", code_of(bodies[0], size=step.request_bytes))
+        sent = Pane("Raw, as sent", f"{step.request_bytes:,} bytes", render_body(bodies[0], size=step.request_bytes))
         headers = facts.get("request_headers", {})
         if prompt := _find_prompt(bodies[0]):
-            return sent, Pane("Prompt, as the model reads it", f"{len(prompt):,} characters", code_of(prompt.encode()))
-        return sent, Pane("Headers", "secrets are masked", code_of_value(headers))
+            return sent, Pane(
+                "Prompt, as the model reads it", f"{len(prompt):,} characters", render_body(prompt.encode())
+            )
+        return sent, Pane("Headers", "secrets are masked", render_value(headers))
     if part == "dispatch":
         return _build_dispatch_panes(facts, bodies[0])
     if part == "result":
-        given = Pane("Raw, as given back to the model", f"{len(bodies[1]):,} bytes", code_of(bodies[1]))
-        return given, Pane("Before result transforms", "the envelope", code_of_value(facts.get("envelope", {})))
+        given = Pane("Raw, as given back to the model", f"{len(bodies[1]):,} bytes", render_body(bodies[1]))
+        return given, Pane("Before result transforms", "the envelope", render_value(facts.get("envelope", {})))
     if part == "calls":
-        found, kept = code_of_value(facts.get("calls_found", [])), code_of_value(facts.get("calls", []))
-        found, kept = compared(found, kept)
+        found, kept = render_value(facts.get("calls_found", [])), render_value(facts.get("calls", []))
+        found, kept = mark_differences(found, kept)
         return Pane("Raw, as found in the answer", "", found), Pane("Normalised, as dispatched", "", kept)
     return _build_answer_panes(step, facts, bodies[1])
 
 
 def _build_dispatch_panes(facts: JsonObject, written: bytes) -> tuple[Pane, Pane]:
     paths = [error["path"] for error in facts.get("schema_errors", ())]
-    raw = Pane("Raw, as the model wrote the arguments", f"{len(written):,} bytes", code_of(written))
-    parsed = blamed(code_of_value(facts.get("arguments")), paths)
+    raw = Pane("Raw, as the model wrote the arguments", f"{len(written):,} bytes", render_body(written))
+    parsed = mark_bad_paths(render_value(facts.get("arguments")), paths)
     return raw, Pane("Normalised, as checked against the schema", facts.get("parse_status", ""), parsed)
 
 
 def _build_answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pane, Pane]:
     raw = Pane(
-        "Raw, as received", _describe_response(step, facts), code_of(body, size=max(step.response_bytes, len(body)))
+        "Raw, as received", _describe_response(step, facts), render_body(body, size=max(step.response_bytes, len(body)))
     )
     if facts.get("partial"):
-        return raw, Pane("As far as it came, nothing executed", "", code_of_value(facts["partial"]))
+        return raw, Pane("As far as it came, nothing executed", "", render_value(facts["partial"]))
     if "message" not in facts:
-        return raw, Pane("Classified", "", code_of_value(facts.get("error")))
-    return raw, Pane("Normalised, as the loop read it", "", code_of_value(facts["message"]))
+        return raw, Pane("Classified", "", render_value(facts.get("error")))
+    return raw, Pane("Normalised, as the loop read it", "", render_value(facts["message"]))
 
 
 def _describe_response(step: Step, facts: JsonObject) -> str:

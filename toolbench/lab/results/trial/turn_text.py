@@ -12,8 +12,8 @@ from toolbench.engine.messages import JsonObject
 from toolbench.lab.models import Step
 from toolbench.lab.results.trial.request_values import RequestValues
 from toolbench.lab.results.trial.timeline import StepFacts
-from toolbench.lab.traces.code_view import MOST_LINES, laid_out, printable, read_lines
-from toolbench.lab.traces.step_facts import dump
+from toolbench.lab.traces.code_view import MAX_LINES, escape_unprintable, render_body_lines, render_json_lines
+from toolbench.lab.traces.step_facts import dump_details
 
 MAX_LINE_CHARS = 160  # characters: a longer line is told in pieces, so that a difference deep inside it is found
 USUAL_FINISH_REASONS = {"", "stop", "tool_calls", "function_call", "end_turn", "tool_use"}
@@ -38,8 +38,8 @@ class TurnText:
 
     def lines(self) -> tuple[tuple[str, ...], bool]:
         """The first MOST_LINES, and whether they are all."""
-        told = tuple(islice(_split_long_lines(self.render_lines()), MOST_LINES + 1))
-        return told[:MOST_LINES], self.whole and len(told) <= MOST_LINES
+        told = tuple(islice(_split_long_lines(self.render_lines()), MAX_LINES + 1))
+        return told[:MAX_LINES], self.whole and len(told) <= MAX_LINES
 
 
 def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> dict[int, TurnText]:
@@ -80,7 +80,7 @@ def _build_parsed_turn(
         if asked[0].ok
         else _build_row_key(asked[0]),
         path=asked[0].path if asked else "",
-        summary=printable(_summarise(calls, ends, failed)),
+        summary=escape_unprintable(_summarise(calls, ends, failed)),
         content_key=tuple(_build_content_key(step, facts.get(step.pk)) for step in told),
         render_lines=partial(_render_parsed, told, facts),
         shape=partial(_build_shape, told, facts, requests),
@@ -99,7 +99,7 @@ def _build_content_key(step: Step, facts: JsonObject | None) -> tuple[Any, ...]:
     if facts is None:
         return columns
     calls = [[call["name"], call["arguments"]] for call in facts.get("calls") or ()]
-    return (*columns, dump([facts.get("text"), calls, facts.get("ignored_calls"), facts.get("envelope")]))
+    return (*columns, dump_details([facts.get("text"), calls, facts.get("ignored_calls"), facts.get("envelope")]))
 
 
 def _render_parsed(steps: Sequence[Step], facts: StepFacts) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _render_answer(step: Step, facts: JsonObject) -> Iterator[str]:
     yield from str(facts.get("text") or "").splitlines()
     for call in facts.get("calls") or ():
         yield f"calls {call['name']}"
-        yield from (line.text for line in laid_out(_parse_arguments(call["arguments"])))
+        yield from (line.text for line in render_json_lines(_parse_arguments(call["arguments"])))
     if ignored := facts.get("ignored_calls"):
         yield f"{ignored} more calls, ignored"
     if step.finish_reason not in USUAL_FINISH_REASONS:
@@ -150,7 +150,7 @@ def _render_result(step: Step, facts: JsonObject) -> Iterator[str]:
     envelope: JsonObject = facts.get("envelope") or {}
     told = {key: value for key, value in envelope.items() if key not in ("ok", "tool_name") and value}
     if told:
-        yield from (line.text for line in laid_out(told))
+        yield from (line.text for line in render_json_lines(told))
 
 
 def _summarise(calls: Sequence[JsonObject], ends: tuple[str, ...], failed: tuple[str, ...]) -> str:
@@ -179,7 +179,7 @@ def _build_raw_turn(turn: int, steps: Sequence[Step], bodies: Mapping[int, bytes
 def _render_raw(step: Step, body: bytes) -> Iterator[str]:
     if not step.ok:
         yield f"HTTP {step.status or '–'}, {step.error_code}"
-    yield from (line.text for line in read_lines(body, whole=max(step.response_bytes, len(body))))
+    yield from (line.text for line in render_body_lines(body, whole=max(step.response_bytes, len(body))))
 
 
 def _parse_arguments(arguments: Any) -> Any:
