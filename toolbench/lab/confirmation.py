@@ -23,7 +23,7 @@ class ConfirmationNeededError(Exception):
 
 
 def check_confirmed(paid: Mapping[str, int], agreed: int) -> None:
-    """Raises ConfirmationNeeded when these paid requests, by the provider's name, are more than are sent without
+    """Raises ConfirmationNeededError when these paid requests, by the provider's name, are more than are sent without
     asking, and in all more than the `agreed` number."""
     if needs_confirmation(paid) and sum(paid.values()) > agreed:
         raise ConfirmationNeededError(paid)

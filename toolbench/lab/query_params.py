@@ -19,7 +19,7 @@ class QueryParams(Protocol):
 
 
 def parse_run_ids(given: Sequence[str]) -> tuple[tuple[int, ...], bool]:
-    """The first MOST_RUNS ids, and whether something was none."""
+    """The first MAX_RUNS ids, and whether something was none."""
     parts = [part for value in given for part in value.split(",") if part][:MAX_RUNS]
     found = [parse_whole_number(part) for part in parts]
     return tuple(dict.fromkeys(one for one in found if one is not None)), None in found

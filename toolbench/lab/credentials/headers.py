@@ -23,7 +23,7 @@ def list_secret_names(names: Collection[str]) -> tuple[str, ...]:
 
 
 def change_headers(provider: Provider, given: JsonObject, removed: Collection[str] = ()) -> None:
-    """Sets the FIELDS of the row, without saving it. Raises KeyUnavailable when what is kept cannot be read."""
+    """Sets the FIELDS of the row, without saving it. Raises KeyUnavailableError when what is kept cannot be read."""
     if not given and not removed:
         return
     kept = list_kept_names(provider, given, removed)

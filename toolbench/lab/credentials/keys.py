@@ -48,7 +48,7 @@ def decrypt(stored: bytes | memoryview) -> str:
 
 
 def read_endpoint_key(provider: Provider) -> str:
-    """The key to send, "" for none. Raises KeyUnavailable with what to do."""
+    """The key to send, "" for none. Raises KeyUnavailableError with what to do."""
     if provider.key_source == Provider.KeySource.ENVIRONMENT:
         key = os.environ.get(provider.key_env, "")
         if not key:
@@ -60,7 +60,7 @@ def read_endpoint_key(provider: Provider) -> str:
 
 
 def read_endpoint_headers(provider: Provider) -> JsonObject:
-    """The extra headers to send. Raises KeyUnavailable with what to do."""
+    """The extra headers to send. Raises KeyUnavailableError with what to do."""
     if provider.headers_encrypted is None:
         return {}
     return dict(json.loads(_decrypt_for_provider(provider.headers_encrypted, provider, "extra headers")))

@@ -77,8 +77,8 @@ def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
 
 def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
     """A conformance probe of every model of the provider, as `queue_probe` does it; they are worked one after the
-    other. Raises ConfirmationNeeded when they may send more paid requests than are sent without asking, and more than
-    the `agreed` number, and Provider.DoesNotExist."""
+    other. Raises ConfirmationNeededError when they may send more paid requests than are sent without asking, and more
+    than the `agreed` number, and Provider.DoesNotExist."""
     provider = Provider.objects.get(pk=provider_id)
     models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")
     paid = {} if provider.kind in FREE_KINDS else {provider.name: len(models) * MAX_REQUESTS}
@@ -141,7 +141,7 @@ def _list_next_probes(than: int) -> list[int]:
 
 def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:
     """Return the endpoint, and the local server that it is. Raises ProbeInterruptedError for one that has died under
-    this probe and is not back yet, NotHere, NotReady, KeyUnavailable."""
+    this probe and is not back yet, ServedElsewhereError, ServerNotReadyError, KeyUnavailableError."""
     model = Model.objects.select_related("provider").get(pk=claimed.model_id)
     to = load_provider_access(model.provider)
     try:

@@ -41,7 +41,8 @@ FROM priced GROUP BY config_id
 @dataclass(frozen=True, slots=True)
 class CostSums:
     """Sums over `tried` trials, of which the provider named the cost of `named` and that of `known` is known at all:
-    dollars, their squares, and the dollars of those `delivered`. `lists` are the price lists used for the rest."""
+    dollars, their squares, and the dollars of those `delivered`. `price_lists` are the price lists used for the
+    rest."""
 
     tried: int = 0
     named: int = 0

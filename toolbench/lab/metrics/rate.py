@@ -16,8 +16,8 @@ class Rate:
     """`low` and `high` are fractions, the ends of the 95 % interval of that `method`; with an `error`, of the interval
     that holds at every look, as trials that went on until they were decided need it. `target` is a percentage or None.
     `distinct` is the number of different answers behind `n`, or None where it was not counted. `withheld`: the endpoint
-    is deterministic and answers repeat, so the interval would claim too much. `weighed` is the share where scenarios
-    weigh alike and that is not `k` of `n`."""
+    is deterministic and answers repeat, so the interval would claim too much. `weighted_share` is the share where
+    scenarios weigh alike and that is not `k` of `n`."""
 
     k: int
     n: int

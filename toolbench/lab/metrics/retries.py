@@ -94,7 +94,7 @@ def filter_by_retries(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
 
 
 def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
-    """Add the columns TRIAL_COUNTS to these trials, over all executions; None where they are not known."""
+    """Add the columns TRIAL_RETRY_COLUMNS to these trials, over all executions; None where they are not known."""
     noted = Step.objects.filter(RETRY_RELEVANT_STEP, trial=OuterRef("pk")).order_by()
     unknown = Exists(noted.filter(_UNREADABLE)) | Q(requests=0, outcome__in=("pass", "fail"))
     found: dict[str, Aggregate] = {

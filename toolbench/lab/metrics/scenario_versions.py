@@ -49,7 +49,7 @@ def split_newest_versions(lines: CellRows) -> tuple[CellRows, CellRows]:
     A version that is only queued or was cancelled hides none that was tried; where none was tried, the newest is kept.
 
     Args:
-        lines: with `scenario`, `scenario_version` and the sums of `FINISHED`, of one instance kind.
+        lines: with `scenario`, `scenario_version` and the sums of `FINISHED_COUNTS`, of one instance kind.
     """
     newest: dict[str, tuple[bool, int]] = {}
     for line in lines:

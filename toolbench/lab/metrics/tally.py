@@ -192,7 +192,7 @@ def _has_repeats(cell: Cell) -> bool:
 
 
 def build_aggregates() -> dict[str, Aggregate]:
-    """What a grouped query over cells is annotated with, for `tally_of` to read."""
+    """What a grouped query over cells is annotated with, for `build_tally` to read."""
     repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
     counted: dict[str, Aggregate] = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
     tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)

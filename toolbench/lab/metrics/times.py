@@ -51,10 +51,10 @@ class ConcatenatedTimes(Aggregate):
 
 
 def build_time_aggregates(*, first_tokens: bool = True) -> dict[str, Aggregate]:
-    """Return what a grouped query over cells is annotated with, for `times_of` to read.
+    """Return what a grouped query over cells is annotated with, for `build_times` to read.
 
     Args:
-        first_tokens: False leaves the times to the first token out; `times_of` then gives none.
+        first_tokens: False leaves the times to the first token out; `build_times` then gives none.
     """
     found: dict[str, Aggregate] = {"all_durations": ConcatenatedTimes("times__durations")}
     return found | ({"all_first_tokens": ConcatenatedTimes("times__first_tokens")} if first_tokens else {})

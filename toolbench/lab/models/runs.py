@@ -7,7 +7,7 @@ MAX_FIGURE = 1e12  # dollars or milliseconds of one cell; above it, sums over ce
 
 
 def _build_range_condition(*names: str) -> models.Q:
-    """Condition that each of these columns is unknown or a number from 0 to `LARGEST_FIGURE`; NaN is neither."""
+    """Condition that each of these columns is unknown or a number from 0 to `MAX_FIGURE`; NaN is neither."""
     found = models.Q()
     for name in names:
         found &= models.Q((name, None)) | models.Q((f"{name}__gte", 0), (f"{name}__lte", MAX_FIGURE))

@@ -59,7 +59,7 @@ def check_paid_requests(
     agreed: int,
     probes: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
-    """`check_agreed` of the requests that so many more trials of these cells, with these policies, may send at most.
+    """`check_confirmed` of the requests that so many more trials of these cells, with these policies, may send at most.
 
     Args:
         cap_left: the requests that the run's cap still allows; None without a cap.

@@ -28,8 +28,8 @@ class FailureHighlight:
 
 @dataclass(frozen=True, slots=True)
 class HomePage:
-    """`working` is False when no worker has beaten for a minute: then trials only wait. `servers` is empty until local
-    servers were looked for; `kinds` names those that can be."""
+    """`has_worker` is False when no worker has beaten for a minute: then trials only wait. `servers` is empty until
+    local servers were looked for; `kinds` names those that can be."""
 
     keys: tuple[DetectedKey, ...]
     servers: tuple[DetectedServer, ...]

@@ -93,7 +93,7 @@ def raise_caps_and_resume(run_id: int, *, request_cap: int | None, token_cap: in
 
 def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
     """Queues again exactly the trials that ended by the world's failure and whose provider still exists; returns how
-    many. Their earlier steps stay, as steps of a lost execution. Raises ConfirmationNeeded when they may send more
+    many. Their earlier steps stay, as steps of a lost execution. Raises ConfirmationNeededError when they may send more
     paid requests than are sent without asking and than were `agreed` to."""
     with transaction.atomic():
         run = _get_local_run(run_id)
@@ -110,7 +110,7 @@ def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
 
 def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int:
     """Adds repeats to a cell of the run after looking at it: they are marked, since no decision may rest on them.
-    Raises ConfirmationNeeded as `retry_errored_trials` does."""
+    Raises ConfirmationNeededError as `retry_errored_trials` does."""
     if not 1 <= count <= MAX_ADDED_TRIALS:
         raise RunActionError(f"Between 1 and {MAX_ADDED_TRIALS} trials can be added at once.")
     cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_get_local_run(run_id)).first()
@@ -131,8 +131,8 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
 
 
 def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
-    """The same run again, as it was frozen, with the same seeds. Raises ConfirmationNeeded as `retry_errored_trials`
-    does."""
+    """The same run again, as it was frozen, with the same seeds. Raises ConfirmationNeededError as
+    `retry_errored_trials` does."""
     return resending.repeat_run(_check_repeatable(run_id, agreed), owner=owner)
 
 
@@ -204,7 +204,7 @@ def _check_trials(
 ) -> dict[int, Policy]:
     """The policies of the cells, by id, of which so many trials are wanted under the run's cap, of which so much is
     used; `probes` are paid requests above the cap, by the provider's name. Raises RunActionError where a scenario or
-    the engine has changed, and ConfirmationNeeded."""
+    the engine has changed, and ConfirmationNeededError."""
     cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
     for cell in cells.values():
         if not is_version_available(cell.scenario, cell.scenario_version):

@@ -27,7 +27,7 @@ MAX_SEED = 0x7FFFFFFF  # what every endpoint takes
 
 
 def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed: int = 0) -> Run:
-    """Raises LaunchError for what cannot be tried, and ConfirmationNeeded when more paid requests may be sent than
+    """Raises LaunchError for what cannot be tried, and ConfirmationNeededError when more paid requests may be sent than
     without asking, and than were `agreed` to."""
     plan = build_plan(request)
     check_confirmed(plan.paid_requests, agreed)

@@ -65,7 +65,7 @@ def render_launch_query(group: CaseSet, cases: int) -> str:
 
 
 def set_privacy(pk: int, *, public: bool) -> CaseSet:
-    """Raises NoSuchSet."""
+    """Raises CaseSetNotFoundError."""
     group = CaseSet.objects.filter(pk=pk).first()
     if group is None:
         raise CaseSetNotFoundError(f"There is no set {pk}.")

@@ -33,10 +33,10 @@ class ConstraintSupport:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPage:
-    """`tools` are (name, description, JSON Schema as text); `lint` is what may trouble some provider about them, `held`
-    what the method constrained does not hold of them, by constraint. `published`: the case study has it, with a wording
-    of its own; `by_its_rule`: it is judged by the case study's rule, too. `case`: it is a case, and nothing is drawn.
-    `versions` are those that can be shown, the newest first."""
+    """`tools` are (name, description, JSON Schema as text); `lint` is what may trouble some provider about them,
+    `constraint_support` what the method constrained does not hold of them, by constraint. `published`: the case study
+    has it, with a wording of its own; `has_case_study_rule`: it is judged by the case study's rule, too. `case`: it is
+    a case, and nothing is drawn. `versions` are those that can be shown, the newest first."""
 
     scenario: Scenario
     instance: Instance

@@ -26,8 +26,8 @@ _SLOT_LOCK_NAMESPACE = 7_204_301  # namespace of the advisory locks that guard a
 
 _LOCK_SLOTS = "SELECT pg_advisory_xact_lock(%s, %s::int)"
 
-# A probe that was claimed holds a slot, also while it waits for trials to leave one. A trial whose lease is in `over`
-# has sent its last request and holds none, though its end is not stored yet.
+# A probe that was claimed holds a slot, also while it waits for trials to leave one. A trial whose lease is in
+# `finished` has sent its last request and holds none, though its end is not stored yet.
 # Runs with fewest trials in flight come first, then in turn; none has more in flight than its own limit. Trials whose
 # local server is not ready, or whose method a probe has yet to decide, stay queued. A run with a cap gets no more
 # trials in flight than its remaining requests are likely to carry to their end, at what its trials took so far (3
@@ -134,8 +134,8 @@ SELECT coalesce((SELECT concurrency FROM lab_provider WHERE id = %(provider)s), 
 
 @light(frozen=True, slots=True)
 class ClaimedTrial:
-    """A trial that is ours until its lease ends, with `ahead` requests counted already; `in_flight` are its provider's
-    trials when it was claimed; `left_out` are parameters that its model is known to refuse in this run."""
+    """A trial that is ours until its lease ends, with `reserved_requests` requests counted already; `in_flight` are its
+    provider's trials when it was claimed; `left_out` are parameters that its model is known to refuse in this run."""
 
     id: int
     run_id: int

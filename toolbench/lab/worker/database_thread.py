@@ -12,7 +12,7 @@ from django.db import DatabaseError, InterfaceError, InternalError, OperationalE
 from toolbench.lab.worker.pipeline import enable_prepared_statements
 
 # Classes of what a database raises that is gone, restarting, refused us for a moment, or has ended a transaction that
-# we left lying. They hold refusals for good too: `is_away` tells them apart.
+# we left lying. They hold refusals for good too: `is_unavailable` tells them apart.
 UNAVAILABLE_ERRORS = (OperationalError, InterfaceError, InternalError)
 
 # Beginnings of the SQLSTATEs of what passes. All others are refusals for good: a statement that is too large or takes

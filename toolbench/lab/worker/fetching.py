@@ -28,7 +28,7 @@ ACCESS_CACHE_SECONDS = 1.0  # for so long a provider's own address and key are t
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBatch:
-    """Claimed trials with their configurations by id, and how their provider is reached; `more` when there may be
+    """Claimed trials with their configurations by id, and how their provider is reached; `has_more` when there may be
     more to claim at once. A configuration that cannot be read is missing."""
 
     trials: tuple[ClaimedTrial, ...]

@@ -28,8 +28,8 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What runs, and what went wrong: `failures` of background jobs in the last day, the first `MOST_LISTED` of the
-    cells that could not be computed, and how many there are."""
+    """What runs, and what went wrong: `failures` of background jobs in the last day, the first `MAX_LISTED_CELLS` of
+    the cells that could not be computed, and how many there are."""
 
     processes: tuple[ProcessStatus, ...]
     services: tuple[ServiceAddress, ...]

@@ -82,8 +82,8 @@ def _grant_requests(answers: list[_RequestFuture], granted: Reservation) -> None
 
 @dataclass(slots=True)
 class RequestGate:
-    """The gate of one trial, with `ahead` requests that were counted when it was claimed. `lost` says whether its local
-    server has died: then it is not waited for."""
+    """The gate of one trial, with `reserved_requests` requests that were counted when it was claimed. `has_lost_server`
+    says whether its local server has died: then it is not waited for."""
 
     trial: ClaimedTrial
     provider_id: int
@@ -100,7 +100,7 @@ class RequestGate:
             await self.reserver.reserve(self.trial.run_id)
 
     async def back_off(self, seconds: float) -> None:
-        """Raises NotReady."""
+        """Raises ServerNotReadyError."""
         if self.has_lost_server is not None and await self.has_lost_server():
             raise ServerNotReadyError("The local server has died.")
         with contextlib.suppress(*UNAVAILABLE_ERRORS):  # then the slot is kept, and nothing else is claimed either

@@ -73,7 +73,7 @@ class _LoopLag:
 
 class WorkerSession:
     """One event loop, one HTTP session, one database thread that stores and recomputes and one for short questions, so
-    that no request waits behind a batch. `_held` are the trials whose lease is ours, by lease: from their claim until
+    that no request waits behind a batch. `_jobs` are the trials whose lease is ours, by lease: from their claim until
     their end is stored. One whose lease was lost may be claimed again here while its first try still hangs."""
 
     def __init__(self, provider_id: int, terms: SessionOptions) -> None:

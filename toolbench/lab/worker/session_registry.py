@@ -14,7 +14,7 @@ class SessionRegistry:
     """Providers that are served now, shared by the threads of a process.
 
     Args:
-        check_runs, sweep: handed to every shift; see `Terms`.
+        check_runs, sweep: handed to every shift; see `SessionOptions`.
     """
 
     def __init__(self, *, check_runs: Callable[[Collection[int]], Iterable[int]], sweep: Callable[[], object]) -> None:

@@ -12,8 +12,8 @@ MAX_UNSTORED_TRIALS = 500  # ended trials that free their slots before their end
 
 @dataclass(frozen=True, slots=True)
 class SlotHints:
-    """For the database's count of slots: trials under the leases `over` send nothing more; `kept` slots are for trials
-    that come back from a wait."""
+    """For the database's count of slots: trials under the leases `finished` send nothing more; `reserved` slots are for
+    trials that come back from a wait."""
 
     finished: tuple[UUID, ...] = ()
     reserved: int = 0

@@ -103,7 +103,7 @@ class TrialJob:
             return False
 
     async def _run(self, config: FrozenConfig, to: ProviderAccess) -> bool:
-        """Raises NotReady."""
+        """Raises ServerNotReadyError."""
         self.model_name = config.model_name
         try:
             plan = build_trial_plan(self.context.refusals.add_to_trial(self.trial, self.model_name), config, to)

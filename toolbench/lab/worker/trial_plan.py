@@ -140,7 +140,7 @@ def load_frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
 
 
 def load_provider_access(provider: Provider) -> ProviderAccess:
-    """At most one query. Raises KeyUnavailable."""
+    """At most one query. Raises KeyUnavailableError."""
     local = provider.kind in SEEDED_KINDS and not provider.base_url
     services = _load_addresses() if local else {}
     endpoint = Endpoint(
@@ -170,12 +170,13 @@ def _load_addresses() -> dict[str, ServiceAddress]:
 
 
 def find_local_server(to: ProviderAccess, service: str) -> ServiceAddress | None:
-    """Return the local server that `endpoint_of` leads to; None where there is none."""
+    """Return the local server that `build_model_endpoint` leads to; None where there is none."""
     return None if to.endpoint.base_url else to.services.get(service)
 
 
 def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: ProviderAccess) -> TrialPlan:
-    """Raises NotHere, NotReady, ScenarioChanged, and PolicyError for layers this engine no longer takes."""
+    """Raises ServedElsewhereError, ServerNotReadyError, ScenarioChangedError, and PolicyError for layers this engine no
+    longer takes."""
     scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _lookup_code_scenario(trial)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
     endpoint = build_model_endpoint(to, config.service, config.model_name)
@@ -198,7 +199,8 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: ProviderAcce
 
 
 def _lookup_code_scenario(trial: ClaimedTrial) -> Scenario:
-    """Return the code in the version that was launched. Raises ScenarioChanged, and KeyError for an unknown slug."""
+    """Return the code in the version that was launched. Raises ScenarioChangedError, and KeyError for an unknown
+    slug."""
     known = [one.version for one in scenarios.list_versions(trial.scenario)]
     if known and trial.scenario_version not in known:
         raise ScenarioChangedError(
@@ -217,7 +219,7 @@ def _load_examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
 
 
 def build_model_endpoint(to: ProviderAccess, service: str, model: str) -> Endpoint:
-    """Where a model is reached now. Raises NotHere, NotReady."""
+    """Where a model is reached now. Raises ServedElsewhereError, ServerNotReadyError."""
     if to.endpoint.base_url:
         return replace(to.endpoint, model=model)
     address = find_local_server(to, service)

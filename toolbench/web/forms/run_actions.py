@@ -28,7 +28,8 @@ class RunAction:
         return {name: self.values[name] for name in ("action", "cell", "count") if name in self.values}
 
     def execute(self, run_id: int, owner: User | None) -> ActionResult:
-        """Raises controlling.Refused when it cannot be done, and ConfirmationNeeded when it may have to be paid for."""
+        """Raises controlling.Refused when it cannot be done, and ConfirmationNeededError when it may have to be paid
+        for."""
         if self.name in REPEAT_ACTIONS:
             repeat, sentence = REPEAT_ACTIONS[self.name]
             return ActionResult(sentence, repeat(run_id, owner=owner, agreed=_parse_agreed(self.values)).pk)

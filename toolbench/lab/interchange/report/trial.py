@@ -125,7 +125,8 @@ class TrialWriter:
     _policies: dict[tuple[int, str, int], Policy | None] = field(default_factory=dict)
 
     def report(self, trial: Trial) -> TrialReport:
-        """`trial` comes with its configuration and TRIAL_COUNTS, and with its steps and their bodies prefetched."""
+        """`trial` comes with its configuration and TRIAL_RETRY_COLUMNS, and with its steps and their bodies
+        prefetched."""
         label = self.labels[trial.config_id]
         steps = list_steps(trial)
         name = f"{label.file}__{sanitise_file_name(trial.scenario)}__trial_{trial.index:02d}.json"

@@ -52,7 +52,7 @@ def count_trials_needed(record: DecisionRecord) -> int:
 
 def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: int, agreed: int = 0) -> Run:
     """Launches the leader's settings once more with a fresh seed. Raises FreshTrialsError, LaunchError, and
-    ConfirmationNeeded when more paid requests may be sent than without asking, and than were `agreed` to."""
+    ConfirmationNeededError when more paid requests may be sent than without asking, and than were `agreed` to."""
     if not 1 <= trials <= MAX_TRIALS:
         raise FreshTrialsError(f"Between 1 and {MAX_TRIALS} trials of each scenario can be asked for.")
     with transaction.atomic():

@@ -72,7 +72,7 @@ def launch_missing_trials(query: DecideQuery, *, owner: AbstractBaseUser | None,
     Raises:
         Unconfirmable: nothing is missing, other trials are than were shown, or the same settings cannot be tried.
         LaunchError: the plan cannot be tried.
-        ConfirmationNeeded: more paid requests may be sent than without asking, and than were `agreed` to.
+        ConfirmationNeededError: more paid requests may be sent than without asking, and than were `agreed` to.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:

@@ -37,7 +37,7 @@ class TurnText:
     whole: bool = True
 
     def lines(self) -> tuple[tuple[str, ...], bool]:
-        """The first MOST_LINES, and whether they are all."""
+        """The first MAX_LINES, and whether they are all."""
         told = tuple(islice(_split_long_lines(self.render_lines()), MAX_LINES + 1))
         return told[:MAX_LINES], self.whole and len(told) <= MAX_LINES
 
