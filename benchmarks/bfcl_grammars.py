@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from benchmarks.oracle import GrammarMatcher, render_call
+from benchmarks.grammar_matcher import GrammarMatcher, render_call
 from toolbench.engine.constrain.compiling import Asked, compile_constraint
 from toolbench.engine.messages import JsonObject
 from toolbench.evals.bfcl.cases import CATEGORIES, BfclCase, iter_cases

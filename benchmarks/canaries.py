@@ -28,9 +28,9 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import httpx
 import psycopg
 
+from benchmarks.canary_commands import KEY_NAME
 from benchmarks.canary_provider import HostileProvider
 from benchmarks.canary_search import CanarySearch
-from benchmarks.canary_side import KEY_NAME
 from toolbench.providers.scripted_server import ScriptedServer
 from toolbench.running.paths import ROOT
 
@@ -107,7 +107,7 @@ class RunningProduct:
         return str(json.loads((self.var / "running.json").read_text())["environment"]["DATABASE_URL"])
 
     def ask(self, *arguments: str) -> Any:
-        self.run("-m", "benchmarks.canary_side", *arguments)
+        self.run("-m", "benchmarks.canary_commands", *arguments)
         return json.loads(Path(self.environment["CANARY_TOLD"]).read_text())
 
     def run(self, *arguments: str, check: bool = True) -> bytes:

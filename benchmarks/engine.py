@@ -19,7 +19,7 @@ from pathlib import Path
 import jsonschema_rs
 from llguidance import LLMatcher
 
-from benchmarks.answers import build_calling_answer, build_text_answer
+from benchmarks.trial_answers import build_calling_answer, build_text_answer
 from toolbench.engine.constrain.compiling import KEPT, Asked, compile_constraint
 from toolbench.engine.constrain.dialects import CONSTRAINTS
 from toolbench.engine.constrain.mask import Mask, Vocabulary

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
-import benchmarks.ready  # noqa: F401
+import benchmarks.django_setup  # noqa: F401
 from toolbench.engine import formats
 from toolbench.engine.arguments import read_arguments
 from toolbench.engine.json_text import read_json

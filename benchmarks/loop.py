@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from benchmarks.play import MODEL_NAME
+from benchmarks.benchmark_trial import MODEL_NAME
+from benchmarks.layers import LayerFigures, measure_bare_client, measure_http_client, measure_layer, measure_loop
 from benchmarks.stack import SECRET_KEY, Stack
-from benchmarks.ways import LayerFigures, measure_bare_client, measure_http_client, measure_layer, measure_loop
 from toolbench.providers.endpoint import Endpoint
 
 REQUESTS_PER_TRIAL = 3

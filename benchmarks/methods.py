@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-import benchmarks.ready  # noqa: F401
+import benchmarks.django_setup  # noqa: F401
 from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.models import Model, Run, RunConfig, Trial
 from toolbench.lab.planning.run_request import ConfigChoice, RunRequest

@@ -5,7 +5,7 @@
 import asyncio
 import sys
 
-from benchmarks.answers import choose_answer
+from benchmarks.trial_answers import choose_answer
 
 RESPONSE_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\nserver: bench\r\n"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from benchmarks.ways import LayerFigures
+from benchmarks.layers import LayerFigures
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT

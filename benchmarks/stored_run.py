@@ -11,10 +11,10 @@ import uuid
 from django.db.models import Max, Min, Sum
 from django.db.models.functions import Length
 
-import benchmarks.ready  # noqa: F401
-from benchmarks.answers import TRIAL_ANSWERS
-from benchmarks.play import MODEL_NAME, SCENARIO, STRATEGY, build_trial, list_request_bodies
+import benchmarks.django_setup  # noqa: F401
+from benchmarks.benchmark_trial import MODEL_NAME, SCENARIO, STRATEGY, build_trial, list_request_bodies
 from benchmarks.stack import KEY_NAME
+from benchmarks.trial_answers import TRIAL_ANSWERS
 from toolbench.lab.models import Model, Provider, Run, Step, StepBody, Trial
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from benchmarks.answers import GET_CALL, PATCH_CALL, build_calling_answer, build_text_answer
-from benchmarks.play import build_trial, ignore_event
+from benchmarks.benchmark_trial import build_trial, ignore_event
+from benchmarks.trial_answers import GET_CALL, PATCH_CALL, build_calling_answer, build_text_answer
 from toolbench.engine.events import Ask, End, Ended, Execute, Outcome, Sent
 from toolbench.engine.loop.dispatch import dispatch, result_of
 from toolbench.engine.loop.loop import LoopPlan, run_loop

@@ -14,11 +14,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from tests.browsers import TIMEOUT_MS, ComplaintRecorder, find_browser, list_chromium_flags
-from tests.emptying import empty_tables
+from tests.database_cleanup import empty_tables
 from tests.environment import SESSION_FOLDER, WORKER_ID
 from tests.servers import TestServers
 from tests.strict_templates import UNKNOWN_NAMES, resolve_strict
-from tests.workers import WorkerProcess
+from tests.worker_process import WorkerProcess
 
 LONGEST_TEST_FILES = (
     "tests/running/test_up.py",

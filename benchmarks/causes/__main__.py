@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.causes import drifts, pairs, recorded
-from benchmarks.causes.playing import play_with_causes
+from benchmarks.causes import fault_pairs, recorded_answers, single_faults
+from benchmarks.causes.simulated_trials import play_with_causes
 from toolbench.evals import scenarios
 from toolbench.providers.simulated.personas import load_personas
 
@@ -20,27 +20,27 @@ from toolbench.providers.simulated.personas import load_personas
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parse_arguments(arguments)
     if asked.sheet:
-        asked.sheet.write_text(json.dumps(recorded.build_sheet(), indent=1) + "\n", encoding="utf-8")
+        asked.sheet.write_text(json.dumps(recorded_answers.build_sheet(), indent=1) + "\n", encoding="utf-8")
         return 0
     slugs = [scenario.slug for scenario in scenarios.list_scenarios()]
-    cells = list(drifts.iter_cells(load_personas().values(), slugs))
+    cells = list(single_faults.iter_cells(load_personas().values(), slugs))
     print("## Each drift alone\n")
     played = play_with_causes((cell, seed) for cell in cells for seed in range(asked.seeds))
-    print("\n".join(drifts.iter_report_lines(played)))
+    print("\n".join(single_faults.iter_report_lines(played)))
     print("\n## Two drifts at once\n")
-    drawn = pairs.draw_pairs(asked.pairs, asked.seed)
-    judged = pairs.judge_pairs(drawn)
-    print("\n".join(pairs.iter_report_lines(judged, len(drawn))))
+    drawn = fault_pairs.draw_pairs(asked.pairs, asked.seed)
+    judged = fault_pairs.judge_pairs(drawn)
+    print("\n".join(fault_pairs.iter_report_lines(judged, len(drawn))))
     print("\n## Recorded answers\n")
-    print("\n".join(recorded.iter_report_lines(recorded.read_labels())))
-    return int(min(drifts.compute_share(played), pairs.compute_share(judged)) < drifts.MIN_SHARE)
+    print("\n".join(recorded_answers.iter_report_lines(recorded_answers.read_labels())))
+    return int(min(single_faults.compute_share(played), fault_pairs.compute_share(judged)) < single_faults.MIN_SHARE)
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.causes", description="Measures the table of causes.")
     parser.add_argument("--seeds", type=int, default=1, help="trials of each cell of the first measurement")
-    parser.add_argument("--pairs", type=int, default=pairs.DEFAULT_PAIRS)
-    parser.add_argument("--seed", type=int, default=pairs.DEFAULT_SEED, help="by which the pairs are drawn")
+    parser.add_argument("--pairs", type=int, default=fault_pairs.DEFAULT_PAIRS)
+    parser.add_argument("--seed", type=int, default=fault_pairs.DEFAULT_SEED, help="by which the pairs are drawn")
     parser.add_argument("--sheet", type=Path, help="only write what the reader of the recorded answers gets")
     return parser.parse_args(arguments)
 

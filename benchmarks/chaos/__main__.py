@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.chaos.lab import LabClient
+from benchmarks.chaos.lab_client import LabClient
 from benchmarks.chaos.provider import CountingProvider
-from benchmarks.chaos.record import RoundFile, SeedMismatchError, describe, list_rounds_left, summarise
+from benchmarks.chaos.round_file import RoundFile, SeedMismatchError, describe, list_rounds_left, summarise
 from benchmarks.chaos.rounds import ChaosRunner
 from benchmarks.chaos.schedule import plan_round
-from benchmarks.chaos.space import enter_namespace
+from benchmarks.chaos.small_disk import enter_namespace
 from benchmarks.chaos.stack import Stack
 from toolbench.running.paths import ROOT
 

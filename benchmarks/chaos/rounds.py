@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.chaos.injecting import FaultInjector
-from benchmarks.chaos.lab import LabClient
+from benchmarks.chaos.fault_injector import FaultInjector
+from benchmarks.chaos.lab_client import LabClient
 from benchmarks.chaos.provider import CountingProvider
 from benchmarks.chaos.schedule import Round
 from benchmarks.chaos.stack import Stack, StackTimeoutError, wait_until

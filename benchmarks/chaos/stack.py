@@ -16,7 +16,7 @@ from random import Random
 import psycopg
 
 from benchmarks.chaos.schedule import BACKEND, DATABASE, SUPERVISOR
-from benchmarks.chaos.space import Disk
+from benchmarks.chaos.small_disk import Disk
 from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT, Lock, read_state
 

@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.mutants.mutation import Mutant, find_mutants
-from benchmarks.mutants.running import (
+from benchmarks.mutants.forked_runs import (
     MIN_TIMEOUT_SECONDS,
     ROOT,
     TIMEOUT_FACTOR,
@@ -27,6 +26,7 @@ from benchmarks.mutants.running import (
     list_mirrored_tests,
     run_jobs,
 )
+from benchmarks.mutants.mutation import Mutant, find_mutants
 
 TARGETS = (
     "toolbench/evals/statistics",

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.engine.scripted import TOOLS
+from tests.engine.scripted_model import TOOLS
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.turn import ask_turn, build_request
 from toolbench.engine.messages import JsonObject, Turn

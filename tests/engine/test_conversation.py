@@ -1,6 +1,6 @@
 import pytest
 
-from tests.engine.scripted import GET_TOOL, TOOLS, build_answer, build_call, build_calling_answer, run_script
+from tests.engine.scripted_model import GET_TOOL, TOOLS, build_answer, build_call, build_calling_answer, run_script
 from toolbench.engine.conversation import BROKEN_OFF, Conversation
 from toolbench.engine.errors import PolicyError
 from toolbench.engine.events import End, Ended, Stop, StopReason

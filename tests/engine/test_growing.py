@@ -4,7 +4,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.scripted import build_plan
+from tests.engine.scripted_model import build_plan
 from tests.engine.streams import build_call_delta, render_chunk, render_stream
 from toolbench.engine.events import Ask, Event
 from toolbench.engine.growing import GrowingAnswer

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import LoopRun, build_answer, build_call, build_calling_answer, build_plan, run_script
+from tests.engine.scripted_model import LoopRun, build_answer, build_call, build_calling_answer, build_plan, run_script
 from toolbench.engine.events import End
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.repairs import ALL

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.evals.causes.wire import build_steps
+from tests.evals.causes.hand_made_steps import build_steps
 from tests.evals.records import build_calling_turn, build_result, build_right_arguments, build_text_turn
 from toolbench.engine.events import ToolResult
 from toolbench.engine.messages import SchemaError

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, reverse
 
-from tests.connections import record_connections
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
+from tests.recorded_connections import record_connections
 from tests.web.html_forms import find_leaks, read_forms
 from toolbench.lab.interchange.queue import queue_import
 from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, Trial

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from tests.journeys.conftest import StartScriptedServer
-from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.endpoints import connect
 from toolbench.lab.models import Model, Run, Trial
 from toolbench.providers.scripted_server import (

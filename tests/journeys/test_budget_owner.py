@@ -3,9 +3,9 @@
 from playwright.sync_api import Page, expect
 
 from tests.journeys.conftest import StartScriptedServer
-from tests.journeys.planning import RunForm, fill_form, start_run, wait_until_finished, wait_until_idle
-from tests.lab.benches import answer_correctly, make_scripted_model
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import RunForm, fill_form, start_run, wait_until_finished, wait_until_idle
+from tests.lab.scripted_runs import answer_correctly, make_scripted_model
+from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Run
 
 TRIALS = 40  # of three requests each

@@ -3,8 +3,8 @@
 from playwright.sync_api import Page, expect
 
 from tests.factories import make_model, make_provider
-from tests.journeys.planning import wait_until_finished
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import wait_until_finished
+from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Model, Provider
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.runs.launch import launch

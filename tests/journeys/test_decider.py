@@ -2,8 +2,8 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.planning import RunForm, start_run, wait_until_finished
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import RunForm, start_run, wait_until_finished
+from tests.worker_process import WorkerProcess
 from toolbench.lab.models import DecisionRecord, Run
 
 WISH = RunForm(models=("perfect", "fast-429"), trials=90)

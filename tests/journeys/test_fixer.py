@@ -2,9 +2,9 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.planning import wait_until_finished
-from tests.lab.benches import launch_run
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import wait_until_finished
+from tests.lab.scripted_runs import launch_run
+from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Model, Step
 
 TRIALS = 10

@@ -5,9 +5,9 @@ import json
 from playwright.sync_api import Page, expect
 
 from tests.journeys.conftest import StartScriptedServer
-from tests.journeys.planning import RunForm, start_run, wait_until_finished
-from tests.lab.benches import make_scripted_model
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import RunForm, start_run, wait_until_finished
+from tests.lab.scripted_runs import make_scripted_model
+from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Run, Trial
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, chat_reply, error_reply
 

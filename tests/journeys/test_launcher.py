@@ -2,8 +2,8 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.journeys.planning import TYPICAL_SCENARIOS, RunForm, fill_form, wait_until_idle
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import TYPICAL_SCENARIOS, RunForm, fill_form, wait_until_idle
+from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Run
 
 WISH = RunForm(

@@ -9,8 +9,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from tests.browsers import ComplaintRecorder
 from tests.journeys.conftest import StartScriptedServer
-from tests.journeys.planning import RunForm, start_run, wait_until_finished
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import RunForm, start_run, wait_until_finished
+from tests.worker_process import WorkerProcess
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, error_reply, json_reply, text_reply
 
 MODELS = {"object": "list", "data": [{"id": "acme/talker"}, {"id": "acme/other"}]}

@@ -3,9 +3,9 @@
 from playwright.sync_api import Page, expect
 
 from tests.journeys.conftest import StartScriptedServer
-from tests.journeys.planning import RunForm, start_run, wait_until_finished
-from tests.lab.benches import answer_correctly, make_scripted_model
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import RunForm, start_run, wait_until_finished
+from tests.lab.scripted_runs import answer_correctly, make_scripted_model
+from tests.worker_process import WorkerProcess
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Provider, Run
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, error_reply

@@ -6,8 +6,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browsers import ComplaintRecorder
 from tests.journeys.conftest import StartScriptedServer
-from tests.lab.benches import make_scripted_model
-from tests.workers import WorkerProcess
+from tests.lab.scripted_runs import make_scripted_model
+from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Case, Trial
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, tool_call_reply
 

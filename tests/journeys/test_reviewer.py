@@ -4,8 +4,8 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests.browsers import ComplaintRecorder
-from tests.journeys.planning import RunForm, start_run, wait_until_finished
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import RunForm, start_run, wait_until_finished
+from tests.worker_process import WorkerProcess
 from toolbench.lab.sign_in import create_token
 
 

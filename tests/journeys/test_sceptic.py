@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.journeys.conftest import StartScriptedServer
-from tests.workers import WorkerProcess
+from tests.worker_process import WorkerProcess
 from toolbench.lab.runs.local_demo import launch_next_demo_run
 from toolbench.lab.worker.local_services import register_local_server
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply

@@ -10,9 +10,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from tests.browsers import TIMEOUT_MS, ComplaintRecorder
 from tests.journeys.conftest import StartScriptedServer
-from tests.journeys.planning import RunForm, fill_form, start_run, wait_until_finished
-from tests.lab.benches import answer_correctly, make_scripted_model
-from tests.workers import WorkerProcess
+from tests.journeys.run_form import RunForm, fill_form, start_run, wait_until_finished
+from tests.lab.scripted_runs import answer_correctly, make_scripted_model
+from tests.worker_process import WorkerProcess
 from toolbench.lab.models import Provider, Run
 from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, ScriptedReply, json_reply, text_reply
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from tests.lab.benches import answer_correctly
+from tests.lab.scripted_runs import answer_correctly
 from toolbench.providers.scripted_server import ScriptedServer
 
 RunInThread = Callable[..., Any]

@@ -14,13 +14,13 @@ import psycopg
 import redis
 from django.conf import settings
 
-from tests.lab.durable import DurablePostgres
-from tests.waiting import wait_until
+from tests.lab.durable_postgres import DurablePostgres
+from tests.wait import wait_until
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.servers import Valkey
 
 _ROOT = Path(settings.BASE_DIR)
-_COMMAND_CODE = "import django; django.setup(); from tests.lab.stack_side import main; main()"
+_COMMAND_CODE = "import django; django.setup(); from tests.lab.stack_commands import main; main()"
 
 
 _SCHEDULER_COMMAND = [sys.executable, "manage.py", "scheduler"]

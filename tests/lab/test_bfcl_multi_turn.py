@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.lab.benches import make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import make_scripted_model, run_worker_session
 from toolbench.evals.bfcl.multi_turn.cases import iter_multi_turn_cases, parse_golden_turns
 from toolbench.lab.cases.bfcl_import import import_bfcl
 from toolbench.lab.cases.edit import build_run_request

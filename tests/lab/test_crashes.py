@@ -13,11 +13,11 @@ from django.db.models import Count, F, Q, Sum
 from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import Settings
 
-from tests.emptying import empty_tables
-from tests.lab.benches import HeldAnswers, launch_run, make_scripted_model, read_counters, run_worker_session
-from tests.lab.crashing import CrashMoment, PlannedCrashes
-from tests.lab.durable import DurablePostgres
-from tests.waiting import wait_until
+from tests.database_cleanup import empty_tables
+from tests.lab.database_crashes import CrashMoment, PlannedCrashes
+from tests.lab.durable_postgres import DurablePostgres
+from tests.lab.scripted_runs import HeldAnswers, launch_run, make_scripted_model, read_counters, run_worker_session
+from tests.wait import wait_until
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Model, Run, Step, Trial

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
-from tests.lab.benches import answer_correctly, make_scripted_model
+from tests.lab.scripted_runs import answer_correctly, make_scripted_model
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.management.eval.request import NO_LIMIT_SECONDS

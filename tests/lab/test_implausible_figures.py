@@ -10,9 +10,9 @@ from django.test import Client
 
 from tests.engine.streams import render_as_stream
 from tests.engine.wires.anthropic.events import build_message, list_events, render_event
-from tests.extremes import EXTREME_NUMBERS
-from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
-from tests.web.visits import list_failed_urls
+from tests.extreme_numbers import EXTREME_NUMBERS
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.web.run_urls import list_failed_urls
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Run, Step, Trial
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, chat_reply

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 
-from tests.lab.benches import HeldAnswers
+from tests.lab.scripted_runs import HeldAnswers
 from tests.lab.stack import Stack
-from tests.waiting import wait_until
+from tests.wait import wait_until
 from toolbench.providers.scripted_server import ScriptedServer
 
 TRIALS = 24

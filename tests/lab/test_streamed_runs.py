@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.lab.benches import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import RunConfig, StepBody, Trial
 from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.results.matrix.export import export_matrix

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.benches import launch_run, make_scripted_model
+from tests.lab.scripted_runs import launch_run, make_scripted_model
 from toolbench.celery import app
 from toolbench.lab import tasks
 from toolbench.lab.maintenance import sweep

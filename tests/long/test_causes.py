@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.causes.drifts import MIN_SHARE, count_causes, iter_cells, list_misses
-from benchmarks.causes.pairs import draw_pairs, judge_pairs
-from benchmarks.causes.playing import play_with_causes
+from benchmarks.causes.fault_pairs import draw_pairs, judge_pairs
+from benchmarks.causes.simulated_trials import play_with_causes
+from benchmarks.causes.single_faults import MIN_SHARE, count_causes, iter_cells, list_misses
 from toolbench.evals import scenarios
 from toolbench.providers.simulated.personas import load_personas
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.chaos.record import describe
+from benchmarks.chaos.round_file import describe
 from toolbench.running.database_user import build_confined_command
 from toolbench.running.paths import ROOT
 

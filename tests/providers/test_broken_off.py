@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.providers.drives import TrialNotes, build_plan, drive_trial
-from tests.providers.faulty import (
+from tests.providers.driven_trials import TrialNotes, build_plan, drive_trial
+from tests.providers.faulty_server import (
     ANSWER_CUT,
     BREAK_POINTS,
     CONNECTION_ENDS,

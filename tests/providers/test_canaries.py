@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.canary_answers import SPELLING_BY_NAME, STREAM_BY_PLACE, WHOLE_ANSWER_BY_PLACE
 from benchmarks.canary_search import CanarySearch
-from tests.providers.drives import TrialNotes, build_plan, drive_trial
+from tests.providers.driven_trials import TrialNotes, build_plan, drive_trial
 from toolbench.engine.events import Ended
 from toolbench.engine.loop.loop import LoopPlan
 from toolbench.engine.messages import JsonObject

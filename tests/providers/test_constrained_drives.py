@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.drives import WEATHER_TOOL, TrialNotes, build_plan, drive_trial
+from tests.providers.driven_trials import WEATHER_TOOL, TrialNotes, build_plan, drive_trial
 from tests.providers.test_streamed_drives import part, sse
 from toolbench.engine.constrain.dialects import CONSTRAINTS, OF_TOOLS
 from toolbench.engine.errors import PlanError

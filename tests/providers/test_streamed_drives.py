@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.drives import TrialNotes, build_plan, drive_trial
+from tests.providers.driven_trials import TrialNotes, build_plan, drive_trial
 from toolbench.engine.events import End
 from toolbench.engine.growing import GrowingAnswer
 from toolbench.engine.messages import JsonObject

@@ -5,9 +5,9 @@ from django.contrib.auth.models import Permission, User
 from playwright.sync_api import Page
 
 from tests.browsers import ComplaintRecorder
-from tests.emptying import empty_tables
+from tests.database_cleanup import empty_tables
 from tests.factories import make_cell, make_config, make_run, make_trial
-from tests.workers import WorkerProcess
+from tests.worker_process import WorkerProcess
 from toolbench.celery import app
 from toolbench.lab.models import Provider, Run
 

@@ -6,7 +6,7 @@ import socket
 import pytest
 from django.db import connection
 
-from tests.workers import build_environment
+from tests.worker_process import build_environment
 from toolbench.running.heartbeats import read_silent_seconds
 
 pytestmark = pytest.mark.django_db(transaction=True)

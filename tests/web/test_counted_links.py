@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_trials, recompute_stale_cells
-from tests.lab.benches import answer_correctly, make_scripted_model, run_worker_session
-from tests.lab.simulations import get_simulated_model, run_to_end, serve_simulated_models
+from tests.lab.scripted_runs import answer_correctly, make_scripted_model, run_worker_session
+from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simulated_models
 from toolbench.lab.cases.drafts import CaseDraft, parse_draft
 from toolbench.lab.cases.edit import add_case, build_run_request
 from toolbench.lab.models import Run

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trial
-from tests.web.visits import iter_run_urls
+from tests.web.run_urls import iter_run_urls
 
 
 @pytest.mark.django_db

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import TOOLS, build_answer, build_call
+from tests.engine.scripted_model import TOOLS, build_answer, build_call
 from toolbench.engine.asking.mending import mend_calls, mode_of, unread_calls
 from toolbench.engine.asking.read import Read
 from toolbench.engine.loop.preparing import prepare_turns

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import TOOLS, build_plan, run_script
+from tests.engine.scripted_model import TOOLS, build_plan, run_script
 from tests.engine.wires.test_completions import llama_whole, whole
 from toolbench.engine.asking.template import Template
 from toolbench.engine.errors import PlanError

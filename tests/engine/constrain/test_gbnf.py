@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.oracle import GrammarMatcher
-from tests.engine.constrain.schemas import SCHEMAS, values
+from benchmarks.grammar_matcher import GrammarMatcher
+from tests.engine.constrain.random_schemas import SCHEMAS, values
 from toolbench.engine.constrain.answers import answers_of, as_schema
 from toolbench.engine.constrain.dialects import GBNF, Limits
 from toolbench.engine.constrain.grammars import gbnf

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.oracle import GrammarMatcher
-from tests.engine.constrain.schemas import SCHEMAS, values
+from benchmarks.grammar_matcher import GrammarMatcher
+from tests.engine.constrain.random_schemas import SCHEMAS, values
 from toolbench.engine import formats
 from toolbench.engine.constrain.answers import Answers, answers_of, as_schema
 from toolbench.engine.constrain.dialects import GBNF, LLGUIDANCE, Limits

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.engine.formats.cases import TOOLS, parse_in_chunks
+from tests.engine.formats.golden_cases import TOOLS, parse_in_chunks
 from toolbench.engine.formats import ParsedText, parse, split_reasoning
 from toolbench.engine.formats.registry import AUTO, FORMATS
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.engine.formats.cases import DATA_FOLDER, WEATHER_TOOL
+from tests.engine.formats.golden_cases import DATA_FOLDER, WEATHER_TOOL
 from toolbench.engine import formats
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats import Said, TextCall, parse, render_conversation, render_tools, turns_of

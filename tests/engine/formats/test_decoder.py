@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.formats.cases import DATA_FOLDER, TOOLS, list_markers, parse_in_chunks, read_golden_cases
+from tests.engine.formats.golden_cases import DATA_FOLDER, TOOLS, list_markers, parse_in_chunks, read_golden_cases
 from toolbench.engine.formats import TextCall, names, parse, render, stream
 from toolbench.engine.formats.registry import FORMATS
 

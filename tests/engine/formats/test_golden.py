@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.engine.formats.cases import TOOLS, GoldenCase, parse_in_chunks, read_golden_cases
+from tests.engine.formats.golden_cases import TOOLS, GoldenCase, parse_in_chunks, read_golden_cases
 from toolbench.engine.formats import parse
 
 CASES = read_golden_cases()

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.engine.formats.cases import DATA_FOLDER, TOOLS, parse_in_chunks
+from tests.engine.formats.golden_cases import DATA_FOLDER, TOOLS, parse_in_chunks
 from toolbench.engine.asking.thoughts import without_thought
 from toolbench.engine.asking.written_calls import meant_call
 from toolbench.engine.formats import ParsedText, TextCall, parse, render

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.formats.cases import TOOLS
+from tests.engine.formats.golden_cases import TOOLS
 from toolbench.engine.formats import TextCall, parse, render
 from toolbench.engine.formats.registry import FORMATS
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.formats.cases import parse_in_chunks
+from tests.engine.formats.golden_cases import parse_in_chunks
 from toolbench.engine.formats import TextCall, parse, render
 from toolbench.engine.formats.registry import FORMATS
 

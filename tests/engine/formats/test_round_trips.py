@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.formats.cases import list_markers, parse_in_chunks
+from tests.engine.formats.golden_cases import list_markers, parse_in_chunks
 from toolbench.engine.formats import TextCall, can_hold, names, parse, render
 from toolbench.engine.formats.registry import format_named
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import TOOLS
+from tests.engine.scripted_model import TOOLS
 from toolbench.engine.events import Outcome
 from toolbench.engine.loop.dispatch import Dispatched, dispatch, find_tool, result_of
 from toolbench.engine.messages import ToolCall

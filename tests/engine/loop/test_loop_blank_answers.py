@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine.scripted import (
+from tests.engine.scripted_model import (
     build_answer,
     build_call,
     build_calling_answer,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import (
+from tests.engine.scripted_model import (
     LoopRun,
     ScriptItem,
     build_answer,

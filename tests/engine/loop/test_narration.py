@@ -1,5 +1,5 @@
 from tests.engine.loop.test_preparing import prepare
-from tests.engine.scripted import (
+from tests.engine.scripted_model import (
     build_answer,
     build_call,
     build_calling_answer,

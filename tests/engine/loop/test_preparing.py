@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import GET_TOOL, TOOLS
+from tests.engine.scripted_model import GET_TOOL, TOOLS
 from toolbench.engine.errors import PlanError
 from toolbench.engine.json_text import write_json
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns

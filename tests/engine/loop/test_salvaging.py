@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import TOOLS
+from tests.engine.scripted_model import TOOLS
 from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
 from toolbench.engine.loop.salvaging import HEALER, read_refused
 from toolbench.engine.messages import Turn

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import PATCH_TOOL, TOOLS, build_answer, build_call, build_calling_answer, run_script
-from tests.engine.scripted import build_plan as planned
+from tests.engine.scripted_model import PATCH_TOOL, TOOLS, build_answer, build_call, build_calling_answer, run_script
+from tests.engine.scripted_model import build_plan as planned
 from tests.engine.single_turns import USER, body, read, setup
 from tests.engine.streams import render_as_stream
 from toolbench.engine.arguments import read_arguments

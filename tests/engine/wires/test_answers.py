@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import build_answer
+from tests.engine.scripted_model import build_answer
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import Turn
 from toolbench.engine.wires.answers import Answer, BodyDecoder, decode_answer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import build_answer, build_call, build_plan, run_script
+from tests.engine.scripted_model import build_answer, build_call, build_plan, run_script
 from tests.engine.streams import render_chunk, render_stream, split_at
 from tests.engine.wires.test_streaming import read, whole
 from toolbench.engine.events import Delta, End

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.scripted import build_call
+from tests.engine.scripted_model import build_call
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.wires.remarks import remarks_on
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import (
+from tests.engine.scripted_model import (
     PATCH_TOOL,
     LoopRun,
     build_answer,

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.streams import render_chunk, render_stream, split_at
 from tests.engine.wires.anthropic.events import build_message, list_events
 from tests.engine.wires.test_streaming import read
-from tests.extremes import EXTREME_NUMBERS, iter_number_paths, render_with_literal
+from tests.extreme_numbers import EXTREME_NUMBERS, iter_number_paths, render_with_literal
 from toolbench.engine.bounds import MAX_COST, MAX_TOKENS
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import Finding, JsonObject, Usage

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.engine.scripted import build_answer, build_plan, run_script
+from tests.engine.scripted_model import build_answer, build_plan, run_script
 from toolbench.engine.errors import PlanError
 from toolbench.engine.messages import Turn
 from toolbench.engine.wires.answers import Answer, BodyDecoder

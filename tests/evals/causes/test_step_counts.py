@@ -1,6 +1,6 @@
 """Counts from hand-made steps, each with the denominator of its name."""
 
-from tests.evals.causes.wire import build_steps
+from tests.evals.causes.hand_made_steps import build_steps
 from tests.evals.records import build_calling_turn, build_result, build_text_turn
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.causes.classify import find_occurrences

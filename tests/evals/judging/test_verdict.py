@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import (
     build_calling_turn,
     build_ended,
@@ -13,7 +14,6 @@ from tests.evals.records import (
     build_right_arguments,
     build_text_turn,
 )
-from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended, ExchangeError
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.agents.verdict import AGENT_ORDER, TOOL_BY_AGENT

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import (
     build_calling_turn,
     build_ended,
@@ -11,7 +12,6 @@ from tests.evals.records import (
     build_right_arguments,
     build_text_turn,
 )
-from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
 from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.tools.validation import schema_errors

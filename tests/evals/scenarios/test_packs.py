@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
-from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult, TurnRecord
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import build_calling_turn, build_ended, build_text_turn
-from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended
 from toolbench.evals import scenarios
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
-from tests.evals.trial import ManualTrial
 from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
 from toolbench.engine.messages import SchemaError
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.lab.benches import make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import make_scripted_model, run_worker_session
 from toolbench.evals.bfcl.cases import iter_cases
 from toolbench.evals.bfcl.golden_answers import build_golden_calls
 from toolbench.evals.bfcl.scenario import sanitise_name

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.lab.benches import make_scripted_model, run_worker_session
-from tests.lab.simulations import get_simulated_model, serve_simulated_models
+from tests.lab.scripted_runs import make_scripted_model, run_worker_session
+from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
 from toolbench.lab.cases.drafts import MAX_FAULTS_SHOWN, CaseDraft, DraftError, build_draft, parse_draft
 from toolbench.lab.cases.edit import UnknownCaseError, add_case, build_run_request, delete_case, edit_case, get_case
 from toolbench.lab.cases.example import EXAMPLE_DRAFT

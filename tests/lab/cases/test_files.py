@@ -8,8 +8,8 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_trial
-from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from tests.lab.cases.test_edit import DRAFT, saved
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.cases.drafts import parse_draft
 from toolbench.lab.cases.edit import delete_case
 from toolbench.lab.cases.files import CaseImportError, import_cases, render_cases

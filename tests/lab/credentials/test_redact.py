@@ -24,7 +24,7 @@ from tests.factories import (
     make_step,
     make_trials,
 )
-from tests.lab.benches import read_counters
+from tests.lab.scripted_runs import read_counters
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import (
     Case,

@@ -5,7 +5,7 @@ import pytest
 from django.conf import settings
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import launch_run
+from tests.lab.scripted_runs import launch_run
 from toolbench.engine.policy.policy import resolve
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key

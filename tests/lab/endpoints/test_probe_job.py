@@ -7,8 +7,8 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from tests.lab.benches import launch_run, make_scripted_model
 from tests.lab.conftest import RunInThread
+from tests.lab.scripted_runs import launch_run, make_scripted_model
 from toolbench.lab.endpoints import probe_job
 from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
 from toolbench.lab.endpoints.probe_storage import ProbeLeaseLostError, claim_probe, requeue_lost_probes, store_exchanges

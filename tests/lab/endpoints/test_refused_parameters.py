@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_model
-from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.lab.worker.test_refused_parameters import SAID, Refuses
 from toolbench.lab.endpoints.refused_parameters import get_suggested_omissions
 from toolbench.lab.models import Model, Preset, Run

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.lab.benches import make_scripted_model
 from tests.lab.cases.test_edit import DRAFT, answering, saved, tried
-from tests.lab.interchange.bundles import read_members, reseal_members, write_bundle_bytes
+from tests.lab.interchange.bundle_bytes import read_members, reseal_members, write_bundle_bytes
+from tests.lab.scripted_runs import make_scripted_model
 from toolbench.lab.interchange.bundle.read import import_bundle
 from toolbench.lab.interchange.bundle.selection import BundleError
 from toolbench.lab.interchange.bundled_cases import parse_cases

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.db import models
 
-from tests.extremes import EXTREME_NUMBERS, iter_number_paths, render_with_literal
+from tests.extreme_numbers import EXTREME_NUMBERS, iter_number_paths, render_with_literal
 from tests.lab.interchange.bundle.test_read import small_run
-from tests.lab.interchange.bundles import read_members, reseal_members, write_bundle_bytes
+from tests.lab.interchange.bundle_bytes import read_members, reseal_members, write_bundle_bytes
 from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
 from toolbench.engine.bounds import MAX_COST, MAX_DURATION_MS, MAX_TOKENS
 from toolbench.lab.interchange.import_run import import_run

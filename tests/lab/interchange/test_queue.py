@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
 from tests.lab.interchange.bundle.test_read import bundle_with_bad_case
-from tests.lab.interchange.bundles import zip_members
+from tests.lab.interchange.bundle_bytes import zip_members
 from tests.lab.interchange.inspect_ai.test_log import HEADER, sample
 from toolbench.lab.interchange import queue
 from toolbench.lab.interchange.queue import (

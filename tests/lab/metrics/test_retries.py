@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
-from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.interchange.report.trials_table import export_trials
 from toolbench.lab.interchange.report.write import iter_report_files
 from toolbench.lab.management.eval.output import render_run_lines

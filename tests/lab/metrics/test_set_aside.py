@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
-from tests.lab.benches import read_counters
+from tests.lab.scripted_runs import read_counters
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import (
     OUT_OF_RANGE_ERROR,

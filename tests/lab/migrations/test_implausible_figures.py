@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_stale_cells
-from tests.web.visits import list_failed_urls
+from tests.web.run_urls import list_failed_urls
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Probe, ProbeExchange, Run, Step, Trial
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.lab.benches import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
 from toolbench.engine.capabilities.record import Effective
 from toolbench.lab.endpoints.capabilities import get_model_capabilities
 from toolbench.lab.endpoints.probe_job import run_probe

@@ -4,7 +4,7 @@ import pytest
 from django.conf import settings
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import build_request
+from tests.lab.scripted_runs import build_request
 from toolbench.engine.policy.policy import resolve
 from toolbench.evals import catalogue as case_study
 from toolbench.evals import name_filter, scenarios

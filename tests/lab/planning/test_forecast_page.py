@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
-from tests.lab.benches import build_request
+from tests.lab.scripted_runs import build_request
 from toolbench.lab.models import Run
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.forecast_page import estimate_plan, estimate_remaining

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_model
-from tests.lab.benches import build_request
+from tests.lab.scripted_runs import build_request
 from toolbench.lab.models import SamplingProfile
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_names import build_run_title

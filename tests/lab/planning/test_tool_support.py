@@ -1,7 +1,7 @@
 import pytest
 
-from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from tests.lab.planning.test_auto_method import answered_by, plays_probes_too, settled
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Model, Probe, Trial
 from toolbench.lab.planning.tool_support import describe_support
 from toolbench.lab.results.trial.filter import TrialFilter

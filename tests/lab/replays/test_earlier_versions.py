@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from tests.lab.benches import run_worker_session
-from tests.lab.simulations import get_simulated_model, run_to_end, serve_simulated_models
+from tests.lab.scripted_runs import run_worker_session
+from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simulated_models
 from toolbench.evals.judging import verdict
 from toolbench.lab.models import Judgement, Run, Step, Trial
 from toolbench.lab.replays.check import check_replay

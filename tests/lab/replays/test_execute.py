@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
-from tests.lab.simulations import get_simulated_model, run_to_end, serve_simulated_models
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
+from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simulated_models
 from toolbench.lab.models import Provider, Run, StepBody, Trial
 from toolbench.lab.replays.check import check_replay
 from toolbench.lab.replays.execute import replay_trials

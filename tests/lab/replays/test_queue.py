@@ -5,7 +5,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Cell, Judgement, Preset, Replay, StepBody
 from toolbench.lab.replays import what_if_page
 from toolbench.lab.replays.queue import run_replay

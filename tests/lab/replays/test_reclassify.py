@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
-from tests.lab.benches import PATCH_ARGUMENTS, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import PATCH_ARGUMENTS, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Cell, Trial
 from toolbench.lab.replays.reclassify import reclassify
 from toolbench.lab.results.failures.page import get_failures

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.evals import scenarios
 from toolbench.evals.judging import verdict
 from toolbench.evals.scenarios import registry

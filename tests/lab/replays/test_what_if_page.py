@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from tests.factories import make_config, make_model, make_run
-from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
-from tests.lab.simulations import get_simulated_model, run_to_end, serve_simulated_models
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
+from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simulated_models
 from toolbench.engine.policy.policy import resolve
 from toolbench.evals import scenarios
 from toolbench.lab.models import Cell, Preset, RunConfig

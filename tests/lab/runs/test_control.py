@@ -14,8 +14,8 @@ from tests.factories import (
     make_trial,
     make_trials,
 )
-from tests.lab.benches import launch_run
 from tests.lab.conftest import RunInThread, wait_for_blocked_sessions
+from tests.lab.scripted_runs import launch_run
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.maintenance import list_waiting_providers, sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute

@@ -5,7 +5,7 @@ import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import build_request, launch_run
+from tests.lab.scripted_runs import build_request, launch_run
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Model, Run, Trial
 from toolbench.lab.planning.expansion import build_plan

@@ -3,7 +3,7 @@ from django.core.management import CommandError, call_command
 from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Model, Probe, Provider, Run
 from toolbench.lab.planning.auto_method import decide_all_waiting_methods

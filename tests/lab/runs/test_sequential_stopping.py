@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
-from tests.lab.benches import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.evals.statistics.stopping import ANALYSIS_STEP_TRIALS, FIRST_ANALYSIS_TRIALS, StoppingRule
 from toolbench.lab.maintenance import sweep

@@ -1,6 +1,12 @@
 import pytest
 
-from tests.lab.benches import PATCH_ARGUMENTS, launch_run, make_scripted_model, read_step_facts, run_worker_session
+from tests.lab.scripted_runs import (
+    PATCH_ARGUMENTS,
+    launch_run,
+    make_scripted_model,
+    read_step_facts,
+    run_worker_session,
+)
 from toolbench.engine.events import Request, TurnRecord
 from toolbench.engine.messages import Turn
 from toolbench.lab.models import Step, Trial

@@ -5,8 +5,8 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import make_model, make_provider
-from tests.lab.benches import launch_run
 from tests.lab.conftest import RunInThread
+from tests.lab.scripted_runs import launch_run
 from toolbench.lab.models import Model, Provider, Run, Trial
 from toolbench.lab.runs import control
 from toolbench.lab.worker.claims import (

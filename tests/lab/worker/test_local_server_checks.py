@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from tests.lab.conftest import RunInThread
-from tests.lab.simulations import get_simulated_model, serve_simulated_models
-from tests.workers import build_environment
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
+from tests.worker_process import build_environment
 from toolbench.lab import builtin_data
 from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
 from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Step, Trial

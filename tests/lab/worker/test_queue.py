@@ -1,7 +1,7 @@
 import pytest
 
 from tests.factories import make_model
-from tests.lab.benches import launch_run
+from tests.lab.scripted_runs import launch_run
 from toolbench.lab.models import Trial
 from toolbench.lab.worker.queue import queue_trials
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.benches import (
+from tests.lab.scripted_runs import (
     answer_correctly,
     build_session_options,
     launch_run,

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Model, Provider, Trial
 from toolbench.lab.worker.local_services import register_local_server
 from toolbench.lab.worker.rendered_prompt import PROMPT_TIMEOUT_SECONDS

@@ -6,7 +6,8 @@ import pytest
 from django.conf import settings
 from django.db.models import F
 
-from tests.lab.benches import (
+from tests.lab.conftest import RunInThread
+from tests.lab.scripted_runs import (
     answer_correctly,
     answer_on_release,
     build_session_options,
@@ -16,7 +17,6 @@ from tests.lab.benches import (
     read_counters,
     run_worker_session,
 )
-from tests.lab.conftest import RunInThread
 from toolbench.evals import scenarios
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.endpoints import connect

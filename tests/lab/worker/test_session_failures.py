@@ -2,11 +2,7 @@
 
 import pytest
 
-from tests.lab.benches import (
-    launch_run,
-    make_scripted_model,
-    run_worker_session,
-)
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import JobFailure, Model, Run
 from toolbench.lab.worker import trial_job

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from tests.lab.benches import build_session_options, launch_run, make_scripted_model, run_worker_session
+from tests.lab.scripted_runs import build_session_options, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import JobFailure, Run
 from toolbench.lab.worker import background_jobs, session
 from toolbench.lab.worker.background_jobs import JobFunction

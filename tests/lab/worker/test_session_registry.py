@@ -3,8 +3,8 @@ import threading
 import pytest
 from django.conf import settings
 
-from tests.lab.benches import answer_correctly, launch_run, make_scripted_model
 from tests.lab.conftest import RunInThread
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model
 from toolbench.celery import app
 from toolbench.lab.maintenance import check_runs, sweep
 from toolbench.lab.worker.session_registry import SessionRegistry

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from tests.factories import make_cell, make_config, make_run, make_trial
-from tests.lab.benches import read_step_facts
+from tests.lab.scripted_runs import read_step_facts
 from toolbench.engine.events import Request, ToolResult
 from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
 from toolbench.lab.models import Run, Step, Trial

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.lab.benches import launch_run, run_worker_session
-from tests.providers.faulty import (
+from tests.lab.scripted_runs import launch_run, run_worker_session
+from tests.providers.faulty_server import (
     ANSWER_CUT,
     BREAK_POINTS,
     CONNECTION_ENDS,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.providers.drives import OSLO_CALL, TrialNotes, build_plan, drive_trial
+from tests.providers.driven_trials import OSLO_CALL, TrialNotes, build_plan, drive_trial
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import End, Event
 from toolbench.engine.messages import JsonObject

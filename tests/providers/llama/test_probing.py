@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.providers.probing.probes import run_probe
+from tests.providers.probing.probe_runs import run_probe
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.ready_line import ReadyLine
 

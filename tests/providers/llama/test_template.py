@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.providers.drives import OSLO_CALL, TrialNotes, build_plan, drive_trial
+from tests.providers.driven_trials import OSLO_CALL, TrialNotes, build_plan, drive_trial
 from toolbench.engine.events import End
 from toolbench.engine.messages import Message
 from toolbench.providers.endpoint import Endpoint, Timeouts

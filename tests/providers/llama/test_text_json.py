@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.providers.drives import TrialNotes, build_plan, drive_trial
+from tests.providers.driven_trials import TrialNotes, build_plan, drive_trial
 from toolbench.engine.events import End, Ended
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.repairs import ALL

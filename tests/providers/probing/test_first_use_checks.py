@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.probing.probes import ProbeFindings, probe_personas, run_probe
+from tests.providers.probing.probe_runs import ProbeFindings, probe_personas, run_probe
 from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.probing.format_detection import detect_format, detect_format_without_tools
 from toolbench.providers.probing.prober import ECHO_TOOL

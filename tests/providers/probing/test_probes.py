@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.probing.probes import ProbeFindings, RunProbe, probe_personas, run_probe
+from tests.providers.probing.probe_runs import ProbeFindings, RunProbe, probe_personas, run_probe
 from toolbench.engine.capabilities.routing import route
 from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.constraint_checks import check_constraints

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.probing.probes import ProbeFindings, run_probe
+from tests.providers.probing.probe_runs import ProbeFindings, run_probe
 from toolbench.providers.probing import tool_set_checks
 from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.prober import Prober

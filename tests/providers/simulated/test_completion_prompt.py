@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.formats.cases import WEATHER_TOOL
+from tests.engine.formats.golden_cases import WEATHER_TOOL
 from toolbench.engine.formats import Said, TextCall, parse, render_conversation
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.answer import RefusedTurns, build_answer

@@ -4,9 +4,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.providers.simulated.chances import is_near_published_rate
 from tests.providers.simulated.conftest import Serving
-from tests.providers.simulated.tasks import (
+from tests.providers.simulated.rate_check import is_near_published_rate
+from tests.providers.simulated.state_tasks import (
     HttpAnswer,
     build_control_request,
     build_state_request,

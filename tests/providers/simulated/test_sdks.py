@@ -10,8 +10,8 @@ from typing import Any
 import anthropic
 import openai
 
-from tests.engine.wires.anthropic.typed import parse_request
-from tests.providers.simulated.talking import (
+from tests.engine.wires.anthropic.sdk_types import parse_request
+from tests.providers.simulated.answer_readers import (
     REFUSED_ANSWER,
     AnswerContent,
     iter_requests,

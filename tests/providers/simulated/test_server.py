@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 
 from tests.providers.simulated.conftest import Serving
-from tests.providers.simulated.tasks import (
+from tests.providers.simulated.state_tasks import (
     HttpAnswer,
     build_control_request,
     build_state_request,

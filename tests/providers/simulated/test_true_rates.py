@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.simulated_trials import Cell, judge_trials
-from tests.providers.simulated.chances import is_near_published_rate
+from tests.providers.simulated.rate_check import is_near_published_rate
 from toolbench.evals import scenarios
 from toolbench.evals.types import PUBLISHED_WORDING
 from toolbench.providers.simulated.personas import load_personas

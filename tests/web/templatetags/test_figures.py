@@ -9,7 +9,7 @@ from django.template import Context, Template
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
-from tests.web.visits import iter_run_urls
+from tests.web.run_urls import iter_run_urls
 from toolbench.evals.statistics import compute_quantile
 from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.metrics.definitions import Figure

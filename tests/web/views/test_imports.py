@@ -8,8 +8,8 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from tests.lab.interchange.bundle.test_read import bundle_with_bad_case, small_run
-from tests.lab.interchange.bundles import read_members, reseal_members, write_bundle_bytes, zip_members
-from tests.web.visits import list_failed_urls
+from tests.lab.interchange.bundle_bytes import read_members, reseal_members, write_bundle_bytes, zip_members
+from tests.web.run_urls import list_failed_urls
 from toolbench.lab import builtin_data
 from toolbench.lab.interchange.queue import REPLAY_KINDS
 from toolbench.lab.models import Replay, Run

@@ -1,8 +1,8 @@
 import pytest
 from django.test import Client
 
-from tests.lab.benches import launch_run, make_scripted_model, run_worker_session
 from tests.lab.conftest import scripted as scripted  # the provider that plays every state scenario right
+from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Run, Trial
 from toolbench.providers.scripted_server import ScriptedServer
 

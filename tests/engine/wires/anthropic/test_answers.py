@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.engine.wires.anthropic.events import USAGE, build_message
-from tests.engine.wires.anthropic.typed import parse_answer
+from tests.engine.wires.anthropic.sdk_types import parse_answer
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import JsonObject, Usage
 from toolbench.engine.wires.answers import Answer

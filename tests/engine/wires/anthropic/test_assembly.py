@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import TOOLS
+from tests.engine.scripted_model import TOOLS
 from tests.engine.streams import split_at
 from tests.engine.wires.anthropic.events import build_message, list_events, render_event, render_stream
-from tests.extremes import JsonPath, render_with_literal
+from tests.extreme_numbers import JsonPath, render_with_literal
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.events import Decoder, Delta
 from toolbench.engine.loop.preparing import prepare_turns

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.scripted import build_call
-from tests.engine.wires.anthropic.typed import parse_request
+from tests.engine.scripted_model import build_call
+from tests.engine.wires.anthropic.sdk_types import parse_request
 from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.wires.anthropic.blocks import INVALID
 from toolbench.engine.wires.anthropic.changes import Changes

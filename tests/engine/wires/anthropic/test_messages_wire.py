@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from tests.engine.scripted import build_plan, run_script
+from tests.engine.scripted_model import build_plan, run_script
 from tests.engine.wires.anthropic.events import build_message, render_stream
-from tests.engine.wires.anthropic.typed import parse_request
+from tests.engine.wires.anthropic.sdk_types import parse_request
 from toolbench.engine.events import End
 from toolbench.engine.messages import JsonObject
 

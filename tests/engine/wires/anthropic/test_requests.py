@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.engine.wires.anthropic.typed import parse_request
+from tests.engine.wires.anthropic.sdk_types import parse_request
 from toolbench.engine.messages import JsonObject
 from toolbench.engine.wires.anthropic.requests import FACTS, encode_request
 

@@ -17,8 +17,8 @@ from tests.factories import (
     make_trial,
     recompute_stale_cells,
 )
-from tests.lab.benches import answer_correctly, launch_run, make_scripted_model, run_worker_session
-from tests.lab.interchange.bundles import read_members, reseal_members, write_bundle_bytes, zip_members
+from tests.lab.interchange.bundle_bytes import read_members, reseal_members, write_bundle_bytes, zip_members
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.interchange.bundle.read import import_bundle
 from toolbench.lab.interchange.safe_zip import RunImportError, UnpackLimits

@@ -24,7 +24,7 @@ from tests.factories import (
     recompute_stale_cells,
 )
 from tests.lab.interchange.bundle.test_read import small_run
-from tests.lab.interchange.bundles import read_members, write_bundle_bytes
+from tests.lab.interchange.bundle_bytes import read_members, write_bundle_bytes
 from toolbench.lab.interchange.bundle.read import import_bundle
 from toolbench.lab.interchange.bundle.selection import BundleError, UnknownRunError
 from toolbench.lab.interchange.bundle.write import iter_bundle_chunks

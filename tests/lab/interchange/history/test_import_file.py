@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from tests.extremes import EXTREME_NUMBERS, render_with_literal
+from tests.extreme_numbers import EXTREME_NUMBERS, render_with_literal
 from tests.factories import make_provider
 from toolbench.evals.statistics.shares import compute_exact_interval
 from toolbench.lab.interchange.history.import_file import get_history_page, import_history

@@ -13,7 +13,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd.zipfile import ZIP_ZSTANDARD, ZipFile
 
-from tests.lab.interchange.bundles import zip_members
+from tests.lab.interchange.bundle_bytes import zip_members
 from toolbench.lab.interchange import create_run
 from toolbench.lab.interchange.import_run import import_run
 from toolbench.lab.interchange.inspect_ai import steps

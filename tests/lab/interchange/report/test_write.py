@@ -10,8 +10,14 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, make_trials
-from tests.lab.benches import PATCH_ARGUMENTS, answer_correctly, launch_run, make_scripted_model, run_worker_session
 from tests.lab.report_fields import read_fields
+from tests.lab.scripted_runs import (
+    PATCH_ARGUMENTS,
+    answer_correctly,
+    launch_run,
+    make_scripted_model,
+    run_worker_session,
+)
 from toolbench.lab.interchange.report.write import ReportError, iter_report_files, iter_report_zip, write_report
 from toolbench.lab.models import Run
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply, text_reply

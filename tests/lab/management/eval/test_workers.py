@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tests.lab.benches import launch_run, make_scripted_model
+from tests.lab.scripted_runs import launch_run, make_scripted_model
 from toolbench.lab.management.eval.progress import count_interrupts
 from toolbench.lab.management.eval.workers import EvalSessions
 from toolbench.lab.models import Run

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from benchmarks.causes.playing import PlayedTrial
+from benchmarks.causes.simulated_trials import PlayedTrial
 from benchmarks.simulated_trials import Cell
 from toolbench.engine.messages import JsonObject
 from toolbench.evals import scenarios

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from benchmarks.answers import TRIAL_ANSWERS
+from benchmarks.trial_answers import TRIAL_ANSWERS
 from toolbench.engine.events import Ask, Event, Outcome, Sent
 from toolbench.engine.loop.loop import LoopPlan, run_loop
 from toolbench.engine.policy.policy import resolve

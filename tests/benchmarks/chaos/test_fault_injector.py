@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.chaos.injecting import FaultInjector
+from benchmarks.chaos.fault_injector import FaultInjector
 from benchmarks.chaos.schedule import FREEZE, KILL, Fault
 from benchmarks.chaos.stack import Stack, wait_until
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from benchmarks.play import build_trial, list_request_bodies
+from benchmarks.benchmark_trial import build_trial, list_request_bodies
 from toolbench.engine.events import End
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.chaos.record import RoundFile, SeedMismatchError, describe, list_rounds_left, summarise
+from benchmarks.chaos.round_file import RoundFile, SeedMismatchError, describe, list_rounds_left, summarise
 
 
 def record(number: int, **fields: Any) -> dict[str, Any]:

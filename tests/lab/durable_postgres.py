@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.waiting import wait_until
+from tests.wait import wait_until
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.servers import Postgres
 

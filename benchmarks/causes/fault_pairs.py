@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
 
-from benchmarks.causes.drifts import list_expected_causes
-from benchmarks.causes.playing import PlayedTrial, play_with_causes
+from benchmarks.causes.simulated_trials import PlayedTrial, play_with_causes
+from benchmarks.causes.single_faults import list_expected_causes
 from benchmarks.simulated_trials import Cell
 from toolbench.engine.messages import JsonObject
 from toolbench.providers.simulated.answer import SHAPE_FAULTS

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.causes.drifts import (
+from benchmarks.causes.simulated_trials import play_with_causes
+from benchmarks.causes.single_faults import (
     CAUSES_FILE,
     CellSettings,
     count_causes,
@@ -12,7 +13,6 @@ from benchmarks.causes.drifts import (
     list_expected_causes,
     list_misses,
 )
-from benchmarks.causes.playing import play_with_causes
 from benchmarks.simulated_trials import Cell
 from toolbench.evals import scenarios
 from toolbench.evals.causes.table import load_causes

@@ -9,7 +9,7 @@ import anthropic
 import openai
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from tests.providers.simulated.tasks import STATE_TOOLS, build_state_request
+from tests.providers.simulated.state_tasks import STATE_TOOLS, build_state_request
 from toolbench.engine.errors import MalformedAnswer
 from toolbench.engine.messages import JsonObject, Turn
 from toolbench.engine.wires.answers import Answer

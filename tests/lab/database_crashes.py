@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from django.db import OperationalError, connection, connections
 
-from tests.lab.durable import DurablePostgres
+from tests.lab.durable_postgres import DurablePostgres
 from toolbench.lab.worker.database_thread import DatabaseThread
 
 P = ParamSpec("P")

@@ -1,6 +1,6 @@
 """What `benchmarks.canaries` asks of a process with the product's own settings: rows, runs, probes and their end.
 
-`python -m benchmarks.canary_side VERB …` prints JSON."""
+`python -m benchmarks.canary_commands VERB …` prints JSON."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import benchmarks.ready  # noqa: F401
+import benchmarks.django_setup  # noqa: F401
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.endpoints.probe_job import queue_probe
 from toolbench.lab.models import Model, Probe, Provider, Run, Trial

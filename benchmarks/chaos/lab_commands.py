@@ -1,7 +1,7 @@
 """Launches runs and checks invariants on the database of the environment, for as long as the chaos lasts.
 
-`python -m benchmarks.chaos.lab_side` reads one JSON object a line, {"verb": …, other arguments}, and answers each with
-one line: {"answer": …} or {"error": …}."""
+`python -m benchmarks.chaos.lab_commands` reads one JSON object a line, {"verb": …, other arguments}, and answers each
+with one line: {"answer": …} or {"error": …}."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection
 
-import benchmarks.ready  # noqa: F401
+import benchmarks.django_setup  # noqa: F401
 from benchmarks.chaos.invariants import WatchedRun, count_cells, find_violations, install_witness
 from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.models import Model, Provider, Run

@@ -2,7 +2,7 @@
 
 import json
 
-from benchmarks.causes.recorded import (
+from benchmarks.causes.recorded_answers import (
     NO_CAUSE,
     TESTS_FOLDER,
     RecordedAnswer,

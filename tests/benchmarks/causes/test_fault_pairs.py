@@ -1,6 +1,6 @@
 """A small part of the second measurement."""
 
-from benchmarks.causes.pairs import draw_pairs, is_composable, judge_pairs
+from benchmarks.causes.fault_pairs import draw_pairs, is_composable, judge_pairs
 from toolbench.providers.simulated.personas import load_personas
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mutants.running import ROOT, MutantJob, MutantResult, list_mirrored_tests
+from benchmarks.mutants.forked_runs import ROOT, MutantJob, MutantResult, list_mirrored_tests
 
 CODE = "import sys; from pathlib import Path; from benchmarks.mutants.__main__ import main"
 OWN = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
@@ -113,7 +113,7 @@ def test_a_mutant_survives_only_tests_that_pass(exit_code: int | None, outcome: 
 def test_a_run_that_uses_up_its_time_is_ended(tmp_path: Path) -> None:
     """One second of CPU ends a test that counts for ever."""
     code = "import sys; from pathlib import Path\n"
-    code += "from benchmarks.mutants.running import MutantJob, copy_tree, run_jobs\n"
+    code += "from benchmarks.mutants.forked_runs import MutantJob, copy_tree, run_jobs\n"
     code += f"with copy_tree(Path({str(tmp_path)!r})) as root:\n"
     code += "    print([one.outcome for one in run_jobs(root, [MutantJob('toolbench/above.py', None, 1)], 1)])"
     lay_out(tmp_path, f"{TESTS}\n\ndef test_counting():\n    while above(6):\n        pass\n", {})

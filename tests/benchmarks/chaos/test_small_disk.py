@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.chaos.space import find_unshare
+from benchmarks.chaos.small_disk import find_unshare
 from toolbench.running.paths import ROOT
 
 UNSHARE = find_unshare()
 _SCRIPT = """
 import json, sys
 from pathlib import Path
-from benchmarks.chaos.space import Disk
+from benchmarks.chaos.small_disk import Disk
 
 def write():
     try:

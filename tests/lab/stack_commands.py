@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import F
 
-from tests.lab.benches import launch_run, read_counters
+from tests.lab.scripted_runs import launch_run, read_counters
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Model, Provider, Step, Trial
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.lab.benches import launch_run, run_worker_session
+from tests.lab.scripted_runs import launch_run, run_worker_session
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Model, Provider, Run
 from toolbench.lab.worker.local_services import register_local_server

@@ -19,7 +19,7 @@ class LabClient:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         command = build_confined_command(
-            [sys.executable, "-m", "benchmarks.chaos.lab_side"], death_signal=signal.SIGKILL
+            [sys.executable, "-m", "benchmarks.chaos.lab_commands"], death_signal=signal.SIGKILL
         )
         self._process = subprocess.Popen(
             command, cwd=ROOT, env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
