@@ -1,4 +1,4 @@
-"""The other end of `lab_side`: a process that launches and checks, asked in JSON."""
+"""The other end of `lab_commands`: a process that launches runs and checks invariants when a JSON line asks for it."""
 
 import json
 import signal
