@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from benchmarks.trial_answers import TRIAL_ANSWERS
-from toolbench.engine.events import Ask, Event, Outcome, Sent
-from toolbench.engine.loop.loop import LoopPlan, run_loop
-from toolbench.engine.policy.policy import resolve
-from toolbench.engine.policy.presets import layers_for
+from toolbench.engine.events import Ask, Event, LoopInput, Outcome
+from toolbench.engine.loop.run import LoopPlan, run_loop
+from toolbench.engine.policy.presets import build_layers
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
 from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario
@@ -28,7 +28,7 @@ def build_trial() -> BenchmarkTrial:
     instance = scenario.draw_instance(1, kind=PUBLISHED_WORDING)
     plan = LoopPlan(
         model=MODEL_NAME,
-        policy=resolve(layers_for(STRATEGY)).policy,
+        policy=resolve_policy(build_layers(STRATEGY)).policy,
         system=instance.system,
         user_text=instance.user_text,
         tools=ToolRegistry(instance.tools),
@@ -45,7 +45,7 @@ def list_request_bodies(played: BenchmarkTrial) -> tuple[bytes, ...]:
     wanted = next(loop)
     try:
         while True:
-            outcome: Sent
+            outcome: LoopInput
             if isinstance(wanted, Ask):
                 sent.append(wanted.request.body)
                 wanted.decoder.feed(next(answers))

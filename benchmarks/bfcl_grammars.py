@@ -14,8 +14,8 @@ from typing import Any
 import jsonschema_rs
 
 from benchmarks.grammar_matcher import GrammarMatcher, render_call
-from toolbench.engine.constrain.compiling import Asked, compile_constraint
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.constraints.compiling import ConstraintOptions, compile_constraint
+from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.cases import CATEGORIES, BfclCase, iter_cases
 from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_calls
 
@@ -25,7 +25,7 @@ MUTATION_KINDS = ("missing field", "wrong enum", "wrong type", "unknown name")
 
 def try_case(case: BfclCase, counts: Counter[str]) -> Iterator[str]:
     """Counts what became of a case's calls, and tells of those that were not as they should be."""
-    asked = Asked(final=False)
+    asked = ConstraintOptions(final=False)
     oracles = {way: GrammarMatcher(compile_constraint(case.tools, way, asked).grammar) for way in GRAMMAR_KINDS}
     parameters = {tool["function"]["name"]: tool["function"]["parameters"] for tool in case.tools}
     for name, given in build_golden_calls(case):

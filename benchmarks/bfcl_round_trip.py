@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from toolbench.engine.formats import TextCall, can_hold, names, parse, render, stream
-from toolbench.engine.formats.registry import AUTO, format_named
-from toolbench.engine.formats.values import ParsedText
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.formats import TextCall, is_round_trip_safe, list_format_names, parse, render, stream
+from toolbench.engine.formats.registry import AUTO, get_format
+from toolbench.engine.formats.types import ParsedText
+from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.ask_checker import check_answers
 from toolbench.evals.bfcl.cases import BfclCase, iter_cases
 from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_calls
@@ -48,7 +48,7 @@ class FormatTally:
 
 def has_markers(form: str) -> bool:
     """Whether a format has markers of its own."""
-    definition = format_named(form)
+    definition = get_format(form)
     return bool(definition.blocks or definition.named(["f"]))
 
 
@@ -56,7 +56,7 @@ def iter_round_trips(chosen: Sequence[BfclCase], form: str, seed: int) -> Iterat
     """Every way of reading every case that the format can hold."""
     for case in chosen:
         calls, tools, own_names = _rename_for_format(case, form)
-        if not can_hold(calls, format=form, tools=tools):
+        if not is_round_trip_safe(calls, format=form, tools=tools):
             continue
         sizes = random.Random(f"{seed} {form} {case.id}")
         plain = render(calls, format=form)
@@ -98,7 +98,7 @@ def filter_valid_cases(chosen: Sequence[BfclCase]) -> list[BfclCase]:
 def _rename_for_format(case: BfclCase, form: str) -> tuple[list[TextCall], list[JsonObject], dict[str, str]]:
     """The calls and tools of a case under names that the format can hold, and BFCL's own name for each."""
     listed = [tool["function"]["name"] for tool in case.tools]
-    dotted = all(can_hold([TextCall(name, {})], format=form) for name in listed)
+    dotted = all(is_round_trip_safe([TextCall(name, {})], format=form) for name in listed)
     spelled = {name: name if dotted else name.replace(".", "_") for name in listed}
     tools = [
         {**tool, "function": {**tool["function"], "name": spelled[tool["function"]["name"]]}} for tool in case.tools
@@ -131,7 +131,7 @@ def _parse_in_chunks(written: str, form: str, tools: list[JsonObject], sizes: ra
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bfcl_round_trip", description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="take each n-th case (default: all)")
-    parser.add_argument("--formats", nargs="*", default=[name for name in names() if name != AUTO])
+    parser.add_argument("--formats", nargs="*", default=[name for name in list_format_names() if name != AUTO])
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     listed = list(iter_cases())[:: options.every]

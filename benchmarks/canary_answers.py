@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Callable
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 SpellSecret = Callable[[str], str]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from benchmarks.canary_answers import SPELLING_BY_NAME, STREAM_BY_PLACE, WHOLE_ANSWER_BY_PLACE, BuildEvents
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, ScriptedReply
 
 _SECRET_HEADERS = ("authorization", "x-api-key", "x-tenant")

@@ -20,15 +20,15 @@ import httpx
 import jsonschema_rs
 
 from toolbench.engine import formats
-from toolbench.engine.constrain.answers import answers_of, as_schema
-from toolbench.engine.constrain.compiling import Asked, compile_constraint
-from toolbench.engine.constrain.dialects import DIALECTS, Limits
-from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import read_json, write_json
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.constraints.allowed_answers import build_allowed_answers, build_answer_schema
+from toolbench.engine.constraints.compiling import ConstraintOptions, compile_constraint
+from toolbench.engine.constraints.schema_support import SCHEMA_SUPPORT, SizeLimits
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import read_json, write_json
+from toolbench.engine.types import JsonObject
 
 TOOLS: list[JsonObject] = json.loads((Path(__file__).parent / "data" / "constrained_tools.json").read_text("utf-8"))
-SIZE_LIMITS = Limits(max_string=40, max_items=4)  # so that a small model comes to an end
+SIZE_LIMITS = SizeLimits(max_string=40, max_items=4)  # so that a small model comes to an end
 CONSTRAINT_MODES = {
     "response_format": ("response_format", ""),
     "gbnf": ("gbnf", ""),
@@ -76,7 +76,7 @@ def run_trial(server: LocalServer, way: str, number: int, most: int) -> CheckedA
     constraint, format = CONSTRAINT_MODES[way]
     function = TOOLS[number % len(TOOLS)]
     tool: JsonObject = {"type": "function", "function": function}
-    asked = Asked(final=False, format=format, limits=SIZE_LIMITS)
+    asked = ConstraintOptions(final=False, format=format, limits=SIZE_LIMITS)
     body = {
         "model": server.model,
         "messages": [{"role": "user", "content": f"Call {function['name']}."}],
@@ -97,8 +97,8 @@ def run_trial(server: LocalServer, way: str, number: int, most: int) -> CheckedA
 def check_answer(way: str, tool: JsonObject, text: str, *, cut: bool) -> CheckedAnswer:
     constraint, format = CONSTRAINT_MODES[way]
     call = read_call(text, format, tool)
-    answers = answers_of([tool], final=False, dialect=DIALECTS[constraint], limits=SIZE_LIMITS)
-    kept = call is not None and jsonschema_rs.is_valid(as_schema(answers), call, validate_formats=True)
+    answers = build_allowed_answers([tool], final=False, dialect=SCHEMA_SUPPORT[constraint], limits=SIZE_LIMITS)
+    kept = call is not None and jsonschema_rs.is_valid(build_answer_schema(answers), call, validate_formats=True)
     own = tool["function"]["parameters"]
     fits = call is not None and jsonschema_rs.is_valid(own, call.get("arguments"), validate_formats=True)
     return CheckedAnswer(200, cut, kept, kept and fits, text)
@@ -111,14 +111,14 @@ def read_call(text: str, format: str, tool: JsonObject) -> JsonObject | None:
         return {"name": calls[0].name, "arguments": calls[0].arguments} if len(calls) == 1 else None
     try:
         value = read_json(text)
-    except BadJson:
+    except InvalidJsonError:
         return None
     return value if isinstance(value, dict) else None
 
 
 def count_dropped_keywords(way: str) -> Counter[str]:
     constraint, format = CONSTRAINT_MODES[way]
-    asked = Asked(final=False, format=format, limits=SIZE_LIMITS)
+    asked = ConstraintOptions(final=False, format=format, limits=SIZE_LIMITS)
     tools = [{"type": "function", "function": function} for function in TOOLS]
     return Counter(one.keyword for one in compile_constraint(tools, constraint, asked).dropped)
 

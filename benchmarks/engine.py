@@ -20,17 +20,17 @@ import jsonschema_rs
 from llguidance import LLMatcher
 
 from benchmarks.trial_answers import build_calling_answer, build_text_answer
-from toolbench.engine.constrain.compiling import KEPT, Asked, compile_constraint
-from toolbench.engine.constrain.dialects import CONSTRAINTS
-from toolbench.engine.constrain.mask import Mask, Vocabulary
+from toolbench.engine.constraints.compiling import CACHE_SIZE, ConstraintOptions, compile_constraint
+from toolbench.engine.constraints.mask import Mask, Vocabulary
+from toolbench.engine.constraints.schema_support import CONSTRAINTS
 from toolbench.engine.events import Ask
 from toolbench.engine.loop.dispatch import dispatch
-from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
-from toolbench.engine.loop.turn import ask_turn
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import Policy
+from toolbench.engine.loop.turn import build_ask
+from toolbench.engine.loop.turn_setup import TurnSetup, prepare_turns
+from toolbench.engine.policy.settings import Policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.engine.tools.validation import check_schema
+from toolbench.engine.types import JsonObject
 from toolbench.providers.llama.vocabulary import read_vocabulary
 from toolbench.providers.llama.weights import find_weights
 from toolbench.providers.masking.secrets import build_masker
@@ -150,7 +150,7 @@ def _build_whole_turn(method: str) -> Work:
     setup, _ = _build_turn(method)
 
     def call() -> object:
-        ask = ask_turn(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
+        ask = build_ask(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
         return _read_and_dispatch(setup, ask, ANSWER_BY_METHOD[method])
 
     return call
@@ -159,7 +159,7 @@ def _build_whole_turn(method: str) -> Work:
 def _build_turn(method: str) -> tuple[TurnSetup, Ask]:
     policy = Policy(method=method)
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(build_definitions()), options={}, seed=None)
-    return setup, ask_turn(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
+    return setup, build_ask(setup, 1, [{"role": "user", "content": "hi"}], with_tools=True)
 
 
 def _read_and_dispatch(setup: TurnSetup, ask: Ask, body: bytes) -> list[bool]:
@@ -179,14 +179,16 @@ def iter_compiling_work() -> Iterator[MeasuredWork]:
     yield MeasuredWork("validator of one tool, first time", schema)
     for constraint in CONSTRAINTS:
         yield MeasuredWork(f"{constraint}, {TOOL_COUNT} tools, first time", partial(_compile_unseen, constraint))
-    grammar = compile_constraint(tools, "grammar", Asked()).grammar
+    grammar = compile_constraint(tools, "grammar", ConstraintOptions()).grammar
     yield MeasuredWork("llguidance reads such a grammar", lambda: LLMatcher.validate_grammar(grammar))
-    apart = compile_constraint(build_unlike_tools(), "grammar", Asked()).grammar
+    apart = compile_constraint(build_unlike_tools(), "grammar", ConstraintOptions()).grammar
     yield MeasuredWork(
         f"grammar, {TOOL_COUNT} tools without a common key", partial(_compile_built, build_unlike_tools, "grammar")
     )
     yield MeasuredWork("llguidance reads that one", lambda: LLMatcher.validate_grammar(apart))
-    yield MeasuredWork(f"gbnf, {TOOL_COUNT} tools, again", lambda: compile_constraint(tools, "gbnf", Asked()))
+    yield MeasuredWork(
+        f"gbnf, {TOOL_COUNT} tools, again", lambda: compile_constraint(tools, "gbnf", ConstraintOptions())
+    )
     yield MeasuredWork("the sets alone, as in “first time”", build_unseen_tools)
 
 
@@ -195,12 +197,12 @@ def _compile_unseen(constraint: str) -> object:
 
 
 def _compile_built(made: Callable[[], list[JsonObject]], constraint: str) -> object:
-    return compile_constraint(made(), constraint, Asked())
+    return compile_constraint(made(), constraint, ConstraintOptions())
 
 
 def iter_masking_work(vocabulary: Vocabulary) -> Iterator[MeasuredWork]:
     tools = [tool.to_openai() for tool in build_definitions()]
-    grammar = compile_constraint(tools, "grammar", Asked()).grammar
+    grammar = compile_constraint(tools, "grammar", ConstraintOptions()).grammar
     tokens = vocabulary.tokenizer.greedy_tokenize(ANSWER_TEXT)
     compiled = LLMatcher.grammar_from_lark(grammar)
 
@@ -260,7 +262,7 @@ def _read_resident_bytes() -> int:
 
 
 def measure_memory(vocabulary: Vocabulary) -> dict[str, float]:
-    grammar = compile_constraint(build_unseen_tools(), "grammar", Asked()).grammar
+    grammar = compile_constraint(build_unseen_tools(), "grammar", ConstraintOptions()).grammar
 
     def tool() -> object:
         described = {**json.loads(json.dumps(PARAMETERS)), "description": str(next(_tool_set_numbers))}
@@ -270,7 +272,7 @@ def measure_memory(vocabulary: Vocabulary) -> dict[str, float]:
         "a tool with its validator": measure_kilobytes(tool, 1000),
         "a mask, one request": measure_kilobytes(lambda: Mask(vocabulary, grammar), 50),
         f"a grammar in the cache, {TOOL_COUNT} tools (gbnf)": measure_traced_kilobytes(
-            partial(_compile_unseen, "gbnf"), KEPT
+            partial(_compile_unseen, "gbnf"), CACHE_SIZE
         ),
         "a turn, one request": measure_traced_kilobytes(lambda: _build_turn("constrained"), 1000),
     }

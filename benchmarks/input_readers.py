@@ -9,14 +9,14 @@ from typing import Any, cast
 import benchmarks.django_setup  # noqa: F401
 from toolbench.engine import formats
 from toolbench.engine.arguments import read_arguments
-from toolbench.engine.json_text import read_json
-from toolbench.engine.partial_json import JsonExtent, read_partial
-from toolbench.engine.repairs import ALL, repair
+from toolbench.engine.partial_json import JsonEndFinder, read_partial
+from toolbench.engine.repairs import REPAIR_NAMES, repair
+from toolbench.engine.strict_json import read_json
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
-from toolbench.engine.transforms.tags import cut_tagged_calls
-from toolbench.engine.wires.sse import EventReader
-from toolbench.engine.wires.streaming import StreamDecoder
+from toolbench.engine.transforms.tool_call_tags import extract_tagged_calls
+from toolbench.engine.wire_formats.sse import EventReader
+from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 from toolbench.evals.user_cases.documents import DocumentError, read_document
 from toolbench.evals.user_cases.parse import InvalidCaseError, parse_case
 from toolbench.lab.cases.drafts import CaseDraft, DraftError, parse_draft
@@ -73,7 +73,7 @@ def _build_tools(size: int, tool: str) -> str:
 
 
 def _find_extent(text: str) -> bool:
-    extent = JsonExtent()
+    extent = JsonEndFinder()
     for at in range(0, len(text), 7):
         extent.feed(text[at : at + 7])
     return extent.closed
@@ -170,15 +170,17 @@ READER_BY_NAME: Mapping[str, InputReader] = {
         lambda size: f"```json\n{{{_build_keys(size)}}}\n```", lambda text: read_arguments(text, 1 << 24)
     ),
     "repairs, single quotes and commas": InputReader(
-        lambda size: f"{{{_build_keys(size)},}}".replace('"', "'"), lambda text: repair(text, ALL), 75
+        lambda size: f"{{{_build_keys(size)},}}".replace('"', "'"), lambda text: repair(text, REPAIR_NAMES), 75
     ),
     "repairs, open brackets": InputReader(
-        lambda size: '{"a":[' * (size // 6), lambda text: repair(text, ALL, cut=True), 170
+        lambda size: '{"a":[' * (size // 6), lambda text: repair(text, REPAIR_NAMES, cut=True), 170
     ),
-    "repairs, objects in a row": InputReader(lambda size: '{"a":1}' * (size // 7), lambda text: repair(text, ALL), 20),
-    "repairs, quotes": InputReader(lambda size: '"' * size, lambda text: repair(text, ALL), 130),
-    "tagged calls": InputReader(lambda size: "<tool_call>{}</tool_call>" * (size // 25), cut_tagged_calls, 16),
-    "tags without an end": InputReader(lambda size: "<tool_call>" * (size // 11), cut_tagged_calls, 5),
+    "repairs, objects in a row": InputReader(
+        lambda size: '{"a":1}' * (size // 7), lambda text: repair(text, REPAIR_NAMES), 20
+    ),
+    "repairs, quotes": InputReader(lambda size: '"' * size, lambda text: repair(text, REPAIR_NAMES), 130),
+    "tagged calls": InputReader(lambda size: "<tool_call>{}</tool_call>" * (size // 25), extract_tagged_calls, 16),
+    "tags without an end": InputReader(lambda size: "<tool_call>" * (size // 11), extract_tagged_calls, 5),
     "events, one long line": InputReader(lambda size: b'data: {"a": "' + b"x" * size, _count_events, 3),
     "events, many": InputReader(lambda size: b'data: {"a": 1}\n\n' * (size // 16), _count_events, 8),
     "a stream of text": InputReader(_build_stream(lambda number: {"content": "word "}), _read_stream, 5),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import aiohttp
 
 from benchmarks.benchmark_trial import build_trial, list_request_bodies
-from toolbench.engine.events import End
+from toolbench.engine.events import EndReason
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
@@ -71,7 +71,7 @@ async def measure_loop(endpoint: Endpoint, run: RunTrials) -> None:
             workspace, kept = played.scenario.open(played.instance), StepKeeper()
             world = RunContext(endpoint, opened, workspace.call, kept, kept, time.perf_counter, CancellationToken())
             ended = await drive(played.plan, world)
-            assert ended.end is End.FINAL
+            assert ended.end is EndReason.FINAL
             assert played.scenario.judge(played.instance, ended, workspace).task_pass
             assert len(kept.steps) == 5
 

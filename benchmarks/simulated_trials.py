@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from toolbench.engine.events import Ended, Event
-from toolbench.engine.loop.loop import LoopPlan
-from toolbench.engine.policy.policy import resolve
-from toolbench.engine.policy.presets import layers_for
+from toolbench.engine.events import Event, LoopResult
+from toolbench.engine.loop.run import LoopPlan
+from toolbench.engine.policy.presets import build_layers
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.evals import scenarios
 from toolbench.evals.types import DRAWN, Instance, Scenario, Verdict
@@ -67,7 +67,7 @@ class Trial:
     seed: int
     scenario: Scenario
     instance: Instance
-    ended: Ended
+    ended: LoopResult
     verdict: Verdict
     steps: tuple[ExchangeStep | ToolStep, ...]
 
@@ -123,10 +123,10 @@ async def _trial(cell: Cell, seed: int, endpoint: Endpoint, door: HttpClient) ->
 def _plan(cell: Cell, instance: Instance, seed: int) -> LoopPlan:
     presets = [preset for one in cell.personas for preset in load_personas()[one].workarounds]
     method = ("method", {"method": cell.method, "constraint": "response_format"})
-    layers = [*layers_for(cell.strategy, workarounds=presets), method, ("scenario", instance.layer)]
+    layers = [*build_layers(cell.strategy, workarounds=presets), method, ("scenario", instance.layer)]
     return LoopPlan(
         model=cell.model,
-        policy=resolve(layers).policy,
+        policy=resolve_policy(layers).policy,
         system=instance.system,
         user_text=instance.user_text,
         history=instance.history,

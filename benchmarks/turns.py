@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from benchmarks.benchmark_trial import build_trial, ignore_event
 from benchmarks.trial_answers import GET_CALL, PATCH_CALL, build_calling_answer, build_text_answer
-from toolbench.engine.events import Ask, End, Ended, Execute, Outcome, Sent
-from toolbench.engine.loop.dispatch import dispatch, result_of
-from toolbench.engine.loop.loop import LoopPlan, run_loop
-from toolbench.engine.loop.preparing import prepare_turns
-from toolbench.engine.loop.turn import ask_turn
-from toolbench.engine.messages import JsonObject, Turn
+from toolbench.engine.events import Ask, EndReason, Execute, LoopInput, LoopResult, Outcome
+from toolbench.engine.loop.dispatch import build_tool_result, dispatch
+from toolbench.engine.loop.run import LoopPlan, run_loop
+from toolbench.engine.loop.turn import build_ask
+from toolbench.engine.loop.turn_setup import prepare_turns
+from toolbench.engine.types import JsonObject, Turn
 
 TWO_CALL_ANSWER = build_calling_answer(GET_CALL, PATCH_CALL)
 ANSWERS = (TWO_CALL_ANSWER, TWO_CALL_ANSWER, build_text_answer("Done."))
@@ -36,7 +36,7 @@ def build_two_call_plan() -> LoopPlan:
     return replace(plan, policy=replace(plan.policy, request_overrides=overrides, max_tool_calls_per_turn=None))
 
 
-def run_loop_once(plan: LoopPlan) -> Ended:
+def run_loop_once(plan: LoopPlan) -> LoopResult:
     """One run of the loop, its answers and outcomes at hand."""
     loop = run_loop(plan, ignore_event)
     answers = iter(ANSWERS)
@@ -45,11 +45,11 @@ def run_loop_once(plan: LoopPlan) -> Ended:
         while True:
             wanted = loop.send(_respond(wanted, answers.__next__))
     except StopIteration as end:
-        ended: Ended = end.value
+        ended: LoopResult = end.value
         return ended
 
 
-def _respond(wanted: Ask | Execute, answer: Callable[[], bytes]) -> Sent:
+def _respond(wanted: Ask | Execute, answer: Callable[[], bytes]) -> LoopInput:
     if isinstance(wanted, Ask):
         return _read_answer(wanted, answer())
     return tuple(Outcome(TOOL_RESULT) for _ in wanted.calls)
@@ -72,19 +72,19 @@ def list_parts(plan: LoopPlan) -> dict[str, Callable[[], object]]:
         plan.model, plan.policy, system=plan.system, tools=plan.tools, options=plan.options, seed=plan.seed
     )
     ended = run_loop_once(plan)
-    assert ended.end is End.FINAL
+    assert ended.end is EndReason.FINAL
     messages = ended.history[:4]  # user, answer, two results
-    ask = ask_turn(setup, 1, messages, with_tools=True)
+    ask = build_ask(setup, 1, messages, with_tools=True)
     calls = _read_answer(ask, TWO_CALL_ANSWER).calls
     assert len(calls) == 2
 
     def dispatched() -> object:
         ready = [dispatch(call, setup.tools, plan.policy) for call in calls]
-        return [result_of(call, Outcome(TOOL_RESULT), plan.policy) for call in ready]
+        return [build_tool_result(call, Outcome(TOOL_RESULT), plan.policy) for call in ready]
 
     return {
         "prepare, once per run": prepare,
-        "build the request": lambda: ask_turn(setup, 1, messages, with_tools=True),
+        "build the request": lambda: build_ask(setup, 1, messages, with_tools=True),
         "decode the answer": lambda: _read_answer(ask, TWO_CALL_ANSWER),
         "dispatch, write results": dispatched,
     }

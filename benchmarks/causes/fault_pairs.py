@@ -9,7 +9,7 @@ from random import Random
 from benchmarks.causes.simulated_trials import PlayedTrial, play_with_causes
 from benchmarks.causes.single_faults import list_expected_causes
 from benchmarks.simulated_trials import Cell
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.answer import SHAPE_FAULTS
 from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.wire_formats import CHAT

@@ -11,13 +11,13 @@ from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 
-from toolbench.engine.errors import MalformedAnswer
-from toolbench.engine.events import Ask, Ended, Event, Execute, Failed, Outcome, Sent
-from toolbench.engine.loop.loop import LoopPlan, run_loop
-from toolbench.engine.messages import JsonObject, Turn
-from toolbench.engine.policy.policy import resolve
-from toolbench.engine.policy.presets import layers_for
+from toolbench.engine.errors import MalformedAnswerError
+from toolbench.engine.events import Ask, Event, Execute, FailedExchange, LoopInput, LoopResult, Outcome
+from toolbench.engine.loop.run import LoopPlan, run_loop
+from toolbench.engine.policy.presets import build_layers
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.types import JsonObject, Turn
 from toolbench.evals.causes.classify import TrialEnd, find_occurrences
 from toolbench.evals.causes.decisive import find_cause
 from toolbench.evals.causes.required_calls import TaskNeeds
@@ -156,17 +156,17 @@ def _render_body(message: JsonObject, finish: str) -> str:
     return json.dumps({"choices": [choice]}, ensure_ascii=False)
 
 
-def _run_answer(answer: RecordedAnswer) -> Ended:
+def _run_answer(answer: RecordedAnswer) -> LoopResult:
     """Drive the loop through the one answer; every call that may run succeeds."""
     patch: JsonObject = {"max_turns": 1}
     if answer.most_argument_bytes is not None:
         patch["max_tool_args_bytes"] = answer.most_argument_bytes
-    policy = resolve([*layers_for("raw"), ("recorded", patch)]).policy
+    policy = resolve_policy([*build_layers("raw"), ("recorded", patch)]).policy
     plan = LoopPlan("recorded", policy, "", "Call a tool.", tools=ToolRegistry(tuple(map(_build_tool, answer.tools))))
     return _drive_loop(run_loop(plan, _ignore_event), answer)
 
 
-def _drive_loop(loop: Generator[Ask | Execute, Sent, Ended], answer: RecordedAnswer) -> Ended:
+def _drive_loop(loop: Generator[Ask | Execute, LoopInput, LoopResult], answer: RecordedAnswer) -> LoopResult:
     wanted = next(loop)
     try:
         while True:
@@ -175,22 +175,22 @@ def _drive_loop(loop: Generator[Ask | Execute, Sent, Ended], answer: RecordedAns
             else:
                 wanted = loop.send(tuple(Outcome({"done": True}) for _ in wanted.calls))
     except StopIteration as stopped:
-        ended: Ended = stopped.value
+        ended: LoopResult = stopped.value
         return ended
 
 
-def _read_answer(ask: Ask, answer: RecordedAnswer) -> Turn | Failed:
+def _read_answer(ask: Ask, answer: RecordedAnswer) -> Turn | FailedExchange:
     body = answer.body.encode("utf-8", "surrogatepass")
     if error := classify_response(status=answer.status, headers={}, body=body):
-        return Failed(error)
+        return FailedExchange(error)
     ask.decoder.feed(body)
     try:
         return ask.decoder.close()
-    except MalformedAnswer as error:
-        return Failed(classify_unreadable(answer.status, body, str(error)))
+    except MalformedAnswerError as error:
+        return FailedExchange(classify_unreadable(answer.status, body, str(error)))
 
 
-def _iter_steps(ended: Ended) -> Iterator[WireStep]:
+def _iter_steps(ended: LoopResult) -> Iterator[WireStep]:
     ordinal = 0
     for record in ended.turns:
         error = record.failure

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.causes.simulated_trials import PlayedTrial
 from benchmarks.simulated_trials import Cell
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.seeded_random import build_random

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, chat_reply, error_reply
 
 _JSON_HEADERS = {"content-type": "application/json"}

@@ -48,7 +48,7 @@ def list_seeds() -> list[str]:
     """A call in every format, a body and a stream."""
     formats = importlib.import_module("toolbench.engine.formats")
     call = formats.TextCall("get_weather", {"city": "Oslo", "days": 2, "at": {"x": [1, None]}}, "abc123def")
-    written = [formats.render([call, call], format=name, text="So.") for name in formats.names()]
+    written = [formats.render([call, call], format=name, text="So.") for name in formats.list_format_names()]
     message = {"content": "So.", "tool_calls": [{"id": "a", "function": {"name": "ping", "arguments": "{}"}}]}
     body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})
     delta = json.dumps({"choices": [{"delta": message, "finish_reason": "stop"}]})

@@ -8,21 +8,21 @@ from itertools import pairwise
 from typing import AnyStr
 
 from toolbench.engine.arguments import read_arguments
-from toolbench.engine.asking.text_json import TextJson
-from toolbench.engine.errors import BadJson, MalformedAnswer
-from toolbench.engine.events import Decoder
-from toolbench.engine.formats import names, parse, stream
+from toolbench.engine.errors import InvalidJsonError, MalformedAnswerError
+from toolbench.engine.events import AnswerDecoder
+from toolbench.engine.formats import list_format_names, parse, stream
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.json_text import write_json
-from toolbench.engine.loop.preparing import prepare_turns
 from toolbench.engine.loop.turn import read_answer
-from toolbench.engine.messages import Turn
+from toolbench.engine.loop.turn_setup import prepare_turns
+from toolbench.engine.methods.text_json import TextJsonMethod
 from toolbench.engine.partial_json import read_partial
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.settings import resolve_policy
+from toolbench.engine.strict_json import write_json
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.engine.wires.answers import Answer, BodyDecoder
-from toolbench.engine.wires.sse import EventReader
-from toolbench.engine.wires.streaming import StreamDecoder
+from toolbench.engine.types import Turn
+from toolbench.engine.wire_formats.chat_answer import BodyDecoder, ChatAnswer
+from toolbench.engine.wire_formats.sse import EventReader
+from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 
 TOOLS = (
     ToolDefinition("ping", "Says it is there.", {"type": "object", "properties": {}}),
@@ -42,11 +42,11 @@ TOOLS = (
         },
     ),
 )
-FORMATS = names()
+FORMATS = list_format_names()
 SHORT_CHARACTERS, LONG_CHARACTERS = 16, 128  # how often a text is repeated to see whether time grows with its length
 SLOW_SECONDS = 0.2  # what a repeated text may take before growth is looked at
 MAX_GROWTH = 3 * LONG_CHARACTERS / SHORT_CHARACTERS
-_SETUP = prepare_turns("m", resolve([]).policy, system="", tools=ToolRegistry(TOOLS), options={}, seed=None)
+_SETUP = prepare_turns("m", resolve_policy([]).policy, system="", tools=ToolRegistry(TOOLS), options={}, seed=None)
 
 
 class ViolationError(AssertionError):
@@ -76,12 +76,12 @@ def fuzz_partial_json(text: str, cuts: Sequence[int]) -> None:
 
 
 def fuzz_literals(text: str, cuts: Sequence[int]) -> None:
-    with suppress(BadJson):
+    with suppress(InvalidJsonError):
         write_json(read_value(text))
 
 
 def fuzz_text_json(text: str, cuts: Sequence[int]) -> None:
-    TextJson().read({"role": "assistant", "content": text}, TOOLS)
+    TextJsonMethod().read({"role": "assistant", "content": text}, TOOLS)
 
 
 def fuzz_bodies(text: str, cuts: Sequence[int]) -> None:
@@ -134,7 +134,7 @@ def _measure_seconds(target: Callable[[str, Sequence[int]], None], text: str) ->
     return time.process_time() - began
 
 
-def _read_answer(answer: Answer) -> Turn:
+def _read_answer(answer: ChatAnswer) -> Turn:
     return read_answer(_SETUP, answer, with_tools=True)
 
 
@@ -143,7 +143,7 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _check_same_answer(opened: Callable[[], Decoder], body: bytes, cuts: Sequence[int]) -> None:
+def _check_same_answer(opened: Callable[[], AnswerDecoder], body: bytes, cuts: Sequence[int]) -> None:
     whole, split = opened(), opened()
     whole.feed(body)
     for piece in _iter_chunks(body, cuts):
@@ -151,10 +151,10 @@ def _check_same_answer(opened: Callable[[], Decoder], body: bytes, cuts: Sequenc
     _check_same("an answer in pieces", _close(split), _close(whole))
 
 
-def _close(decoder: Decoder) -> Turn | str:
+def _close(decoder: AnswerDecoder) -> Turn | str:
     try:
         return decoder.close()
-    except MalformedAnswer as error:
+    except MalformedAnswerError as error:
         return error.code
 
 

@@ -5,11 +5,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbench.engine.events import Ask, Ended, Event, ExchangeError, Failed, Outcome, PreparedCall, Stop
-from toolbench.engine.loop.loop import LoopPlan, run_loop
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.events import (
+    Ask,
+    Event,
+    ExchangeError,
+    FailedExchange,
+    LoopResult,
+    Outcome,
+    PreparedCall,
+    StopRun,
+)
+from toolbench.engine.loop.run import LoopPlan, run_loop
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.types import JsonObject
 
 OPS_SCHEMA = {
     "type": "array",
@@ -22,7 +31,7 @@ GET_TOOL = ToolDefinition("state_get", "Reads it.", {"type": "object", "properti
 HIDDEN_TOOL = ToolDefinition("facts_commit", "Not for models.", {"type": "object"}, exposed_to_model=False)
 TOOLS = ToolRegistry((GET_TOOL, PATCH_TOOL, HIDDEN_TOOL))
 
-ScriptItem = bytes | ExchangeError | Stop
+ScriptItem = bytes | ExchangeError | StopRun
 CallTool = Callable[[PreparedCall], Outcome]
 
 
@@ -50,7 +59,7 @@ def build_no_tool_support_error(status: int = 404) -> ExchangeError:
 
 def build_plan(user_text: str = "Go.", *, system: str = "", tools: ToolRegistry = TOOLS, **policy: Any) -> LoopPlan:
     """A plan whose policy is one layer over the engine's defaults."""
-    return LoopPlan("m-1", resolve([("test", policy)]).policy, system, user_text, tools=tools)
+    return LoopPlan("m-1", resolve_policy([("test", policy)]).policy, system, user_text, tools=tools)
 
 
 def return_success(_: PreparedCall) -> Outcome:
@@ -71,7 +80,7 @@ def use_in_order(*tools: CallTool) -> CallTool:
 class LoopRun:
     """One finished run: its end, every request's body, every call that ran, every event."""
 
-    ended: Ended
+    ended: LoopResult
     bodies: list[JsonObject] = field(default_factory=list)
     ran: list[PreparedCall] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -103,6 +112,6 @@ def run_script(given: LoopPlan, script: Iterable[ScriptItem], tool: CallTool = r
                 wanted.decoder.feed(item)
                 wanted = loop.send(wanted.decoder.close())
             else:
-                wanted = loop.send(Failed(item) if isinstance(item, ExchangeError) else item)
+                wanted = loop.send(FailedExchange(item) if isinstance(item, ExchangeError) else item)
     except StopIteration as end:
         return LoopRun(end.value, bodies, ran, events)

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 from tests.engine.scripted_model import TOOLS
-from toolbench.engine.loop.preparing import TurnSetup, prepare_turns
-from toolbench.engine.loop.turn import ask_turn, build_request
-from toolbench.engine.messages import JsonObject, Turn
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.loop.turn import build_ask, build_request
+from toolbench.engine.loop.turn_setup import TurnSetup, prepare_turns
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolRegistry
+from toolbench.engine.types import JsonObject, Turn
 
 USER = [{"role": "user", "content": "Go."}]
 
@@ -21,7 +21,7 @@ def setup(
     system: str = "Be brief.",
     **policy: Any,
 ) -> TurnSetup:
-    resolved = resolve([("test", policy)]).policy
+    resolved = resolve_policy([("test", policy)]).policy
     return prepare_turns("m-1", resolved, system=system, tools=tools, options=options or {}, seed=seed)
 
 
@@ -31,6 +31,6 @@ def body(given: TurnSetup, *, with_tools: bool = True) -> JsonObject:
 
 
 def read(given: TurnSetup, raw: bytes, *, with_tools: bool = True) -> Turn:
-    decoder = ask_turn(given, 0, USER, with_tools=with_tools).decoder
+    decoder = build_ask(given, 0, USER, with_tools=with_tools).decoder
     decoder.feed(raw)
     return decoder.close()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbench.engine.arguments import INVALID_JSON, arguments_size, read_arguments
-from toolbench.engine.json_text import write_json
+from toolbench.engine.arguments import INVALID_JSON, measure_arguments, read_arguments
+from toolbench.engine.strict_json import write_json
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "arguments.json").read_text())
 
@@ -52,7 +52,7 @@ def test_reading_does_not_change_what_was_given() -> None:
 @pytest.mark.parametrize("row", [row for row in GOLDEN if "size" in row], ids=lambda row: row["name"])
 def test_the_size_can_be_had_without_reading(row: dict[str, Any]) -> None:
     if row["name"] != "double encoding":
-        assert arguments_size(row["raw"]) == row["size"]
+        assert measure_arguments(row["raw"]) == row["size"]
 
 
 VALUES = st.recursive(
@@ -79,7 +79,7 @@ def test_no_text_raises_and_what_is_read_can_be_written(raw: str) -> None:
 @pytest.mark.parametrize("raw", [7, 1.5, True, object(), b"{}"])
 def test_arguments_neither_text_nor_json_have_no_size(raw: object) -> None:
     read = read_arguments(raw, 300)
-    assert (read.status, read.size, arguments_size(raw)) == (INVALID_JSON, 0, 0)
+    assert (read.status, read.size, measure_arguments(raw)) == (INVALID_JSON, 0, 0)
     assert type(raw).__name__ in read.problem
 
 

@@ -10,10 +10,10 @@ from toolbench.engine.bounds import (
     MAX_COST,
     MAX_DURATION_MS,
     MAX_TOKENS,
-    bounded_cost,
-    bounded_count,
-    bounded_moment,
-    bounded_ms,
+    check_year,
+    parse_cost,
+    parse_count,
+    parse_duration_ms,
 )
 
 ANYTHING = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.integers())
@@ -22,34 +22,34 @@ NO_FIGURE: tuple[Any, ...] = (-1, nan, inf, -inf, 10**30, -(10**4000), 10**4000,
 
 @pytest.mark.parametrize(("given_value", "kept"), [(0, 0), (12.0, 12), (MAX_TOKENS, MAX_TOKENS), (-0.0, 0)])
 def test_bounded_count_within_bounds_is_kept(given_value: float, kept: int) -> None:
-    assert bounded_count(given_value) == kept
-    assert isinstance(bounded_count(given_value), int)
+    assert parse_count(given_value) == kept
+    assert isinstance(parse_count(given_value), int)
 
 
 @pytest.mark.parametrize("value", [*NO_FIGURE, MAX_TOKENS + 1, 0.5])
 def test_bounded_count_of_no_count_is_unknown(value: Any) -> None:
-    assert bounded_count(value) is None
+    assert parse_count(value) is None
 
 
 @pytest.mark.parametrize("value", [*NO_FIGURE, MAX_COST * 1.001])
 def test_bounded_cost_of_no_cost_is_unknown(value: Any) -> None:
-    assert bounded_cost(value) is None
+    assert parse_cost(value) is None
 
 
 @pytest.mark.parametrize("value", [*NO_FIGURE, MAX_DURATION_MS + 1])
 def test_bounded_ms_of_no_time_is_unknown(value: Any) -> None:
-    assert bounded_ms(value) is None
+    assert parse_duration_ms(value) is None
 
 
 def test_bounded_ms_in_seconds_is_bounded_in_milliseconds() -> None:
     week = MAX_DURATION_MS / 1000
-    assert (bounded_ms(1.5, per_unit=1000), bounded_ms(week, per_unit=1000)) == (1500, MAX_DURATION_MS)
-    assert bounded_ms(week + 1, per_unit=1000) is None
+    assert (parse_duration_ms(1.5, per_unit=1000), parse_duration_ms(week, per_unit=1000)) == (1500, MAX_DURATION_MS)
+    assert parse_duration_ms(week + 1, per_unit=1000) is None
 
 
 @given(ANYTHING)
 def test_bounded_figures_can_always_be_summed(value: Any) -> None:
-    for known in (bounded_count(value), bounded_cost(value), bounded_ms(value)):
+    for known in (parse_count(value), parse_cost(value), parse_duration_ms(value)):
         assert known is None or 0 <= known * 10**9 <= 2**63
 
 
@@ -58,6 +58,6 @@ def test_bounded_figures_can_always_be_summed(value: Any) -> None:
     ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "1969-12-31T23:59:59+00:00", "2026-01-01T00:00:00"],
 )
 def test_bounded_moment_out_of_its_years_is_unknown(text: str) -> None:
-    assert bounded_moment(datetime.fromisoformat(text)) is None
+    assert check_year(datetime.fromisoformat(text)) is None
     kept = datetime.fromisoformat("2026-11-22T10:00:00+05:30")
-    assert bounded_moment(kept) is kept
+    assert check_year(kept) is kept

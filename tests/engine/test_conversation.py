@@ -1,14 +1,14 @@
 import pytest
 
 from tests.engine.scripted_model import GET_TOOL, TOOLS, build_answer, build_call, build_calling_answer, run_script
-from toolbench.engine.conversation import BROKEN_OFF, Conversation
+from toolbench.engine.conversation import INCOMPLETE_ENDS, Conversation
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.events import End, Ended, Stop, StopReason
+from toolbench.engine.events import EndReason, LoopResult, StopReason, StopRun
 from toolbench.engine.tools.choice import ToolChoice
 from toolbench.engine.tools.definitions import ToolRegistry
 
 
-def ended(conversation: Conversation, text: str, *script: bytes | Stop) -> Ended:
+def ended(conversation: Conversation, text: str, *script: bytes | StopRun) -> LoopResult:
     """What one run of the loop over the conversation comes to."""
     return run_script(conversation.say(text), script).ended
 
@@ -43,15 +43,21 @@ def test_a_run_that_broke_off_leaves_the_conversation_as_it_was() -> None:
     conversation.take(ended(conversation, "Hello.", build_answer("Hello!")))
     before = conversation.history
 
-    broken = ended(conversation, "Read it.", build_calling_answer(build_call()), Stop(StopReason.CANCELLED))
+    broken = ended(conversation, "Read it.", build_calling_answer(build_call()), StopRun(StopReason.CANCELLED))
 
-    assert broken.end is End.CANCELLED
+    assert broken.end is EndReason.CANCELLED
     assert not conversation.take(broken)
     assert conversation.history == before
 
 
 def test_every_end_is_kept_or_broken_off() -> None:
-    assert set(End) - BROKEN_OFF == {End.FINAL, End.LENGTH, End.NO_TOOL_CALLS, End.TOOL_ERROR, End.MAX_TURNS_EXCEEDED}
+    assert set(EndReason) - INCOMPLETE_ENDS == {
+        EndReason.FINAL,
+        EndReason.LENGTH,
+        EndReason.NO_TOOL_CALLS,
+        EndReason.TOOL_ERROR,
+        EndReason.MAX_TURNS_EXCEEDED,
+    }
 
 
 def test_settings_are_the_policys_own_keys() -> None:

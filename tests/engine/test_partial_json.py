@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbench.engine.partial_json import JsonExtent, read_partial
+from toolbench.engine.partial_json import JsonEndFinder, read_partial
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -50,7 +50,7 @@ def test_no_beginning_of_json_is_beyond_reading(value: object, place: int) -> No
 
 @given(VALUES.filter(lambda value: isinstance(value, dict | list)), st.integers(1, 5))
 def test_the_end_of_a_value_is_known_however_it_is_split(value: object, size: int) -> None:
-    text, extent = json.dumps(value), JsonExtent()
+    text, extent = json.dumps(value), JsonEndFinder()
     for at in range(0, len(text), size):
         assert not extent.closed
         extent.feed(text[at : at + size])

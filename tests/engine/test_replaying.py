@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.scripted_model import build_answer, build_call, build_plan, run_script
 from tests.engine.streams import build_call_delta, render_as_stream, render_chunk, render_stream
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 SIGNATURE = {"google": {"thought_signature": "c2ln"}}
 DETAILS = [

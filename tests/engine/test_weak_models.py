@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.scripted_model import LoopRun, build_answer, build_call, build_calling_answer, build_plan, run_script
-from toolbench.engine.events import End
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.repairs import ALL
+from toolbench.engine.events import EndReason
+from toolbench.engine.repairs import REPAIR_NAMES
+from toolbench.engine.types import JsonObject
 
 DONE = build_answer("完成。")
 GOOD = '{"ops":[{"op":"set"}]}'
@@ -34,7 +34,7 @@ def test_非法_Tool_Use_参数(arguments: str) -> None:
     """Illegal arguments become an observation and a record; the turn goes on."""
     played = run_script(build_plan(), [build_calling_answer(build_call("state_patch", arguments)), DONE])
     assert codes(played) == ["ARGUMENTS_JSON_PARSE_ERROR"]
-    assert (played.ended.end, played.ended.final_text, played.ran) == (End.FINAL, "完成。", [])
+    assert (played.ended.end, played.ended.final_text, played.ran) == (EndReason.FINAL, "完成。", [])
     (error,) = played.ended.turns[0].answer.parse_errors if played.ended.turns[0].answer else ()
     assert (error.mode, error.snippet) == ("tool_use", arguments)
 
@@ -57,7 +57,7 @@ def test_旁白_JSON(text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("repairs", [[], list(ALL)])
+@pytest.mark.parametrize("repairs", [[], list(REPAIR_NAMES)])
 @pytest.mark.parametrize(
     "text",
     [
@@ -71,7 +71,7 @@ def test_截断_JSON(text: str, repairs: list[str]) -> None:
     played = in_text(text, argument_repairs=repairs)
     turn = played.ended.turns[0].answer
     assert turn is not None
-    assert (played.ran, played.ended.end, played.ended.final_text) == ([], End.FINAL, text)
+    assert (played.ran, played.ended.end, played.ended.final_text) == ([], EndReason.FINAL, text)
     assert (turn.not_executed, turn.stop_reason, turn.notice[:19]) == (True, "stop", "Tool not executed: ")
     assert [error.mode for error in turn.parse_errors] == ["json_fallback"]
 
@@ -123,7 +123,7 @@ def test_it_is_asked_only_once_and_then_the_answer_stands_as_text() -> None:
         [build_answer('{"name": "st'), build_answer('{"name": "sta')],
     )
     assert (len(played.bodies), played.ended.asked_again) == (2, 1)
-    assert (played.ended.end, played.ended.final_text) == (End.FINAL, '{"name": "sta')
+    assert (played.ended.end, played.ended.final_text) == (EndReason.FINAL, '{"name": "sta')
 
 
 def test_a_native_model_that_writes_its_call_is_told_to_fill_in_parameters() -> None:
@@ -146,7 +146,7 @@ def test_a_native_model_that_writes_its_call_is_told_to_fill_in_parameters() -> 
 )
 def test_without_need_or_leave_or_turns_nobody_is_asked_again(text: str, policy: JsonObject) -> None:
     played = run_script(build_plan(**policy), [build_answer(text)])
-    assert (len(played.bodies), played.ended.asked_again, played.ended.end) == (1, 0, End.FINAL)
+    assert (len(played.bodies), played.ended.asked_again, played.ended.end) == (1, 0, EndReason.FINAL)
 
 
 def test_the_two_templates_say_the_opposite_and_are_never_in_one_request() -> None:
@@ -183,9 +183,9 @@ def test_no_answer_ends_a_turn_by_a_parse_error(method: str, text: str, argument
     calls = arguments and [build_call("state_get", one, f"c{place}") for place, one in enumerate(arguments)]
     script = [build_answer(text, calls=calls) for _ in range(3)]
     played = run_script(
-        build_plan(method=method, repair_request=again, max_turns=3, argument_repairs=list(ALL)), script
+        build_plan(method=method, repair_request=again, max_turns=3, argument_repairs=list(REPAIR_NAMES)), script
     )
-    assert played.ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
+    assert played.ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED)
     assert played.ended.asked_again <= 1
     for record in played.ended.turns:
         assert record.answer is not None

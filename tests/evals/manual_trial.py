@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.evals.records import run_tool
-from toolbench.engine.events import Ended, ToolResult
+from toolbench.engine.events import LoopResult, ToolResult
 from toolbench.evals import scenarios
 from toolbench.evals.types import PUBLISHED_WORDING, Instance, Scenario, Verdict, Workspace
 
@@ -27,5 +27,5 @@ class ManualTrial:
         given = {"workspace_id": self.values["workspace_id"], "request_id": "r1", "ops": [operation]}
         return self.call("state_patch", **given)
 
-    def judge(self, record: Ended) -> Verdict:
+    def judge(self, record: LoopResult) -> Verdict:
         return self.scenario.judge(self.instance, record, self.workspace)

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolbench.engine.errors import ToolArgumentError
-from toolbench.engine.events import End, Ended, ExchangeError, Request, ToolResult, TurnRecord
-from toolbench.engine.messages import Envelope, Finding, JsonObject, SchemaError, ToolCall, Turn, Usage
+from toolbench.engine.events import EndReason, ExchangeError, LoopResult, Request, ToolResult, TurnRecord
+from toolbench.engine.types import Envelope, Finding, JsonObject, SchemaError, ToolCall, Turn, Usage
 from toolbench.evals.agents.workspaces import list_columns
 from toolbench.evals.types import Workspace
 
@@ -64,10 +64,10 @@ def build_failed_turn(turn: int, error: ExchangeError) -> TurnRecord:
     return TurnRecord(turn, build_request(turn), None, failure=error)
 
 
-def build_ended(*turns: TurnRecord, end: End = End.FINAL, error: ExchangeError | None = None) -> Ended:
+def build_ended(*turns: TurnRecord, end: EndReason = EndReason.FINAL, error: ExchangeError | None = None) -> LoopResult:
     """The record with the last answer's text as its final text."""
     last = turns[-1].answer if turns else None
-    return Ended(end, last.text if last else "", (), turns, Usage(), error=error)
+    return LoopResult(end, last.text if last else "", (), turns, Usage(), error=error)
 
 
 def build_right_arguments(agent: str, values: Mapping[str, Any]) -> JsonObject:

@@ -7,7 +7,7 @@ import pytest
 from tests.evals.causes.hand_made_steps import build_steps
 from tests.evals.records import build_calling_turn, build_result, build_right_arguments, build_text_turn
 from toolbench.engine.events import ToolResult
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.types import SchemaError
 from toolbench.evals import scenarios
 from toolbench.evals.agents.verdict import AGENT_ORDER, TOOL_BY_AGENT
 from toolbench.evals.bfcl.cases import BfclCase

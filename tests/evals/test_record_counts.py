@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
-from toolbench.engine.events import End, ExchangeError, TurnRecord
-from toolbench.engine.messages import ParseError, SchemaError, TransformChange
+from toolbench.engine.events import EndReason, ExchangeError, TurnRecord
+from toolbench.engine.types import ParseError, SchemaError, TransformChange
 from toolbench.evals import record_counts
 
 
@@ -65,7 +65,7 @@ def test_a_repaired_call_is_counted_beside_the_valid_ones_and_stays_a_parse_erro
 def test_a_turn_is_ended_by_a_parse_error_where_a_server_cannot_read_its_models_words(code: str, ends: int) -> None:
     error = ExchangeError(code, "…", infrastructure=False)
     assert (
-        record_counts.count_trial(build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error))[
+        record_counts.count_trial(build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error))[
             "parse_error_ends"
         ]
         == ends
@@ -93,6 +93,8 @@ def test_tools_are_off_only_when_no_request_offered_them() -> None:
 
 def test_a_dead_endpoint_has_answered_nothing() -> None:
     error = ExchangeError("connection_refused", "refused")
-    assert not record_counts.has_answer(build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error))
+    assert not record_counts.has_answer(
+        build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error)
+    )
     assert not record_counts.has_answer(build_ended())
     assert record_counts.has_answer(build_ended(build_text_turn(0, "")))

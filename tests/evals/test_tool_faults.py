@@ -6,7 +6,7 @@ import pytest
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Outcome
-from toolbench.engine.loop.envelope import envelope_of
+from toolbench.engine.loop.result_envelope import build_envelope
 from toolbench.evals.tool_faults import DelayedAnswer, FaultyTools
 
 GOOD = {"depot": "Gdansk"}
@@ -21,7 +21,7 @@ def track(faulty: FaultyTools, **arguments: object) -> object:
 
 
 def codes(value: object) -> list[str]:
-    return [str(error["code"]) for error in envelope_of(Outcome(value), "track").errors]
+    return [str(error["code"]) for error in build_envelope(Outcome(value), "track").errors]
 
 
 def test_a_busy_tool_serves_after_as_many_refusals_as_said() -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.engine.wires.anthropic.sdk_types import parse_request
+from tests.engine.wire_formats.anthropic.sdk_types import parse_request
 from tests.lab.scripted_runs import PATCH_ARGUMENTS, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Step, StepBody, Trial

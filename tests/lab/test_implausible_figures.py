@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from tests.engine.streams import render_as_stream
-from tests.engine.wires.anthropic.events import build_message, list_events, render_event
+from tests.engine.wire_formats.anthropic.events import build_message, list_events, render_event
 from tests.extreme_numbers import EXTREME_NUMBERS
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from tests.web.run_urls import list_failed_urls

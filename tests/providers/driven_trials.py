@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from toolbench.engine.events import Ended, Event, StopReason
-from toolbench.engine.loop.loop import LoopPlan
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.events import Event, LoopResult, StopReason
+from toolbench.engine.loop.run import LoopPlan
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.types import JsonObject
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, TrialStoppedError, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
@@ -28,7 +28,7 @@ OSLO_CALL = ("get_weather", {"city": "Oslo"})
 def build_plan(**policy: object) -> LoopPlan:
     return LoopPlan(
         model="scripted",
-        policy=resolve([("test", policy)]).policy,
+        policy=resolve_policy([("test", policy)]).policy,
         system="Be brief.",
         user_text="Weather in Oslo?",
         tools=ToolRegistry((WEATHER_TOOL,)),
@@ -100,10 +100,10 @@ def drive_trial(
     *,
     cancel_at: Callable[[], bool] | None = None,
     stop_at: Callable[[], bool] | None = None,
-) -> Ended:
+) -> LoopResult:
     """Drives one trial, which is cancelled, or its worker stopped, as soon as that is so."""
 
-    async def run() -> Ended:
+    async def run() -> LoopResult:
         cancelled = CancellationToken()
         async with NotingHttpClient(notes) as door, asyncio.timeout(60):
             world = RunContext(

@@ -15,7 +15,7 @@ from tests.providers.faulty_server import (
     BreakPoint,
     FaultyServer,
 )
-from toolbench.engine.events import End
+from toolbench.engine.events import EndReason
 from toolbench.providers.endpoint import Endpoint
 
 INFRASTRUCTURE = {
@@ -49,7 +49,7 @@ def test_exchange_broken_off_gets_its_code(
     if code:
         error = ended.error
         assert error is not None
-        assert (ended.end, error.infrastructure) == (End.PROVIDER_ERROR, INFRASTRUCTURE[code])
+        assert (ended.end, error.infrastructure) == (EndReason.PROVIDER_ERROR, INFRASTRUCTURE[code])
         assert error.retryable == RETRYABLE[code]
 
 

@@ -9,9 +9,9 @@ import pytest
 from benchmarks.canary_answers import SPELLING_BY_NAME, STREAM_BY_PLACE, WHOLE_ANSWER_BY_PLACE
 from benchmarks.canary_search import CanarySearch
 from tests.providers.driven_trials import TrialNotes, build_plan, drive_trial
-from toolbench.engine.events import Ended
-from toolbench.engine.loop.loop import LoopPlan
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import LoopResult
+from toolbench.engine.loop.run import LoopPlan
+from toolbench.engine.types import JsonObject
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer
 
@@ -24,7 +24,7 @@ CANARIES = {
 SEARCH = CanarySearch(CANARIES.values())
 
 
-def _driven(given: JsonObject, answer: ScriptedReply, *, stream: bool) -> tuple[Ended, TrialNotes]:
+def _driven(given: JsonObject, answer: ScriptedReply, *, stream: bool) -> tuple[LoopResult, TrialNotes]:
     policy = {name: value for name, value in given.items() if name != "wire"}
     wire = str(given.get("wire", "chat"))
     loop_plan: LoopPlan = replace(build_plan(max_turns=2, **policy), stream=stream, wire=wire)
@@ -40,7 +40,7 @@ def _driven(given: JsonObject, answer: ScriptedReply, *, stream: bool) -> tuple[
         return drive_trial(endpoint, notes, loop_plan), notes
 
 
-def _check(ended: Ended, notes: TrialNotes) -> None:
+def _check(ended: LoopResult, notes: TrialNotes) -> None:
     assert not SEARCH.has_canary(repr(ended).encode()), ended
     for step in notes.steps:
         assert not SEARCH.has_canary(repr(step).encode()), step

@@ -8,10 +8,10 @@ import pytest
 
 from tests.providers.driven_trials import WEATHER_TOOL, TrialNotes, build_plan, drive_trial
 from tests.providers.test_streamed_drives import part, sse
-from toolbench.engine.constrain.dialects import CONSTRAINTS, OF_TOOLS
+from toolbench.engine.constraints.schema_support import CONSTRAINTS, TOOL_CONSTRAINTS
 from toolbench.engine.errors import PlanError
-from toolbench.engine.events import End
-from toolbench.engine.loop.loop import LoopPlan
+from toolbench.engine.events import EndReason
+from toolbench.engine.loop.run import LoopPlan
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 from toolbench.providers.driver.step_records import ToolStep
 from toolbench.providers.scripted_server import ScriptedReply, ScriptedServer, text_reply, tool_call_reply
@@ -35,13 +35,13 @@ def worded(constraint: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("constraint", [name for name in CONSTRAINTS if name not in OF_TOOLS])
+@pytest.mark.parametrize("constraint", [name for name in CONSTRAINTS if name not in TOOL_CONSTRAINTS])
 def test_a_constrained_trial_runs_to_its_end(provider: ScriptedServer, constraint: str, stream: bool) -> None:
     given = [worded(constraint, text) for text in (CALL, FINAL)]
     provider.set_script(*(streamed(text) if stream else text_reply(text) for text in given))
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(), notes, constrained(constraint, stream=stream))
-    assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
+    assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
     for seen in provider.seen:
         sent = seen.json()
         assert {"response_format", "structured_outputs", "output_config", "grammar", "ebnf"} & set(sent)
@@ -55,7 +55,7 @@ def test_a_constrained_trial_runs_to_its_end(provider: ScriptedServer, constrain
 def test_strict_tools_go_and_come_in_their_own_field(provider: ScriptedServer) -> None:
     provider.set_script(tool_call_reply(("get_weather", {"city": "Oslo"})), text_reply("Rain."))
     ended = drive_trial(provider.endpoint(), TrialNotes(), constrained("strict_tools"))
-    assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
+    assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
     assert provider.seen[0].json()["tools"][0]["function"]["strict"] is True
 
 
@@ -76,7 +76,7 @@ def test_several_calls_come_in_one_answer_where_the_run_asks_for_parallel_calls(
     ended = drive_trial(
         provider.endpoint(), notes, constrained("gbnf", request_overrides={"parallel_tool_calls": True})
     )
-    assert ended.end is End.FINAL
+    assert ended.end is EndReason.FINAL
     assert [step.result.call.id for step in notes.steps if isinstance(step, ToolStep)] == [
         "constrained_call_1",
         "constrained_call_2",

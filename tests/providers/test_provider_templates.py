@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from toolbench.engine.policy import presets
-from toolbench.engine.wires.wires import wire_named
+from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.provider_templates import list_templates_with_key, load_templates, lookup_template
 
@@ -13,7 +13,7 @@ PRESETS = Path(presets.__file__).parents[1] / "data" / "presets.json"
 
 def request_url(slug: str) -> str:
     template = lookup_template(slug)
-    return Endpoint(template.base_url, "any", template.api_prefix).url(wire_named(template.wire).path)
+    return Endpoint(template.base_url, "any", template.api_prefix).url(get_wire_format(template.wire).path)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.types import JsonObject, Message
 from toolbench.providers.rendered_prompt import fetch_rendered_prompt
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer, error_reply, json_reply
 

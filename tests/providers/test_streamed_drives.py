@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.providers.driven_trials import TrialNotes, build_plan, drive_trial
-from toolbench.engine.events import End
-from toolbench.engine.growing import GrowingAnswer
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import EndReason
+from toolbench.engine.streaming_answer import StreamingAnswer
+from toolbench.engine.types import JsonObject
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer
 
 
@@ -40,7 +40,7 @@ def test_a_streamed_trial_runs_to_its_end_and_its_first_moments_are_timed(provid
     provider.set_script(sse(*CALL, pause=0.01), STREAMED_TEXT)
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
-    assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
+    assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
     assert [seen.json()["stream"] for seen in provider.seen] == [True, True]
     first, last = notes.exchanges
     assert first.request.stream
@@ -122,7 +122,7 @@ def test_an_error_in_a_stream_keeps_the_half_that_came(provider: ScriptedServer)
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(), notes, replace(build_plan(), stream=True))
     step = notes.exchanges[0]
-    assert (ended.end, notes.codes) == (End.PROVIDER_ERROR, ["answer_cut"])
+    assert (ended.end, notes.codes) == (EndReason.PROVIDER_ERROR, ["answer_cut"])
     assert step.error is not None
     assert not step.error.infrastructure
     assert step.partial["tool_calls"][0]["function"] == {"name": "get_weather", "arguments": '{"city": '}
@@ -140,7 +140,7 @@ def test_a_cancelled_stream_keeps_the_half_that_came(provider: ScriptedServer) -
     notes = TrialNotes()
     given = replace(build_plan(), stream=True)
     ended = drive_trial(provider.endpoint(), notes, given, cancel_at=notes.has_heard)
-    assert (ended.end, notes.codes) == (End.CANCELLED, ["cancelled"])
+    assert (ended.end, notes.codes) == (EndReason.CANCELLED, ["cancelled"])
     assert notes.exchanges[0].partial["content"] == "Half"
 
 
@@ -156,7 +156,7 @@ def test_who_watches_a_stream_sees_the_arguments_grow_and_a_second_attempt_from_
     provider: ScriptedServer,
 ) -> None:
     provider.set_script(sse(*HALF, done=False), sse(*CALL), STREAMED_TEXT)
-    notes, watched, seen = TrialNotes(), GrowingAnswer(), []
+    notes, watched, seen = TrialNotes(), StreamingAnswer(), []
     drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), stream=True))
     for event in notes.events:
         watched.take(event)
@@ -216,7 +216,7 @@ def test_a_refused_call_is_healed_in_a_stream_as_with_status_400(
 
     ended = drive_trial(provider.endpoint(), notes, replace(build_plan(**HEALED), stream=True))
 
-    assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
+    assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
     assert ended.turns[0].answer is not None
     assert [(call.name, call.arguments) for call in ended.turns[0].answer.calls] == [("get_weather", '{"city":"Oslo"}')]
     assert [one.code for one in ended.turns[0].answer.findings] == ["answer_refused", "finish_mismatch"]
@@ -232,6 +232,6 @@ def test_a_refused_call_is_the_models_failure_without_the_transform(
 
     ended = drive_trial(provider.endpoint(), notes, replace(build_plan(cut_stream_retries=1), stream=True))
 
-    assert (ended.end, notes.codes) == (End.PROVIDER_ERROR, ["model_format"])
+    assert (ended.end, notes.codes) == (EndReason.PROVIDER_ERROR, ["model_format"])
     assert notes.exchanges[0].error is not None
     assert "get_weather" in notes.exchanges[0].error.hint

@@ -7,41 +7,41 @@ from datetime import UTC, datetime
 MAX_TOKENS = 10**9
 MAX_COST = 10**6  # US dollars
 MAX_DURATION_MS = 7 * 24 * 3600 * 1000  # 7 days
-YEARS = range(1970, 2201)
+VALID_YEARS = range(1970, 2201)
 
 
-def bounded_count(value: object, limit: int = MAX_TOKENS) -> int | None:
+def parse_count(value: object, limit: int = MAX_TOKENS) -> int | None:
     """Return `value` as a whole number from 0 to `limit`; None for anything else. 12.0 is 12."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= limit:
         return None
     return int(value) if value == int(value) else None
 
 
-def bounded_number(value: object, limit: float) -> float | None:
+def parse_number(value: object, limit: float) -> float | None:
     """Return `value` as a float from 0 to `limit`; None for anything else, NaN included."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= limit:
         return None
     return math.fabs(value)  # -0.0 is 0.0
 
 
-def bounded_cost(value: object) -> float | None:
+def parse_cost(value: object) -> float | None:
     """Return `value` as dollars from 0 to MAX_COST; None for anything else."""
-    return bounded_number(value, MAX_COST)
+    return parse_number(value, MAX_COST)
 
 
-def bounded_ms(value: object, *, per_unit: float = 1.0) -> float | None:
+def parse_duration_ms(value: object, *, per_unit: float = 1.0) -> float | None:
     """Return `value` in milliseconds, from 0 to MAX_DURATION_MS; None for anything else.
 
     Args:
         per_unit: milliseconds in the unit that `value` is given in.
     """
-    given = bounded_number(value, MAX_DURATION_MS / per_unit)
+    given = parse_number(value, MAX_DURATION_MS / per_unit)
     return None if given is None else given * per_unit
 
 
-def bounded_moment(value: datetime) -> datetime | None:
+def check_year(value: datetime) -> datetime | None:
     """Return an aware `value` that lies in YEARS, wherever it is shown; None for any other."""
     try:
-        return value if value.tzinfo and value.astimezone(UTC).year in YEARS else None
+        return value if value.tzinfo and value.astimezone(UTC).year in VALID_YEARS else None
     except OverflowError:
         return None

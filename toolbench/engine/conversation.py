@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbench.engine.events import End, Ended
-from toolbench.engine.loop.loop import LoopPlan
-from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy.policy import Policy, resolve
+from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.loop.run import LoopPlan
+from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.engine.tools.choice import ToolChoice
 from toolbench.engine.tools.definitions import ToolRegistry
+from toolbench.engine.types import JsonObject, Message
 
-BROKEN_OFF = frozenset({End.PROVIDER_ERROR, End.DEADLINE_EXCEEDED, End.CANCELLED, End.BUDGET_SPENT})
+INCOMPLETE_ENDS = frozenset(
+    {EndReason.PROVIDER_ERROR, EndReason.DEADLINE_EXCEEDED, EndReason.CANCELLED, EndReason.BUDGET_SPENT}
+)
 
 
 @dataclass(slots=True)
@@ -39,7 +41,7 @@ class Conversation:
         """From keys of the policy as they are documented (`max_turns=4`, `tool_use_mode="enforced"`). Raises
         PolicyError for a key or value that there is not."""
         patch = {"tool_choice": tool_choice, **settings}
-        return cls(model, tools, resolve([("conversation", patch)]).policy)
+        return cls(model, tools, resolve_policy([("conversation", patch)]).policy)
 
     def say(self, text: str) -> LoopPlan:
         """The plan of the next run. It changes nothing here; the run's end is to be given to `take`."""
@@ -54,10 +56,10 @@ class Conversation:
             stream=self.stream,
         )
 
-    def take(self, ended: Ended) -> bool:
+    def take(self, ended: LoopResult) -> bool:
         """Goes on from where the run ended. After one that broke off (a failing endpoint, a deadline, a cancel, a spent
         budget) nothing is kept and False is given: the same may be said again."""
-        if ended.end in BROKEN_OFF:
+        if ended.end in INCOMPLETE_ENDS:
             return False
         self.history = ended.history
         return True

@@ -28,7 +28,7 @@ class PlanError(EngineError):
     """A plan that cannot be started: no model, or a set of tools that cannot be sent."""
 
 
-class MalformedAnswer(EngineError):
+class MalformedAnswerError(EngineError):
     """Bytes that are no answer. `code` is stable snake_case: empty_body, invalid_utf8, not_json, too_deep, not_object,
     error_object, no_choices, no_message."""
 
@@ -37,7 +37,7 @@ class MalformedAnswer(EngineError):
         super().__init__(message)
 
 
-class BadJson(EngineError):
+class InvalidJsonError(EngineError):
     """A text that is not JSON as the standard has it. `code` is not_json or too_deep."""
 
     def __init__(self, code: str, message: str) -> None:

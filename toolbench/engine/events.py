@@ -5,20 +5,11 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
-from toolbench.engine.messages import (
-    Envelope,
-    JsonObject,
-    Message,
-    SchemaError,
-    ToolCall,
-    TransformChange,
-    Turn,
-    Usage,
-)
-from toolbench.engine.values import light
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.types import Envelope, JsonObject, Message, SchemaError, ToolCall, TransformChange, Turn, Usage
 
 
-class Decoder(Protocol):
+class AnswerDecoder(Protocol):
     """Turns an answer's bytes into a Turn: fed once with a whole body, or chunk by chunk with a stream."""
 
     def feed(self, chunk: bytes) -> None: ...
@@ -34,7 +25,7 @@ class Decoder(Protocol):
 
 
 @light(frozen=True, slots=True)
-class LeftOut:
+class OmittedParameter:
     """An optional parameter that a request goes without, and why. `known` says that it was known before the trial."""
 
     name: str
@@ -56,7 +47,7 @@ class Request:
     cut_retries: int = 0  # how often a streamed answer that breaks off may be asked for again
     message: int = 0  # which of the user's messages it belongs to, from 0
     said: str = ""  # the text of a further message that comes with it
-    left_out: tuple[LeftOut, ...] = ()  # parameters that it would have had
+    left_out: tuple[OmittedParameter, ...] = ()  # parameters that it would have had
 
 
 @light(frozen=True, slots=True)
@@ -74,11 +65,11 @@ class Delta:
 
 @light(frozen=True, slots=True)
 class Ask:
-    """`read_refused` reads what a server quotes of an answer that it refused to pass on: a turn where the policy wants
-    that, else a sentence for the error's hint, "" for none."""
+    """`read_refused_answer` reads what a server quotes of an answer that it refused to pass on: a turn where the policy
+    wants that, else a sentence for the error's hint, "" for none."""
 
     request: Request
-    decoder: Decoder
+    decoder: AnswerDecoder
     read_refused: Callable[[str], Turn | str] = lambda text: ""
 
 
@@ -132,7 +123,7 @@ class ExchangeError:
 
 
 @light(frozen=True, slots=True)
-class Failed:
+class FailedExchange:
     error: ExchangeError
 
 
@@ -143,11 +134,11 @@ class StopReason(StrEnum):
 
 
 @light(frozen=True, slots=True)
-class Stop:
+class StopRun:
     reason: StopReason
 
 
-Sent = Turn | Failed | tuple[Outcome, ...] | Stop
+LoopInput = Turn | FailedExchange | tuple[Outcome, ...] | StopRun
 
 
 @light(frozen=True, slots=True)
@@ -179,7 +170,7 @@ class TurnRecord:
     results: tuple[ToolResult, ...] = ()
 
 
-class End(StrEnum):
+class EndReason(StrEnum):
     """How a trial's loop ended. FINAL is the only good one; LENGTH is a final answer that the token limit cut. The
     others are typed errors. All keep record, history and usage."""
 
@@ -194,15 +185,15 @@ class End(StrEnum):
     PROVIDER_ERROR = "PROVIDER_ERROR"
 
 
-ANSWERS = frozenset({End.FINAL, End.LENGTH})
+ANSWERED_ENDS = frozenset({EndReason.FINAL, EndReason.LENGTH})
 """The ends with a final answer, whole or cut."""
 
 
 @light(frozen=True, slots=True)
-class Ended:
+class LoopResult:
     """`asked_again` counts requests that quoted an error because a call could not be run: second samples."""
 
-    end: End
+    end: EndReason
     final_text: str
     history: tuple[Message, ...]
     turns: tuple[TurnRecord, ...]
@@ -223,5 +214,5 @@ class Event:
     data: JsonObject = field(default_factory=dict)
 
 
-Emit = Callable[[Event], None]
-Hear = Callable[[Delta], None]
+EmitEvent = Callable[[Event], None]
+OnDelta = Callable[[Delta], None]

@@ -3,16 +3,16 @@
 import re
 from typing import Any
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import MAX_DEPTH, read_json
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import MAX_DEPTH, read_json
 
-_SIGNS = re.compile(r'["{}\[\],]')
-_SIGNS_IN_TEXT = re.compile(r'["\\]')
+_STRUCTURE = re.compile(r'["{}\[\],]')
+_STRING_END_OR_ESCAPE = re.compile(r'["\\]')
 _CLOSING = {"{": "}", "[": "]"}
 _TAIL = re.compile(r"((?<!\\)(?:\\\\)*)(?:\\u[0-9a-fA-F]{0,3}|\\)\Z")  # an escape that is not whole
 
 
-class JsonExtent:
+class JsonEndFinder:
     """Follows an object or a list as its text grows, in time that is linear in its length, and knows when it is
     closed. It checks no grammar. `break_off` is where the last thing said begins: behind a bracket, or at a comma."""
 
@@ -32,7 +32,7 @@ class JsonExtent:
         at = 0
         if self._escaped and text:
             at, self._escaped = 1, False
-        while found := (_SIGNS_IN_TEXT if self.quoted else _SIGNS).search(text, at):
+        while found := (_STRING_END_OR_ESCAPE if self.quoted else _STRUCTURE).search(text, at):
             at = found.end()
             self._take(found.group(), self._fed + at)
             if self._escaped and at < len(text):
@@ -58,7 +58,7 @@ def read_partial(text: str) -> Any:
     """What the beginning of a JSON object or list already says: open texts, objects and lists are closed where the text
     ends, a key without a value and a word that is not whole are left out. None where nothing can be read. Linear in
     the length of the text; for showing only, never for calling a tool."""
-    extent = JsonExtent()
+    extent = JsonEndFinder()
     extent.feed(text)
     if not extent.started or len(extent.open) > MAX_DEPTH:
         return None
@@ -67,6 +67,6 @@ def read_partial(text: str) -> Any:
     for body in (whole, text[: extent.break_off]):
         try:
             return read_json(body + closers)
-        except BadJson:
+        except InvalidJsonError:
             continue
     return None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cache
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import freeze_row, read_table
 
 

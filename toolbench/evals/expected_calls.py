@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from toolbench.engine.events import ToolResult
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.causes.required_calls import TaskNeeds
 from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
 from toolbench.evals.record_counts import is_valid_call

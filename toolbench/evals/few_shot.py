@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.data_files import read_table
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from jsonpointer import JsonPointer, JsonPointerException
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 OPERATIONS = ("set", "delete", "append", "insert")
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from toolbench.engine.events import End, Ended, ToolResult, TurnRecord
-from toolbench.engine.messages import ATTEMPTS, JsonObject, Turn
-from toolbench.engine.values import light
+from toolbench.engine.events import EndReason, LoopResult, ToolResult, TurnRecord
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.types import CALL_ATTEMPT_CODES, JsonObject, Turn
 
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 CUT_FINISH_REASON = "length"
@@ -34,7 +34,7 @@ class RecordedCall:
         return self.result.envelope.ok
 
 
-def iter_calls(ended: Ended) -> Iterator[RecordedCall]:
+def iter_calls(ended: LoopResult) -> Iterator[RecordedCall]:
     """Every call that was kept, in order."""
     for record in ended.turns:
         for place, result in enumerate(record.results):
@@ -45,7 +45,7 @@ def list_error_codes(result: ToolResult) -> tuple[str, ...]:
     return tuple(str(error.get("code", "")) for error in result.envelope.errors)
 
 
-def has_error(ended: Ended, code: str) -> bool:
+def has_error(ended: LoopResult, code: str) -> bool:
     return any(code in list_error_codes(one.result) for one in iter_calls(ended))
 
 
@@ -53,23 +53,23 @@ def count_calls(record: TurnRecord) -> int:
     return len(record.answer.calls) if record.answer else 0
 
 
-def has_calls(ended: Ended) -> bool:
+def has_calls(ended: LoopResult) -> bool:
     return any(count_calls(record) for record in ended.turns)
 
 
-def is_without_tools(ended: Ended) -> bool:
+def is_without_tools(ended: LoopResult) -> bool:
     """True when the model was never offered a tool, neither on the wire nor in the prompt."""
     return bool(ended.turns) and not any(record.request.tools_sent for record in ended.turns)
 
 
-def has_answer(ended: Ended) -> bool:
+def has_answer(ended: LoopResult) -> bool:
     """True when the model said something: a dead or refusing endpoint has not."""
-    return ended.end is not End.PROVIDER_ERROR and any(record.answer for record in ended.turns)
+    return ended.end is not EndReason.PROVIDER_ERROR and any(record.answer for record in ended.turns)
 
 
 def has_call_attempt(answer: Turn) -> bool:
     """True for calls, and for a text in which the engine found one that it could not or must not run."""
-    return bool(answer.calls_found) or any(finding.code in ATTEMPTS for finding in answer.findings)
+    return bool(answer.calls_found) or any(finding.code in CALL_ATTEMPT_CODES for finding in answer.findings)
 
 
 def has_call_tag(answer: Turn) -> bool:
@@ -77,7 +77,7 @@ def has_call_tag(answer: Turn) -> bool:
     return _CALL_TAG in answer.text
 
 
-def count_trial(ended: Ended) -> JsonObject:
+def count_trial(ended: LoopResult) -> JsonObject:
     """Numerators and denominators of the named rates, for one trial.
 
     Calls refused for their size are in neither `calls` nor `valid_calls`: nobody checked them against the schema. A
@@ -117,9 +117,9 @@ def _count_repaired_valid(record: TurnRecord, answer: Turn) -> int:
     return sum(is_valid_call(result) for result in _list_repaired_results(record, answer))
 
 
-def _is_ended_by_parse_error(ended: Ended) -> bool:
+def _is_ended_by_parse_error(ended: LoopResult) -> bool:
     """Nothing that we cannot read ends a run; a server that cannot read its own model's words may."""
-    return ended.end is End.PROVIDER_ERROR and ended.error is not None and ended.error.code == MODEL_FORMAT_PATH
+    return ended.end is EndReason.PROVIDER_ERROR and ended.error is not None and ended.error.code == MODEL_FORMAT_PATH
 
 
 def _is_structured(answer: Turn) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from toolbench.engine.errors import ToolArgumentError
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.workspace import build_refusal
 
 MALFORMED_ANSWER = "Internal gateway page: <html><head><title>50"

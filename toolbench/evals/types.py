@@ -3,11 +3,11 @@
 from dataclasses import field
 from typing import Protocol
 
-from toolbench.engine.events import Ended
-from toolbench.engine.loop.saying import FurtherMessage
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.events import LoopResult
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.loop.further_message import FurtherMessage
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.values import light
+from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.expected_calls import ExpectedCalls
 
 PUBLISHED_WORDING = "parity"
@@ -101,4 +101,4 @@ class Scenario(Protocol):
 
     def open(self, instance: Instance) -> Workspace: ...
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict: ...
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict: ...

@@ -7,7 +7,7 @@ from typing import Any
 from jsonpointer import JsonPointer, JsonPointerException
 
 from toolbench.engine.errors import ToolArgumentError
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.json_patch import PatchError, apply_patch
 
 IMPLICIT_WORKSPACE_IDS = ("", "workspace_id")

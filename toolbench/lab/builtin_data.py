@@ -67,9 +67,11 @@ def load_builtin_data() -> LoadedCounts:
 
 
 def _load_presets() -> int:
-    names = presets.preset_names()
+    names = presets.list_preset_names()
     rows = [
-        Preset(name=name, patch=presets.preset(name), description=presets.preset_description(name), builtin=True)
+        Preset(
+            name=name, patch=presets.get_preset(name), description=presets.get_preset_description(name), builtin=True
+        )
         for name in names
     ]
     _upsert_rows(rows, ("name",), ("patch", "description", "builtin"))

@@ -2,8 +2,8 @@
 
 from dataclasses import field
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.values import light
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.types import JsonObject
 
 
 @light(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class Timeouts:
 
 @light(frozen=True, slots=True)
 class Endpoint:
-    """`key` never shows in a repr. `url(path)` never doubles the prefix. `wire` is a name in engine/wires/wires.py, and
-    decides how the key is shown."""
+    """`key` never shows in a repr. `url(path)` never doubles the prefix. `wire` is a name in
+    engine/wire_formats/registry.py, and decides how the key is shown."""
 
     base_url: str
     model: str

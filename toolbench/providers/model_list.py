@@ -1,7 +1,7 @@
 """Asking a provider which models it has."""
 
 from toolbench.engine.events import ExchangeError
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.error_body import parse_json

@@ -14,7 +14,7 @@ class ProviderTemplate:
     """`base_url` and `api_prefix` go into an Endpoint as they are. `key_env` is the environment variable the provider's
     own documentation names, "" where no key is needed. `preset` is a name in engine/data/presets.json. `probe_port` is
     where a program on this machine listens unless told otherwise, None for providers elsewhere. `wire` is a name in
-    engine/wires/wires.py."""
+    engine/wire_formats/registry.py."""
 
     slug: str
     title: str

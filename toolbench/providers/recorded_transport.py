@@ -16,8 +16,8 @@ from typing import Any, TypeVar, TypeVarTuple
 import httpx
 
 from toolbench.engine.events import ExchangeError, StopReason
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.optional_parameters import REFUSALS
+from toolbench.engine.policy.optional_parameters import REFUSAL_CODES
+from toolbench.engine.types import JsonObject
 from toolbench.providers.driver.drive import TrialStoppedError
 from toolbench.providers.driver.tool_execution import CallTool
 from toolbench.providers.http.aiohttp_transport import DnsError, ServerDisconnectedError, TlsError
@@ -132,7 +132,7 @@ class RecordedTransport(httpx.AsyncBaseTransport):
                 raise NotRecordedError(f"the model would be shown another request ({', '.join(seen)})")
             if PARALLEL_FIELD in differing and stored.calls > 1:
                 raise NotRecordedError("several calls were made at once, and the request would say otherwise of that")
-            if differing and stored.error and stored.error.code in REFUSALS:
+            if differing and stored.error and stored.error.code in REFUSAL_CODES:
                 raise NotRecordedError("the endpoint refused a request that differs from this one")
             if refused := sorted(differing & stored.left_out):
                 raise NotRecordedError(f"the endpoint refuses what this request would carry ({', '.join(refused)})")

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolbench.engine.json_text import encode_json
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.strict_json import encode_json
+from toolbench.engine.types import JsonObject, Message
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.model_list import ProviderRequestError, request_json
 

@@ -15,7 +15,7 @@ from io import BufferedIOBase, BufferedReader
 from types import TracebackType
 from typing import Any, cast
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.endpoint import Endpoint
 
 _TLS_HELLO = b"\x16"

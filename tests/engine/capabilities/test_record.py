@@ -6,16 +6,18 @@ import pytest
 from toolbench.engine.capabilities.record import (
     DOCS,
     Capabilities,
-    Told,
-    UnreadableCapabilities,
-    merge,
-    read_capabilities,
-    stability,
+    CapabilitiesError,
+    CapabilityRecord,
+    merge_records,
+    parse_capabilities,
+    rate_json_stability,
 )
 
-DECLARED = Told("declared", Capabilities(supports_tool_use=True, max_tools=128), "its documentation")
-PROBED = Told("probed", Capabilities(supports_tool_use=False), "probe 7", datetime(2026, 11, 1, tzinfo=UTC))
-MEASURED = Told("measured", Capabilities(json_stability="low"), "140 turns", datetime(2026, 11, 2, tzinfo=UTC))
+DECLARED = CapabilityRecord("declared", Capabilities(supports_tool_use=True, max_tools=128), "its documentation")
+PROBED = CapabilityRecord("probed", Capabilities(supports_tool_use=False), "probe 7", datetime(2026, 11, 1, tzinfo=UTC))
+MEASURED = CapabilityRecord(
+    "measured", Capabilities(json_stability="low"), "140 turns", datetime(2026, 11, 2, tzinfo=UTC)
+)
 
 
 def test_nothing_is_known_to_begin_with() -> None:
@@ -24,8 +26,8 @@ def test_nothing_is_known_to_begin_with() -> None:
 
 
 @pytest.mark.parametrize("order", list(permutations((DECLARED, PROBED, MEASURED))))
-def test_what_was_seen_beats_what_is_declared_in_whatever_order_it_is_told(order: tuple[Told, ...]) -> None:
-    effective = merge(order)
+def test_what_was_seen_beats_what_is_declared_in_whatever_order_it_is_told(order: tuple[CapabilityRecord, ...]) -> None:
+    effective = merge_records(order)
 
     assert effective.capabilities.known() == {"supports_tool_use": False, "max_tools": 128, "json_stability": "low"}
     assert effective.origins["supports_tool_use"] is PROBED
@@ -34,7 +36,7 @@ def test_what_was_seen_beats_what_is_declared_in_whatever_order_it_is_told(order
 
 
 def test_what_a_probe_could_not_tell_leaves_what_is_declared() -> None:
-    assert merge((DECLARED, Told("probed", Capabilities()))).capabilities.supports_tool_use is True
+    assert merge_records((DECLARED, CapabilityRecord("probed", Capabilities()))).capabilities.supports_tool_use is True
 
 
 def test_false_is_known_and_an_empty_list_is_known() -> None:
@@ -44,24 +46,24 @@ def test_false_is_known_and_an_empty_list_is_known() -> None:
 
 
 def test_a_person_declares_over_the_documentation() -> None:
-    own = Told("declared", Capabilities(max_tools=12), "a person")
+    own = CapabilityRecord("declared", Capabilities(max_tools=12), "a person")
 
-    assert merge((DECLARED, own)).capabilities.max_tools == 12
+    assert merge_records((DECLARED, own)).capabilities.max_tools == 12
 
 
 def test_a_record_is_read_back_as_it_was_written() -> None:
     said = Capabilities(supports_tool_use=False, constrained=("grammar",), max_tools=8, text_format="hermes")
 
-    assert read_capabilities(said.known()) == said
-    assert read_capabilities({"supports_tool_use": None}) == Capabilities()
+    assert parse_capabilities(said.known()) == said
+    assert parse_capabilities({"supports_tool_use": None}) == Capabilities()
 
 
 @pytest.mark.parametrize(
     "patch", [{"supports_flight": True}, {"supports_strict": "yes"}, {"constrained": "grammar"}, {"max_tools": True}]
 )
 def test_a_record_that_makes_no_sense_is_refused_with_the_field_named(patch: dict[str, object]) -> None:
-    with pytest.raises(UnreadableCapabilities, match=next(iter(patch))):
-        read_capabilities(patch)
+    with pytest.raises(CapabilitiesError, match=next(iter(patch))):
+        parse_capabilities(patch)
 
 
 @pytest.mark.parametrize(
@@ -69,4 +71,4 @@ def test_a_record_that_makes_no_sense_is_refused_with_the_field_named(patch: dic
     [(0, 19, None), (0, 20, "high"), (2, 100, "high"), (3, 100, "medium"), (10, 100, "medium"), (11, 100, "low")],
 )
 def test_stability_is_a_share_of_turns_and_unknown_below_twenty(errors: int, turns: int, level: str | None) -> None:
-    assert stability(errors, turns) == level
+    assert rate_json_stability(errors, turns) == level

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from toolbench.engine.formats import parse
-from toolbench.engine.formats.coercion import typed_value
-from toolbench.engine.formats.values import known_tools
+from toolbench.engine.formats.coercion import convert_value
+from toolbench.engine.formats.types import build_tool_schemas
 from toolbench.engine.tools.definitions import ToolDefinition
 
 
@@ -84,9 +84,9 @@ from toolbench.engine.tools.definitions import ToolDefinition
 )
 def test_a_value_has_the_type_its_schema_allows(schema: dict[str, Any], text: str, value: object) -> None:
     definitions = {"count": {"type": "integer"}, "loop": {"$ref": "#/$defs/loop"}}
-    known = known_tools([{"name": "f", "parameters": {"properties": {"x": schema}, "$defs": definitions}}])
+    known = build_tool_schemas([{"name": "f", "parameters": {"properties": {"x": schema}, "$defs": definitions}}])
 
-    read = typed_value(text, "f", "x", known)
+    read = convert_value(text, "f", "x", known)
 
     assert read == value
     assert type(read) is type(value)

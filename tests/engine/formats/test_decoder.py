@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.formats.golden_cases import DATA_FOLDER, TOOLS, list_markers, parse_in_chunks, read_golden_cases
-from toolbench.engine.formats import TextCall, names, parse, render, stream
+from toolbench.engine.formats import TextCall, list_format_names, parse, render, stream
 from toolbench.engine.formats.registry import FORMATS
 
 _WORDS = json.loads((DATA_FOLDER / "odd.json").read_text())
@@ -37,7 +37,7 @@ def _texts(seed: int, count: int) -> Iterator[str]:
         yield text
 
 
-@pytest.mark.parametrize("form", names())
+@pytest.mark.parametrize("form", list_format_names())
 def test_no_text_raises_and_pieces_give_what_the_whole_gives(form: str) -> None:
     draw = random.Random(form)
     for text in _texts(seed=len(form) * 1000 + ord(form[0]), count=12 if form != "auto" else 250):
@@ -55,7 +55,7 @@ def test_arguments_that_look_like_a_call_are_arguments_under_auto_too() -> None:
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from([*MARKERS, *ODD[:20], *WRITTEN]) | st.text(max_size=6), max_size=9).map("".join),
-    st.sampled_from(names()),
+    st.sampled_from(list_format_names()),
     st.integers(1, 9),
 )
 def test_whatever_stands_together_is_read_alike_in_pieces_of_any_size(text: str, form: str, size: int) -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolbench.engine.errors import BadJson
+from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.json_text import write_json
+from toolbench.engine.strict_json import write_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
@@ -32,7 +32,7 @@ def test_a_value_is_the_same_in_json_and_in_python(value: object) -> None:
 def test_no_text_raises_anything_but_bad_json(text: str) -> None:
     try:
         value = read_value(text)
-    except BadJson:
+    except InvalidJsonError:
         return
     assert write_json(value)
 

@@ -3,12 +3,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbench.engine.formats.markers import Markers
+from toolbench.engine.formats.markers import MarkerFinder
 
 WORDS = st.lists(st.text("ab<|[(.*", min_size=1, max_size=12), max_size=12)
 
 
-def all_found(markers: Markers, text: str, at: int = 0) -> list[str]:
+def all_found(markers: MarkerFinder, text: str, at: int = 0) -> list[str]:
     found = markers.find(text, at, final=True)
     return [text[found.start : found.end], *all_found(markers, text, found.end)] if found.is_marker else []
 
@@ -19,9 +19,9 @@ def test_the_longest_word_at_the_leftmost_place_is_found_whatever_words_begin_al
 ) -> None:
     longest_first = sorted(words, key=len, reverse=True)
     plain = "|".join([*map(re.escape, longest_first), "`+"])
-    assert all_found(Markers(words, ticks=True), text) == re.findall(plain, text)
+    assert all_found(MarkerFinder(words, ticks=True), text) == re.findall(plain, text)
 
 
 def test_words_that_begin_one_another_may_be_many() -> None:
     words = ["a" * size for size in range(1, 300)]
-    assert all_found(Markers(words), "b" + "a" * 250) == ["a" * 250]
+    assert all_found(MarkerFinder(words), "b" + "a" * 250) == ["a" * 250]

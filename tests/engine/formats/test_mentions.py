@@ -6,11 +6,11 @@ import random
 import pytest
 
 from tests.engine.formats.golden_cases import DATA_FOLDER, TOOLS, parse_in_chunks
-from toolbench.engine.asking.thoughts import without_thought
-from toolbench.engine.asking.written_calls import meant_call
 from toolbench.engine.formats import ParsedText, TextCall, parse, render
 from toolbench.engine.formats.registry import FORMATS
-from toolbench.engine.transforms.tags import cut_tagged_calls
+from toolbench.engine.methods.inline_reasoning import split_text_reasoning
+from toolbench.engine.methods.json_in_text import find_unread_call
+from toolbench.engine.transforms.tool_call_tags import extract_tagged_calls
 
 ROWS: list[dict[str, str]] = json.loads((DATA_FOLDER / "natural_texts.json").read_text())
 TEXTS = [row["text"] for row in ROWS]
@@ -53,9 +53,9 @@ def test_natural_text_passes_auto_unchanged(text: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_natural_text_passes_every_other_reader_unchanged(text: str) -> None:
-    assert meant_call(text, NAMES) is None
-    assert cut_tagged_calls(text, NAMES) == (text, [])
-    assert without_thought(text) == (text, "")
+    assert find_unread_call(text, NAMES) is None
+    assert extract_tagged_calls(text, NAMES) == (text, [])
+    assert split_text_reasoning(text) == (text, "")
 
 
 @pytest.mark.parametrize("marker", MARKERS)

@@ -5,7 +5,15 @@ import re
 import pytest
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.formats import TextCall, names, parse, render, render_result, render_results, render_tools
+from toolbench.engine.formats import (
+    TextCall,
+    list_format_names,
+    parse,
+    render,
+    render_result,
+    render_results,
+    render_tools,
+)
 from toolbench.engine.tools.definitions import ToolDefinition
 
 CALL = TextCall("get_weather", {"city": "LA"}, "abcDEF123")
@@ -23,7 +31,7 @@ TOOL = ToolDefinition(
 )
 
 
-@pytest.mark.parametrize("form", [name for name in names() if name != "auto"])
+@pytest.mark.parametrize("form", [name for name in list_format_names() if name != "auto"])
 def test_a_prompt_names_the_tool_and_a_result_keeps_its_content(form: str) -> None:
     assert "get_weather" in render_tools([TOOL], format=form)
     assert render_tools([], format=form) == ""

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.formats.golden_cases import list_markers, parse_in_chunks
-from toolbench.engine.formats import TextCall, can_hold, names, parse, render
-from toolbench.engine.formats.registry import format_named
+from toolbench.engine.formats import TextCall, is_round_trip_safe, list_format_names, parse, render
+from toolbench.engine.formats.registry import get_format
 
-WRITTEN = [name for name in names() if name != "auto"]
-MARKED = [name for name in WRITTEN if format_named(name).blocks or format_named(name).named(["f"])]
+WRITTEN = [name for name in list_format_names() if name != "auto"]
+MARKED = [name for name in WRITTEN if get_format(name).blocks or get_format(name).named(["f"])]
 
 _MARKERS = st.lists(st.sampled_from(list_markers()), min_size=1, max_size=3).map(" ".join)
 _TEXTS = (
@@ -70,14 +70,14 @@ def _calls(draw: st.DrawFn) -> list[TextCall]:
 def _held(calls: list[TextCall], form: str) -> list[TextCall]:
     """The calls without what the format cannot hold."""
     tools = _tools(calls)
-    kept = [call for call in calls if can_hold([TextCall(call.name, {})], format=form)]
+    kept = [call for call in calls if is_round_trip_safe([TextCall(call.name, {})], format=form)]
     return [
         TextCall(
             call.name,
             {
                 key: value
                 for key, value in call.arguments.items()
-                if can_hold([TextCall(call.name, {key: value})], format=form, tools=tools)
+                if is_round_trip_safe([TextCall(call.name, {key: value})], format=form, tools=tools)
             },
             call.id,
         )
@@ -127,7 +127,7 @@ def test_auto_reads_what_a_format_with_markers_wrote(form: str, calls: list[Text
     assert [(call.name, call.arguments) for call in parsed.calls] == [(call.name, call.arguments) for call in held]
 
 
-@pytest.mark.parametrize("form", [name for name in WRITTEN if format_named(name).holds.ids])
+@pytest.mark.parametrize("form", [name for name in WRITTEN if get_format(name).holds.ids])
 def test_ids_come_back_where_the_format_keeps_them(form: str) -> None:
     identity = "functions.ping:7" if form == "kimi_k2" else "abcXYZ019"
 
@@ -152,5 +152,5 @@ def test_every_cut_of_a_written_call_gives_no_call_or_the_whole_call(form: str) 
 
 def test_seed_oss_writes_values_without_line_breaks_and_keeps_those_they_have() -> None:
     call = TextCall("ping", {"text": "\ndef f():\n  pass\n"})
-    assert can_hold([call], format="seed_oss")
+    assert is_round_trip_safe([call], format="seed_oss")
     assert parse(render([call], format="seed_oss"), format="seed_oss").calls[0].arguments == call.arguments

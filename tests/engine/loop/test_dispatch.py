@@ -4,19 +4,19 @@ import pytest
 
 from tests.engine.scripted_model import TOOLS
 from toolbench.engine.events import Outcome
-from toolbench.engine.loop.dispatch import Dispatched, dispatch, find_tool, result_of
-from toolbench.engine.messages import ToolCall
-from toolbench.engine.policy.policy import Policy
+from toolbench.engine.loop.dispatch import DispatchedCall, build_tool_result, dispatch, find_tool
+from toolbench.engine.policy.settings import Policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.types import ToolCall
 
 SET = '{"ops":[{"op":"set"}]}'
 
 
-def dispatched(name: str, arguments: object = "{}", **policy: Any) -> Dispatched:
+def dispatched(name: str, arguments: object = "{}", **policy: Any) -> DispatchedCall:
     return dispatch(ToolCall("c1", name, arguments), TOOLS, Policy(**policy))
 
 
-def code(one: Dispatched) -> str:
+def code(one: DispatchedCall) -> str:
     assert one.refused is not None
     assert one.prepared is None
     return str(one.refused.errors[0]["code"])
@@ -72,7 +72,7 @@ def test_a_broken_schema_is_an_argument_error_with_paths_and_never_runs() -> Non
     assert [(e.path, e.kind) for e in one.schema_errors] == [("$.ops", "type")]
     assert one.refused is not None
     assert "$.ops" in one.refused.errors[0]["message"]
-    result = result_of(one, None, Policy())
+    result = build_tool_result(one, None, Policy())
     assert not result.executed
     assert result.schema_errors == one.schema_errors
     assert result.arguments == {"ops": "set"}
@@ -91,16 +91,16 @@ def test_a_tool_that_changes_its_arguments_changes_only_its_own_copy() -> None:
 
 
 def test_a_result_tells_what_became_of_its_call() -> None:
-    result = result_of(dispatched("state.get"), Outcome({"a": 1}, duration_ms=12.5), Policy())
+    result = build_tool_result(dispatched("state.get"), Outcome({"a": 1}, duration_ms=12.5), Policy())
     assert (result.executed, result.parse_status, result.duration_ms) == (True, "ok", 12.5)
     assert (result.call.name, result.envelope.tool_name) == ("state.get", "state_get")
 
 
 def test_a_call_that_ran_needs_its_outcome() -> None:
     with pytest.raises(ValueError, match="c1"):
-        result_of(dispatched("state_get"), None, Policy())
+        build_tool_result(dispatched("state_get"), None, Policy())
 
 
 def test_a_refused_call_took_no_time() -> None:
-    result = result_of(dispatched("nope"), None, Policy())
+    result = build_tool_result(dispatched("nope"), None, Policy())
     assert (result.executed, result.duration_ms) == (False, 0)

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolbench.engine.loop.ids import ids_in, repaired_ids
-from toolbench.engine.messages import Message
+from toolbench.engine.loop.ids import list_call_ids, repair_ids
+from toolbench.engine.types import Message
 
 
 @pytest.mark.parametrize(
@@ -20,23 +20,23 @@ from toolbench.engine.messages import Message
     ],
 )
 def test_ids_are_repaired(given_ids: list[str], expected: tuple[str, ...]) -> None:
-    assert repaired_ids(given_ids) == expected
+    assert repair_ids(given_ids) == expected
 
 
 def test_an_id_that_the_conversation_holds_already_is_not_given_again() -> None:
-    assert repaired_ids(["call_1", ""], {"call_1", "call_1__2", "tc_2"}) == ("call_1__3", "tc_2__2")
+    assert repair_ids(["call_1", ""], {"call_1", "call_1__2", "tc_2"}) == ("call_1__3", "tc_2__2")
 
 
 @settings(deadline=None, database=None)
 @given(st.lists(st.sampled_from(["", "a", "a__2", "a__2__2", "tc_1", "tc_3"]), max_size=12))
 def test_repaired_ids_are_always_different_and_stay_so(given_ids: list[str]) -> None:
-    once = repaired_ids(given_ids)
+    once = repair_ids(given_ids)
     assert len(set(once)) == len(given_ids)
-    assert repaired_ids(once) == once
+    assert repair_ids(once) == once
 
 
 def test_ten_thousand_repeats_are_no_burden() -> None:
-    assert repaired_ids(["a"] * 10_000)[-1] == "a__10000"
+    assert repair_ids(["a"] * 10_000)[-1] == "a__10000"
 
 
 def test_ids_in_are_those_of_calls_that_have_one() -> None:
@@ -46,4 +46,4 @@ def test_ids_in_are_those_of_calls_that_have_one() -> None:
         {"role": "tool", "tool_call_id": "a", "content": "{}"},
         {"role": "assistant", "content": "", "function_call": {"name": "f"}, "id": "c"},
     ]
-    assert list(ids_in(history)) == ["a", "b"]
+    assert list(list_call_ids(history)) == ["a", "b"]

@@ -11,16 +11,16 @@ from tests.engine.scripted_model import build_plan as planned
 from tests.engine.single_turns import USER, body, read, setup
 from tests.engine.streams import render_as_stream
 from toolbench.engine.arguments import read_arguments
-from toolbench.engine.capabilities.declared import declared_by
-from toolbench.engine.capabilities.layers import capability_layers, layer_name
-from toolbench.engine.capabilities.record import merge
-from toolbench.engine.events import Delta, End, LeftOut
-from toolbench.engine.loop.preparing import TurnSetup
-from toolbench.engine.loop.turn import ask_turn, build_request
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.capabilities.declared import find_declared_capabilities
+from toolbench.engine.capabilities.policy_layers import build_capability_layers, build_layer_name
+from toolbench.engine.capabilities.record import merge_records
+from toolbench.engine.events import Delta, EndReason, OmittedParameter
+from toolbench.engine.loop.turn import build_ask, build_request
+from toolbench.engine.loop.turn_setup import TurnSetup
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.engine.transforms import UnknownTransform, names
-from toolbench.engine.wires.wires import wire_named
+from toolbench.engine.transforms import UnknownTransformError, list_names
+from toolbench.engine.types import JsonObject, Message
+from toolbench.engine.wire_formats.registry import get_wire_format
 
 KINDS = ("message", "tool", "response", "tool_call", "tool_result")
 
@@ -104,7 +104,7 @@ def test_a_broken_schema_is_no_matter_where_schemas_are_not_checked() -> None:
 def test_an_unknown_transform_is_refused_when_strict_and_passed_over_otherwise(kind: str) -> None:
     policy: dict[str, Any] = {f"{kind}_transforms": ["nobody_knows"]}
     assert setup(**policy)
-    with pytest.raises(UnknownTransform):
+    with pytest.raises(UnknownTransformError):
         setup(strict=True, **policy)
 
 
@@ -219,10 +219,10 @@ VALUES = st.recursive(
 @settings(deadline=None, database=None, max_examples=150)
 @given(message=st.dictionaries(KEYS, VALUES, max_size=4))
 def test_no_message_breaks_the_reading_with_every_transform_on(method: str, message: JsonObject) -> None:
-    every: dict[str, Any] = {f"{kind}_transforms": names(kind) for kind in KINDS}
+    every: dict[str, Any] = {f"{kind}_transforms": list_names(kind) for kind in KINDS}
     raw = json.dumps({"choices": [{"message": message}]}).encode()
     played = run_script(planned(method=method, max_turns=2, fix_empty_final=False, **every), [raw, raw])
-    assert played.ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
+    assert played.ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED)
     calls = [one for sent in played.ended.history for one in sent.get("tool_calls", ())]
     results = [sent for sent in played.ended.history if sent["role"] == "tool"]
     assert len(calls) == len(results), "every call in the history has its result"
@@ -273,9 +273,9 @@ def test_findings_that_are_usual_at_an_endpoint_are_not_reported() -> None:
 
 @pytest.mark.parametrize(("template", "code"), [("mistral", "call_type"), ("anthropic", "content_beside_calls")])
 def test_what_a_provider_always_does_is_declared_and_no_finding(template: str, code: str) -> None:
-    told = declared_by(template)
+    told = find_declared_capabilities(template)
     assert told is not None
-    patch = dict(capability_layers(merge([told]), {}))[layer_name(told)]
+    patch = dict(build_capability_layers(merge_records([told]), {}))[build_layer_name(told)]
     found = {
         "call_type": build_answer(None, calls=[UNTYPED], finish="tool_calls"),
         "content_beside_calls": build_answer("Let me see.", calls=[build_call()], finish="tool_calls"),
@@ -286,7 +286,7 @@ def test_what_a_provider_always_does_is_declared_and_no_finding(template: str, c
 
 
 def test_text_beside_calls_is_normal_where_messages_are_spoken() -> None:
-    given = replace(setup(), wire=wire_named("anthropic"))
+    given = replace(setup(), wire=get_wire_format("anthropic"))
     use = {"type": "tool_use", "id": "toolu_1", "name": "state_get", "input": {}}
     said = {"type": "text", "text": "Let me see."}
     usage = {"input_tokens": 3, "output_tokens": 2}
@@ -298,7 +298,7 @@ def test_text_beside_calls_is_normal_where_messages_are_spoken() -> None:
 
 def asked(given: TurnSetup, *, must_call: bool) -> list[JsonObject]:
     """What is asked for directly and through the whole turn."""
-    whole = ask_turn(given, 0, USER, with_tools=True, must_call=must_call).request
+    whole = build_ask(given, 0, USER, with_tools=True, must_call=must_call).request
     return [
         json.loads(one.body) for one in (build_request(given, 0, USER, with_tools=True, must_call=must_call), whole)
     ]
@@ -308,7 +308,7 @@ def test_only_a_constrained_turn_that_must_call_allows_nothing_else() -> None:
     constrained = setup(method="constrained")
     free, held = asked(constrained, must_call=False), asked(constrained, must_call=True)
     assert free[0] == free[1] == body(constrained)
-    assert free[0] == json.loads(ask_turn(constrained, 0, USER, with_tools=True).request.body)
+    assert free[0] == json.loads(build_ask(constrained, 0, USER, with_tools=True).request.body)
     assert held[0] == held[1] != free[0]
     assert asked(setup(), must_call=True)[0]["tool_choice"] == "auto"
 
@@ -366,14 +366,16 @@ def test_missing_brackets_are_invented_only_where_the_model_stopped(finish: str,
 def test_calls_in_a_streamed_text_are_told_only_where_tools_were_sent(with_tools: bool) -> None:
     heard: list[Delta] = []
     given = replace(setup(method="text_json"), stream=True)
-    decoder = ask_turn(given, 0, USER, with_tools=with_tools, heard=heard.append).decoder
+    decoder = build_ask(given, 0, USER, with_tools=with_tools, heard=heard.append).decoder
     decoder.feed(render_as_stream(build_answer('```json\n{"name": "state_get", "arguments": {"a": 1}}\n```')))
     assert bool(decoder.close().calls) == with_tools
     assert any(delta.call is not None for delta in heard) == with_tools
 
 
 def test_request_names_what_it_had_and_left_out_alone() -> None:
-    given = setup(seed=7).without([LeftOut("seed", "It refused it."), LeftOut("min_p", "It refused it.")])
+    given = setup(seed=7).without(
+        [OmittedParameter("seed", "It refused it."), OmittedParameter("min_p", "It refused it.")]
+    )
     request = build_request(given, 0, USER, with_tools=True)
     assert [one.name for one in request.left_out] == ["seed"]
     assert "seed" not in json.loads(request.body)

@@ -1,9 +1,9 @@
 import pytest
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.json_text import encode_json
-from toolbench.engine.policy.limits import calls_per_turn, check_tool_set
-from toolbench.engine.policy.policy import Policy
+from toolbench.engine.policy.limits import check_tool_set, get_max_calls
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.strict_json import encode_json
 from toolbench.engine.tools.definitions import ToolDefinition
 
 TOOLS = [ToolDefinition(f"tool_{n}", "d" * n).to_openai() for n in range(8)]
@@ -44,9 +44,9 @@ def test_a_name_used_twice_is_refused() -> None:
 def test_one_call_is_kept_where_parallel_calls_are_off_and_nothing_else_is_said(
     cap: int | None, options: dict[str, object], expected: int | None
 ) -> None:
-    assert calls_per_turn(Policy(max_tool_calls_per_turn=cap), options) == expected
+    assert get_max_calls(Policy(max_tool_calls_per_turn=cap), options) == expected
 
 
 def test_serial_calls_keep_one_whatever_else_is_said() -> None:
     policy = Policy(serial_calls=True, max_tool_calls_per_turn=5)
-    assert calls_per_turn(policy, {"parallel_tool_calls": True}) == 1
+    assert get_max_calls(policy, {"parallel_tool_calls": True}) == 1

@@ -8,12 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbench.engine.events import ExchangeError
-from toolbench.engine.policy.optional_parameters import OPTIONAL, differs_without, refused_parameters
-from toolbench.engine.policy.policy import resolve
-from toolbench.engine.policy.presets import INFRASTRUCTURE, layers_for, preset, preset_names
+from toolbench.engine.policy.optional_parameters import (
+    OPTIONAL_PARAMETERS,
+    describe_difference,
+    list_refused_parameters,
+)
+from toolbench.engine.policy.presets import INFRASTRUCTURE, build_layers, get_preset, list_preset_names
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.providers.http.error_codes import classify_response
 
-SENT = ("model", "messages", "tools", "stream", "max_tokens", "response_format", *OPTIONAL)
+SENT = ("model", "messages", "tools", "stream", "max_tokens", "response_format", *OPTIONAL_PARAMETERS)
 
 
 def refused(body: Any, status: int = 400, sent: Any = SENT) -> tuple[str, ...]:
@@ -21,7 +25,7 @@ def refused(body: Any, status: int = 400, sent: Any = SENT) -> tuple[str, ...]:
         status=status, headers={}, body=body if isinstance(body, bytes) else json.dumps(body).encode()
     )
     assert error is not None
-    return refused_parameters(error, sent)
+    return list_refused_parameters(error, sent)
 
 
 def openai(message: str, param: str | None = None, code: str | None = None) -> Any:
@@ -174,21 +178,23 @@ def test_parameter_that_was_not_sent_is_not_refused() -> None:
 @given(name=st.sampled_from(SENT))
 def test_nothing_that_a_method_needs_is_ever_left_out(name: str) -> None:
     for message, param in ((f"Unsupported parameter: '{name}'", name), (f"Unknown parameter: '{name}'", None)):
-        assert set(refused(openai(message, param))) <= set(OPTIONAL)
-        assert not {"model", "messages", "tools", "stream", "max_tokens", "response_format"} & set(OPTIONAL)
+        assert set(refused(openai(message, param))) <= set(OPTIONAL_PARAMETERS)
+        assert not {"model", "messages", "tools", "stream", "max_tokens", "response_format"} & set(OPTIONAL_PARAMETERS)
 
 
 def test_what_is_no_longer_measured_is_said_of_what_steers_the_model() -> None:
     for name in ("seed", "tool_choice", "parallel_tool_calls", "temperature", "top_p", "stream_options"):
-        assert differs_without(name)
-    assert differs_without("user") == differs_without("nothing") == ""
+        assert describe_difference(name)
+    assert describe_difference("user") == describe_difference("nothing") == ""
 
 
 def test_infrastructure_alone_turns_dropping_on() -> None:
-    on = [name for name in preset_names() if resolve([("x", preset(name))]).policy.drop_refused_parameters]
+    on = [
+        name for name in list_preset_names() if resolve_policy([("x", get_preset(name))]).policy.drop_refused_parameters
+    ]
     assert on == [INFRASTRUCTURE]
     strategies = ("raw", "wire_standard", "baseline", "production")
-    found = [resolve(layers_for(name)).policy.drop_refused_parameters for name in strategies]
+    found = [resolve_policy(build_layers(name)).policy.drop_refused_parameters for name in strategies]
     assert found == [False, False, True, True]
 
 
@@ -201,4 +207,4 @@ def test_infrastructure_alone_turns_dropping_on() -> None:
     ],
 )  # fmt: skip
 def test_refusal_is_told_by_code_and_status(code: str, status: int | None, names: tuple[str, ...]) -> None:
-    assert refused_parameters(ExchangeError(code, "Unsupported parameter: 'seed'", status), SENT) == names
+    assert list_refused_parameters(ExchangeError(code, "Unsupported parameter: 'seed'", status), SENT) == names

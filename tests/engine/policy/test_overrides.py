@@ -2,7 +2,7 @@ import copy
 
 import pytest
 
-from toolbench.engine.policy.overrides import RESERVED, merge_options
+from toolbench.engine.policy.overrides import RESERVED_KEYS, merge_options
 
 
 def test_objects_are_merged_at_every_depth_and_the_later_wins() -> None:
@@ -15,13 +15,13 @@ def test_objects_are_merged_at_every_depth_and_the_later_wins() -> None:
     }
 
 
-@pytest.mark.parametrize("key", sorted(RESERVED))
+@pytest.mark.parametrize("key", sorted(RESERVED_KEYS))
 def test_reserved_keys_are_dropped_wherever_they_come_from(key: str) -> None:
     assert merge_options({key: 1, "a": 1}, {key: 2}, {"b": {key: 3}}) == {"a": 1, "b": {key: 3}}
 
 
 def test_the_reserved_keys_are_those_of_the_loop() -> None:
-    assert set(RESERVED) == {"model", "messages", "tools", "tool_choice", "response_format"}
+    assert set(RESERVED_KEYS) == {"model", "messages", "tools", "tool_choice", "response_format"}
 
 
 def test_nothing_handed_in_is_changed() -> None:

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from toolbench.engine.policy import presets as presets_module
-from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.engine.policy.presets import (
     STRATEGIES,
-    UnknownPreset,
-    Wishes,
+    PatchSet,
+    UnknownPresetError,
+    build_layers,
+    build_openrouter_routing,
     case_study_presets,
-    layers_for,
-    model_workarounds,
-    openrouter_routing,
-    preset,
-    preset_description,
-    preset_names,
-    provider_default,
+    get_preset,
+    get_preset_description,
+    get_provider_default,
+    list_model_workarounds,
+    list_preset_names,
 )
+from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.engine.transforms import KINDS, check_names
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "presets.json").read_text("utf-8"))
@@ -94,9 +94,9 @@ def published(row: dict[str, Any]) -> Patch:
 
 
 def ours(row: dict[str, Any]) -> Policy:
-    workarounds = row.get("workarounds", model_workarounds(row["model"]))
-    wishes = Wishes(run=row["asked"])
-    return resolve(layers_for(row["strategy"], row["provider"], workarounds=workarounds, wishes=wishes)).policy
+    workarounds = row.get("workarounds", list_model_workarounds(row["model"]))
+    wishes = PatchSet(run=row["asked"])
+    return resolve_policy(build_layers(row["strategy"], row["provider"], workarounds=workarounds, wishes=wishes)).policy
 
 
 def column(patch: Patch) -> dict[str, Any]:
@@ -122,24 +122,26 @@ def test_every_difference_has_its_reason_and_nothing_else_has_one(row: dict[str,
     assert bool(row["reason"]) == (row["published"] != row["ours"])
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", list_preset_names())
 def test_every_preset_is_a_sparse_patch_that_resolves(name: str) -> None:
-    patch = preset(name)
+    patch = get_preset(name)
     assert patch
-    assert preset_description(name).endswith(".")
-    resolve([(name, patch)])
+    assert get_preset_description(name).endswith(".")
+    resolve_policy([(name, patch)])
     for kind in KINDS:
         check_names(kind, patch.get(f"{kind}_transforms", []))
 
 
-@pytest.mark.parametrize("name", [n for n in preset_names() if n not in ("default_tool_calling", "tool_use_disabled")])
+@pytest.mark.parametrize(
+    "name", [n for n in list_preset_names() if n not in ("default_tool_calling", "tool_use_disabled")]
+)
 def test_no_preset_but_the_two_about_it_says_anything_of_the_mode(name: str) -> None:
-    assert not {"tool_use_mode", "fix_empty_final", "fallback_retry_count"} & set(preset(name))
+    assert not {"tool_use_mode", "fix_empty_final", "fallback_retry_count"} & set(get_preset(name))
 
 
 def test_a_preset_is_a_copy_that_can_be_changed_without_harm() -> None:
-    preset("infrastructure")["response_transforms"].clear()
-    assert preset("infrastructure")["response_transforms"] == NORMALISING
+    get_preset("infrastructure")["response_transforms"].clear()
+    assert get_preset("infrastructure")["response_transforms"] == NORMALISING
 
 
 @pytest.mark.parametrize(
@@ -153,18 +155,18 @@ def test_a_preset_is_a_copy_that_can_be_changed_without_harm() -> None:
     ],
 )
 def test_the_case_studys_short_names_are_understood(alias: str, name: str) -> None:
-    assert preset(alias) == preset(name)
+    assert get_preset(alias) == get_preset(name)
 
 
 def test_an_unknown_preset_is_refused_by_name() -> None:
-    with pytest.raises(UnknownPreset, match="nope"):
-        preset("nope")
-    with pytest.raises(UnknownPreset, match="nope"):
-        layers_for("nope")
+    with pytest.raises(UnknownPresetError, match="nope"):
+        get_preset("nope")
+    with pytest.raises(UnknownPresetError, match="nope"):
+        build_layers("nope")
 
 
 def test_a_template_without_defaults_gives_an_empty_patch() -> None:
-    assert provider_default("llama_cpp") == {}
+    assert get_provider_default("llama_cpp") == {}
 
 
 @pytest.mark.parametrize(
@@ -179,13 +181,13 @@ def test_a_template_without_defaults_gives_an_empty_patch() -> None:
     ],
 )
 def test_a_models_name_says_which_workarounds_it_needs(model: str, names: tuple[str, ...]) -> None:
-    assert model_workarounds(model) == names
+    assert list_model_workarounds(model) == names
 
 
 def test_routing_leaves_out_what_is_not_given_and_keeps_an_empty_list_of_transforms() -> None:
-    assert openrouter_routing() == {}
-    assert openrouter_routing(transforms=[]) == {"request_overrides": {"transforms": []}}
-    assert openrouter_routing(route="fallback", only=["a"], ignore=["b"]) == {
+    assert build_openrouter_routing() == {}
+    assert build_openrouter_routing(transforms=[]) == {"request_overrides": {"transforms": []}}
+    assert build_openrouter_routing(route="fallback", only=["a"], ignore=["b"]) == {
         "request_overrides": {"route": "fallback", "provider": {"only": ["a"], "ignore": ["b"]}}
     }
 
@@ -194,8 +196,8 @@ WORKAROUNDS = ("deepseek_openrouter_compat",)
 
 
 def layer_names(strategy: str) -> list[str]:
-    wishes = Wishes(profile={"llm_options_defaults": {"top_k": 1}}, run={"max_turns": 3}, scenario={"max_turns": 4})
-    return [name for name, _ in layers_for(strategy, "openrouter", workarounds=WORKAROUNDS, wishes=wishes)]
+    wishes = PatchSet(profile={"llm_options_defaults": {"top_k": 1}}, run={"max_turns": 3}, scenario={"max_turns": 4})
+    return [name for name, _ in build_layers(strategy, "openrouter", workarounds=WORKAROUNDS, wishes=wishes)]
 
 
 @pytest.mark.parametrize(
@@ -224,17 +226,17 @@ def test_any_other_strategy_is_a_preset_between_profile_and_run_on_top_of_baseli
 
 
 def test_a_preset_of_ones_own_can_be_a_strategy() -> None:
-    layers = layers_for("mine", wishes=Wishes(preset={"max_turns": 2}))
+    layers = build_layers("mine", wishes=PatchSet(preset={"max_turns": 2}))
     assert layers[-1] == ("preset mine", {"max_turns": 2})
 
 
 def test_raw_leaves_every_transform_and_the_parallel_flag_unset() -> None:
-    policy = resolve(layers_for("raw", "openrouter", workarounds=WORKAROUNDS)).policy
+    policy = resolve_policy(build_layers("raw", "openrouter", workarounds=WORKAROUNDS)).policy
     assert policy == Policy()
 
 
 def test_the_scenario_has_the_last_word_over_the_run() -> None:
-    resolved = resolve(layers_for("raw", wishes=Wishes(run={"max_turns": 3}, scenario={"max_turns": 4})))
+    resolved = resolve_policy(build_layers("raw", wishes=PatchSet(run={"max_turns": 3}, scenario={"max_turns": 4})))
     assert (resolved.policy.max_turns, resolved.origins["max_turns"]) == (4, "scenario")
 
 
@@ -245,23 +247,23 @@ TEMPLATES = ("", "openai", "openrouter", "volcanoengine")
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("name", [*FACTS["case_study"]["presets"], *FACTS["aliases"]])
 def test_a_preset_of_the_case_study_drops_no_parameter(name: str, template: str) -> None:
-    assert not resolve(layers_for(name, template)).policy.drop_refused_parameters
-    given = Wishes(preset=preset(name))  # as a what-if gives it
-    assert not resolve(layers_for(name, template, wishes=given)).policy.drop_refused_parameters
-    asked = Wishes(run={"drop_refused_parameters": True})
-    assert resolve(layers_for(name, template, wishes=asked)).policy.drop_refused_parameters
+    assert not resolve_policy(build_layers(name, template)).policy.drop_refused_parameters
+    given = PatchSet(preset=get_preset(name))  # as a what-if gives it
+    assert not resolve_policy(build_layers(name, template, wishes=given)).policy.drop_refused_parameters
+    asked = PatchSet(run={"drop_refused_parameters": True})
+    assert resolve_policy(build_layers(name, template, wishes=asked)).policy.drop_refused_parameters
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("name", FACTS["case_study"]["presets"])
 def test_as_a_workaround_it_leaves_production_as_it_is(name: str, template: str) -> None:
-    assert resolve(layers_for("production", template, workarounds=[name])).policy.drop_refused_parameters
+    assert resolve_policy(build_layers("production", template, workarounds=[name])).policy.drop_refused_parameters
 
 
 def test_other_presets_keep_dropping_what_is_refused() -> None:
-    others = sorted({*preset_names()} - {*case_study_presets()})
+    others = sorted({*list_preset_names()} - {*case_study_presets()})
     assert "mistral_ids" in others
-    assert all(resolve(layers_for(name)).policy.drop_refused_parameters for name in others)
+    assert all(resolve_policy(build_layers(name)).policy.drop_refused_parameters for name in others)
 
 
 def test_whatever_the_case_study_names_is_among_its_presets() -> None:
@@ -269,4 +271,4 @@ def test_whatever_the_case_study_names_is_among_its_presets() -> None:
     workarounds = [name for rule in FACTS["model_workarounds"] for name in rule["presets"]]
     published = [name for name in PUBLISHED_WORKAROUNDS if name != "reasoner"]
     named = {*FACTS["aliases"].values(), *defaults, *workarounds, *published}
-    assert named <= {*case_study_presets()} <= {*preset_names()}
+    assert named <= {*case_study_presets()} <= {*list_preset_names()}

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from toolbench.engine.errors import PlanError, ToolArgumentError
-from toolbench.engine.tools.python_tools import PythonTools, plain_value, python_tool
+from toolbench.engine.tools.python_tools import PythonTools, python_tool, to_plain_value
 from toolbench.engine.tools.validation import check_schema
 
 
@@ -83,14 +83,14 @@ def test_async_functions_are_known_as_such() -> None:
     ],
 )
 def test_values_are_written_out_as_json_holds_them(value: object, plain: object) -> None:
-    assert plain_value(value) == plain
+    assert to_plain_value(value) == plain
 
 
 def test_a_value_that_json_cannot_hold_stays_as_it_is() -> None:
     nothing_json_knows = object()
 
-    assert plain_value({"it": nothing_json_knows}) == {"it": nothing_json_knows}
-    assert plain_value(b"\xff") == b"\xff"
+    assert to_plain_value({"it": nothing_json_knows}) == {"it": nothing_json_knows}
+    assert to_plain_value(b"\xff") == b"\xff"
 
 
 class Scales:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolbench.engine.errors import PlanError, ToolArgumentError
-from toolbench.engine.tools.typed_schemas import Signature, schema_of
+from toolbench.engine.tools.typed_schemas import Signature, build_schema
 
 
 class Unit(Enum):
@@ -73,7 +73,7 @@ def test_types_descriptions_defaults_enums_and_models_become_one_schema() -> Non
 
 
 def test_only_a_type_that_holds_itself_keeps_its_definition() -> None:
-    schema = schema_of(list[Branch])
+    schema = build_schema(list[Branch])
 
     assert schema["items"] == {"$ref": "#/$defs/Branch"}
     assert list(schema["$defs"]) == ["Branch"]

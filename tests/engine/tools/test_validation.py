@@ -5,7 +5,7 @@ import pytest
 
 from toolbench.engine.errors import PlanError
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.tools.validation import MOST_ERRORS, check_schema, schema_errors
+from toolbench.engine.tools.validation import MAX_ERRORS, check_schema, list_schema_errors
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -21,7 +21,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def found(arguments: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> set[tuple[str, str]]:
-    return {(e.path, e.kind) for e in schema_errors(ToolDefinition("t", "", schema), arguments)}
+    return {(e.path, e.kind) for e in list_schema_errors(ToolDefinition("t", "", schema), arguments)}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_every_violation_has_a_path_and_a_kind(arguments: dict[str, Any], expect
 
 
 def test_a_message_names_what_is_expected_and_repeats_no_value() -> None:
-    (error,) = schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": "x" * 10_000})
+    (error,) = list_schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": "x" * 10_000})
     assert error.message == 'the value is not of type "array"'
 
 
@@ -53,12 +53,12 @@ def test_no_schema_allows_everything() -> None:
 
 
 def test_many_violations_are_cut_off() -> None:
-    errors = schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": [{}] * 1000})
-    assert len(errors) == MOST_ERRORS
+    errors = list_schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": [{}] * 1000})
+    assert len(errors) == MAX_ERRORS
 
 
 def test_a_lone_surrogate_is_a_violation_and_not_a_crash() -> None:
-    (error,) = schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": [{"path": 1}], "unit": "\ud800"})
+    (error,) = list_schema_errors(ToolDefinition("t", "", SCHEMA), {"ops": [{"path": 1}], "unit": "\ud800"})
     assert (error.path, error.kind) == ("$", "other")
 
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms import apply_calls
+from toolbench.engine.types import JsonObject
 
 BLANK = "assistant_tool_calls_arguments_blank_to_empty_object"
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.transforms import Facts, apply_message, names
-from toolbench.engine.wires.reading import INTERRUPTED
+from toolbench.engine.transforms import TransformContext, apply_message, list_names
+from toolbench.engine.types import JsonObject
+from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "state_get", "arguments": "{}"}}
 
@@ -67,7 +67,7 @@ def test_only_calls_without_a_signature_are_signed() -> None:
 def test_the_history_handed_in_is_never_changed() -> None:
     history = [{"role": "user", "content": "hi"}, calling()]
     before = copy.deepcopy(history)
-    messages, _ = apply_message(history, names("message"))
+    messages, _ = apply_message(history, list_names("message"))
     assert history == before
     assert messages != before
 
@@ -131,7 +131,7 @@ def test_ids_are_sent_as_the_endpoint_takes_them_on_both_sides(pattern: str, kep
         {"role": "assistant", "tool_calls": [{"id": "?", "function": {"name": "f"}, "extra_content": {"a": 1}}]},
         {"role": "tool", "tool_call_id": "?"},
     ]
-    changed, changes = apply_message(messages, ["tool_call_ids_fit_pattern"], Facts(id_pattern=pattern))
+    changed, changes = apply_message(messages, ["tool_call_ids_fit_pattern"], TransformContext(id_pattern=pattern))
     assert changed[:2] == messages[:2]
     call, result = changed[2]["tool_calls"][0], changed[3]
     assert re.fullmatch(sent, call["id"])
@@ -142,13 +142,13 @@ def test_ids_are_sent_as_the_endpoint_takes_them_on_both_sides(pattern: str, kep
 
 def test_an_id_for_which_no_known_form_fits_is_left_as_it_is() -> None:
     messages = [{"role": "tool", "tool_call_id": "?"}]
-    assert apply_message(messages, ["tool_call_ids_fit_pattern"], Facts(id_pattern="zzz")) == (messages, ())
+    assert apply_message(messages, ["tool_call_ids_fit_pattern"], TransformContext(id_pattern="zzz")) == (messages, ())
 
 
 def test_a_call_without_a_result_gets_one_before_the_conversation_goes_on() -> None:
     name = "missing_tool_results_added"
     result = {"role": "tool", "tool_call_id": "c1", "content": "Sunny."}
-    told = {**result, "content": INTERRUPTED}
+    told = {**result, "content": INTERRUPTED_RESULT}
     user = {"role": "user", "content": "And then?"}
 
     two = calling(tool_calls=[CALL, {**CALL, "id": "c2"}])

@@ -2,16 +2,16 @@ import json
 
 import pytest
 
-from toolbench.engine.asking.prompting import result_message
 from toolbench.engine.events import Ask
-from toolbench.engine.loop.loop import LoopPlan, run_loop
-from toolbench.engine.loop.preparing import prepare_turns
+from toolbench.engine.loop.run import LoopPlan, run_loop
 from toolbench.engine.loop.turn import build_request
-from toolbench.engine.messages import JsonObject, ToolCall
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.loop.turn_setup import prepare_turns
+from toolbench.engine.methods.instructions import build_result_message
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.engine.transforms import apply_message
 from toolbench.engine.transforms.reasoning import REASONING_HISTORY
+from toolbench.engine.types import JsonObject, ToolCall
 
 EMPTY = "assistant_tool_calls_reasoning_content_empty_if_missing"
 CALLS = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
@@ -54,12 +54,12 @@ BLOCKS: JsonObject = {
     "content_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Hi."}],
 }
 ASKED: JsonObject = {"role": "user", "content": "And now?"}
-RESULT: JsonObject = result_message(ToolCall("a", "f"), "{}")
+RESULT: JsonObject = build_result_message(ToolCall("a", "f"), "{}")
 
 
 def sent(reasoning_history: str, *messages: JsonObject) -> list[JsonObject]:
     """What goes out under a policy that says only this."""
-    policy = resolve([("preset", {"reasoning_history": reasoning_history})]).policy
+    policy = resolve_policy([("preset", {"reasoning_history": reasoning_history})]).policy
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
     body: JsonObject = json.loads(build_request(setup, 0, messages, with_tools=False).body)
     told: list[JsonObject] = body["messages"]
@@ -84,7 +84,7 @@ def test_a_user_who_writes_like_a_result_has_spoken() -> None:
 
 
 def test_a_result_of_an_earlier_run_is_still_one() -> None:
-    policy = resolve([("preset", {"reasoning_history": "last_turn"})]).policy
+    policy = resolve_policy([("preset", {"reasoning_history": "last_turn"})]).policy
     ask = next(run_loop(LoopPlan("m", policy, "", "", history=(PLAIN, THOUGHT, RESULT)), lambda event: None))
     assert isinstance(ask, Ask)
     assert json.loads(ask.request.body)["messages"][1]["reasoning_content"] == "Hm."
@@ -104,7 +104,7 @@ def test_where_nothing_goes_back_signed_blocks_do_not_either() -> None:
 
 def test_an_empty_field_that_a_model_demands_is_added_behind_it() -> None:
     patch = {"reasoning_history": "none", "message_transforms": [EMPTY]}
-    policy = resolve([("preset", patch)]).policy
+    policy = resolve_policy([("preset", patch)]).policy
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
     request = build_request(setup, 0, [THOUGHT], with_tools=False)
     assert json.loads(request.body)["messages"][0]["reasoning_content"] == ""

@@ -2,7 +2,14 @@ from typing import Any
 
 import pytest
 
-from toolbench.engine.transforms import KINDS, UnknownTransform, apply_response, check_names, describe, names
+from toolbench.engine.transforms import (
+    KINDS,
+    UnknownTransformError,
+    apply_response,
+    check_names,
+    describe_transform,
+    list_names,
+)
 
 PUBLISHED = {
     "message": {
@@ -38,14 +45,14 @@ OURS = {
 
 
 def test_the_ten_transforms_bear_their_published_names() -> None:
-    assert {kind: set(names(kind)) - OURS for kind in PUBLISHED} == PUBLISHED
+    assert {kind: set(list_names(kind)) - OURS for kind in PUBLISHED} == PUBLISHED
     assert set(KINDS) - set(PUBLISHED) == {"request"}
 
 
 def test_every_transform_says_in_a_sentence_what_it_does() -> None:
     for kind in KINDS:
-        for name in names(kind):
-            assert describe(kind, name).endswith(".")
+        for name in list_names(kind):
+            assert describe_transform(kind, name).endswith(".")
 
 
 def test_names_are_compared_trimmed_in_lower_case_and_with_underscores() -> None:
@@ -58,11 +65,11 @@ def test_blank_names_are_ignored() -> None:
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_an_unknown_name_is_refused_in_strict_mode_and_ignored_otherwise(kind: str) -> None:
-    with pytest.raises(UnknownTransform, match=f"unknown {kind} transform: nope, nada"):
+    with pytest.raises(UnknownTransformError, match=f"unknown {kind} transform: nope, nada"):
         check_names(kind, ["nope", "nada"])
     assert check_names(kind, ["nope"], strict=False) == ()
-    with pytest.raises(UnknownTransform):
-        describe(kind, "nope")
+    with pytest.raises(UnknownTransformError):
+        describe_transform(kind, "nope")
 
 
 def test_applying_an_unknown_name_changes_nothing() -> None:

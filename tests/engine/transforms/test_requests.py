@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.transforms import apply_request, names
+from toolbench.engine.transforms import apply_request, list_names
+from toolbench.engine.types import JsonObject
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 
@@ -86,7 +86,7 @@ def test_a_key_goes_out_under_the_name_that_is_taken(name: str, before: JsonObje
     assert changes
 
 
-@pytest.mark.parametrize("name", names("request"))
+@pytest.mark.parametrize("name", list_names("request"))
 @pytest.mark.parametrize(
     "body", [{"model": "m"}, {"messages": [], "reasoning": {"max_tokens": 5}, "tool_choice": "none"}]
 )

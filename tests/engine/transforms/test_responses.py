@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from toolbench.engine.formats import TextCall, render
-from toolbench.engine.transforms import Facts, apply_response, names
+from toolbench.engine.transforms import TransformContext, apply_response, list_names
 
 FUNCTION_CALL = "assistant_function_call_to_tool_calls"
 TO_ARRAY = "assistant_tool_calls_object_to_array"
@@ -92,7 +92,7 @@ def test_tags_are_left_alone_beside_calls_or_unreadable(message: dict[str, Any])
 def test_the_answer_handed_in_is_never_changed() -> None:
     message = {"content": "", "tool_calls": call({"a": {"b": 1}})}
     before = copy.deepcopy(message)
-    apply_response(message, names("response"))
+    apply_response(message, list_names("response"))
     assert message == before
 
 
@@ -107,7 +107,7 @@ def test_arguments_nested_too_deeply_to_write_are_left_as_they_are() -> None:
 
 
 WEATHER = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
-FACTS = Facts(tools=(WEATHER,))
+FACTS = TransformContext(tools=(WEATHER,))
 ONE_CALL = [{"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"Oslo"}'}}]
 
 
@@ -124,7 +124,7 @@ def test_calls_in_any_dialect_become_tool_calls(name: str) -> None:
 
 def test_only_the_dialect_that_the_policy_names_is_read() -> None:
     text = render([TextCall("get_weather", {"city": "Oslo"})], format="glm45")
-    facts = Facts(tools=(WEATHER,), text_format="deepseek_v3")
+    facts = TransformContext(tools=(WEATHER,), text_format="deepseek_v3")
     assert apply_response({"content": text}, ["tool_calls_from_text"], facts) == ({"content": text}, ())
 
 

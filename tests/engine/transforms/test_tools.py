@@ -1,6 +1,6 @@
-from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.transforms import apply_tools
+from toolbench.engine.types import JsonObject
 
 STRIP = "openai_tools_strip_function_descriptions"
 

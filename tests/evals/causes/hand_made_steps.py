@@ -2,7 +2,7 @@
 
 from tests.evals.records import build_calling_turn, build_result
 from toolbench.engine.events import TurnRecord
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.types import SchemaError
 from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
 
 UNREADABLE_CALL = build_result("state_patch", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")

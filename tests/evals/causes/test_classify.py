@@ -7,7 +7,7 @@ import pytest
 from tests.evals.causes.hand_made_steps import UNREADABLE_CALL, build_schema_error_turn, build_steps
 from tests.evals.records import build_calling_turn, build_failed_turn, build_result, build_text_turn
 from toolbench.engine.events import ExchangeError, TurnRecord
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.types import SchemaError
 from toolbench.evals.causes.classify import CauseOccurrence, build_cause_signature, find_occurrences, group_occurrences
 
 

@@ -2,7 +2,7 @@
 
 from tests.evals.causes.hand_made_steps import build_steps
 from tests.evals.records import build_calling_turn, build_result, build_text_turn
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.types import SchemaError
 from toolbench.evals.causes.classify import find_occurrences
 from toolbench.evals.causes.step_counts import count_steps
 

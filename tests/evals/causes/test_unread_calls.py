@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolbench.engine.asking.native import Native
-from toolbench.engine.messages import Message, Turn
+from toolbench.engine.methods.native import NativeMethod
 from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.types import Message, Turn
 from toolbench.evals.causes.unread_calls import (
     MAX_SEARCHED_CHARACTERS,
     MAX_TOOL_NAMES,
@@ -21,7 +21,7 @@ CUT = '<tool_call>{"name": "bash", "arguments": {"command": "ls -'
 
 def cause(text: str) -> str:
     """Return the cause for a text in which the engine has to find a call."""
-    (found,) = Native().read({"content": text}, TOOLS).findings
+    (found,) = NativeMethod().read({"content": text}, TOOLS).findings
     return classify_written_call(Turn({}, text), found)
 
 

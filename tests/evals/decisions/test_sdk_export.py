@@ -10,9 +10,9 @@ from anthropic.types.message_create_params import MessageCreateParamsBase
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 from pydantic import TypeAdapter
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.presets import layers_for
+from toolbench.engine.policy.presets import build_layers
 from toolbench.engine.tools.python_tools import PythonTools, python_tool
+from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
 from toolbench.evals.decisions.sdk_export import (
     RENDERER_BY_FILE,
@@ -133,5 +133,5 @@ def test_what_only_our_engine_does_is_said() -> None:
 @pytest.mark.parametrize("file", RENDERER_BY_FILE)
 def test_every_strategy_of_the_catalogue_can_be_written(file: str) -> None:
     for strategy in ("raw", "baseline", "production"):
-        layers = layers_for(strategy, "openrouter", workarounds=["deepseek_openrouter_compat"])
+        layers = build_layers(strategy, "openrouter", workarounds=["deepseek_openrouter_compat"])
         assert "deepseek" in RENDERER_BY_FILE[file][1](chosen(model="deepseek/deepseek-v3.2:nitro", layers=layers))

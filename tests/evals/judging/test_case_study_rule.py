@@ -3,7 +3,7 @@
 import pytest
 
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
-from toolbench.engine.events import End, ExchangeError
+from toolbench.engine.events import EndReason, ExchangeError
 from toolbench.evals.judging import case_study_rule
 from toolbench.evals.types import Check
 
@@ -47,7 +47,7 @@ def test_a_failed_exchange_has_the_published_word(status: int | None, message: s
     error = ExchangeError(code, message, status)
     assert (
         case_study_rule.categorise_failure(
-            build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error)
+            build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error)
         )
         == word
     )
@@ -56,13 +56,13 @@ def test_a_failed_exchange_has_the_published_word(status: int | None, message: s
 @pytest.mark.parametrize(
     ("end", "word"),
     [
-        (End.NO_TOOL_CALLS, "NO_TOOL_CALLS"),
-        (End.TOOL_ERROR, "TOOL_ERROR"),
-        (End.DEADLINE_EXCEEDED, "TIMEOUT"),
-        (End.MAX_TURNS_EXCEEDED, "EXCEPTION"),
+        (EndReason.NO_TOOL_CALLS, "NO_TOOL_CALLS"),
+        (EndReason.TOOL_ERROR, "TOOL_ERROR"),
+        (EndReason.DEADLINE_EXCEEDED, "TIMEOUT"),
+        (EndReason.MAX_TURNS_EXCEEDED, "EXCEPTION"),
     ],
 )
-def test_an_end_has_the_published_word(end: End, word: str) -> None:
+def test_an_end_has_the_published_word(end: EndReason, word: str) -> None:
     assert case_study_rule.categorise_failure(build_ended(build_text_turn(0, "hello"), end=end)) == word
 
 
@@ -92,7 +92,7 @@ def test_a_pass_needs_a_final_answer_and_every_check() -> None:
     good, bad = Check("a", True), Check("b", False, "no")
     answered, broken = (
         build_ended(build_text_turn(0, "Done.")),
-        build_ended(build_text_turn(0, "Done."), end=End.TOOL_ERROR),
+        build_ended(build_text_turn(0, "Done."), end=EndReason.TOOL_ERROR),
     )
     assert case_study_rule.is_case_study_pass(answered, [good])
     assert not case_study_rule.is_case_study_pass(answered, [good, bad])
@@ -103,7 +103,7 @@ def test_an_exchange_that_failed_on_the_way_does_not_name_the_end() -> None:
     error = ExchangeError("rate_limited", "", 429)
     assert (
         case_study_rule.categorise_failure(
-            build_ended(build_failed_turn(0, error), build_text_turn(1, "x"), error=error, end=End.TOOL_ERROR)
+            build_ended(build_failed_turn(0, error), build_text_turn(1, "x"), error=error, end=EndReason.TOOL_ERROR)
         )
         == "TOOL_ERROR"
     )

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
-from toolbench.engine.events import Ended, ExchangeError
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.events import ExchangeError, LoopResult
+from toolbench.engine.types import SchemaError
 from toolbench.evals.judging.diagnosis import (
     BROKEN_SCHEMA_CLASS,
     Problem,
@@ -101,7 +101,7 @@ def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
 ONLY_ERROR = build_result("state_patch", {}, code="ARGUMENT_ERROR")
 
 
-def only(record: Ended, *, expected: Sequence[str] = ()) -> Problem:
+def only(record: LoopResult, *, expected: Sequence[str] = ()) -> Problem:
     found = find_first_problem(record, TOOLS, expected=expected)
     assert found is not None
     return found

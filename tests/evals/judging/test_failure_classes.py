@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import toolbench.providers
-from toolbench.engine.events import End, ExchangeError
-from toolbench.engine.messages import Finding
+from toolbench.engine.events import EndReason, ExchangeError
+from toolbench.engine.types import Finding
 from toolbench.evals.judging import failure_classes
 
 OUTCOMES = Path(toolbench.providers.__path__[0]) / "data" / "outcomes.json"
@@ -33,13 +33,13 @@ def test_the_categories_are_all_those_of_the_case_study() -> None:
     } == CATEGORIES_S | CATEGORIES_H
 
 
-@pytest.mark.parametrize("end", [end for end in End if end is not End.FINAL])
-def test_every_end_has_a_class(end: End) -> None:
+@pytest.mark.parametrize("end", [end for end in EndReason if end is not EndReason.FINAL])
+def test_every_end_has_a_class(end: EndReason) -> None:
     assert failure_classes.lookup_class(failure_classes.classify_end(end)).code
 
 
 def test_a_good_end_has_none() -> None:
-    assert failure_classes.classify_end(End.FINAL) == ""
+    assert failure_classes.classify_end(EndReason.FINAL) == ""
 
 
 def test_every_way_an_exchange_fails_is_mapped_by_name_and_agrees_on_whose_failure_it_is() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.types import SchemaError
 from toolbench.evals.data_files import read_table
 from toolbench.evals.judging.messages import describe_schema_error, find_value, parse_path, render_short
 from toolbench.evals.scenarios.tools import build_definition, load_state_tools

@@ -14,8 +14,8 @@ from tests.evals.records import (
     build_right_arguments,
     build_text_turn,
 )
-from toolbench.engine.events import End, Ended, ExchangeError
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.events import EndReason, ExchangeError, LoopResult
+from toolbench.engine.types import SchemaError
 from toolbench.evals.agents.verdict import AGENT_ORDER, TOOL_BY_AGENT
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.judging import verdict as judging
@@ -26,12 +26,14 @@ RATE_LIMITED = ExchangeError("rate_limited", "Too many requests.", 429)
 OFF_FORMAT = ExchangeError("model_format", "The model produced output that …", 500, infrastructure=False)
 
 
-def judged(record: Ended, slug: str = "happy_path") -> Verdict:
+def judged(record: LoopResult, slug: str = "happy_path") -> Verdict:
     return ManualTrial(slug).judge(record)
 
 
-@pytest.mark.parametrize(("end", "expected"), [(End.CANCELLED, "cancelled"), (End.BUDGET_SPENT, "budget_spent")])
-def test_what_was_stopped_counts_in_no_rate(end: End, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("end", "expected"), [(EndReason.CANCELLED, "cancelled"), (EndReason.BUDGET_SPENT, "budget_spent")]
+)
+def test_what_was_stopped_counts_in_no_rate(end: EndReason, expected: str) -> None:
     verdict = judged(build_ended(build_text_turn(0, "Done."), end=end))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("cancelled", None, None)
     assert (verdict.failure_class, verdict.category) == (expected, "")
@@ -46,21 +48,25 @@ def test_tools_off_is_not_applicable_and_keeps_the_parity_pass() -> None:
 
 def test_tools_off_is_not_applicable_even_when_the_endpoint_fails() -> None:
     record = build_failed_turn(0, RATE_LIMITED)
-    off = build_ended(record, build_text_turn(1, "", tools_sent=False), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
+    off = build_ended(
+        record, build_text_turn(1, "", tools_sent=False), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED
+    )
     assert judged(off).outcome == "infra"
-    silent = build_ended(build_text_turn(0, "Hello", tools_sent=False), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
+    silent = build_ended(
+        build_text_turn(0, "Hello", tools_sent=False), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED
+    )
     assert judged(silent).outcome == "na"
 
 
 def test_infrastructure_says_nothing_of_the_task_and_fails_parity() -> None:
-    verdict = judged(build_ended(build_failed_turn(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED))
+    verdict = judged(build_ended(build_failed_turn(0, RATE_LIMITED), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED))
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("infra", None, False)
     assert (verdict.failure_class, verdict.category) == ("rate_limited", "RATE_LIMIT")
     assert verdict.sentence == "Turn 1: Too many requests."
 
 
 def test_a_models_failure_dressed_as_the_servers_is_a_failure() -> None:
-    verdict = judged(build_ended(build_failed_turn(0, OFF_FORMAT), end=End.PROVIDER_ERROR, error=OFF_FORMAT))
+    verdict = judged(build_ended(build_failed_turn(0, OFF_FORMAT), end=EndReason.PROVIDER_ERROR, error=OFF_FORMAT))
     assert (verdict.outcome, verdict.task_pass, verdict.failure_class) == ("fail", False, "answer_off_format")
     assert verdict.category == "UPSTREAM_5XX"
 
@@ -68,7 +74,9 @@ def test_a_models_failure_dressed_as_the_servers_is_a_failure() -> None:
 def test_our_own_deadline_is_a_failure_with_a_class_of_its_own() -> None:
     trial = ManualTrial("happy_path")
     verdict = trial.judge(
-        build_ended(build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch()), end=End.DEADLINE_EXCEEDED)
+        build_ended(
+            build_calling_turn(0, trial.get()), build_calling_turn(1, trial.patch()), end=EndReason.DEADLINE_EXCEEDED
+        )
     )
     assert (verdict.outcome, verdict.task_pass, verdict.failure_class) == ("fail", False, "deadline_exceeded")
     assert verdict.category == "TIMEOUT"
@@ -77,7 +85,7 @@ def test_our_own_deadline_is_a_failure_with_a_class_of_its_own() -> None:
 def test_a_right_state_without_an_end_is_no_pass() -> None:
     trial = ManualTrial("happy_path")
     turns = [build_calling_turn(turn, trial.patch()) for turn in range(12)]
-    verdict = trial.judge(build_ended(*turns, end=End.MAX_TURNS_EXCEEDED))
+    verdict = trial.judge(build_ended(*turns, end=EndReason.MAX_TURNS_EXCEEDED))
     assert (verdict.outcome, verdict.failure_class, verdict.category) == ("fail", "max_turns_exceeded", "EXCEPTION")
     assert verdict.first_bad is not None
     assert verdict.first_bad.turn == 11
@@ -88,7 +96,7 @@ def test_the_first_problem_that_nothing_mended_is_the_cause() -> None:
     mended = build_calling_turn(0, trial.get(workspace_id="elsewhere"))
     cause = build_calling_turn(2, trial.patch(key="title"))
     record = build_ended(
-        mended, build_calling_turn(1, trial.get()), cause, build_text_turn(3, "Done."), end=End.TOOL_ERROR
+        mended, build_calling_turn(1, trial.get()), cause, build_text_turn(3, "Done."), end=EndReason.TOOL_ERROR
     )
     verdict = trial.judge(record)
     assert (verdict.failure_class, verdict.first_bad and verdict.first_bad.turn) == ("arguments_refused", 2)
@@ -111,17 +119,17 @@ def _failing_calls() -> Iterator[Verdict]:
             build_ended(
                 build_calling_turn(0, build_result("state_patch", {}, code=code)),
                 build_text_turn(1, ""),
-                end=End.TOOL_ERROR,
+                end=EndReason.TOOL_ERROR,
             )
         )
     error = SchemaError("$.ops", "missing", "is required")
     broken = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[error])
-    yield judged(build_ended(build_calling_turn(0, broken), build_text_turn(1, ""), end=End.TOOL_ERROR))
+    yield judged(build_ended(build_calling_turn(0, broken), build_text_turn(1, ""), end=EndReason.TOOL_ERROR))
     yield judged(
         build_ended(
             build_calling_turn(0, build_result("state_patch", {}, code="OTHER")),
             build_text_turn(1, ""),
-            end=End.TOOL_ERROR,
+            end=EndReason.TOOL_ERROR,
         )
     )
 
@@ -130,19 +138,19 @@ def _failing_exchanges() -> Iterator[Verdict]:
     for row in failure_classes.load_classes():
         for code in row.exchange:
             error = ExchangeError(code, "", None, infrastructure=row.infrastructure)
-            yield judged(build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error))
+            yield judged(build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error))
     unnamed = ExchangeError("never_heard_of", "", None)
-    yield judged(build_ended(build_failed_turn(0, unnamed), end=End.PROVIDER_ERROR, error=unnamed))
+    yield judged(build_ended(build_failed_turn(0, unnamed), end=EndReason.PROVIDER_ERROR, error=unnamed))
 
 
 def _ends_and_answers() -> Iterator[Verdict]:
-    for end in End:
+    for end in EndReason:
         yield judged(build_ended(build_text_turn(0, "Hello"), end=end))
     for finding in ("call_in_text", "parse_error", "unasked_tool_calls", "constraint_ignored", "stream_cut"):
-        yield judged(build_ended(build_text_turn(0, "Hello", finding=finding), end=End.NO_TOOL_CALLS))
-    yield judged(build_ended(build_text_turn(0, "<tool_call>", finding="call_in_text"), end=End.NO_TOOL_CALLS))
-    yield judged(build_ended(build_text_turn(0, ""), end=End.NO_TOOL_CALLS))
-    yield judged(build_ended(build_text_turn(0, "x", finish="length"), end=End.NO_TOOL_CALLS))
+        yield judged(build_ended(build_text_turn(0, "Hello", finding=finding), end=EndReason.NO_TOOL_CALLS))
+    yield judged(build_ended(build_text_turn(0, "<tool_call>", finding="call_in_text"), end=EndReason.NO_TOOL_CALLS))
+    yield judged(build_ended(build_text_turn(0, ""), end=EndReason.NO_TOOL_CALLS))
+    yield judged(build_ended(build_text_turn(0, "x", finish="length"), end=EndReason.NO_TOOL_CALLS))
     yield judged(build_ended(build_text_turn(0, "Hello", tools_sent=False)))
 
 
@@ -155,13 +163,15 @@ def _scenarios_own() -> Iterator[Verdict]:
     yield parallel.judge(build_ended(build_calling_turn(0, parallel.patch()), build_text_turn(1, "Done.")))
     guard = ManualTrial("long_arguments_guard")
     too_large = build_result("state_patch", "x", code="ARGUMENTS_TOO_LARGE", parse_status="too_large")
-    yield guard.judge(build_ended(build_calling_turn(0, too_large), build_text_turn(1, "Done."), end=End.TOOL_ERROR))
+    yield guard.judge(
+        build_ended(build_calling_turn(0, too_large), build_text_turn(1, "Done."), end=EndReason.TOOL_ERROR)
+    )
     weather = ManualTrial("weather")
     wrong = weather.call("get_weather", city="nowhere")
-    yield weather.judge(build_ended(build_calling_turn(0, wrong), end=End.MAX_TURNS_EXCEEDED))
-    yield weather.judge(build_ended(build_calling_turn(0, wrong, wrong), end=End.MAX_TURNS_EXCEEDED))
+    yield weather.judge(build_ended(build_calling_turn(0, wrong), end=EndReason.MAX_TURNS_EXCEEDED))
+    yield weather.judge(build_ended(build_calling_turn(0, wrong, wrong), end=EndReason.MAX_TURNS_EXCEEDED))
     yield judged(build_ended(build_text_turn(0, "Sure", tools_sent=False)), "chat_only")
-    lone = build_ended(build_text_turn(0, "Hello"), end=End.NO_TOOL_CALLS)
+    lone = build_ended(build_text_turn(0, "Hello"), end=EndReason.NO_TOOL_CALLS)
     yield judging.mark_tools_dropped(judged(lone), lone)
     plain = ManualTrial("chat_plain")
     yield plain.judge(
@@ -176,7 +186,9 @@ def _scenarios_own() -> Iterator[Verdict]:
     )
     sql = ManualTrial("agent_sql")
     query = {"sql_query": "SELECT 1", "explanation": "one", "tables_used": ["trips"]}
-    yield sql.judge(build_ended(build_calling_turn(0, build_result("generate_sql", query)), end=End.MAX_TURNS_EXCEEDED))
+    yield sql.judge(
+        build_ended(build_calling_turn(0, build_result("generate_sql", query)), end=EndReason.MAX_TURNS_EXCEEDED)
+    )
     chain = ManualTrial("agent_chain")
     backwards = [
         build_result(TOOL_BY_AGENT[agent], build_right_arguments(agent, chain.values))
@@ -194,7 +206,7 @@ def _scenarios_own() -> Iterator[Verdict]:
 
 
 def test_tools_that_never_reached_the_model_are_the_first_cause_of_a_failed_task() -> None:
-    cut = build_ended(build_text_turn(0, "The weather is", finish="length"), end=End.NO_TOOL_CALLS)
+    cut = build_ended(build_text_turn(0, "The weather is", finish="length"), end=EndReason.NO_TOOL_CALLS)
     verdict = judging.mark_tools_dropped(judged(cut), cut)
     assert (verdict.outcome, verdict.failure_class) == ("fail", "tools_dropped")
     assert verdict.sentence.startswith("Turn 1: the server's chat template dropped the tools")
@@ -203,8 +215,8 @@ def test_tools_that_never_reached_the_model_are_the_first_cause_of_a_failed_task
 
 def test_dropped_tools_change_nothing_where_no_answer_was_judged() -> None:
     trial = ManualTrial("happy_path")
-    late = build_ended(build_calling_turn(0, trial.get()), end=End.DEADLINE_EXCEEDED)
-    refused = build_ended(build_failed_turn(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED)
+    late = build_ended(build_calling_turn(0, trial.get()), end=EndReason.DEADLINE_EXCEEDED)
+    refused = build_ended(build_failed_turn(0, RATE_LIMITED), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED)
     for record in (late, refused):
         assert judging.mark_tools_dropped(judged(record), record) == judged(record)
 
@@ -235,9 +247,11 @@ def test_a_verdict_tells_both_passes_apart() -> None:
 
 def test_a_scenario_without_the_case_studys_rule_has_a_word_for_failures_only() -> None:
     weather = ManualTrial("weather")
-    failed = judged(build_ended(build_text_turn(0, "Hello"), end=End.NO_TOOL_CALLS), "weather")
+    failed = judged(build_ended(build_text_turn(0, "Hello"), end=EndReason.NO_TOOL_CALLS), "weather")
     assert (failed.outcome, failed.parity_pass, failed.category) == ("fail", None, "NO_TOOL_CALLS")
-    refused = weather.judge(build_ended(build_failed_turn(0, RATE_LIMITED), end=End.PROVIDER_ERROR, error=RATE_LIMITED))
+    refused = weather.judge(
+        build_ended(build_failed_turn(0, RATE_LIMITED), end=EndReason.PROVIDER_ERROR, error=RATE_LIMITED)
+    )
     assert (refused.outcome, refused.parity_pass, refused.category) == ("infra", None, "RATE_LIMIT")
     off = judged(build_ended(build_text_turn(0, "Hello", tools_sent=False)), "weather")
     assert (off.outcome, off.parity_pass, off.category) == ("na", None, "")
@@ -261,7 +275,7 @@ def test_blank_final_text_passes_where_the_scenario_does_not_say_that_it_needs_o
 
 def test_an_end_says_why_in_its_own_words_where_it_has_any() -> None:
     trial = ManualTrial("happy_path")
-    record = build_ended(build_calling_turn(0, trial.get()), end=End.MAX_TURNS_EXCEEDED)
+    record = build_ended(build_calling_turn(0, trial.get()), end=EndReason.MAX_TURNS_EXCEEDED)
     told = trial.judge(replace(record, message="No final answer within 12 turns."))
     assert told.sentence == "Turn 1: No final answer within 12 turns."
     assert trial.judge(record).sentence == f"Turn 1: {failure_classes.lookup_class('max_turns_exceeded').sentence}"

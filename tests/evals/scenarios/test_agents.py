@@ -12,9 +12,9 @@ from tests.evals.records import (
     build_right_arguments,
     build_text_turn,
 )
-from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
+from toolbench.engine.events import EndReason, ExchangeError, LoopResult, ToolResult
 from toolbench.engine.tools.lint import lint_tools
-from toolbench.engine.tools.validation import schema_errors
+from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.evals import scenarios
 from toolbench.evals.agents.verdict import AGENT_ORDER, TOOL_BY_AGENT
 from toolbench.evals.types import DRAWN
@@ -30,11 +30,11 @@ def called(trial: ManualTrial, agent: str, **changed: Any) -> ToolResult:
     return trial.call(TOOL_BY_AGENT[agent], **{**build_right_arguments(agent, trial.values), **changed})
 
 
-def alone(trial: ManualTrial, agent: str, **changed: Any) -> Ended:
-    return build_ended(build_calling_turn(0, called(trial, agent, **changed)), end=End.MAX_TURNS_EXCEEDED)
+def alone(trial: ManualTrial, agent: str, **changed: Any) -> LoopResult:
+    return build_ended(build_calling_turn(0, called(trial, agent, **changed)), end=EndReason.MAX_TURNS_EXCEEDED)
 
 
-def chain(trial: ManualTrial, **changed: dict[str, Any]) -> Ended:
+def chain(trial: ManualTrial, **changed: dict[str, Any]) -> LoopResult:
     turns = [
         build_calling_turn(turn, called(trial, agent, **changed.get(agent, {})))
         for turn, agent in enumerate(AGENT_ORDER)
@@ -50,7 +50,7 @@ def test_there_are_twenty_instances_and_more_with_clean_tools_and_valid_calls(sc
         assert lint_tools(instance.tools) == ()
         tools = {tool.name: tool for tool in instance.tools}
         for agent in scenario.agents:
-            assert schema_errors(tools[TOOL_BY_AGENT[agent]], build_right_arguments(agent, instance.values)) == ()
+            assert list_schema_errors(tools[TOOL_BY_AGENT[agent]], build_right_arguments(agent, instance.values)) == ()
 
 
 @pytest.mark.parametrize("agent", AGENT_ORDER)
@@ -90,9 +90,12 @@ def test_words_two_calls_and_a_dead_endpoint_pass_nothing(agent: str) -> None:
     trial = trial_of(agent)
     assert trial.judge(build_ended(build_text_turn(0, "It is mobility."))).failure_class == "no_tool_calls"
     twice = build_calling_turn(0, called(trial, agent), called(trial, agent))
-    assert trial.judge(build_ended(twice, end=End.MAX_TURNS_EXCEEDED)).failure_class == "too_many_calls"
+    assert trial.judge(build_ended(twice, end=EndReason.MAX_TURNS_EXCEEDED)).failure_class == "too_many_calls"
     dead = ExchangeError("connection_refused", "Nobody listens.", None)
-    assert trial.judge(build_ended(build_failed_turn(0, dead), end=End.PROVIDER_ERROR, error=dead)).outcome == "infra"
+    assert (
+        trial.judge(build_ended(build_failed_turn(0, dead), end=EndReason.PROVIDER_ERROR, error=dead)).outcome
+        == "infra"
+    )
 
 
 def test_a_right_chain_passes_and_a_shorter_one_does_not() -> None:
@@ -157,7 +160,7 @@ def test_a_chain_out_of_turns_names_its_cause_and_not_its_end(reached: int, chan
     turns = [
         build_calling_turn(turn, called(trial, agent, **changed.get(agent, {}))) for turn, agent in enumerate(agents)
     ]
-    verdict = trial.judge(build_ended(*turns, end=End.MAX_TURNS_EXCEEDED))
+    verdict = trial.judge(build_ended(*turns, end=EndReason.MAX_TURNS_EXCEEDED))
     assert (verdict.outcome, verdict.failure_class) == ("fail", kind)
     whole = [build_calling_turn(turn, called(trial, agent)) for turn, agent in enumerate(AGENT_ORDER)]
-    assert trial.judge(build_ended(*whole, end=End.MAX_TURNS_EXCEEDED)).failure_class == "max_turns_exceeded"
+    assert trial.judge(build_ended(*whole, end=EndReason.MAX_TURNS_EXCEEDED)).failure_class == "max_turns_exceeded"

@@ -4,7 +4,7 @@ import pytest
 
 from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
-from toolbench.engine.events import End, ExchangeError
+from toolbench.engine.events import EndReason, ExchangeError
 from toolbench.evals.types import DRAWN
 
 DEAD = ExchangeError("connection_refused", "Nothing accepted the connection.")
@@ -31,7 +31,9 @@ def test_tokens_spent_on_reasoning_are_said_to_be_cut() -> None:
 @pytest.mark.parametrize("slug", ["chat_only", "chat_plain"])
 @pytest.mark.parametrize(("error", "outcome"), [(DEAD, "infra"), (REFUSED, "fail")])
 def test_a_dead_or_refusing_endpoint_never_passes_a_control(slug: str, error: ExchangeError, outcome: str) -> None:
-    verdict = ManualTrial(slug).judge(build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error))
+    verdict = ManualTrial(slug).judge(
+        build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error)
+    )
     assert verdict.outcome == outcome
     assert verdict.task_pass is not True
     assert verdict.parity_pass is not True

@@ -6,10 +6,10 @@ import pytest
 
 from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
-from toolbench.engine.events import End, Ended, ExchangeError, ToolResult, TurnRecord
+from toolbench.engine.events import EndReason, ExchangeError, LoopResult, ToolResult, TurnRecord
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
-from toolbench.engine.tools.validation import schema_errors
+from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.evals import scenarios
 from toolbench.evals.scenarios import packs
 from toolbench.evals.types import DRAWN
@@ -32,10 +32,10 @@ def reply(trial: ManualTrial) -> str:
     return " ".join([asks, *trial.values["reply"]])
 
 
-def finished(trial: ManualTrial, *turns: TurnRecord) -> Ended:
+def finished(trial: ManualTrial, *turns: TurnRecord) -> LoopResult:
     """With the reply where the task goes on after the calls."""
     if turns and trial.instance.layer.get("max_turns") == 1:
-        return build_ended(*turns, end=End.MAX_TURNS_EXCEEDED)
+        return build_ended(*turns, end=EndReason.MAX_TURNS_EXCEEDED)
     return build_ended(*turns, build_text_turn(len(turns), reply(trial)))
 
 
@@ -48,7 +48,7 @@ def faulty(trial: ManualTrial) -> list[TurnRecord]:
     return [build_calling_turn(turn, failed) for turn in range(scenario.straight_requests - 2)]
 
 
-def passing(trial: ManualTrial) -> Ended:
+def passing(trial: ManualTrial) -> LoopResult:
     before = faulty(trial) if trial.scenario.group == "recovery" else []
     turns = [*before, build_calling_turn(len(before), *solution(trial))] if trial.values["calls"] else []
     return finished(trial, *turns)
@@ -67,7 +67,7 @@ def test_no_provider_is_troubled_by_the_tools_and_the_wanted_calls_are_valid(sce
         instance = scenario.draw_instance(seed)
         tools = {tool.name: tool for tool in instance.tools}
         assert lint_tools(instance.tools) == ()
-        assert [schema_errors(tools[call["tool"]], call["arguments"]) for call in instance.values["calls"]] == [
+        assert [list_schema_errors(tools[call["tool"]], call["arguments"]) for call in instance.values["calls"]] == [
             () for _ in instance.values["calls"]
         ]
 
@@ -88,7 +88,7 @@ def test_a_dead_a_refusing_and_a_silent_endpoint_pass_nothing(scenario: packs.Pa
     dead = ExchangeError("connection_refused", "Nobody listens.", None)
     refusing = ExchangeError("http_400", "No.", 400, infrastructure=False)
     for error, outcome in ((dead, "infra"), (refusing, "fail")):
-        record = build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error)
+        record = build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error)
         assert trial_of(scenario.slug).judge(record).outcome == outcome
     assert trial_of(scenario.slug).judge(build_ended(build_text_turn(0, ""))).failure_class == "empty_answer"
 
@@ -151,7 +151,7 @@ def test_a_reply_that_does_not_say_it_is_wrong(slug: str) -> None:
 def test_calls_one_after_the_other_are_not_parallel() -> None:
     trial = trial_of("parallel_same")
     turns = [build_calling_turn(place, one) for place, one in enumerate(solution(trial))]
-    assert trial.judge(build_ended(*turns, end=End.MAX_TURNS_EXCEEDED)).failure_class == "not_parallel"
+    assert trial.judge(build_ended(*turns, end=EndReason.MAX_TURNS_EXCEEDED)).failure_class == "not_parallel"
     short = trial_of("parallel_mixed")
     left_out = finished(short, build_calling_turn(0, *solution(short)[:2]))
     assert short.judge(left_out).failure_class == "missing_call"

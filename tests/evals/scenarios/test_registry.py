@@ -4,7 +4,7 @@ import pytest
 
 from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import build_calling_turn, build_ended, build_text_turn
-from toolbench.engine.events import End, Ended
+from toolbench.engine.events import EndReason, LoopResult
 from toolbench.evals import scenarios
 
 TYPICAL = ["happy_path", "missing_workspace_id", "type_error_recovery", "long_arguments_guard", "chat_only"]
@@ -72,18 +72,19 @@ def test_a_task_of_two_calls_in_one_message_needs_a_method_that_can_make_them() 
     assert narrow == dict.fromkeys(together, ("native", "template"))
 
 
-def straight(trial: ManualTrial) -> Ended:
+def straight(trial: ManualTrial) -> LoopResult:
     """The shortest way to a pass."""
     match trial.instance.scenario:
         case "happy_path_parallel":
             return build_ended(build_calling_turn(0, trial.get(), trial.patch()), build_text_turn(1, "Done."))
         case "weather":
             return build_ended(
-                build_calling_turn(0, trial.call("get_weather", city=trial.values["city"])), end=End.MAX_TURNS_EXCEEDED
+                build_calling_turn(0, trial.call("get_weather", city=trial.values["city"])),
+                end=EndReason.MAX_TURNS_EXCEEDED,
             )
         case "classify_intent":
             call = trial.call("classify_intent", workspace_id=trial.values["workspace_id"])
-            return build_ended(build_calling_turn(0, call), end=End.MAX_TURNS_EXCEEDED)
+            return build_ended(build_calling_turn(0, call), end=EndReason.MAX_TURNS_EXCEEDED)
         case "chat_only" | "chat_plain":
             return build_ended(
                 build_text_turn(0, trial.values["sum"] if trial.instance.scenario == "chat_plain" else "Done.")
@@ -102,4 +103,4 @@ def test_a_trial_passes_with_the_requests_of_the_straight_way_and_not_with_fewer
     assert (trial.judge(record).outcome, len(record.turns)) == ("pass", trial.scenario.straight_requests)
     again = ManualTrial(slug)
     shorter = straight(again).turns[:-1]
-    assert again.judge(build_ended(*shorter, end=End.MAX_TURNS_EXCEEDED)).outcome == "fail"
+    assert again.judge(build_ended(*shorter, end=EndReason.MAX_TURNS_EXCEEDED)).outcome == "fail"

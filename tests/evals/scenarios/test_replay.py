@@ -8,11 +8,11 @@ import pytest
 
 from tests.evals.scenarios.test_seeded_draws import SPELT_OUT, STATE, example_messages
 from toolbench.engine.errors import ToolArgumentError
-from toolbench.engine.events import Ask, Ended, Execute, Outcome
-from toolbench.engine.loop.loop import LoopPlan, run_loop
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.events import Ask, Execute, LoopResult, Outcome
+from toolbench.engine.loop.run import LoopPlan, run_loop
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolRegistry
+from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario, Workspace
 
@@ -44,10 +44,10 @@ def outcome(workspace: Workspace, name: str, arguments: JsonObject) -> Outcome:
         return Outcome(error_code="ARGUMENT_ERROR", error_message=str(error))
 
 
-def play(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> Ended:
+def play(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> LoopResult:
     plan = LoopPlan(
         model="any",
-        policy=resolve((*BASE, ("scenario", instance.layer))).policy,
+        policy=resolve_policy((*BASE, ("scenario", instance.layer))).policy,
         system=instance.system,
         user_text=instance.user_text,
         tools=ToolRegistry(instance.tools),
@@ -65,7 +65,7 @@ def play(instance: Instance, workspace: Workspace, answers: Iterator[bytes]) -> 
         try:
             step = loop.send(sent)
         except StopIteration as stop:
-            ended: Ended = stop.value
+            ended: LoopResult = stop.value
             return ended
 
 

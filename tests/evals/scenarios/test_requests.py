@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from toolbench.engine.asking.prompting import instruction
 from toolbench.engine.events import Ask
-from toolbench.engine.loop.loop import LoopPlan, run_loop
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.loop.run import LoopPlan, run_loop
+from toolbench.engine.methods.instructions import build_instruction
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolRegistry
+from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 from toolbench.providers.simulated.chat_request import find_json_objects
@@ -23,7 +23,7 @@ def first_body(instance: Instance, method: str) -> bytes:
     """The bytes of the first request of a trial."""
     plan = LoopPlan(
         model="any",
-        policy=resolve([("method", {"method": method}), ("scenario", instance.layer)]).policy,
+        policy=resolve_policy([("method", {"method": method}), ("scenario", instance.layer)]).policy,
         system=instance.system,
         user_text=instance.user_text,
         history=instance.history,
@@ -52,7 +52,7 @@ def test_native_request_of_drawn_instance_holds_no_call_as_json(scenario: Scenar
         assert [found for _, _, found in find_json_objects(told)] == []
         assert "```" not in told
         assert "Message 1" not in told
-        assert instruction("text_json", tools_of(instance) or [_ANY])[:40] not in told
+        assert build_instruction("text_json", tools_of(instance) or [_ANY])[:40] not in told
 
 
 @pytest.mark.parametrize("scenario", IN_TEXT, ids=lambda scenario: scenario.slug)
@@ -63,11 +63,11 @@ def test_text_json_request_of_drawn_instance_holds_one_example(scenario: Scenari
         body = json.loads(first_body(instance, "text_json"))
         told = texts(body)
         assert not {"tools", "tool_choice", "parallel_tool_calls"} & body.keys()
-        assert instruction("native", tools or [_ANY]) not in told
+        assert build_instruction("native", tools or [_ANY]) not in told
         if not tools or instance.layer.get("tool_use_mode") == "disabled":
             assert [found for _, _, found in find_json_objects(told)] == []
             continue
-        own = instruction("text_json", tools)
+        own = build_instruction("text_json", tools)
         assert told.count(own) == 1
         examples = [found for _, _, found in find_json_objects(own) if "parameters" not in found]
         assert len(examples) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolbench.engine.tools.definitions import ToolRegistry
-from toolbench.engine.tools.validation import schema_errors
+from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.evals import scenarios
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 
@@ -73,7 +73,7 @@ def test_the_examples_of_a_prompt_are_valid_calls(scenario: Scenario) -> None:
     tools = {tool.name: tool for tool in instance.tools}
     calls = [call for message in example_messages(instance) for call in message]
     assert calls
-    assert all(schema_errors(tools[name], dict(arguments)) == () for name, arguments in calls)
+    assert all(list_schema_errors(tools[name], dict(arguments)) == () for name, arguments in calls)
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,16 @@ import pytest
 
 from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import build_calling_turn, build_ended, build_failed_turn, build_result, build_text_turn
-from toolbench.engine.events import End, Ended, ExchangeError, ToolResult
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.events import EndReason, ExchangeError, LoopResult, ToolResult
+from toolbench.engine.types import SchemaError
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING
 
 REASONED = {"confidence": 0.9, "reasoning": "it is about that"}
 
 
-def after(*results: ToolResult) -> Ended:
+def after(*results: ToolResult) -> LoopResult:
     """The run as it ends after its one turn."""
-    return build_ended(build_calling_turn(0, *results), end=End.MAX_TURNS_EXCEEDED)
+    return build_ended(build_calling_turn(0, *results), end=EndReason.MAX_TURNS_EXCEEDED)
 
 
 @pytest.mark.parametrize("kind", [PUBLISHED_WORDING, DRAWN])
@@ -57,7 +57,7 @@ def test_another_tool_is_not_the_one_asked_for() -> None:
     ],
 )
 def test_an_answer_without_a_call_says_why(finding: str, text: str, expected: str) -> None:
-    record = build_ended(build_text_turn(0, text, finding=finding), end=End.NO_TOOL_CALLS)
+    record = build_ended(build_text_turn(0, text, finding=finding), end=EndReason.NO_TOOL_CALLS)
     verdict = ManualTrial("weather").judge(record)
     assert (verdict.outcome, verdict.failure_class, verdict.category) == ("fail", expected, "NO_TOOL_CALLS")
 
@@ -71,7 +71,7 @@ def test_words_under_relaxed_tool_use_fail_as_well() -> None:
 def test_a_dead_endpoint_is_infrastructure_without_a_parity_pass() -> None:
     error = ExchangeError("connection_refused", "Nothing accepted the connection.")
     verdict = ManualTrial("weather").judge(
-        build_ended(build_failed_turn(0, error), end=End.PROVIDER_ERROR, error=error)
+        build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error)
     )
     assert (verdict.outcome, verdict.task_pass, verdict.parity_pass) == ("infra", None, None)
     assert verdict.category == "CONNECTION_ERROR"

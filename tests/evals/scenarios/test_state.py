@@ -4,8 +4,8 @@ import pytest
 
 from tests.evals.manual_trial import ManualTrial
 from tests.evals.records import build_calling_turn, build_ended, build_result, build_text_turn
-from toolbench.engine.events import End
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.events import EndReason
+from toolbench.engine.types import SchemaError
 from toolbench.evals.scenarios import state
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, ProblemLocation
 
@@ -96,7 +96,7 @@ def test_a_wrong_type_is_said_with_its_path() -> None:
             build_calling_turn(0, trial.get()),
             build_calling_turn(1, wrong),
             build_text_turn(2, "Done."),
-            end=End.TOOL_ERROR,
+            end=EndReason.TOOL_ERROR,
         )
     )
     assert verdict.sentence == "Turn 2, parsed call 1: $.ops is an object; state_patch takes an array."
@@ -169,7 +169,7 @@ def test_without_the_wrong_call_the_recovery_is_avoided() -> None:
 def test_giving_up_after_the_expected_error_is_where_it_went_wrong() -> None:
     trial = ManualTrial("partial_success_failure")
     mixed = build_calling_turn(0, trial.get(), trial.patch(key="wrong"))
-    verdict = trial.judge(build_ended(mixed, build_text_turn(1, "Done."), end=End.TOOL_ERROR))
+    verdict = trial.judge(build_ended(mixed, build_text_turn(1, "Done."), end=EndReason.TOOL_ERROR))
     assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
     assert verdict.sentence == "Turn 2: no call makes good the ARGUMENT_ERROR of turn 1."
 
@@ -210,7 +210,7 @@ def test_a_long_call_cut_at_the_token_limit_is_counted_apart(slug: str) -> None:
         build_calling_turn(1, broken, finish="length"),
         build_text_turn(2, "Done."),
     ]
-    verdict = trial.judge(build_ended(*turns, end=End.TOOL_ERROR))
+    verdict = trial.judge(build_ended(*turns, end=EndReason.TOOL_ERROR))
     assert (verdict.failure_class, verdict.behaviour_seen) == ("cut_by_length", False)
     assert verdict.sentence.startswith("Turn 2: the answer was cut at the token limit")
     assert _guard(verdict.counts) == (0, 1, 0)
@@ -237,7 +237,7 @@ def test_a_short_call_at_once_never_tried(slug: str) -> None:
 def test_a_long_call_that_is_not_repeated_is_given_up(slug: str) -> None:
     trial = ManualTrial(slug)
     turns = [build_calling_turn(0, trial.get()), build_calling_turn(1, TOO_LARGE), build_text_turn(2, "Done.")]
-    verdict = trial.judge(build_ended(*turns, end=End.TOOL_ERROR))
+    verdict = trial.judge(build_ended(*turns, end=EndReason.TOOL_ERROR))
     assert (verdict.failure_class, verdict.category) == ("gave_up_after_error", "TOOL_ERROR")
     assert verdict.sentence == "Turn 3: no call makes good the ARGUMENTS_TOO_LARGE of turn 2."
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 from tests.evals.records import build_calling_turn, build_ended, build_result, build_text_turn
-from toolbench.engine.events import End
+from toolbench.engine.events import EndReason
 from toolbench.evals.types import Verdict
 from toolbench.evals.user_cases.definition import UserCase, case_to_json
 from toolbench.evals.user_cases.parse import parse_case
@@ -14,7 +14,7 @@ def case(expect: Any, **rest: Any) -> UserCase:
     return parse_case({"tools": TOOLS, "messages": "Cancel order 17.", "expect": expect, **rest})
 
 
-def verdict(told: UserCase, *turns: Any, end: End = End.FINAL) -> Verdict:
+def verdict(told: UserCase, *turns: Any, end: EndReason = EndReason.FINAL) -> Verdict:
     scenario = UserCaseScenario("mine", 3, "", told)
     instance = scenario.draw_instance(0)
     workspace = scenario.open(instance)
@@ -26,7 +26,7 @@ def verdict(told: UserCase, *turns: Any, end: End = End.FINAL) -> Verdict:
 
 def test_the_first_wrong_argument_is_named_with_its_place() -> None:
     told = case({"name": "cancel", "arguments": {"id": 17}}, turns=1)
-    found = verdict(told, build_calling_turn(0, build_result("cancel", {"id": 71})), end=End.MAX_TURNS_EXCEEDED)
+    found = verdict(told, build_calling_turn(0, build_result("cancel", {"id": 71})), end=EndReason.MAX_TURNS_EXCEEDED)
     assert (found.outcome, found.failure_class) == ("fail", "wrong_arguments")
     assert found.first_bad is not None
     assert (found.first_bad.path, found.first_bad.call) == ("$.id", 0)

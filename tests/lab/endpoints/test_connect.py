@@ -6,7 +6,7 @@ from django.conf import settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.scripted_runs import launch_run
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_key
 from toolbench.lab.endpoints import connect
@@ -244,7 +244,7 @@ def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, con
     connect.add_models(provider.pk, ["m"])
     config = launch_run(provider.models.get(), methods=("constrained",), trials=1).configs.get()
 
-    policy = resolve((name, patch) for name, patch in config.layers).policy
+    policy = resolve_policy((name, patch) for name, patch in config.layers).policy
     assert policy.constraint == constraint
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.lab.scripted_runs import answer_correctly, build_request, launch_run, make_scripted_model, run_worker_session
-from toolbench.engine.capabilities.record import Effective
+from toolbench.engine.capabilities.record import EffectiveCapabilities
 from toolbench.lab.endpoints.capabilities import get_model_capabilities
 from toolbench.lab.endpoints.probe_job import run_probe
 from toolbench.lab.models import JobFailure, Model, Probe, Run, RunConfig, Trial
@@ -266,7 +266,7 @@ def test_configuration_that_cannot_be_read_leaves_the_others(model: Model) -> No
 def test_model_that_cannot_be_settled_leaves_the_others(
     model: Model, scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(other: Model) -> Effective:
+    def failing(other: Model) -> EffectiveCapabilities:
         if other == model:
             raise KeyError("injected")
         return get_model_capabilities(other)

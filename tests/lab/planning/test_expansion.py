@@ -5,7 +5,7 @@ from django.conf import settings
 
 from tests.factories import make_model, make_provider
 from tests.lab.scripted_runs import build_request
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.evals import catalogue as case_study
 from toolbench.evals import name_filter, scenarios
 from toolbench.evals.published import load_snapshots
@@ -116,7 +116,7 @@ def test_a_preset_of_ones_own_can_be_a_strategy() -> None:
 
 def test_a_preset_leaves_the_mode_that_was_asked_for() -> None:
     plan = build_plan(build_request(make_model(), strategies=("default_tool_calling",), tool_use_mode="enforced"))
-    assert resolve(plan.configs[0].layers).policy.tool_use_mode == "enforced"
+    assert resolve_policy(plan.configs[0].layers).policy.tool_use_mode == "enforced"
 
 
 def test_everything_unknown_is_named_at_once_by_field() -> None:

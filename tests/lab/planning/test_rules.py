@@ -1,12 +1,12 @@
 import pytest
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import resolve
-from toolbench.engine.policy.presets import preset
+from toolbench.engine.policy.presets import get_preset
+from toolbench.engine.policy.settings import resolve_policy
+from toolbench.engine.types import JsonObject
 from toolbench.lab.planning.rules import add_rules_layer
 
-RELAXED = ("preset default_tool_calling", preset("default_tool_calling"))
-OFF = ("workaround tool_use_disabled", preset("tool_use_disabled"))
+RELAXED = ("preset default_tool_calling", get_preset("default_tool_calling"))
+OFF = ("workaround tool_use_disabled", get_preset("tool_use_disabled"))
 Layer = tuple[str, JsonObject]
 
 
@@ -29,7 +29,7 @@ def test_what_the_launch_asked_for_stands_above_presets_and_below_overrides(
     layers: tuple[Layer, ...], mode: str
 ) -> None:
     ruled = add_rules_layer(layers)
-    assert resolve(ruled).policy.tool_use_mode == mode
+    assert resolve_policy(ruled).policy.tool_use_mode == mode
     assert add_rules_layer(ruled) == ruled
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.factories import make_model
-from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import case_study_presets
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError, RunRequest
@@ -50,5 +50,5 @@ def test_only_published_presets_ask_without_dropping_parameters() -> None:
     model = make_model()
     names = (*case_study_presets(), "production", "baseline", "argument_repair", "production+default_tool_calling")
     plan = build_plan(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
-    dropping = {one.strategy for one in plan.configs if resolve(one.layers).policy.drop_refused_parameters}
+    dropping = {one.strategy for one in plan.configs if resolve_policy(one.layers).policy.drop_refused_parameters}
     assert {one.strategy for one in plan.configs} - dropping == {*case_study_presets()}

@@ -6,7 +6,7 @@ import pytest
 from tests.factories import make_config, make_model, make_run
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simulated_models
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.evals import scenarios
 from toolbench.lab.models import Cell, Preset, RunConfig
 from toolbench.lab.replays.what_if import NothingToReplayError, ReplayScope
@@ -146,7 +146,7 @@ def test_another_strategy_leaves_the_mode_that_the_run_asked_for(scripted: Scrip
         launch_run(make_scripted_model(scripted)).configs.values_list("pk", flat=True)
     ).values()
     asked = WhatIfSettings(strategy="default_tool_calling").apply(config)
-    assert resolve(asked.layers).policy.tool_use_mode == "enforced"
+    assert resolve_policy(asked.layers).policy.tool_use_mode == "enforced"
 
 
 @pytest.mark.parametrize("known", ["beside", "here"])

@@ -8,7 +8,7 @@ from tests.lab.scripted_runs import (
     run_worker_session,
 )
 from toolbench.engine.events import Request, TurnRecord
-from toolbench.engine.messages import Turn
+from toolbench.engine.types import Turn
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.traces.trial_columns import build_failure_signature, hash_answers
 from toolbench.providers.scripted_server import (

@@ -8,7 +8,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from tests.factories import make_provider
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.models import JobFailure
 from toolbench.lab.worker.health import get_health
 from toolbench.lab.worker.job_failures import count_failure, delete_old_failures, list_recent_failures, record_failures
@@ -35,7 +35,7 @@ def test_message_of_an_exception_is_logged_and_not_stored(caplog: pytest.LogCapt
 def test_first_exception_of_a_group_is_counted_with_its_place() -> None:
     error: BaseException = ValueError()
     try:
-        resolve([("layer", {"no such key": 1})])
+        resolve_policy([("layer", {"no such key": 1})])
     except Exception as raised:
         error = raised
     count_failure("a job", BaseExceptionGroup("", [BaseExceptionGroup("", [error])]))

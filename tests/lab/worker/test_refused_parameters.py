@@ -12,7 +12,7 @@ from tests.lab.scripted_runs import (
     make_scripted_model,
     run_worker_session,
 )
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import RefusedParameter, Run, Step, Trial
 from toolbench.lab.replays.check import check_replay
 from toolbench.lab.replays.execute import replay_trials

@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from tests.factories import make_cell, make_config, make_run, make_trial
 from tests.lab.scripted_runs import read_step_facts
 from toolbench.engine.events import Request, ToolResult
-from toolbench.engine.messages import Envelope, SchemaError, ToolCall, Turn, Usage
+from toolbench.engine.types import Envelope, SchemaError, ToolCall, Turn, Usage
 from toolbench.lab.models import Run, Step, Trial
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, is_unavailable
 from toolbench.lab.worker.storage import Batch, OutcomeWrite, RequeueWrite, StepWrite, WriteResult, write_batch

@@ -9,9 +9,9 @@ import pytest
 from pydantic import BaseModel
 
 from toolbench.engine.conversation import Conversation
-from toolbench.engine.events import End, Ended, Event
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import EndReason, Event, LoopResult
 from toolbench.engine.tools.python_tools import PythonTool, PythonTools, python_tool
+from toolbench.engine.types import JsonObject
 from toolbench.providers.driver.converse import converse, run_context
 from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.http.client import HttpClient
@@ -30,11 +30,11 @@ def get_weather(city: str) -> Weather:
 
 def talked(
     provider: ScriptedServer, tools: PythonTools, *texts: str, heard: Callable[[Event], None] | None = None
-) -> tuple[Conversation, list[Ended]]:
+) -> tuple[Conversation, list[LoopResult]]:
     """A conversation in which these texts are said one after another."""
     conversation = Conversation("scripted", tools.registry)
 
-    async def talk() -> list[Ended]:
+    async def talk() -> list[LoopResult]:
         async with HttpClient() as door:
             world = run_context(provider.endpoint(), door, tools, heard)
             return [await converse(conversation, text, world) for text in texts]
@@ -98,7 +98,7 @@ def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedServ
     conversation, (ended,) = talked(provider, PythonTools.of(*tools), "Go.")
     release.set()
 
-    assert ended.end is End.FINAL
+    assert ended.end is EndReason.FINAL
     assert [one["errors"][0]["code"] for one in told(conversation)] == [
         "TOOL_TIMEOUT",
         "INTERNAL_ERROR",
@@ -109,7 +109,7 @@ def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedServ
 
 
 def test_a_conversation_outlives_an_endpoint_that_fails(provider: ScriptedServer) -> None:
-    async def refused() -> Ended:
+    async def refused() -> LoopResult:
         conversation = Conversation("scripted")
         async with HttpClient() as door:
             endpoint = replace(provider.endpoint(), max_attempts=1, timeouts=Timeouts(deadline=20))
@@ -117,7 +117,7 @@ def test_a_conversation_outlives_an_endpoint_that_fails(provider: ScriptedServer
         assert conversation.history == ()
         return ended
 
-    assert asyncio.run(refused()).end is End.PROVIDER_ERROR
+    assert asyncio.run(refused()).end is EndReason.PROVIDER_ERROR
 
 
 def test_who_listens_hears_the_loops_events(provider: ScriptedServer) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from tests.providers.driven_trials import OSLO_CALL, TrialNotes, build_plan, drive_trial
 from toolbench.engine.errors import ToolArgumentError
-from toolbench.engine.events import End, Event
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import EndReason, Event
+from toolbench.engine.types import JsonObject
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 from toolbench.providers.endpoint import Timeouts
 from toolbench.providers.scripted_server import (
@@ -27,7 +27,7 @@ def test_a_trial_runs_to_its_end_and_every_step_is_written_down(provider: Script
     provider.set_script(tool_call_reply(OSLO_CALL), text_reply("Rain."))
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(key="sk-secret-1234"), notes)
-    assert (ended.end, ended.final_text) == (End.FINAL, "Rain.")
+    assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
     assert [type(step).__name__ for step in notes.steps] == ["ExchangeStep", "ToolStep", "ExchangeStep"]
     assert [step.ordinal for step in notes.steps] == [1, 2, 3]
     assert [step.turn for step in notes.steps] == [0, 0, 1]
@@ -94,7 +94,7 @@ def test_what_may_pass_is_sent_again_and_each_attempt_is_a_step(
     provider.set_script(answer, text_reply("Rain."))
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(), notes)
-    assert ended.end is End.FINAL
+    assert ended.end is EndReason.FINAL
     assert notes.codes == [code, ""]
     assert [(step.attempt, step.retry_reason) for step in notes.exchanges] == [(1, ""), (2, code)]
     assert notes.reserved == 2
@@ -128,7 +128,7 @@ def test_what_will_not_pass_is_sent_once(
     provider.set_script(answer, text_reply("a second sample"))
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(), notes)
-    assert ended.end is End.PROVIDER_ERROR
+    assert ended.end is EndReason.PROVIDER_ERROR
     assert ended.error is not None
     assert (ended.error.code, ended.error.infrastructure) == (code, infrastructure)
     assert notes.codes == [code]
@@ -139,7 +139,7 @@ def test_attempts_end_at_the_endpoints_limit(provider: ScriptedServer) -> None:
     provider.set_script(*[error_reply(503)] * 9)
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(max_attempts=4), notes)
-    assert ended.end is End.PROVIDER_ERROR
+    assert ended.end is EndReason.PROVIDER_ERROR
     assert notes.codes == ["unavailable"] * 4
     assert len(notes.waits) == 3
 
@@ -162,7 +162,7 @@ def test_without_tool_support_the_loop_hears_of_it(provider: ScriptedServer) -> 
     provider.set_script(error_reply(404, "No endpoints found that support tool use."), text_reply("Rain."))
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(), notes, build_plan(tool_use_mode="relaxed", fallback_retry_count=1))
-    assert ended.end is End.FINAL
+    assert ended.end is EndReason.FINAL
     assert notes.codes == ["tools_unsupported", ""]
     assert "tools" not in provider.seen[1].json()
 
@@ -171,7 +171,7 @@ def test_a_spent_budget_ends_the_trial_before_the_request(provider: ScriptedServ
     provider.set_script(tool_call_reply(OSLO_CALL), text_reply("never asked for"))
     notes = TrialNotes(allowed=1)
     ended = drive_trial(provider.endpoint(), notes)
-    assert ended.end is End.BUDGET_SPENT
+    assert ended.end is EndReason.BUDGET_SPENT
     assert len(provider.seen) == 1
     assert len(ended.turns[0].results) == 1
 
@@ -181,7 +181,7 @@ def test_the_deadline_keeps_the_half_received_answer(provider: ScriptedServer) -
     provider.set_script(tool_call_reply(OSLO_CALL), half)
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=1.0)), notes)
-    assert ended.end is End.DEADLINE_EXCEEDED
+    assert ended.end is EndReason.DEADLINE_EXCEEDED
     assert notes.codes == ["", "deadline"]
     assert (notes.exchanges[1].status, notes.exchanges[1].response_body) == (200, b'{"choices": [')
     assert len(ended.turns[0].results) == 1
@@ -191,7 +191,7 @@ def test_the_deadline_counts_the_waiting_between_attempts(provider: ScriptedServ
     provider.set_script(replace(error_reply(429), headers={"retry-after": "60"}), text_reply("too late"))
     notes = TrialNotes(waits_for_real=True)
     ended = drive_trial(provider.endpoint(timeouts=Timeouts(deadline=0.3)), notes)
-    assert ended.end is End.DEADLINE_EXCEEDED
+    assert ended.end is EndReason.DEADLINE_EXCEEDED
     assert notes.codes == ["rate_limited"]
 
 
@@ -199,7 +199,7 @@ def test_a_cancel_ends_what_is_in_flight_and_keeps_it(provider: ScriptedServer) 
     provider.set_script(ScriptedReply(body=b'{"choices": [', declared=100, ending=ConnectionEnd.HANG))
     notes = TrialNotes()
     ended = drive_trial(provider.endpoint(), notes, cancel_at=notes.has_received)
-    assert ended.end is End.CANCELLED
+    assert ended.end is EndReason.CANCELLED
     assert notes.codes == ["cancelled"]
     assert notes.exchanges[0].response_body == b'{"choices": ['
 
@@ -208,7 +208,7 @@ def test_a_cancel_ends_a_long_wait(provider: ScriptedServer) -> None:
     provider.set_script(replace(error_reply(429), headers={"retry-after": "60"}))
     notes = TrialNotes(waits_for_real=True)
     ended = drive_trial(provider.endpoint(), notes, cancel_at=notes.waits_long)
-    assert ended.end is End.CANCELLED
+    assert ended.end is EndReason.CANCELLED
     assert notes.codes == ["rate_limited"]
 
 
@@ -226,7 +226,7 @@ def test_a_stopped_worker_leaves_the_half_as_a_step_and_no_end(provider: Scripte
 def test_a_trial_cancelled_before_it_starts_sends_nothing(provider: ScriptedServer) -> None:
     provider.set_script(text_reply("never asked for"))
     ended = drive_trial(provider.endpoint(), TrialNotes(), cancel_at=lambda: True)
-    assert ended.end is End.CANCELLED
+    assert ended.end is EndReason.CANCELLED
     assert provider.seen == []
 
 
@@ -237,7 +237,7 @@ def test_a_listener_that_fails_loses_no_step(provider: ScriptedServer) -> None:
 
     provider.set_script(tool_call_reply(OSLO_CALL), text_reply("Rain."))
     notes = TrialNotes(events=Deaf())
-    assert drive_trial(provider.endpoint(), notes).end is End.FINAL
+    assert drive_trial(provider.endpoint(), notes).end is EndReason.FINAL
     assert len(notes.steps) == 3
 
 

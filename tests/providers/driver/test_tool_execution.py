@@ -6,7 +6,7 @@ import pytest
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Execute, Outcome, PreparedCall
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.driver.tool_execution import group_calls, run_calls
 
 

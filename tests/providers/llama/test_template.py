@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.providers.driven_trials import OSLO_CALL, TrialNotes, build_plan, drive_trial
-from toolbench.engine.events import End
-from toolbench.engine.messages import Message
+from toolbench.engine.events import EndReason
+from toolbench.engine.types import Message
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.ready_line import ReadyLine
 
@@ -37,7 +37,7 @@ def test_a_prompt_of_ours_is_completed_and_read(own: ReadyLine, prompt_endpoint:
     ended = drive_trial(
         endpoint, notes, replace(given, history=(*example("Rome"), *example("Lima")), stream=stream, seed=1)
     )
-    assert ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED)
+    assert ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED)
     assert set(notes.codes) == {""}
     first = ended.turns[0].answer
     assert first is not None

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.providers.driven_trials import TrialNotes, build_plan, drive_trial
-from toolbench.engine.events import End, Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.repairs import ALL
+from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.repairs import REPAIR_NAMES
+from toolbench.engine.types import JsonObject
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.ready_line import ReadyLine
 
@@ -26,9 +26,9 @@ EXAMPLE = (
 )
 
 
-def tried(server: ReadyLine, seed: int, options: JsonObject) -> tuple[Ended, TrialNotes]:
+def tried(server: ReadyLine, seed: int, options: JsonObject) -> tuple[LoopResult, TrialNotes]:
     notes = TrialNotes()
-    asked = build_plan(method="text_json", repair_request=True, argument_repairs=list(ALL), max_turns=4)
+    asked = build_plan(method="text_json", repair_request=True, argument_repairs=list(REPAIR_NAMES), max_turns=4)
     endpoint = Endpoint(base_url=server.url, model=server.model, key=server.key)
     return drive_trial(
         endpoint, notes, replace(asked, history=EXAMPLE, model=server.model, options=options, seed=seed)
@@ -49,11 +49,11 @@ def test_by_text_json_no_parse_error_ends_a_turn_and_a_tool_not_executed_is_said
 ) -> None:
     for seed in SEEDS:
         ended, notes = tried(own, seed, options)
-        assert ended.end in (End.FINAL, End.MAX_TURNS_EXCEEDED, End.LENGTH)
+        assert ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED, EndReason.LENGTH)
         assert ended.asked_again <= 1
         assert not any(b'"tools"' in step.request_body for step in notes.exchanges)
         answers = [record.answer for record in ended.turns if record.answer]
         assert len(answers) == len(ended.turns)
-        assert ended.end != End.LENGTH or answers[-1].finish_reason == "length"
+        assert ended.end != EndReason.LENGTH or answers[-1].finish_reason == "length"
         assert all(answer.notice.startswith("Tool not executed: ") for answer in answers if answer.not_executed)
         assert all(answer.parse_errors or answer.calls for answer in answers if answer.path == "json_fallback")

@@ -8,9 +8,9 @@ import jsonschema_rs
 import numpy
 import pytest
 
-from toolbench.engine.constrain.compiling import Asked, compile_constraint
-from toolbench.engine.constrain.dialects import Limits
-from toolbench.engine.constrain.mask import Mask, Vocabulary
+from toolbench.engine.constraints.compiling import ConstraintOptions, compile_constraint
+from toolbench.engine.constraints.mask import Mask, Vocabulary
+from toolbench.engine.constraints.schema_support import SizeLimits
 from toolbench.providers.llama.vocabulary import read_vocabulary
 from toolbench.providers.llama.weights import find_weights
 
@@ -32,7 +32,7 @@ PARAMETERS: dict[str, Any] = {
     },
 }
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": PARAMETERS}} for name in ("book", "cancel")]
-GRAMMAR = compile_constraint(TOOLS, "grammar", Asked(final=False, many=2, limits=Limits(5, 2))).grammar
+GRAMMAR = compile_constraint(TOOLS, "grammar", ConstraintOptions(final=False, many=2, limits=SizeLimits(5, 2))).grammar
 MOST_TOKENS = 400
 
 

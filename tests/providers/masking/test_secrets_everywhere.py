@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.canary_answers import SPELLING_BY_NAME, escape_unicode
 from benchmarks.canary_search import CanarySearch
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.masking.secrets import Masker, build_masker
 
 KEY = "sk-canary/v1_09aZ+q7Xw~Rt5"

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.canary_answers import SPELLING_BY_NAME
 from benchmarks.canary_search import CanarySearch
 from tests.providers.masking.test_secrets_everywhere import KEY
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.masking.secrets import build_masker
 from toolbench.providers.masking.streamed_text import StreamMasker
 

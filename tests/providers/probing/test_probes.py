@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.providers.probing.probe_runs import ProbeFindings, RunProbe, probe_personas, run_probe
-from toolbench.engine.capabilities.routing import route
+from toolbench.engine.capabilities.method_choice import choose_method
 from toolbench.providers.probing.check_result import ProbeCheck
 from toolbench.providers.probing.constraint_checks import check_constraints
 from toolbench.providers.probing.prober import Prober
@@ -106,7 +106,7 @@ def test_probe_call_that_came_back_outweighs_equal_counts(probe: RunProbe, neede
         known = run_probe(provider.endpoint(), probe).capabilities
 
     assert (known.supports_tool_use, known.tools_field) == (True, "accepted")
-    assert route(("native", "text_json"), known).method == "native"
+    assert choose_method(("native", "text_json"), known).method == "native"
 
 
 def test_probe_call_under_a_named_choice_outweighs_equal_counts() -> None:

@@ -10,10 +10,10 @@ import openai
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
 from tests.providers.simulated.state_tasks import STATE_TOOLS, build_state_request
-from toolbench.engine.errors import MalformedAnswer
-from toolbench.engine.messages import JsonObject, Turn
-from toolbench.engine.wires.answers import Answer
-from toolbench.engine.wires.wires import wire_named
+from toolbench.engine.errors import MalformedAnswerError
+from toolbench.engine.types import JsonObject, Turn
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer
+from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.simulated.personas import Persona
@@ -56,13 +56,13 @@ def iter_requests(persona: Persona) -> Iterator[JsonObject]:
 async def read_with_toolbench(
     server: SimulatedServer, door: HttpClient, body: JsonObject, wire: str
 ) -> AnswerContent | str:
-    heard: list[Answer] = []
+    heard: list[ChatAnswer] = []
 
-    def read(answer: Answer) -> Turn:
+    def read(answer: ChatAnswer) -> Turn:
         heard.append(answer)
         return Turn(answer.message, "")
 
-    chosen = wire_named(wire)
+    chosen = get_wire_format(wire)
     endpoint = Endpoint(server.url, body["model"], key=server.key, wire=wire)
     exchange = door.open(endpoint, chosen.path, json.dumps(body).encode())
     await door.send(exchange)
@@ -70,12 +70,12 @@ async def read_with_toolbench(
     decoder.feed(exchange.body)
     try:
         decoder.close()
-    except MalformedAnswer:
+    except MalformedAnswerError:
         return REFUSED_ANSWER
     return _read_content(heard[0]) if exchange.error() is None else REFUSED_ANSWER
 
 
-def _read_content(answer: Answer) -> AnswerContent:
+def _read_content(answer: ChatAnswer) -> AnswerContent:
     message, usage = answer.message, answer.usage
     given = message.get("tool_calls") or ()
     calls = [given] if isinstance(given, dict) else given

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.tools.validation import schema_errors
+from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.providers.simulated.chat_request import parse_chat_request
 from toolbench.providers.simulated.script import build_script
 
@@ -74,7 +74,7 @@ def test_what_is_required_is_there_and_fits_also_where_the_question_says_little(
         definition = function["parameters"] | {
             "required": [one for one in function["parameters"]["required"] if one in fitting]
         }
-        assert not schema_errors(ToolDefinition(found[0], parameters=definition), fitting)
+        assert not list_schema_errors(ToolDefinition(found[0], parameters=definition), fitting)
         assert set(function["parameters"]["required"]) <= set(found[1])
 
 

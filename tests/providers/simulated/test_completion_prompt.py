@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from tests.engine.formats.golden_cases import WEATHER_TOOL
-from toolbench.engine.formats import Said, TextCall, parse, render_conversation
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.formats import PromptMessage, TextCall, parse, render_conversation
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.answer import RefusedTurns, build_answer
 from toolbench.providers.simulated.completion_prompt import parse_prompt
 from toolbench.providers.simulated.personas import load_personas
@@ -13,12 +13,12 @@ from toolbench.providers.simulated.wire_formats import PROMPT
 
 CALL = TextCall("get_weather", {"city": "Rome"}, "c1")
 TALK = (
-    Said("system", "Be brief."),
-    Said("user", "What is the weather in Rome?"),
-    Said("assistant", "", calls=(CALL,)),
-    Said("result", '{"ok": true, "tool_name": "get_weather"}', calls=(CALL,)),
-    Said("assistant", "Sunny."),
-    Said("user", "What is the weather in Oslo?"),
+    PromptMessage("system", "Be brief."),
+    PromptMessage("user", "What is the weather in Rome?"),
+    PromptMessage("assistant", "", calls=(CALL,)),
+    PromptMessage("result", '{"ok": true, "tool_name": "get_weather"}', calls=(CALL,)),
+    PromptMessage("assistant", "Sunny."),
+    PromptMessage("user", "What is the weather in Oslo?"),
 )
 READ = ("hermes", "qwen3_coder", "lfm2", "olmo3", "seed_oss", "pythonic", "llama4", "minimax_m2")
 

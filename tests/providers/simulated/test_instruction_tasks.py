@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 from toolbench.providers.simulated.instruction_tasks import find_known_messages

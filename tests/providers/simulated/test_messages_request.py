@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.simulated_trials import Cell, judge_trials
-from tests.engine.wires.anthropic.sdk_types import parse_answer
+from tests.engine.wire_formats.anthropic.sdk_types import parse_answer
 from tests.providers.simulated.conftest import Serving
 from tests.providers.simulated.test_true_rates import NEEDS_PATIENCE, published
 from toolbench.evals.types import PUBLISHED_WORDING

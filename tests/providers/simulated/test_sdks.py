@@ -10,7 +10,7 @@ from typing import Any
 import anthropic
 import openai
 
-from tests.engine.wires.anthropic.sdk_types import parse_request
+from tests.engine.wire_formats.anthropic.sdk_types import parse_request
 from tests.providers.simulated.answer_readers import (
     REFUSED_ANSWER,
     AnswerContent,
@@ -19,9 +19,9 @@ from tests.providers.simulated.answer_readers import (
     read_with_openai,
     read_with_toolbench,
 )
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.wires.anthropic.answers import STOPS
-from toolbench.engine.wires.anthropic.requests import encode_request
+from toolbench.engine.types import JsonObject
+from toolbench.engine.wire_formats.anthropic.answers import FINISH_REASONS
+from toolbench.engine.wire_formats.anthropic.requests import encode_request
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.server import SimulatedServer
@@ -90,7 +90,7 @@ def shaped(body: JsonObject, wire: str, stream: bool) -> JsonObject:
 def in_chats_words(said: AnswerContent | str) -> AnswerContent | str:
     if isinstance(said, str):
         return said
-    return AnswerContent(said.text, said.calls, STOPS.get(said.finish, said.finish), said.tokens)
+    return AnswerContent(said.text, said.calls, FINISH_REASONS.get(said.finish, said.finish), said.tokens)
 
 
 def expected(maker: str) -> Found:

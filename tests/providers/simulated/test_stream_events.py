@@ -3,9 +3,9 @@ import random
 
 import pytest
 
-from toolbench.engine.messages import JsonObject, Turn
-from toolbench.engine.wires.answers import decode_answer
-from toolbench.engine.wires.streaming import StreamDecoder
+from toolbench.engine.types import JsonObject, Turn
+from toolbench.engine.wire_formats.chat_answer import decode_chat_answer
+from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 from toolbench.providers.simulated.stream_events import STREAM_FAULTS, Events, build_events, encode_chat_events
 
 CALLS = [
@@ -43,7 +43,7 @@ def sent(events: Events) -> Turn:
 def test_a_completion_and_its_stream_say_the_same(message: JsonObject) -> None:
     given = completion(**message)
     turn = sent(build_events(given, random.Random(1), with_usage=True))
-    whole = decode_answer(json.dumps(given).encode())
+    whole = decode_chat_answer(json.dumps(given).encode())
     assert (turn.message, turn.usage, turn.findings) == (whole.message, whole.usage, whole.findings)
 
 

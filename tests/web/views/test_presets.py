@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from toolbench.engine.policy.presets import preset_names
+from toolbench.engine.policy.presets import list_preset_names
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Model
 
@@ -14,7 +14,7 @@ def test_every_preset_stands_with_its_patch(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     text = owner_client.get("/presets/").content.decode()
     assert "deepseek_openrouter_compat" in text
-    assert text.count('class="code patch"') == len(preset_names())
+    assert text.count('class="code patch"') == len(list_preset_names())
 
 
 def test_the_policy_names_origins(owner_client: Client) -> None:

@@ -5,7 +5,7 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_stale_cells
 from tests.lab.results.trial.test_page import failed_trial
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Trial
 
 pytestmark = pytest.mark.django_db

@@ -5,22 +5,22 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from toolbench.engine.capabilities.record import Told, read_capabilities
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.capabilities.record import CapabilityRecord, parse_capabilities
+from toolbench.engine.types import JsonObject
 
-_FACTS = Path(__file__).parents[1] / "data" / "capabilities.json"
+_DATA_PATH = Path(__file__).parents[1] / "data" / "capabilities.json"
 
 
-def declared_by(template: str) -> Told | None:
+def find_declared_capabilities(template: str) -> CapabilityRecord | None:
     """None for a provider that says nothing."""
-    return _all().get(template)
+    return _load_declared().get(template)
 
 
 @cache
-def _all() -> dict[str, Told]:
-    facts: JsonObject = json.loads(_FACTS.read_text("utf-8"))
+def _load_declared() -> dict[str, CapabilityRecord]:
+    facts: JsonObject = json.loads(_DATA_PATH.read_text("utf-8"))
     at = datetime.strptime(facts["as_of"], "%Y-%m-%d").replace(tzinfo=UTC)
     return {
-        template: Told("declared", read_capabilities(row["capabilities"]), row["source"], at)
+        template: CapabilityRecord("declared", parse_capabilities(row["capabilities"]), row["source"], at)
         for template, row in facts["providers"].items()
     }

@@ -1,24 +1,25 @@
 """What an endpoint can do, as far as it is known, and who says so.
 
 Every field may be unknown: that is None, never a guess. Declared (a person or a provider's own documentation says so),
-probed (a probe saw it) and measured (stored trials show it) are kept apart; `merge` makes the effective record."""
+probed (a probe saw it) and measured (stored trials show it) are kept apart; `merge_records` makes the effective
+record."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 Ternary: TypeAlias = bool | None
 Source: TypeAlias = Literal["declared", "probed", "measured"]
 
 AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # the later speaks of what was seen
-ENOUGH_TURNS = 20  # turns that tried to call, before their errors say anything
-HIGH, MEDIUM = 0.02, 0.10  # share of them with a parse error, at most
+MIN_TURNS = 20  # turns that tried to call, before their errors say anything
+HIGH_ERROR_RATE, MEDIUM_ERROR_RATE = 0.02, 0.10  # share of them with a parse error, at most
 
 
-def _told(doc: str) -> dict[str, str]:
+def _documented(doc: str) -> dict[str, str]:
     return {"doc": doc}
 
 
@@ -26,76 +27,80 @@ def _told(doc: str) -> dict[str, str]:
 class Capabilities:
     """None is unknown. An empty tuple is known: there is none."""
 
-    supports_tool_use: Ternary = field(default=None, metadata=_told("Tool calls come back in their own field."))
+    supports_tool_use: Ternary = field(default=None, metadata=_documented("Tool calls come back in their own field."))
     tools_field: str | None = field(
-        default=None, metadata=_told("What becomes of the request's tools: accepted, dropped or refused.")
+        default=None, metadata=_documented("What becomes of the request's tools: accepted, dropped or refused.")
     )
     text_format: str | None = field(
-        default=None, metadata=_told("The dialect in which the model writes calls into its text.")
+        default=None, metadata=_documented("The dialect in which the model writes calls into its text.")
     )
-    supports_parallel_tools: Ternary = field(default=None, metadata=_told("Several calls in one answer."))
+    supports_parallel_tools: Ternary = field(default=None, metadata=_documented("Several calls in one answer."))
     tool_choice_values: tuple[str, ...] | None = field(
-        default=None, metadata=_told("Values of tool_choice that are honoured.")
+        default=None, metadata=_documented("Values of tool_choice that are honoured.")
     )
     supports_stream_tools: Ternary = field(
-        default=None, metadata=_told("Streamed answers carry the same calls as whole ones.")
+        default=None, metadata=_documented("Streamed answers carry the same calls as whole ones.")
     )
-    supports_strict: Ternary = field(default=None, metadata=_told("Tools marked strict are taken."))
-    calls_shape: str | None = field(default=None, metadata=_told("Where calls stand: list, object or function_call."))
+    supports_strict: Ternary = field(default=None, metadata=_documented("Tools marked strict are taken."))
+    calls_shape: str | None = field(
+        default=None, metadata=_documented("Where calls stand: list, object or function_call.")
+    )
     arguments_shape: str | None = field(
-        default=None, metadata=_told("Arguments as text, object, blank, twice_encoded or unreadable.")
+        default=None, metadata=_documented("Arguments as text, object, blank, twice_encoded or unreadable.")
     )
-    ids: str | None = field(default=None, metadata=_told("Ids of calls: unique, missing or repeated."))
+    ids: str | None = field(default=None, metadata=_documented("Ids of calls: unique, missing or repeated."))
     tool_id_pattern: str | None = field(
-        default=None, metadata=_told("What ids must look like when they are sent back.")
+        default=None, metadata=_documented("What ids must look like when they are sent back.")
     )
     content_null_ok: Ternary = field(
-        default=None, metadata=_told("An assistant turn with calls and content null is taken back.")
+        default=None, metadata=_documented("An assistant turn with calls and content null is taken back.")
     )
     allows_midturn_system: Ternary = field(
-        default=None, metadata=_told("A system message in the middle of a conversation is taken.")
+        default=None, metadata=_documented("A system message in the middle of a conversation is taken.")
     )
     reasoning_replay: str | None = field(
-        default=None, metadata=_told("How reasoning goes back: none, field, tags or details.")
+        default=None, metadata=_documented("How reasoning goes back: none, field, tags or details.")
     )
     json_stability: str | None = field(
-        default=None, metadata=_told("How often calls in text can be read: high, medium or low.")
+        default=None, metadata=_documented("How often calls in text can be read: high, medium or low.")
     )
     constrained: tuple[str, ...] | None = field(
-        default=None, metadata=_told("Constraints that hold, the one that is used first.")
+        default=None, metadata=_documented("Constraints that hold, the one that is used first.")
     )
     raw_completion: Ternary = field(
-        default=None, metadata=_told("A raw completion endpoint continues a rendered prompt.")
+        default=None, metadata=_documented("A raw completion endpoint continues a rendered prompt.")
     )
     prompt_endpoint: str | None = field(
         default=None,
-        metadata=_told("Which one that is: completions, OpenAI's, or llama, llama.cpp's own /completion."),
+        metadata=_documented("Which one that is: completions, OpenAI's, or llama, llama.cpp's own /completion."),
     )
     schema_dialect: tuple[str, ...] | None = field(
-        default=None, metadata=_told("JSON Schema keywords that are refused.")
+        default=None, metadata=_documented("JSON Schema keywords that are refused.")
     )
-    name_pattern: str | None = field(default=None, metadata=_told("What tool names must look like."))
+    name_pattern: str | None = field(default=None, metadata=_documented("What tool names must look like."))
     limit_name: str | None = field(
         default=None,
-        metadata=_told(
+        metadata=_documented(
             "The name under which the limit of an answer has its effect: max_tokens or max_completion_tokens."
         ),
     )
     effort_name: str | None = field(
         default=None,
-        metadata=_told(
+        metadata=_documented(
             "The name of the effort that is read: reasoning_effort, reasoning.effort, output_config.effort or "
             "thinking.budget_tokens."
         ),
     )
-    max_tools: int | None = field(default=None, metadata=_told("Tools taken in one request."))
-    honours: tuple[str, ...] | None = field(default=None, metadata=_told("Sampling options that have their effect."))
+    max_tools: int | None = field(default=None, metadata=_documented("Tools taken in one request."))
+    honours: tuple[str, ...] | None = field(
+        default=None, metadata=_documented("Sampling options that have their effect.")
+    )
     ignores: tuple[str, ...] | None = field(
-        default=None, metadata=_told("Sampling options that are taken without effect.")
+        default=None, metadata=_documented("Sampling options that are taken without effect.")
     )
 
     usual_findings: tuple[str, ...] | None = field(
-        default=None, metadata=_told("Findings that are the endpoint's normal behaviour and are not reported.")
+        default=None, metadata=_documented("Findings that are the endpoint's normal behaviour and are not reported.")
     )
 
     def known(self) -> JsonObject:
@@ -109,19 +114,19 @@ _LISTS = frozenset(f.name for f in fields(Capabilities) if f.type == tuple[str, 
 _TERNARY = frozenset(f.name for f in fields(Capabilities) if f.type == Ternary)
 
 
-class UnreadableCapabilities(ValueError):
+class CapabilitiesError(ValueError):
     """A record with a field nobody knows or a value of another kind; its text says which."""
 
 
-def read_capabilities(patch: Mapping[str, Any]) -> Capabilities:
-    """From JSON; null is unknown. Raises UnreadableCapabilities."""
+def parse_capabilities(patch: Mapping[str, Any]) -> Capabilities:
+    """From JSON; null is unknown. Raises CapabilitiesError."""
     unknown = sorted(set(patch) - set(DOCS))
     if unknown:
-        raise UnreadableCapabilities(f"no capability is called {', '.join(unknown)}")
-    return Capabilities(**{name: _read(name, value) for name, value in patch.items() if value is not None})
+        raise CapabilitiesError(f"no capability is called {', '.join(unknown)}")
+    return Capabilities(**{name: _parse_field(name, value) for name, value in patch.items() if value is not None})
 
 
-def _read(name: str, value: Any) -> Any:
+def _parse_field(name: str, value: Any) -> Any:
     if name in _LISTS:
         if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
             return tuple(value)
@@ -133,11 +138,11 @@ def _read(name: str, value: Any) -> Any:
             return value
     elif isinstance(value, str):
         return value
-    raise UnreadableCapabilities(f"{name} cannot be {value!r}")
+    raise CapabilitiesError(f"{name} cannot be {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CapabilityRecord:
     """A record with where it comes from: `who` in words, `at` when it was written or seen (None: with this version),
     `probe` the number of the probe that saw it."""
 
@@ -149,32 +154,32 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveCapabilities:
     """`origins` names who decided each known field; `contradicted` those whom he overruled, by field."""
 
     capabilities: Capabilities
-    origins: Mapping[str, Told]
-    contradicted: Mapping[str, tuple[Told, ...]]
+    origins: Mapping[str, CapabilityRecord]
+    contradicted: Mapping[str, tuple[CapabilityRecord, ...]]
 
 
-def merge(told: Iterable[Told]) -> Effective:
+def merge_records(told: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
     """Field by field the one of highest authority who knows: what was measured beats what a probe saw, and that beats
     what is declared. Within one authority the later in the order given wins."""
     ordered = sorted(told, key=lambda one: AUTHORITY.index(one.source))
     values: JsonObject = {}
-    origins: dict[str, Told] = {}
-    contradicted: dict[str, tuple[Told, ...]] = {}
+    origins: dict[str, CapabilityRecord] = {}
+    contradicted: dict[str, tuple[CapabilityRecord, ...]] = {}
     for one in ordered:
         for name, value in one.capabilities.known().items():
             if name in values and values[name] != value:
                 contradicted[name] = (*contradicted.get(name, ()), origins[name])
             values[name], origins[name] = value, one
-    return Effective(Capabilities(**values), origins, contradicted)
+    return EffectiveCapabilities(Capabilities(**values), origins, contradicted)
 
 
-def stability(parse_errors: int, turns: int) -> str | None:
+def rate_json_stability(parse_errors: int, turns: int) -> str | None:
     """`turns` tried to call, `parse_errors` of them could not be read. None for too few turns to say."""
-    if turns < ENOUGH_TURNS:
+    if turns < MIN_TURNS:
         return None
     share = parse_errors / turns
-    return "high" if share <= HIGH else "medium" if share <= MEDIUM else "low"
+    return "high" if share <= HIGH_ERROR_RATE else "medium" if share <= MEDIUM_ERROR_RATE else "low"

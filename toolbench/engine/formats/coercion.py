@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from toolbench.engine.errors import BadJson
+from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.formats.values import Known
-from toolbench.engine.json_text import read_json
+from toolbench.engine.formats.types import ToolSchemas
+from toolbench.engine.strict_json import read_json
 
 Found = TypeVar("Found")
 
@@ -33,12 +33,12 @@ _VENDOR_WORDS = {
 _TYPE_OF_WORD = {word: kind for kind, words in _VENDOR_WORDS.items() for word in words.split()}
 _WORD = re.compile(r"[a-z]+")
 _UNIONS = ("anyOf", "oneOf", "allOf")
-_HOPS = 16  # references and unions that are followed
-_WHOLE = 2.0**63  # floats below this that have no fraction may be integers
+_MAX_REFERENCES = 16  # references and unions that are followed
+_MAX_EXACT_FLOAT = 2.0**63  # floats below this that have no fraction may be integers
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedValues:
     """What a schema allows: any value of the JSON types `kinds`, and the values `listed` in enums and constants."""
 
     kinds: frozenset[str]
@@ -47,44 +47,44 @@ class Allowed:
     @property
     def all_kinds(self) -> set[str]:
         """The JSON types of all values that are allowed."""
-        return {*self.kinds, *map(_kind_of, self.listed)}
+        return {*self.kinds, *map(_get_json_type, self.listed)}
 
 
-def typed_value(text: str, tool: str, name: str, known: Known) -> Any:
-    """Return what `text` means for a tool's parameter, as `value_by` does for the parameter's schema."""
-    return value_by(text, known.parameter(tool, name), known.schemas.get(tool, {}), known)
+def convert_value(text: str, tool: str, name: str, known: ToolSchemas) -> Any:
+    """Return what `text` means for a tool's parameter, as `convert_by_schema` does for the parameter's schema."""
+    return convert_by_schema(text, known.parameter(tool, name), known.schemas.get(tool, {}), known)
 
 
-def typed_items(text: str, tool: str, name: str, known: Known) -> list[Any]:
+def convert_items(text: str, tool: str, name: str, known: ToolSchemas) -> list[Any]:
     """Return what `text` means as a part of a tool's parameter that is a list: a list of its own, or one item."""
-    value = typed_value(text, tool, name, known)
+    value = convert_value(text, tool, name, known)
     if isinstance(value, list):
         return value
     root = known.schemas.get(tool, {})
-    return [value_by(text, part_of(known.parameter(tool, name), "", root), root, known)]
+    return [convert_by_schema(text, find_subschema(known.parameter(tool, name), "", root), root, known)]
 
 
-def listed_items(value: Any) -> list[Any]:
+def list_items(value: Any) -> list[Any]:
     """Return the items that a value gives which has its type already."""
     return value if isinstance(value, list) else [value]
 
 
-def is_list(tool: str, name: str, known: Known) -> bool:
+def is_list_allowed(tool: str, name: str, known: ToolSchemas) -> bool:
     """Return whether a tool's schema allows a list for a parameter."""
-    return "array" in kinds_of(known.parameter(tool, name), known.schemas.get(tool, {}))
+    return "array" in get_allowed_types(known.parameter(tool, name), known.schemas.get(tool, {}))
 
 
-def value_by(text: str, schema: object, root: Mapping[str, Any], known: Known) -> Any:
+def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], known: ToolSchemas) -> Any:
     """Return what a text without a type means under a schema inside of `root`.
 
     A value that the schema lists comes first. Where any string is allowed, the text itself counts, but `null` is null
     where that is allowed too. Then JSON counts, then a Python literal, if it is of an allowed type; else the text.
     Without a schema see Known.
     """
-    allowed = _allowed(schema, root)
+    allowed = _get_allowed(schema, root)
     kinds = allowed.all_kinds
     if not kinds:
-        return _guessed(text) if known.guess_untyped else text
+        return _guess_value(text) if known.guess_untyped else text
     stripped = text.strip()
     if text in allowed.listed or stripped in allowed.listed:
         return text if text in allowed.listed else stripped
@@ -92,27 +92,27 @@ def value_by(text: str, schema: object, root: Mapping[str, Any], known: Known) -
         return None if stripped == "null" and "null" in kinds else text
     try:
         value = read_value(text)
-    except BadJson:
+    except InvalidJsonError:
         return text
     for one in allowed.listed:
         if isinstance(one, bool) == isinstance(value, bool) and one == value:
             return one
-    return _of_kinds(value, allowed.kinds if "string" in kinds else kinds, text)
+    return _convert_to_types(value, allowed.kinds if "string" in kinds else kinds, text)
 
 
-def kinds_of(schema: object, root: Mapping[str, Any]) -> set[str]:
+def get_allowed_types(schema: object, root: Mapping[str, Any]) -> set[str]:
     """Return the JSON types that a schema inside of `root` allows; none where it does not say."""
-    return _allowed(schema, root).all_kinds
+    return _get_allowed(schema, root).all_kinds
 
 
-def json_type(word: str) -> str:
+def find_json_type(word: str) -> str:
     """Return the JSON type that a type's name means, as vendors write them (`int64`, `Dict`, `list[str]`); "" for any,
     and string for a word that nobody knows."""
     found = _WORD.match(word.strip().lower())
     return _TYPE_OF_WORD.get(found.group(), "string") if found else "string"
 
 
-def together(
+def group_by_key(
     found: Iterable[tuple[str, Found]],
     value: Callable[[str, Found], Any],
     items: Callable[[str, Found], Sequence[Any]],
@@ -134,10 +134,10 @@ def together(
     return values
 
 
-def part_of(schema: object, key: str, root: Mapping[str, Any]) -> object:
+def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
     """The schema of what stands under `key` of an object, or of an array's items where the key is ""; None where
     there is none."""
-    waiting, hops = [schema], _HOPS
+    waiting, hops = [schema], _MAX_REFERENCES
     while waiting and hops:
         one, hops = waiting.pop(0), hops - 1
         if not isinstance(one, Mapping):
@@ -147,44 +147,44 @@ def part_of(schema: object, key: str, root: Mapping[str, Any]) -> object:
         found = one.get("items") if not key else named or one.get("additionalProperties")
         if isinstance(found, Mapping):
             return found
-        waiting += [_referred(one.get("$ref"), root), *(b for u in _UNIONS for b in _listed(one, u))]
+        waiting += [_find_reference(one.get("$ref"), root), *(b for u in _UNIONS for b in _get_list(one, u))]
     return None
 
 
-def of_kinds(text: str, kinds: Iterable[str]) -> Any:
+def parse_as_types(text: str, kinds: Iterable[str]) -> Any:
     """Return the JSON value or Python literal in `text` if it is of one of these types; else the text."""
     try:
-        return _of_kinds(read_value(text), set(map(json_type, kinds)), text)
-    except BadJson:
+        return _convert_to_types(read_value(text), set(map(find_json_type, kinds)), text)
+    except InvalidJsonError:
         return text
 
 
-def _of_kinds(value: Any, kinds: Collection[str], text: str) -> Any:
-    if isinstance(value, float) and "integer" in kinds and "number" not in kinds and abs(value) < _WHOLE:
+def _convert_to_types(value: Any, kinds: Collection[str], text: str) -> Any:
+    if isinstance(value, float) and "integer" in kinds and "number" not in kinds and abs(value) < _MAX_EXACT_FLOAT:
         return int(value) if value.is_integer() else text
-    return value if _fits(value, kinds) else text
+    return value if _has_type(value, kinds) else text
 
 
-def _fits(value: Any, kinds: Iterable[str]) -> bool:
+def _has_type(value: Any, kinds: Iterable[str]) -> bool:
     if isinstance(value, bool):
         return "boolean" in kinds
     return any(isinstance(value, _TYPES.get(kind, ())) for kind in kinds)
 
 
-def _guessed(text: str) -> Any:
+def _guess_value(text: str) -> Any:
     try:
         return read_json(text)
-    except BadJson:
+    except InvalidJsonError:
         return text
 
 
-def _allowed(schema: object, root: Mapping[str, Any]) -> Allowed:
+def _get_allowed(schema: object, root: Mapping[str, Any]) -> AllowedValues:
     kinds: set[str] = set()
     listed: list[Any] = []
-    for one in _parts(schema, root, _HOPS):
-        named = {kind for kind in map(json_type, _type_words(one)) if kind}
-        values = [*_listed(one, "enum"), *([one["const"]] if "const" in one else [])]
-        fitting = [value for value in values if not named or _fits(value, named)]
+    for one in _iterate_subschemas(schema, root, _MAX_REFERENCES):
+        named = {kind for kind in map(find_json_type, _list_type_words(one)) if kind}
+        values = [*_get_list(one, "enum"), *([one["const"]] if "const" in one else [])]
+        fitting = [value for value in values if not named or _has_type(value, named)]
         listed += fitting
         if not fitting:
             kinds |= named
@@ -192,38 +192,38 @@ def _allowed(schema: object, root: Mapping[str, Any]) -> Allowed:
             kinds.add("null")
         if not named:
             kinds |= {implied for key, implied in (("properties", "object"), ("items", "array")) if key in one}
-    return Allowed(frozenset(kinds), tuple(listed))
+    return AllowedValues(frozenset(kinds), tuple(listed))
 
 
-def _parts(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[Mapping[str, Any]]:
+def _iterate_subschemas(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[Mapping[str, Any]]:
     """A schema and all those that it is made of."""
     if not isinstance(schema, Mapping) or hops == 0:
         return
     yield schema
     for union in _UNIONS:
-        for branch in _listed(schema, union):
-            yield from _parts(branch, root, hops - 1)
-    yield from _parts(_referred(schema.get("$ref"), root), root, hops - 1)
+        for branch in _get_list(schema, union):
+            yield from _iterate_subschemas(branch, root, hops - 1)
+    yield from _iterate_subschemas(_find_reference(schema.get("$ref"), root), root, hops - 1)
 
 
-def _type_words(schema: Mapping[str, Any]) -> list[str]:
+def _list_type_words(schema: Mapping[str, Any]) -> list[str]:
     kind = schema.get("type")
     listed = kind if isinstance(kind, list) else [kind]
     return [each for each in listed if isinstance(each, str)]
 
 
-def _listed(schema: Mapping[str, Any], key: str) -> list[Any]:
+def _get_list(schema: Mapping[str, Any], key: str) -> list[Any]:
     found = schema.get(key)
     return found if isinstance(found, list) else []
 
 
-def _kind_of(value: object) -> str:
+def _get_json_type(value: object) -> str:
     if isinstance(value, bool):
         return "boolean"
     return next((kind for kind, types in _TYPES.items() if isinstance(value, types)), "string")
 
 
-def _referred(reference: object, root: Mapping[str, Any]) -> object:
+def _find_reference(reference: object, root: Mapping[str, Any]) -> object:
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     found: object = root

@@ -4,35 +4,35 @@ Everything it decides depends on the text alone, never on how it was split: wher
 begin a marker, it waits. It goes over the text a bounded number of times: what turns out at the end of the text to have
 no closer is read again once, with that known."""
 
-from toolbench.engine.formats.collecting import Collecting, Written
-from toolbench.engine.formats.definition import Block, Format, Reading, with_names
-from toolbench.engine.formats.extents import Balanced, Delimited, Scanner
-from toolbench.engine.formats.markers import TICKS, markers_of
+from toolbench.engine.formats.call_extent import BracketExtent, ExtentScanner, MarkerExtent
+from toolbench.engine.formats.marker_set import build_marker_set
+from toolbench.engine.formats.markers import TICKS, get_marker_finder
 from toolbench.engine.formats.mentions import (
-    closes_in_words,
     is_bare_name,
+    is_complete_marker,
+    is_end_in_words,
     is_mentioned,
     is_natural,
     is_prose,
-    is_whole,
-    opens_in_words,
+    is_start_in_words,
 )
-from toolbench.engine.formats.tape import Tape
-from toolbench.engine.formats.values import Known, ParsedText, Piece
-from toolbench.engine.formats.vocabulary import vocabulary
+from toolbench.engine.formats.parse_state import ParsedCalls, ParseState
+from toolbench.engine.formats.specification import Block, ParsedBlock, TextFormat, drop_unnamed_calls
+from toolbench.engine.formats.text_buffer import TextBuffer
+from toolbench.engine.formats.types import DecoderEvent, ParsedText, ToolSchemas
 
-FENCE = 3  # backticks that open a code block; fewer open inline code, which ends with its line
+MIN_FENCE_TICKS = 3  # backticks that open a code block; fewer open inline code, which ends with its line
 
 
-class Decoder:
+class TextDecoder:
     """Feed an answer's text in any pieces, then close it. Each gives what is new; the parsed whole is what counts."""
 
-    def __init__(self, form: Format, known: Known) -> None:
+    def __init__(self, form: TextFormat, known: ToolSchemas) -> None:
         self._known = known
-        self._words = vocabulary(form, tuple(known.schemas))
-        self._tape, self._out = Tape(), Collecting(careful=form.careful)
+        self._words = build_marker_set(form, tuple(known.schemas))
+        self._tape, self._out = TextBuffer(), ParseState(careful=form.careful)
         self._held: list[str] = []  # what was taken from the tape and may have to go back
-        self._scanner: Scanner = Delimited(())
+        self._scanner: ExtentScanner = MarkerExtent(())
         self._block: Block | None = None
         self._opener = ""
         self._careful = form.careful
@@ -46,7 +46,7 @@ class Decoder:
         self._step = self._in_text
         self._parsed: ParsedText | None = None
 
-    def feed(self, chunk: str) -> tuple[Piece, ...]:
+    def feed(self, chunk: str) -> tuple[DecoderEvent, ...]:
         """What the chunk made certain. After `close` nothing is read any more."""
         if self._parsed is None:
             self._tape.push(chunk)
@@ -100,12 +100,12 @@ class Decoder:
         self._step = self._in_text
         before = self._out.last
         if closer:
-            if mentioned or (self._out.in_line() and opens_in_words(before)):
+            if mentioned or (self._out.in_line() and is_start_in_words(before)):
                 self._spoken_of.add(closer)
                 self._out.say(word)
             else:
                 self._inside, self._step = closer, self._in_reasoning
-        elif word in self._spoken_of or (mentioned and closes_in_words(before)):
+        elif word in self._spoken_of or (mentioned and is_end_in_words(before)):
             self._out.say(word)
         elif not self._out.thought:
             self._out.end_thought()
@@ -119,7 +119,7 @@ class Decoder:
 
     def _open_code(self, ticks: str) -> None:
         self._opener = self._inside = ticks
-        if len(ticks) >= FENCE:
+        if len(ticks) >= MIN_FENCE_TICKS:
             self._step = self._at_head
         elif self._tape.place <= self._plain_until.get(ticks, 0):
             self._out.say(ticks)
@@ -143,7 +143,7 @@ class Decoder:
         else:
             self._plain_until[self._inside] = tape.place
             self._out.say(self._inside)
-            tape.give_back(self._release())
+            tape.put_back(self._release())
         return True
 
     def _in_fence(self) -> bool:
@@ -160,7 +160,7 @@ class Decoder:
 
     def _in_reasoning(self) -> bool:
         tape = self._tape
-        found = self._words.thinking(self._inside).find(tape.text, tape.at, final=tape.final)
+        found = self._words.get_reasoning_markers(self._inside).find(tape.text, tape.at, final=tape.final)
         self._out.think(tape.take(found.start))
         if not found.is_marker:
             if tape.final:
@@ -173,13 +173,13 @@ class Decoder:
         elif self._inside in self._unclosed:
             self._step = self._in_text
         else:
-            self._step = self._in_doubt
+            self._step = self._in_call_inside_reasoning
         return True
 
-    def _in_doubt(self) -> bool:
+    def _in_call_inside_reasoning(self) -> bool:
         """A call was opened in reasoning: it is none if the reasoning is closed later."""
         tape = self._tape
-        found = markers_of(self._inside).find(tape.text, tape.at, final=tape.final)
+        found = get_marker_finder(self._inside).find(tape.text, tape.at, final=tape.final)
         self._held.append(tape.take(found.start))
         if found.is_marker:
             tape.take(found.end)
@@ -189,7 +189,7 @@ class Decoder:
         elif tape.final:
             self._unclosed.add(self._inside)
             self._out.note("reasoning_unclosed")
-            tape.give_back(self._release())
+            tape.put_back(self._release())
         else:
             return False
         self._step = self._in_text
@@ -200,11 +200,11 @@ class Decoder:
         tape = self._tape
         head = tape.text[tape.at : tape.at + self._words.head]
         complete = tape.final or len(head) == self._words.head
-        mentioned = self._is_mentioned() if self._in_line and is_whole(self._opener) else False
+        mentioned = self._is_mentioned() if self._in_line and is_complete_marker(self._opener) else False
         if mentioned is None:
             return False
         for block in self._words.blocks.get(self._opener, ()):
-            if (mentioned and not (block.certain or block.starts)) or not self._welcome(block):
+            if (mentioned and not (block.certain or block.starts)) or not self._accept_block(block):
                 continue
             fits = block.fits(head, complete=complete)
             if fits is None:
@@ -216,7 +216,7 @@ class Decoder:
         self._step = self._in_fence if self._opener.startswith(TICKS) else self._in_text
         return True
 
-    def _welcome(self, block: Block) -> bool:
+    def _accept_block(self, block: Block) -> bool:
         if block.bare and not self._bare:
             return False
         return (not block.whole or self._out.blank) and (not block.at_line or self._out.at_line())
@@ -231,11 +231,11 @@ class Decoder:
             skipped = block.skip.match(self._tape.text, self._tape.at)
             self._opener += self._tape.take(skipped.end()) if skipped else ""
         if block.values and (self._trusting or not (block.closers or block.enders)):
-            self._scanner = Balanced(block.closers, block.enders, passed=block.passed, many=block.many)
+            self._scanner = BracketExtent(block.closers, block.enders, passed=block.passed, many=block.many)
         else:
-            self._scanner = Delimited(block.closers, block.enders, block.guard if self._trusting else None)
+            self._scanner = MarkerExtent(block.closers, block.enders, block.guard if self._trusting else None)
         if block.inner:
-            self._tape.give_back(self._opener)
+            self._tape.put_back(self._opener)
             self._opener = ""
 
     def _in_block(self) -> bool:
@@ -244,7 +244,7 @@ class Decoder:
         self._held.append(tape.take(reached))
         if scanner.ended:
             text = self._release()
-            tape.give_back(text[scanner.total :])
+            tape.put_back(text[scanner.total :])
             self._finish(text[: scanner.body], text[scanner.body : scanner.total], cut=False)
         elif tape.final:
             self._without_end(self._release())
@@ -264,7 +264,7 @@ class Decoder:
             self._trusting = False
             place, word = min(ends)
             closer = word if word in block.closers else ""
-            self._tape.give_back(text[place + len(closer) :])
+            self._tape.put_back(text[place + len(closer) :])
             self._finish(text[:place], closer, cut=False)
         else:
             self._finish(text, "", cut=True)
@@ -275,7 +275,7 @@ class Decoder:
         raw = self._opener + body + closer
         in_fence = self._opener.startswith(TICKS) and not closer
         self._block, self._step = None, self._in_fence if in_fence else self._in_text
-        reading = with_names(block.read(body, self._known, cut=cut))
+        reading = drop_unnamed_calls(block.read(body, self._known, cut=cut))
         if block.bare:
             self._finish_bare(block, reading, raw, cut=cut)
             return
@@ -289,18 +289,18 @@ class Decoder:
         notes = (*reading.notes, reading.problem or ("closer_missing" if reading.calls and unclosed else ""))
         unsure = self._is_unsure(block, reading)
         refused = "" if is_bare_name(body) and is_natural(block.opener) else "call_unoffered"
-        self._out.read(Written(raw, reading.calls, tuple(filter(None, notes)), unsure, refused))
+        self._out.read(ParsedCalls(raw, reading.calls, tuple(filter(None, notes)), unsure, refused))
         if reading.problem and not reading.calls:
             self._out.say(raw)
 
-    def _is_unsure(self, block: Block, reading: Reading) -> bool:
+    def _is_unsure(self, block: Block, reading: ParsedBlock) -> bool:
         """Whether tools are offered and a block calls none of them."""
         names = self._known.schemas
         return bool(names and reading.calls) and not (
             block.certain or any(call.name in names for call in reading.calls)
         )
 
-    def _is_text(self, block: Block, reading: Reading, body: str, *, cut: bool) -> bool:
+    def _is_text(self, block: Block, reading: ParsedBlock, body: str, *, cut: bool) -> bool:
         """Whether a marked block is only spoken of. Between words, only offered names are calls."""
         names = self._known.schemas
         only_offered = block.offered and bool(names or self._careful)
@@ -317,7 +317,7 @@ class Decoder:
             return True
         return bare_name and not self._out.blank and is_natural(block.opener)
 
-    def _finish_bare(self, block: Block, reading: Reading, raw: str, *, cut: bool) -> None:
+    def _finish_bare(self, block: Block, reading: ParsedBlock, raw: str, *, cut: bool) -> None:
         known = [call.name in self._known.schemas for call in reading.calls]
         problem = reading.problem or ("" if all(known) or not any(known) else "call_unreadable")
         if problem or not any(known):
@@ -325,11 +325,11 @@ class Decoder:
                 self._out.note(problem)
             kept = 1 if cut and block.inner else len(raw)
             self._out.say(raw[:kept])
-            self._tape.give_back(raw[kept:])
+            self._tape.put_back(raw[kept:])
         elif block.whole:
             self._out.propose(reading.calls, raw)
         else:
-            self._out.read(Written(raw, reading.calls, reading.notes))
+            self._out.read(ParsedCalls(raw, reading.calls, reading.notes))
 
     def _release(self) -> str:
         held, self._held = "".join(self._held), []

@@ -6,20 +6,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.definition import FoundCall, Reading
-from toolbench.engine.formats.extents import value_end
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.formats.call_extent import find_value_end
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.formats.values import Known
-from toolbench.engine.json_text import read_json_at
+from toolbench.engine.formats.specification import FoundCall, ParsedBlock
+from toolbench.engine.formats.types import ToolSchemas
+from toolbench.engine.strict_json import read_json_at
 
-_BEGIN = re.compile(r"[{\[]")
-_TRIVIA = re.compile(r"[\s,;`]*")
-_NOISE = re.compile(r"<[|｜].*", re.DOTALL)
+_VALUE_START = re.compile(r"[{\[]")
+_SEPARATORS = re.compile(r"[\s,;`]*")
+_LEAKED_TOKEN = re.compile(r"<[|｜].*", re.DOTALL)
 _LABELS = {"type", "id", "index"}  # keys that may stand beside a name without arguments
 
 
-class Broken(Exception):
+class BrokenValueError(Exception):
     """A value that cannot be read; `cut` when it has no end."""
 
     def __init__(self, cut: bool) -> None:
@@ -28,7 +28,7 @@ class Broken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CallKeys:
     """The keys under which a JSON object names a call, its arguments and its id. `wrappers` hold such objects inside
     them."""
 
@@ -66,7 +66,7 @@ class Shape:
 
 def clean_name(name: str) -> str:
     """Return a tool's name without leaked tokens and white space; "" for one without a letter or digit."""
-    clean = _NOISE.sub("", name).strip()
+    clean = _LEAKED_TOKEN.sub("", name).strip()
     return clean if any(map(str.isalnum, clean)) else ""
 
 
@@ -75,7 +75,7 @@ def as_object(value: object) -> dict[str, Any] | None:
     if isinstance(value, str) and value.strip():
         try:
             value = read_value(value)
-        except BadJson:
+        except InvalidJsonError:
             return None
     if value is None or value == "":
         return {}
@@ -83,90 +83,90 @@ def as_object(value: object) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonCalls:
+class JsonCallReader:
     """Reads JSON objects and arrays of objects, with anything before them. `shape` says which objects are calls."""
 
-    shape: Shape = field(default_factory=Shape)
+    shape: CallKeys = field(default_factory=CallKeys)
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         calls: list[FoundCall] = []
         notes: set[str] = set()
         problem = ""
         try:
-            for value in values(body, notes):
+            for value in read_values(body, notes):
                 for call in self.shape.calls(value):
                     if call is None:
                         problem = "call_unreadable"
                     else:
                         calls.append(call)
-        except Broken as broken:
+        except BrokenValueError as broken:
             problem = "call_cut" if cut and broken.cut else "call_unreadable"
         if cut and not calls and not problem:
             problem = "call_cut"
-        return Reading(tuple(calls), problem, tuple(sorted(notes)))
+        return ParsedBlock(tuple(calls), problem, tuple(sorted(notes)))
 
 
 @dataclass(frozen=True, slots=True)
-class NamedJson:
+class NamedJsonReader:
     """Reads arguments that stand behind a heading with the tool's name; `heading` finds `name` and perhaps `id` in what
     stands before the first bracket."""
 
     heading: Callable[[str], tuple[str, str]]
-    otherwise: JsonCalls = field(default_factory=JsonCalls)
+    otherwise: JsonCallReader = field(default_factory=JsonCallReader)
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
-        begin = _BEGIN.search(body)
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        begin = _VALUE_START.search(body)
         heading = body[: begin.start()] if begin else body
         name, made = self.heading(heading)
         if not name:
-            missing = Reading(problem="call_cut" if cut else "call_unreadable")
+            missing = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
             return self.otherwise(body, known, cut=cut) if begin else missing
         if begin is None:
             complete = not cut or known.takes_nothing(name)
-            return Reading((FoundCall(name, {}, made),)) if complete else Reading(problem="call_cut")
+            return ParsedBlock((FoundCall(name, {}, made),)) if complete else ParsedBlock(problem="call_cut")
         notes: set[str] = set()
         try:
-            value = next(values(body[begin.start() :], notes))
-        except Broken as broken:
-            return Reading(problem="call_cut" if cut and broken.cut else "call_unreadable")
+            value = next(read_values(body[begin.start() :], notes))
+        except BrokenValueError as broken:
+            return ParsedBlock(problem="call_cut" if cut and broken.cut else "call_unreadable")
         arguments = as_object(value)
         if arguments is None:
-            return Reading(problem="call_unreadable")
-        return Reading((FoundCall(name, arguments, made),), notes=tuple(sorted(notes)))
+            return ParsedBlock(problem="call_unreadable")
+        return ParsedBlock((FoundCall(name, arguments, made),), notes=tuple(sorted(notes)))
 
 
-def values(text: str, notes: set[str]) -> Iterator[Any]:
+def read_values(text: str, notes: set[str]) -> Iterator[Any]:
     """The JSON values that follow one another in `text`; what stands before the first is skipped, and what follows the
-    last as well. `notes` receives codes of what was put up with. Raises Broken."""
-    begin = _BEGIN.search(text)
+    last as well. `notes` receives codes of what was put up with. Raises BrokenValueError."""
+    begin = _VALUE_START.search(text)
     at = begin.start() if begin else len(text)
     while at < len(text) and text[at] in "{[":
-        value, at = _value(text, at, notes)
+        value, at = _read_value(text, at, notes)
         yield value
-        trivia = _TRIVIA.match(text, at)
+        trivia = _SEPARATORS.match(text, at)
         at = trivia.end() if trivia else at
 
 
-def _value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
+def _read_value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
     if not notes:  # what was not JSON once is not tried as JSON again: its errors take time
-        with suppress(BadJson):
+        with suppress(InvalidJsonError):
             return read_json_at(text, at)
-    end = _end_of(text, at)
+    end = _find_value_end(text, at)
     written = text[at:end]
     if written.startswith("{{") and written.endswith("}}"):
         notes.add("doubled_braces")
         written = written[1:-1]
     try:
         value = read_value(written)
-    except BadJson:
-        raise Broken(cut=False) from None
+    except InvalidJsonError:
+        raise BrokenValueError(cut=False) from None
     if "doubled_braces" not in notes:
         notes.add("python_literals")
     return value, end
 
 
-def _end_of(text: str, at: int) -> int:
-    end = value_end(text, at)
+def _find_value_end(text: str, at: int) -> int:
+    end = find_value_end(text, at)
     if end is None:
-        raise Broken(cut=True)
+        raise BrokenValueError(cut=True)
     return end

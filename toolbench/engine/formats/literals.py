@@ -6,11 +6,11 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import MAX_DEPTH, read_json
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import MAX_DEPTH, read_json
 
-MAX_PYTHON = 1_000_000  # characters of Python that are handed to the parser
-MAX_BITS = 14_000  # a little less than the 4300 digits that Python is willing to write
+MAX_PYTHON_LENGTH = 1_000_000  # characters of Python that are handed to the parser
+MAX_INTEGER_BITS = 14_000  # a little less than the 4300 digits that Python is willing to write
 _WORDS = {"true": True, "false": False, "null": None}
 _PART = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<![\w.])0+(?=\d)""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -18,76 +18,76 @@ _KNOWN_ESCAPES = frozenset("\\'\"abfnrtvxuU01234567\n")
 
 
 def read_value(text: str) -> Any:
-    """A JSON value, or failing that a Python literal. Raises BadJson for anything else."""
+    """A JSON value, or failing that a Python literal. Raises InvalidJsonError for anything else."""
     try:
         return read_json(text)
-    except BadJson:
-        return literal(python_tree(text.strip()))
+    except InvalidJsonError:
+        return evaluate_literal(parse_python(text.strip()))
 
 
-def python_tree(text: str, *, exact: bool = False) -> ast.expr:
+def parse_python(text: str, *, exact: bool = False) -> ast.expr:
     """The syntax tree of one expression. Unless it is to be `exact`, raw line breaks in strings, unknown escapes and
-    leading zeros are put up with; places in the tree are then not those in the text. Raises BadJson."""
-    if len(text) > MAX_PYTHON:
-        raise BadJson("too_long", f"more than {MAX_PYTHON} characters of Python")
-    if _nesting(text) > MAX_DEPTH:
-        raise BadJson("too_deep", f"nested deeper than {MAX_DEPTH} levels")
+    leading zeros are put up with; places in the tree are then not those in the text. Raises InvalidJsonError."""
+    if len(text) > MAX_PYTHON_LENGTH:
+        raise InvalidJsonError("too_long", f"more than {MAX_PYTHON_LENGTH} characters of Python")
+    if _measure_nesting(text) > MAX_DEPTH:
+        raise InvalidJsonError("too_deep", f"nested deeper than {MAX_DEPTH} levels")
     try:
         if exact:
             return ast.parse(text, mode="eval").body
         if "\\" not in text:  # an unknown escape is no error, so it has to be looked for
             with suppress(SyntaxError):
                 return ast.parse(text, mode="eval").body
-        return ast.parse(_PART.sub(_tolerated, text), mode="eval").body
+        return ast.parse(_PART.sub(_repair_part, text), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise BadJson("not_python", str(error)[:200]) from None
+        raise InvalidJsonError("not_python", str(error)[:200]) from None
 
 
-def literal(node: ast.expr) -> Any:
-    """The JSON value of a literal: tuples and sets are lists. Raises BadJson for what is none. It is no deeper than the
-    tree, which `python_tree` bounds."""
+def evaluate_literal(node: ast.expr) -> Any:
+    """The JSON value of a literal: tuples and sets are lists. Raises InvalidJsonError for what is none. It is no deeper
+    than the tree, which `parse_python` bounds."""
     try:
-        return _literal(node)
+        return _evaluate_literal(node)
     except RecursionError:  # signs before a number are no brackets
-        raise BadJson("too_deep", "nested too deeply") from None
+        raise InvalidJsonError("too_deep", "nested too deeply") from None
 
 
-def _literal(node: ast.expr) -> Any:
+def _evaluate_literal(node: ast.expr) -> Any:
     if isinstance(node, ast.Constant):
-        if isinstance(node.value, str) or _is_plain(node.value):
+        if isinstance(node.value, str) or _is_json_constant(node.value):
             return node.value
     elif isinstance(node, ast.Dict):
-        return {_key(key): _literal(value) for key, value in zip(node.keys, node.values, strict=True)}
+        return {_render_key(key): _evaluate_literal(value) for key, value in zip(node.keys, node.values, strict=True)}
     elif isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        return [_literal(item) for item in node.elts]
-    return _word_or_number(node)
+        return [_evaluate_literal(item) for item in node.elts]
+    return _evaluate_atom(node)
 
 
-def _word_or_number(node: ast.expr) -> Any:
+def _evaluate_atom(node: ast.expr) -> Any:
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        number = _literal(node.operand)
+        number = _evaluate_literal(node.operand)
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return -number if isinstance(node.op, ast.USub) else number
-    raise BadJson("not_literal", f"{type(node).__name__} is no plain value")
+    raise InvalidJsonError("not_literal", f"{type(node).__name__} is no plain value")
 
 
-def _is_plain(value: object) -> bool:
+def _is_json_constant(value: object) -> bool:
     """Whether JSON can hold a constant: no bytes, no infinity, no number beyond Python's digit limit."""
     if isinstance(value, int):
-        return value.bit_length() <= MAX_BITS
+        return value.bit_length() <= MAX_INTEGER_BITS
     return value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _key(key: ast.expr | None) -> str:
-    name = _literal(key) if key is not None else None
+def _render_key(key: ast.expr | None) -> str:
+    name = _evaluate_literal(key) if key is not None else None
     if not isinstance(name, str):
-        raise BadJson("not_literal", "the keys of an object must be texts")
+        raise InvalidJsonError("not_literal", "the keys of an object must be texts")
     return name
 
 
-def _tolerated(part: re.Match[str]) -> str:
+def _repair_part(part: re.Match[str]) -> str:
     string = part[1]
     if string is None:
         return ""
@@ -96,7 +96,7 @@ def _tolerated(part: re.Match[str]) -> str:
     return string.replace("\n", "\\n").replace("\r", "\\r")
 
 
-def _nesting(text: str) -> int:
+def _measure_nesting(text: str) -> int:
     """An upper bound of how deeply brackets are nested; those in strings count too."""
     if (few := sum(map(text.count, "[({"))) <= MAX_DEPTH:
         return few

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 TICKS = "`"
-LONGEST_RUN = 64  # backticks; a longer run counts as several
-SHARED_LEVELS = 4
+MAX_TICKS = 64  # backticks; a longer run counts as several
+MAX_SHARED_LEVELS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class MarkerMatch:
     """A marker from `start` to `end`, or, without one (`end` < 0), the place up to which there is certainly none."""
 
     start: int
@@ -22,7 +22,7 @@ class Sighting:
         return self.end >= 0
 
 
-class Markers:
+class MarkerFinder:
     """A set of words to look for, leftmost and longest first. `ticks` looks for runs of backticks as well. A word that
     the text's end may only begin is waited for, so that the answer never depends on where the text was split."""
 
@@ -30,24 +30,24 @@ class Markers:
         wanted = {word for word in words if word and not (ticks and not word.strip(TICKS))}
         ordered = sorted(wanted, key=len, reverse=True)
         # Where every alternative begins with a plain character, `re` skips to the next of them at once.
-        runs = f"{TICKS}{TICKS}{{0,{LONGEST_RUN - 1}}}" if ticks else ""
-        self._pattern = re.compile("|".join(filter(None, (_one_of(ordered), runs))) or r"(?!)")
+        runs = f"{TICKS}{TICKS}{{0,{MAX_TICKS - 1}}}" if ticks else ""
+        self._pattern = re.compile("|".join(filter(None, (_build_pattern(ordered), runs))) or r"(?!)")
         self._beginnings = frozenset(word[:size] for word in ordered for size in range(1, len(word)))
         self._firsts = re.compile("[" + re.escape("".join({word[0] for word in ordered})) + "]") if ordered else None
         self._longest = len(ordered[0]) if ordered else 0
         self._ticks = ticks
 
-    def find(self, text: str, at: int, *, final: bool) -> Sighting:
+    def find(self, text: str, at: int, *, final: bool) -> MarkerMatch:
         """The first marker at or after `at`. With `final` nothing follows the text."""
         found = self._pattern.search(text, at)
         if found and found.end() + self._longest < len(text):
-            return Sighting(found.start(), found.end())
+            return MarkerMatch(found.start(), found.end())
         safe = len(text) if final else self._undecided_from(text, at)
         if found is None or found.start() >= safe:
-            return Sighting(safe)
-        if not final and self._ticks and found.end() == len(text) and _may_grow(found.group()):
-            return Sighting(found.start())
-        return Sighting(found.start(), found.end())
+            return MarkerMatch(safe)
+        if not final and self._ticks and found.end() == len(text) and _is_extendable(found.group()):
+            return MarkerMatch(found.start())
+        return MarkerMatch(found.start(), found.end())
 
     def _undecided_from(self, text: str, at: int) -> int:
         if self._firsts is None:
@@ -58,31 +58,31 @@ class Markers:
         return len(text)
 
 
-def _one_of(words: Sequence[str], levels: int = SHARED_LEVELS) -> str:
+def _build_pattern(words: Sequence[str], levels: int = MAX_SHARED_LEVELS) -> str:
     """A pattern for these words, longest first; those that begin alike share what they begin with."""
     if levels == 0:
         return "|".join(map(re.escape, words))
     alike: dict[str, list[str]] = {}
     for word in words:
         alike.setdefault(word[0], []).append(word)
-    return "|".join(_beginning_alike(some, levels) for some in alike.values())
+    return "|".join(_group_by_prefix(some, levels) for some in alike.values())
 
 
-def _beginning_alike(words: Sequence[str], levels: int) -> str:
+def _group_by_prefix(words: Sequence[str], levels: int) -> str:
     columns = zip(*words, strict=False)
     shared = next((at for at, signs in enumerate(columns) if len(set(signs)) > 1), len(words[-1]))
     rest = [word[shared:] for word in words if len(word) > shared]
     if not rest:
         return re.escape(words[0])
     optional = "?" if len(rest) < len(words) else ""
-    return f"{re.escape(words[0][:shared])}(?:{_one_of(rest, levels - 1)}){optional}"
+    return f"{re.escape(words[0][:shared])}(?:{_build_pattern(rest, levels - 1)}){optional}"
 
 
-def _may_grow(word: str) -> bool:
-    return word.startswith(TICKS) and len(word) < LONGEST_RUN
+def _is_extendable(word: str) -> bool:
+    return word.startswith(TICKS) and len(word) < MAX_TICKS
 
 
 @lru_cache(maxsize=512)
-def markers_of(*words: str) -> Markers:
+def get_marker_finder(*words: str) -> MarkerFinder:
     """The same set of words for everyone who looks for it."""
-    return Markers(words)
+    return MarkerFinder(words)

@@ -32,17 +32,17 @@ def is_mentioned(marker: str, head: str, names: Collection[str], *, complete: bo
     return found["word"] not in names
 
 
-def is_whole(marker: str) -> bool:
+def is_complete_marker(marker: str) -> bool:
     """Return whether a call's marker is complete, so that it may be a word of a sentence."""
     return marker.endswith(_WHOLE)
 
 
-def opens_in_words(before: str) -> bool:
+def is_start_in_words(before: str) -> bool:
     """Return whether no thought can open behind this character: it is a letter, or opens a quotation or bracket."""
     return before.isalnum() or (before != "" and before in _OPENING)
 
 
-def closes_in_words(before: str) -> bool:
+def is_end_in_words(before: str) -> bool:
     """Return whether a closer behind this character may be a word of a sentence."""
     return before != "" and before in _OPENING + _BLANKS
 
@@ -76,7 +76,7 @@ def is_natural(opener: str) -> bool:
     return _NATURAL.match(opener) is not None
 
 
-def ends_answer(token: str, before: str, is_opened: Callable[[str], bool]) -> bool:
+def is_leaked_at_end(token: str, before: str, is_opened: Callable[[str], bool]) -> bool:
     """Return whether a token at the end of an answer was leaked: a control token, or markup that closes nothing.
 
     Args:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import reduce
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.formats.definition import Block, Format, Reader
 from toolbench.engine.formats.families.anthropic_xml import ANTHROPIC_INVOKE, ANTHROPIC_XML
 from toolbench.engine.formats.families.cofl import COMMAND4
 from toolbench.engine.formats.families.cohere import COHERE, COMMAND_R
@@ -16,9 +15,9 @@ from toolbench.engine.formats.families.deepseek import (
     DEEPSEEK_V32,
     DEEPSEEK_V41,
 )
-from toolbench.engine.formats.families.fenced import FENCED_JSON, whole_fence
-from toolbench.engine.formats.families.gemma import FUNCTION_GEMMA, GEMMA3, GEMMA4, whole_tool_code
-from toolbench.engine.formats.families.generic_json import GENERIC_JSON, bare_json
+from toolbench.engine.formats.families.fenced import FENCED_JSON, build_whole_fence_blocks
+from toolbench.engine.formats.families.gemma import FUNCTION_GEMMA, GEMMA3, GEMMA4, build_whole_tool_code_blocks
+from toolbench.engine.formats.families.generic_json import GENERIC_JSON, build_bare_json_blocks
 from toolbench.engine.formats.families.generic_xml import GENERIC_XML
 from toolbench.engine.formats.families.glm import GLM45, GLM47, HUNYUAN_V3, K2_HORIZON, LONGCAT
 from toolbench.engine.formats.families.harmony import HARMONY
@@ -26,7 +25,7 @@ from toolbench.engine.formats.families.hermes import HERMES
 from toolbench.engine.formats.families.inkling import INKLING
 from toolbench.engine.formats.families.kimi import KIMI_K2, KIMI_K3
 from toolbench.engine.formats.families.llama import LLAMA3_JSON, LLAMA3_PYTHON_TAG
-from toolbench.engine.formats.families.marked_json import MARKED_JSON
+from toolbench.engine.formats.families.marked_json import MARKED_JSON_FORMATS
 from toolbench.engine.formats.families.minicpm import MINICPM5
 from toolbench.engine.formats.families.minimax import DOTS, MINIMAX_M1, MINIMAX_M2
 from toolbench.engine.formats.families.minimax_m3 import MINIMAX_M3
@@ -40,11 +39,12 @@ from toolbench.engine.formats.families.mistral import (
 )
 from toolbench.engine.formats.families.named_lines import FUNCTIONARY_V31, FUNCTIONARY_V32, REACT
 from toolbench.engine.formats.families.plamo import PLAMO3
-from toolbench.engine.formats.families.pythonic import LFM2, LLAMA4, OLMO3, PYTHONIC, bare_list
+from toolbench.engine.formats.families.pythonic import LFM2, LLAMA4, OLMO3, PYTHONIC, build_bare_list_blocks
 from toolbench.engine.formats.families.qwen_coder import QWEN3_CODER, SEED_OSS
 from toolbench.engine.formats.families.step import STEP3
-from toolbench.engine.formats.json_calls import NamedJson
-from toolbench.engine.formats.tagged_calls import FirstOf
+from toolbench.engine.formats.json_calls import NamedJsonReader
+from toolbench.engine.formats.specification import Block, BlockReader, TextFormat
+from toolbench.engine.formats.tagged_calls import FirstMatchReader
 
 AUTO = "auto"
 FORMATS = (
@@ -53,53 +53,58 @@ FORMATS = (
     *(MISTRAL_V2, MISTRAL_V3, MISTRAL_V7, MISTRAL_V11, MISTRAL_V13, MISTRAL_V15),
     *(DEEPSEEK_V3, DEEPSEEK_V31, DEEPSEEK_V32, DEEPSEEK_V4, DEEPSEEK_V41, STEP3),
     *(KIMI_K2, KIMI_K3, MINIMAX_M1, MINIMAX_M2, MINIMAX_M3, DOTS, MINICPM5, PLAMO3, COMMAND4),
-    *(HARMONY, GEMMA3, FUNCTION_GEMMA, GEMMA4, *MARKED_JSON),
+    *(HARMONY, GEMMA3, FUNCTION_GEMMA, GEMMA4, *MARKED_JSON_FORMATS),
     *(COHERE, COMMAND_R, INKLING, ANTHROPIC_XML, ANTHROPIC_INVOKE),
     *(REACT, FUNCTIONARY_V31, FUNCTIONARY_V32, GENERIC_JSON, FENCED_JSON),
 )
 
 
-def names() -> tuple[str, ...]:
+def list_format_names() -> tuple[str, ...]:
     """The names of all formats; the last is `auto`, which reads and does not write."""
     return tuple(_BY_NAME)
 
 
-def format_named(name: str) -> Format:
+def get_format(name: str) -> TextFormat:
     """The format of this name. Raises PlanError for any other."""
     if name not in _BY_NAME:
         raise PlanError(f"There is no format {name!r}; there are {', '.join(_BY_NAME)}.")
     return _BY_NAME[name]
 
 
-def _auto() -> Format:
-    blocks = _merged(block for form in FORMATS for block in form.blocks)
+def _build_auto_format() -> TextFormat:
+    blocks = _merge_blocks(block for form in FORMATS for block in form.blocks)
     openers = {block.opener for block in blocks}
     dropped = (word for form in FORMATS for word in form.dropped if word not in openers)
-    return Format(
+    return TextFormat(
         AUTO,
         blocks,
         HERMES.layout,
         HERMES.prompt,
         dropped=tuple(dict.fromkeys(dropped)),
         reasoning=tuple(dict.fromkeys(pair for form in FORMATS for pair in form.reasoning)),
-        bare=lambda names: (*bare_json(names), *bare_list(names), *whole_tool_code(names), *whole_fence(names)),
-        named=_all_named,
+        bare=lambda names: (
+            *build_bare_json_blocks(names),
+            *build_bare_list_blocks(names),
+            *build_whole_tool_code_blocks(names),
+            *build_whole_fence_blocks(names),
+        ),
+        named=_build_named_blocks,
         native=False,
         careful=True,
     )
 
 
-def _thoughts(everything: Format) -> Format:
+def _build_reasoning_format(everything: TextFormat) -> TextFormat:
     """Reasoning alone, in the tags of every family."""
-    return Format("", (), HERMES.layout, HERMES.prompt, reasoning=everything.reasoning, native=False)
+    return TextFormat("", (), HERMES.layout, HERMES.prompt, reasoning=everything.reasoning, native=False)
 
 
-def _all_named(names: Sequence[str]) -> tuple[Block, ...]:
+def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
     made = (block for form in FORMATS for block in form.named(names))
     return tuple({block.opener: block for block in made}.values())
 
 
-def _merged(blocks: Iterable[Block]) -> tuple[Block, ...]:
+def _merge_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Each block once. Of one opener, those come first that say how they go on; the others are one, which asks all
     their readers."""
     unique: list[Block] = []
@@ -110,24 +115,27 @@ def _merged(blocks: Iterable[Block]) -> tuple[Block, ...]:
     for block in unique:
         if not block.starts:
             by_opener.setdefault(block.opener, []).append(block)
-    return (*(block for block in unique if block.starts), *(reduce(_both, alike) for alike in by_opener.values()))
+    return (
+        *(block for block in unique if block.starts),
+        *(reduce(_join_blocks, alike) for alike in by_opener.values()),
+    )
 
 
-def _both(one: Block, other: Block) -> Block:
+def _join_blocks(one: Block, other: Block) -> Block:
     return replace(
         one,
-        read=_either(one.read, other.read),
+        read=_join_readers(one.read, other.read),
         closers=tuple(dict.fromkeys((*one.closers, *other.closers))),
         enders=tuple(dict.fromkeys((*one.enders, *other.enders))),
         guard=one.guard or other.guard,
     )
 
 
-def _either(one: Reader, other: Reader) -> Reader:
+def _join_readers(one: BlockReader, other: BlockReader) -> BlockReader:
     """Both headings are looked at before either reader falls back on JSON without one, whose arguments may themselves
     look like a call."""
-    if not (isinstance(one, NamedJson) and isinstance(other, NamedJson)):
-        return FirstOf((one, other))
+    if not (isinstance(one, NamedJsonReader) and isinstance(other, NamedJsonReader)):
+        return FirstMatchReader((one, other))
     first, second = one.heading, other.heading
 
     def heading(text: str) -> tuple[str, str]:
@@ -137,5 +145,5 @@ def _either(one: Reader, other: Reader) -> Reader:
     return replace(one, heading=heading)
 
 
-_BY_NAME = {form.name: form for form in (*FORMATS, _auto())}
-THOUGHTS = _thoughts(_BY_NAME[AUTO])
+_BY_NAME = {form.name: form for form in (*FORMATS, _build_auto_format())}
+REASONING_FORMAT = _build_reasoning_format(_BY_NAME[AUTO])

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
-from toolbench.engine.formats.registry import format_named
-from toolbench.engine.formats.values import TextCall, Tool, function_of
+from toolbench.engine.formats.registry import get_format
+from toolbench.engine.formats.types import TextCall, Tool, get_function
 
 
 def render(calls: Sequence[TextCall], *, format: str, text: str = "", reasoning: str = "") -> str:
     """An assistant's answer in a format: reasoning, text, then the calls. Raises PlanError for an unknown format and
     ValueError or TypeError for arguments that are no JSON."""
-    form = format_named(format)
+    form = get_format(format)
     thought = ""
     pair = form.thought or (form.reasoning[0] if form.reasoning else None)
     if reasoning and pair:
@@ -23,13 +23,13 @@ def render(calls: Sequence[TextCall], *, format: str, text: str = "", reasoning:
 
 def render_tools(tools: Iterable[Tool], *, format: str) -> str:
     """The part of a prompt that tells the model which tools there are; "" without tools."""
-    wrapped = [{"type": "function", "function": function_of(tool)} for tool in tools]
-    return format_named(format).prompt.tools(wrapped) if wrapped else ""
+    wrapped = [{"type": "function", "function": get_function(tool)} for tool in tools]
+    return get_format(format).prompt.tools(wrapped) if wrapped else ""
 
 
 def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> str:
-    """Calls with their results, in call order, as one text for the role `result_role`."""
-    prompt = format_named(format).prompt
+    """Calls with their results, in call order, as one text for the role `get_result_role`."""
+    prompt = get_format(format).prompt
     written = prompt.results_between.join(
         prompt.result(call, text, place) for place, (call, text) in enumerate(results)
     )
@@ -41,6 +41,6 @@ def render_result(call: TextCall, content: str, *, format: str) -> str:
     return render_results([(call, content)], format=format)
 
 
-def result_role(format: str) -> str:
+def get_result_role(format: str) -> str:
     """The role under which results are given back."""
-    return format_named(format).prompt.role
+    return get_format(format).prompt.role

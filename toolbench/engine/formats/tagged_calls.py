@@ -6,21 +6,28 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from xml.sax.saxutils import unescape
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.coercion import is_list, listed_items, of_kinds, together, typed_items, typed_value
-from toolbench.engine.formats.definition import FoundCall, Reader, Reading
-from toolbench.engine.formats.extents import value_end
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.formats.call_extent import find_value_end
+from toolbench.engine.formats.coercion import (
+    convert_items,
+    convert_value,
+    group_by_key,
+    is_list_allowed,
+    list_items,
+    parse_as_types,
+)
 from toolbench.engine.formats.json_calls import as_object, clean_name
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.formats.values import Known
+from toolbench.engine.formats.specification import BlockReader, FoundCall, ParsedBlock
+from toolbench.engine.formats.types import ToolSchemas
 
-UNREADABLE, CUT = Reading(problem="call_unreadable"), Reading(problem="call_cut")
-_WRAPPED = ("arguments", "input")  # single parameters in which models hide all the others
-Typed: TypeAlias = Callable[[str, str, str, Known], Any]
+UNREADABLE_BLOCK, TRUNCATED_BLOCK = ParsedBlock(problem="call_unreadable"), ParsedBlock(problem="call_cut")
+_WRAPPER_KEYS = ("arguments", "input")  # single parameters in which models hide all the others
+ConvertValue: TypeAlias = Callable[[str, str, str, ToolSchemas], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
+class TaggedReader:
     """`name` matches at the beginning of the block and gives the group `name`. `key` finds where a value begins and
     gives the group `key`, and perhaps `kind`: the value's JSON type, by way of `kinds`, which goes before the schema.
     `value_end` ends a value; `end` may end the call. `lines` takes one line break off both ends of a value; with
@@ -38,28 +45,30 @@ class Tagged:
     attribute: Callable[[str], str] = str
     plain: Callable[[str], str] = str
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         heading = self.name.match(body)
         name = self.attribute(clean_name(heading["name"])) if heading else ""
         if heading is None or not name:
-            return CUT if cut else UNREADABLE
+            return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
         rest = body[heading.end() :]
         if rest.lstrip().startswith("{"):
-            return _json_arguments(name, rest.lstrip(), self.value_end, cut=cut)
+            return _read_json_arguments(name, rest.lstrip(), self.value_end, cut=cut)
         if cut:
-            return CUT
+            return TRUNCATED_BLOCK
         notes: set[str] = set()
         arguments = self._arguments(name, rest, known, notes)
         if arguments is None:
-            return UNREADABLE
-        if unwrapped := _unwrapped(arguments, name, known):
-            return Reading((FoundCall(name, unwrapped),), notes=("arguments_wrapped",))
-        return Reading((FoundCall(name, arguments, heading.groupdict().get("id") or ""),), notes=tuple(sorted(notes)))
+            return UNREADABLE_BLOCK
+        if unwrapped := _unwrap_arguments(arguments, name, known):
+            return ParsedBlock((FoundCall(name, unwrapped),), notes=("arguments_wrapped",))
+        return ParsedBlock(
+            (FoundCall(name, arguments, heading.groupdict().get("id") or ""),), notes=tuple(sorted(notes))
+        )
 
-    def _arguments(self, tool: str, text: str, known: Known, notes: set[str]) -> dict[str, Any] | None:
+    def _arguments(self, tool: str, text: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any] | None:
         """By key. None when something else than keys and values stands there."""
         opened = self._opened(tool, text, known)
-        if any(map(_lacks_tag, opened)):
+        if any(map(_is_tag_missing, opened)):
             notes.add("tag_missing")
         leading = text[: opened[0].start()] if opened else text.replace(self.end, "") if self.end else text
         if leading.strip() or not opened:
@@ -67,14 +76,14 @@ class Tagged:
         ends = [*(found.start() for found in opened[1:]), len(text)]
         if any(self._is_doubtful(found, text[found.end() : end]) for found, end in zip(opened, ends, strict=True)):
             return None
-        return together(
+        return group_by_key(
             (
                 (self.attribute(found["key"].strip()), (found, text[found.end() : end]))
                 for found, end in zip(opened, ends, strict=True)
             ),
-            lambda key, one: self._value(tool, *one, known, typed_value),
-            lambda key, one: listed_items(self._value(tool, *one, known, typed_items)),
-            lambda key: is_list(tool, key, known),
+            lambda key, one: self._value(tool, *one, known, convert_value),
+            lambda key, one: list_items(self._value(tool, *one, known, convert_items)),
+            lambda key: is_list_allowed(tool, key, known),
             notes,
         )
 
@@ -101,25 +110,25 @@ class Tagged:
         before = value[: max(value.rfind(self.value_end), 0)]
         end = f"\n{self.value_end}\n" if self.lines else self.value_end
         keys = list(self.key.finditer(before))
-        opened = sum(not _lacks_tag(found) for found in keys)
+        opened = sum(not _is_tag_missing(found) for found in keys)
         return before.count(end) > len(keys) or opened > before.count(self.value_end)
 
-    def _opened(self, tool: str, text: str, known: Known) -> list[re.Match[str]]:
+    def _opened(self, tool: str, text: str, known: ToolSchemas) -> list[re.Match[str]]:
         """Where values begin. In a value that is not closed, only a parameter that the tool has begins a new one."""
         schema = known.schemas.get(tool, {}).get("properties")
         opened: list[re.Match[str]] = []
         closed = -1  # the first end of a value at or behind the last opening
         for found in self.key.finditer(text):
             known_key = not isinstance(schema, dict) or self.attribute(found["key"].strip()) in schema
-            lost_both = bool(opened) and _lacks_tag(found) and _lacks_tag(opened[-1])
-            if not opened or closed < found.start() or (known_key and (not _lacks_tag(found) or lost_both)):
+            lost_both = bool(opened) and _is_tag_missing(found) and _is_tag_missing(opened[-1])
+            if not opened or closed < found.start() or (known_key and (not _is_tag_missing(found) or lost_both)):
                 opened.append(found)
                 if closed < found.end():
                     closed = text.find(self.value_end, found.end())
                     closed = closed if closed >= 0 else len(text)
         return opened
 
-    def _value(self, tool: str, found: re.Match[str], text: str, known: Known, typed: Typed) -> Any:
+    def _value(self, tool: str, found: re.Match[str], text: str, known: ToolSchemas, typed: ConvertValue) -> Any:
         last = text.rfind(self.value_end)
         value = text[:last] if last >= 0 else self._unclosed(text)
         if self.lines:
@@ -130,7 +139,7 @@ class Tagged:
         kind = found.groupdict().get("kind")
         kind = self.kinds.get(kind, kind) if kind else ""
         if kind:
-            return value if kind == "string" else of_kinds(value, kind.split("|"))
+            return value if kind == "string" else parse_as_types(value, kind.split("|"))
         return typed(self.plain(value), tool, self.attribute(found["key"].strip()), known)
 
 
@@ -141,34 +150,34 @@ def _blank_end(text: str) -> str:
     return text[len(text.rstrip()) :]
 
 
-def _lacks_tag(found: re.Match[str]) -> bool:
+def _is_tag_missing(found: re.Match[str]) -> bool:
     """Whether a key stands without the tag that opens its value, where a format can tell."""
     return found.groupdict().get("opened", "") is None
 
 
 @dataclass(frozen=True, slots=True)
-class FirstOf:
+class FirstMatchReader:
     """Asks several readers in turn; the first that reads a call counts, else the first's word."""
 
-    readers: Sequence[Reader]
+    readers: Sequence[BlockReader]
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         said = [reader(body, known, cut=cut) for reader in self.readers]
         return next((reading for reading in said if reading.calls), said[0])
 
 
 @dataclass(frozen=True, slots=True)
-class Attributes:
+class AttributeReader:
     """Reads a name and `key=value` pairs behind it, values in quotes if they have blanks in them."""
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         name, _, rest = body.strip().partition(" ")
         if cut or not _NAME.fullmatch(name) or not _PAIRS.fullmatch(rest):
-            return CUT if cut else UNREADABLE
+            return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
         notes = {"attributes"}
-        pairs = ((found["key"], _unquoted(found["value"])) for found in _PAIR.finditer(rest))
-        arguments = typed_by_key(pairs, name, known, notes)
-        return Reading((FoundCall(name, arguments),), notes=tuple(sorted(notes)))
+        pairs = ((found["key"], _strip_quotes(found["value"])) for found in _PAIR.finditer(rest))
+        arguments = convert_by_key(pairs, name, known, notes)
+        return ParsedBlock((FoundCall(name, arguments),), notes=tuple(sorted(notes)))
 
 
 _NAME = re.compile(r"[\w.:/-]+")
@@ -176,39 +185,39 @@ _PAIR = re.compile(r"""\s*(?P<key>[\w.-]+)=(?P<value>"[^"]*"|'[^']*'|[^\s"']+)(?
 _PAIRS = re.compile(rf"(?:{_PAIR.pattern.replace('?P<key>', '?:').replace('?P<value>', '?:')})+\s*")
 
 
-def typed_by_key(found: Iterable[tuple[str, str]], tool: str, known: Known, notes: set[str]) -> dict[str, Any]:
-    """Return values that carry no type by their keys, as `together` puts those of one key together."""
-    return together(
+def convert_by_key(found: Iterable[tuple[str, str]], tool: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any]:
+    """Return values that carry no type by their keys, as `group_by_key` puts those of one key together."""
+    return group_by_key(
         found,
-        lambda key, text: typed_value(text, tool, key, known),
-        lambda key, text: typed_items(text, tool, key, known),
-        lambda key: is_list(tool, key, known),
+        lambda key, text: convert_value(text, tool, key, known),
+        lambda key, text: convert_items(text, tool, key, known),
+        lambda key: is_list_allowed(tool, key, known),
         notes,
     )
 
 
-def _unquoted(value: str) -> str:
+def _strip_quotes(value: str) -> str:
     return value[1:-1] if value[0] in "\"'" else value
 
 
-def _json_arguments(name: str, text: str, stray: str, *, cut: bool) -> Reading:
+def _read_json_arguments(name: str, text: str, stray: str, *, cut: bool) -> ParsedBlock:
     """Read arguments that are JSON. An object with `stray` behind it is a value whose opening tag is lost."""
-    end = value_end(text, 0)
+    end = find_value_end(text, 0)
     if end is not None and stray and text.find(stray, end) >= 0:
-        return UNREADABLE
+        return UNREADABLE_BLOCK
     if end is None:
-        return CUT if cut else UNREADABLE
+        return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
     try:
         arguments = as_object(read_value(text[:end]))
-    except BadJson:
-        return UNREADABLE
-    return UNREADABLE if arguments is None else Reading((FoundCall(name, arguments),))
+    except InvalidJsonError:
+        return UNREADABLE_BLOCK
+    return UNREADABLE_BLOCK if arguments is None else ParsedBlock((FoundCall(name, arguments),))
 
 
-def _unwrapped(arguments: dict[str, Any], tool: str, known: Known) -> dict[str, Any] | None:
+def _unwrap_arguments(arguments: dict[str, Any], tool: str, known: ToolSchemas) -> dict[str, Any] | None:
     """All arguments, where they were hidden as JSON in a single parameter that the tool does not have."""
     key = next(iter(arguments), "")
     properties = known.schemas.get(tool, {}).get("properties")
-    if len(arguments) != 1 or key not in _WRAPPED or not isinstance(properties, dict) or key in properties:
+    if len(arguments) != 1 or key not in _WRAPPER_KEYS or not isinstance(properties, dict) or key in properties:
         return None
     return as_object(arguments[key])

@@ -7,17 +7,17 @@ scenarios expect; the message lists the JSON paths, and ToolResult.schema_errors
 
 from toolbench.engine.arguments import TOO_LARGE, read_arguments
 from toolbench.engine.events import Outcome, PreparedCall, ToolResult
-from toolbench.engine.json_text import copy_json
-from toolbench.engine.loop.envelope import envelope_of, refusal, write_envelope
-from toolbench.engine.messages import Envelope, ReadArguments, SchemaError, ToolCall
-from toolbench.engine.policy.policy import Policy
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.loop.result_envelope import build_envelope, build_refusal, render_envelope
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.strict_json import copy_json
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.engine.tools.validation import schema_errors
-from toolbench.engine.values import light
+from toolbench.engine.tools.validation import list_schema_errors
+from toolbench.engine.types import Envelope, ReadArguments, SchemaError, ToolCall
 
 
 @light(frozen=True, slots=True)
-class Dispatched:
+class DispatchedCall:
     """A call, looked at. `tool_name` is the tool's own name where one was found, else what the model wrote. Either
     `prepared` or `refused` is set."""
 
@@ -29,23 +29,23 @@ class Dispatched:
     schema_errors: tuple[SchemaError, ...] = ()
 
 
-def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> Dispatched:
+def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> DispatchedCall:
     """Decides whether the call may run; runs nothing."""
     standard_only = policy.wire_standard_only
     read = call.read or read_arguments(call.arguments, policy.max_tool_args_bytes, standard_only=standard_only)
     tool = find_tool(call.name, tools, policy.tool_name_aliases, exactly=standard_only)
     name = tool.name if tool else call.name.strip()
     if read.arguments is None:
-        return Dispatched(call, read, name, refused=_unreadable(name, read, policy.max_tool_args_bytes))
+        return DispatchedCall(call, read, name, refused=_refuse_unreadable(name, read, policy.max_tool_args_bytes))
     if tool is None:
-        refused = refusal(name, "TOOL_NOT_ALLOWED", f"There is no tool named {name!r} here.")
-        return Dispatched(call, read, name, refused=refused)
-    broken = schema_errors(tool, read.arguments) if policy.validate_arguments else ()
+        refused = build_refusal(name, "TOOL_NOT_ALLOWED", f"There is no tool named {name!r} here.")
+        return DispatchedCall(call, read, name, refused=refused)
+    broken = list_schema_errors(tool, read.arguments) if policy.validate_arguments else ()
     if broken:
-        refused = refusal(name, "ARGUMENT_ERROR", _sentence(broken))
-        return Dispatched(call, read, name, refused=refused, schema_errors=broken)
+        refused = build_refusal(name, "ARGUMENT_ERROR", _describe_schema_error(broken))
+        return DispatchedCall(call, read, name, refused=refused, schema_errors=broken)
     arguments = copy_json(read.arguments)
-    return Dispatched(
+    return DispatchedCall(
         call, read, name, prepared=PreparedCall(call.id, name, arguments, tool.alone, tool.timeout_seconds)
     )
 
@@ -61,14 +61,14 @@ def find_tool(
     return tools.find(wanted) or (tools.find(wanted.replace(".", "_")) if dotted else None)
 
 
-def result_of(dispatched: Dispatched, outcome: Outcome | None, policy: Policy) -> ToolResult:
+def build_tool_result(dispatched: DispatchedCall, outcome: Outcome | None, policy: Policy) -> ToolResult:
     """The call's result: its refusal, or what the tool gave back (`outcome` must be there when the call ran)."""
     envelope = dispatched.refused
     if envelope is None:
         if outcome is None:
             raise ValueError(f"no outcome for the call {dispatched.call.id}")
-        envelope = envelope_of(outcome, dispatched.tool_name)
-    written = write_envelope(
+        envelope = build_envelope(outcome, dispatched.tool_name)
+    written = render_envelope(
         envelope,
         policy.tool_result_transforms,
         max_bytes=policy.max_tool_output_bytes,
@@ -88,13 +88,13 @@ def result_of(dispatched: Dispatched, outcome: Outcome | None, policy: Policy) -
     )
 
 
-def _unreadable(name: str, read: ReadArguments, max_bytes: int) -> Envelope:
+def _refuse_unreadable(name: str, read: ReadArguments, max_bytes: int) -> Envelope:
     if read.status == TOO_LARGE:
         message = f"Not executed: {read.problem}. Call the tool again with shorter arguments."
-        return refusal(name, "ARGUMENTS_TOO_LARGE", message, {"max_bytes": max_bytes})
+        return build_refusal(name, "ARGUMENTS_TOO_LARGE", message, {"max_bytes": max_bytes})
     message = f"Not executed: the arguments are not a JSON object ({read.problem}). Send one JSON object only."
-    return refusal(name, "ARGUMENTS_JSON_PARSE_ERROR", message)
+    return build_refusal(name, "ARGUMENTS_JSON_PARSE_ERROR", message)
 
 
-def _sentence(broken: tuple[SchemaError, ...]) -> str:
+def _describe_schema_error(broken: tuple[SchemaError, ...]) -> str:
     return "Not executed: " + "; ".join(f"{error.path}: {error.message}" for error in broken)

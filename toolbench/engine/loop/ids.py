@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from toolbench.engine.messages import Message
-from toolbench.engine.wires.reading import structured_calls
+from toolbench.engine.types import Message
+from toolbench.engine.wire_formats.parse_answer import list_structured_calls
 
 
-def repaired_ids(ids: Iterable[str], taken: Collection[str] = ()) -> tuple[str, ...]:
+def repair_ids(ids: Iterable[str], taken: Collection[str] = ()) -> tuple[str, ...]:
     """The first use of an id keeps it; a blank one becomes `tc_<place from 1>`; a repeat, or one that is taken already,
     gets `__2`, `__3` …"""
     used = set(taken)
@@ -22,9 +22,9 @@ def repaired_ids(ids: Iterable[str], taken: Collection[str] = ()) -> tuple[str, 
     return tuple(result)
 
 
-def ids_in(messages: Iterable[Message]) -> Iterator[str]:
+def list_call_ids(messages: Iterable[Message]) -> Iterator[str]:
     """The ids of all calls that a conversation holds."""
     for message in messages:
-        for call in structured_calls(message) if "tool_calls" in message else ():
+        for call in list_structured_calls(message) if "tool_calls" in message else ():
             if isinstance(call.get("id"), str):
                 yield call["id"]

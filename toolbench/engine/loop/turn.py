@@ -3,14 +3,23 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from toolbench.engine.asking.mending import departures_read, mend_calls, mode_of, unread_calls
-from toolbench.engine.asking.native import Native
-from toolbench.engine.asking.watching import WatchedDecoder
-from toolbench.engine.events import Ask, Decoder, Hear, LeftOut, Request
-from toolbench.engine.json_text import encode_object, write_json
-from toolbench.engine.loop.ids import ids_in, repaired_ids
-from toolbench.engine.loop.preparing import TurnSetup
-from toolbench.engine.messages import (
+from toolbench.engine.events import AnswerDecoder, Ask, OmittedParameter, OnDelta, Request
+from toolbench.engine.loop.ids import list_call_ids, repair_ids
+from toolbench.engine.loop.turn_setup import TurnSetup
+from toolbench.engine.methods.argument_repair import (
+    build_departure_errors,
+    get_mode,
+    list_unreadable_calls,
+    repair_calls,
+)
+from toolbench.engine.methods.native import NativeMethod
+from toolbench.engine.methods.streaming_calls import CallWatchingDecoder
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.strict_json import encode_object, write_json
+from toolbench.engine.tools.choice import RequestChoice
+from toolbench.engine.transforms import apply_calls, apply_message, apply_request, apply_response
+from toolbench.engine.transforms.reasoning import REASONING_HISTORY
+from toolbench.engine.types import (
     Finding,
     JsonObject,
     Message,
@@ -18,46 +27,44 @@ from toolbench.engine.messages import (
     ToolCall,
     TransformChange,
     Turn,
-    function_in,
+    get_called_function,
 )
-from toolbench.engine.policy.policy import Policy
-from toolbench.engine.tools.choice import WireChoice
-from toolbench.engine.transforms import apply_calls, apply_message, apply_request, apply_response
-from toolbench.engine.transforms.reasoning import REASONING_HISTORY
-from toolbench.engine.wires.answers import Answer
-from toolbench.engine.wires.reading import text_of
-from toolbench.engine.wires.remarks import remarks_on
-from toolbench.engine.wires.standard import only_standard
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer
+from toolbench.engine.wire_formats.findings import list_findings
+from toolbench.engine.wire_formats.parse_answer import get_message_text
+from toolbench.engine.wire_formats.published_standard import keep_standard_calls
 
-WITH_USAGE: JsonObject = {"include_usage": True}
+USAGE_OPTIONS: JsonObject = {"include_usage": True}
 
 
-def ask_turn(
+def build_ask(
     setup: TurnSetup,
     turn: int,
     messages: Sequence[Message],
     *,
     with_tools: bool,
     must_call: bool = False,
-    heard: Hear = lambda delta: None,
+    heard: OnDelta = lambda delta: None,
 ) -> Ask:
     """The request of one turn with the decoder of its answer. `messages` is the conversation without the system text,
     and is not changed. `must_call`: the run fails without a call and has none yet; a constraint then allows nothing
     else. `heard` is told of every piece of a streamed answer."""
 
-    def read(answer: Answer) -> Turn:
-        return read_answer(setup, answer, with_tools=with_tools, taken=frozenset(ids_in(messages)))
+    def read(answer: ChatAnswer) -> Turn:
+        return read_answer(setup, answer, with_tools=with_tools, taken=frozenset(list_call_ids(messages)))
 
-    decoder = _decoder(setup, read, heard, with_tools=with_tools)
+    decoder = _build_decoder(setup, read, heard, with_tools=with_tools)
     return Ask(build_request(setup, turn, messages, with_tools=with_tools, must_call=must_call), decoder)
 
 
-def _decoder(setup: TurnSetup, read: Callable[[Answer], Turn], heard: Hear, *, with_tools: bool) -> Decoder:
+def _build_decoder(
+    setup: TurnSetup, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, with_tools: bool
+) -> AnswerDecoder:
     tools = setup.tools.definitions if with_tools else ()
     watch = setup.asking.watch(tools) if setup.stream and tools else None
     if watch is None:
         return setup.wire.decoder(read, heard, stream=setup.stream)
-    return WatchedDecoder(lambda told: setup.wire.decoder(read, told, stream=True), heard, watch)
+    return CallWatchingDecoder(lambda told: setup.wire.decoder(read, told, stream=True), heard, watch)
 
 
 def build_request(
@@ -67,21 +74,21 @@ def build_request(
     it."""
     system = [{"role": "system", "content": setup.system}] if setup.system.strip() else []
     sent, changes = apply_message(
-        [*system, *messages], _message_transforms(setup.policy), setup.facts(with_tools=with_tools)
+        [*system, *messages], _list_message_transforms(setup.policy), setup.facts(with_tools=with_tools)
     )
     body: JsonObject = {"model": setup.model, "messages": sent}
     tools, tools_json = (setup.tools.definitions, list(setup.tools_json)) if with_tools else ((), [])
-    body = setup.asking.shape(body, tools, tools_json, _tool_choice(setup.policy, must_call))
+    body = setup.asking.prepare_body(body, tools, tools_json, _get_tool_choice(setup.policy, must_call))
     if with_tools:
         changes = (*setup.tool_changes, *changes)
     options = {name: value for name, value in setup.options.items() if name not in body}
     if "tools" not in body:
         options.pop("parallel_tool_calls", None)
-    streaming = _stream_options(options.pop("stream_options", WITH_USAGE)) if setup.stream else {}
+    streaming = _merge_stream_options(options.pop("stream_options", USAGE_OPTIONS)) if setup.stream else {}
     body, body_changes = apply_request({**body, **options, **streaming}, setup.policy.request_transforms)
     travelling, on_the_wire = setup.wire.encode(body)
     left_out = tuple(one for name, one in setup.left_out.items() if name in travelling)
-    on_the_wire = (*on_the_wire, *(_left_out_change(one, travelling[one.name]) for one in left_out))
+    on_the_wire = (*on_the_wire, *(_build_omission_change(one, travelling[one.name]) for one in left_out))
     travelling = {name: value for name, value in travelling.items() if name not in setup.left_out}
     return Request(
         turn=turn,
@@ -95,11 +102,11 @@ def build_request(
     )
 
 
-def _left_out_change(left_out: LeftOut, value: Any) -> TransformChange:
+def _build_omission_change(left_out: OmittedParameter, value: Any) -> TransformChange:
     return TransformChange("request", "drop_refused_parameters", f"$.{left_out.name}", write_json(value), "")
 
 
-def _message_transforms(policy: Policy) -> tuple[str, ...]:
+def _list_message_transforms(policy: Policy) -> tuple[str, ...]:
     """What becomes of reasoning, the policy's own, and the check of ids where the endpoint's pattern is known."""
     reasoning = REASONING_HISTORY.get(policy.reasoning_history)
     return (
@@ -109,38 +116,38 @@ def _message_transforms(policy: Policy) -> tuple[str, ...]:
     )
 
 
-def _stream_options(given: Any) -> JsonObject:
+def _merge_stream_options(given: Any) -> JsonObject:
     return {"stream": True, **({} if given is None else {"stream_options": given})}
 
 
-def _tool_choice(policy: Policy, must_call: bool) -> WireChoice:
+def _get_tool_choice(policy: Policy, must_call: bool) -> RequestChoice:
     """The policy's own, except that a constrained first answer is held to a call where the run needs one."""
     held = must_call and policy.method == "constrained" and policy.tool_choice == "auto"
     return "required" if held else policy.tool_choice
 
 
-def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Collection[str] = ()) -> Turn:
+def read_answer(setup: TurnSetup, answer: ChatAnswer, *, with_tools: bool, taken: Collection[str] = ()) -> Turn:
     """Transforms, then the calls as found, then those that are kept: none without tools. The turn's message is what
     goes into the history: it has the kept calls only, so that no call stays without a result. Ids that are `taken`
     in the conversation are not given again, but for the endpoint's own."""
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms, setup.facts(with_tools=with_tools))
-    message, departures = _only_standard(setup, message, answer.message) if with_tools else (message, ())
+    message, departures = _keep_standard_calls(setup, message, answer.message) if with_tools else (message, ())
     read = setup.asking.read(message, setup.tools.definitions if with_tools else ())
     usual = {*setup.wire.usual_findings, *policy.usual_findings}
-    noted = remarks_on(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
+    noted = list_findings(read.calls if read.path == "tool_use" else (), read.text, answer.finish_reason)
     remarks = (remark for remark in noted if remark.code not in usual)
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
-    mode = mode_of(setup.asking.method) if with_tools else ""
+    mode = get_mode(setup.asking.method) if with_tools else ""
     asked, values = (calls, () if call_changes else read.values) if with_tools else ((), ())
-    mended = mend_calls(asked, policy, mode=mode, cut=answer.finish_reason == "length", values=values)
-    shut = frozenset(taken).difference(ids_in([answer.message]))
-    kept = [] if answer.cut else _repaired(mended.calls, shut)[: setup.calls_kept]
+    mended = repair_calls(asked, policy, mode=mode, cut=answer.finish_reason == "length", values=values)
+    shut = frozenset(taken).difference(list_call_ids([answer.message]))
+    kept = [] if answer.cut else _repair_calls(mended.calls, shut)[: setup.calls_kept]
     return Turn(
-        message=setup.asking.assistant_message(_rememberable(read.message or message), kept),
+        message=setup.asking.assistant_message(_build_history_message(read.message or message), kept),
         text=read.text,
-        calls=tuple(map(_tool_call, kept, mended.reads)),
-        calls_found=tuple(map(_tool_call, read.calls)),
+        calls=tuple(map(_build_tool_call, kept, mended.reads)),
+        calls_found=tuple(map(_build_tool_call, read.calls)),
         ignored_calls=len(calls) - len(kept),
         finish_reason=answer.finish_reason,
         usage=answer.usage,
@@ -151,7 +158,7 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Co
             *departures,
             *read.findings,
             *mended.findings,
-            *_without_filled_in(remarks, policy),
+            *_drop_filled_in_findings(remarks, policy),
         ),
         upstream=answer.upstream,
         model_echoed=answer.model_echoed,
@@ -159,8 +166,8 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Co
         cut=answer.cut,
         continues=answer.continues,
         parse_errors=(
-            *departures_read(departures, answer.message, mode),
-            *unread_calls(read, mode),
+            *build_departure_errors(departures, answer.message, mode),
+            *list_unreadable_calls(read, mode),
             *mended.parse_errors,
         ),
         not_executed=read.not_executed or bool(departures and not kept),
@@ -168,42 +175,46 @@ def read_answer(setup: TurnSetup, answer: Answer, *, with_tools: bool, taken: Co
     )
 
 
-def _only_standard(setup: TurnSetup, message: Message, received: Message) -> tuple[Message, tuple[Finding, ...]]:
+def _keep_standard_calls(setup: TurnSetup, message: Message, received: Message) -> tuple[Message, tuple[Finding, ...]]:
     """The message with the calls that the policy wants read, where they come in their own field."""
-    wanted = setup.policy.wire_standard_only and isinstance(setup.asking, Native)
-    return only_standard(message, received) if wanted else (message, ())
+    wanted = setup.policy.wire_standard_only and isinstance(setup.asking, NativeMethod)
+    return keep_standard_calls(message, received) if wanted else (message, ())
 
 
-def _without_filled_in(remarks: Iterable[Finding], policy: Policy) -> Iterator[Finding]:
+def _drop_filled_in_findings(remarks: Iterable[Finding], policy: Policy) -> Iterator[Finding]:
     """Leave out the remark that missing arguments were filled in, where the policy reads standard calls only: there
     nothing is filled in."""
     return (one for one in remarks if not (policy.wire_standard_only and one.code == "arguments_missing"))
 
 
-def _repaired(calls: list[JsonObject], taken: Collection[str]) -> list[JsonObject]:
+def _repair_calls(calls: list[JsonObject], taken: Collection[str]) -> list[JsonObject]:
     """The same calls with trimmed names and ids that tell them apart; every other field as it came."""
-    ids = repaired_ids((_scalar(call.get("id")) for call in calls), taken)
-    return [_renamed(call, new_id) for call, new_id in zip(calls, ids, strict=True)]
+    ids = repair_ids((_as_scalar(call.get("id")) for call in calls), taken)
+    return [_replace_id(call, new_id) for call, new_id in zip(calls, ids, strict=True)]
 
 
-def _renamed(call: JsonObject, new_id: str) -> JsonObject:
-    function = function_in(call)
+def _replace_id(call: JsonObject, new_id: str) -> JsonObject:
+    function = get_called_function(call)
     arguments = function.get("arguments")
-    named = {**function, "name": _scalar(function.get("name")), "arguments": "{}" if arguments is None else arguments}
+    named = {
+        **function,
+        "name": _as_scalar(function.get("name")),
+        "arguments": "{}" if arguments is None else arguments,
+    }
     return {**call, "id": new_id, "type": "function", "function": named}
 
 
-def _tool_call(call: JsonObject, read: ReadArguments | None = None) -> ToolCall:
-    function = function_in(call)
-    return ToolCall(_scalar(call.get("id")), _scalar(function.get("name")), function.get("arguments"), read)
+def _build_tool_call(call: JsonObject, read: ReadArguments | None = None) -> ToolCall:
+    function = get_called_function(call)
+    return ToolCall(_as_scalar(call.get("id")), _as_scalar(function.get("name")), function.get("arguments"), read)
 
 
-def _scalar(value: Any) -> str:
+def _as_scalar(value: Any) -> str:
     return str(value).strip() if isinstance(value, (str, int)) else ""
 
 
-def _rememberable(message: Message) -> Message:
+def _build_history_message(message: Message) -> Message:
     """The message without its calls, for the history. Fields nobody here knows go along, empty ones do not."""
     left_out = ("role", "content", "tool_calls", "function_call")
     extra = {name: value for name, value in message.items() if name not in left_out and value is not None}
-    return {"role": "assistant", "content": text_of(message), **extra}
+    return {"role": "assistant", "content": get_message_text(message), **extra}

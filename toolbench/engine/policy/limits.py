@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.json_text import encode_json
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import Policy
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.strict_json import encode_json
+from toolbench.engine.types import JsonObject
 
-_NAMED = 5
+_MAX_NAMED_TOOLS = 5
 
 
 def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
@@ -24,21 +24,21 @@ def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
         sizes = sorted(
             ((len(encode_json(tool)), name) for tool, name in zip(tools_json, names, strict=True)), reverse=True
         )
-        largest = ", ".join(f"{name} {size}" for size, name in sizes[:_NAMED])
+        largest = ", ".join(f"{name} {size}" for size, name in sizes[:_MAX_NAMED_TOOLS])
         limit = policy.max_tool_definitions_bytes
         raise PlanError(f"the tools are {total} bytes; at most {limit} are allowed; the largest: {largest}")
 
 
-def calls_per_turn(policy: Policy, options: JsonObject) -> int | None:
+def get_max_calls(policy: Policy, options: JsonObject) -> int | None:
     """How many calls of one answer are kept; None means all. One where calls must be serial, and when parallel calls
     are switched off and nothing else is said."""
     if policy.serial_calls:
         return 1
     if policy.max_tool_calls_per_turn is not None:
         return policy.max_tool_calls_per_turn
-    return None if may_run_side_by_side(options) else 1
+    return None if is_parallel_allowed(options) else 1
 
 
-def may_run_side_by_side(options: JsonObject) -> bool:
+def is_parallel_allowed(options: JsonObject) -> bool:
     """Whether calls of one answer may run at the same time: not where parallel calls are switched off."""
     return options.get("parallel_tool_calls") is not False

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from toolbench.engine.events import ExchangeError
 
-REFUSALS = ("request_rejected", "unprocessable")  # codes of requests that were refused for what they hold
-_STATUSES = (400, 422)
-_MOST_READ = 4000  # characters of an error
+REFUSAL_CODES = ("request_rejected", "unprocessable")  # codes of requests that were refused for what they hold
+_REFUSAL_STATUSES = (400, 422)
+_MAX_READ_CHARACTERS = 4000  # characters of an error
 _SUGGESTED = re.compile(r"(?i)\b(?:did you mean|use(?!\s+of)|try)\b[^.;\n]*")
 _INSIDE = re.compile(r"(?i)\b(?:messages|tools|contents|input)\s*(?:\[|\.|/)\s*\d|\broles?\b")
 _PLACES = re.compile(r"""(?i)["']loc["']\s*:\s*[\[(]([^\])]*)[\])]""")
@@ -27,7 +27,7 @@ class OptionalParameter:
     word: bool = False
 
 
-OPTIONAL: Mapping[str, OptionalParameter] = {
+OPTIONAL_PARAMETERS: Mapping[str, OptionalParameter] = {
     row["name"]: OptionalParameter(**row)
     for row in json.loads((Path(__file__).parents[1] / "data" / "optional_parameters.json").read_text("utf-8"))[
         "parameters"
@@ -35,12 +35,12 @@ OPTIONAL: Mapping[str, OptionalParameter] = {
 }
 
 
-def differs_without(name: str) -> str:
+def describe_difference(name: str) -> str:
     """Return what a trial without this parameter no longer measures; "" for nothing."""
-    return OPTIONAL[name].differs if name in OPTIONAL else ""
+    return OPTIONAL_PARAMETERS[name].differs if name in OPTIONAL_PARAMETERS else ""
 
 
-def refused_parameters(error: ExchangeError, sent: Collection[str]) -> tuple[str, ...]:
+def list_refused_parameters(error: ExchangeError, sent: Collection[str]) -> tuple[str, ...]:
     """Return the optional parameters that a refusal names and the request had.
 
     Where the error has fields for the place (`param`, `loc`) only these count; else its sentences. What stands inside
@@ -50,32 +50,34 @@ def refused_parameters(error: ExchangeError, sent: Collection[str]) -> tuple[str
         error: what became of the request.
         sent: the keys of its body.
     """
-    if error.code not in REFUSALS or (error.status not in (None, *_STATUSES) and (error.status or 0) >= 300):
+    if error.code not in REFUSAL_CODES or (
+        error.status not in (None, *_REFUSAL_STATUSES) and (error.status or 0) >= 300
+    ):
         return ()
-    asked = [name for name in OPTIONAL if name in sent]
-    said = f"{error.message}\n{error.hint}"[:_MOST_READ]
-    places = [*error.named, *_places_in(said)]
+    asked = [name for name in OPTIONAL_PARAMETERS if name in sent]
+    said = f"{error.message}\n{error.hint}"[:_MAX_READ_CHARACTERS]
+    places = [*error.named, *_list_locations(said)]
     if places:
-        named = {_spelled(_first(place)) for place in places}
-        return tuple(name for name in asked if _spelled(name) in named)
+        named = {_normalise_name(_get_first_key(place)) for place in places}
+        return tuple(name for name in asked if _normalise_name(name) in named)
     if _INSIDE.search(said):
         return ()
     text = _SUGGESTED.sub("", said)
-    return tuple(name for name in asked if _is_named(OPTIONAL[name], text))
+    return tuple(name for name in asked if _is_named(OPTIONAL_PARAMETERS[name], text))
 
 
-def _places_in(text: str) -> Iterator[str]:
+def _list_locations(text: str) -> Iterator[str]:
     """The places in errors of pydantic that travel as text."""
     for found in _PLACES.findall(text):
         parts = [part.strip().strip("\"'") for part in found.split(",") if part.strip()]
         yield ".".join(part for part in parts if part != "body")
 
 
-def _first(place: str) -> str:
+def _get_first_key(place: str) -> str:
     return re.split(r"[.\[/]", place.removeprefix("$.").removeprefix("body.").lstrip("#/"))[0]
 
 
-def _spelled(name: str) -> str:
+def _normalise_name(name: str) -> str:
     """A name as vendors spell it: `presencePenalty` is presence_penalty."""
     return name.replace("_", "").lower()
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.layering import merged
+from toolbench.engine.policy.layered_key import merge_objects
+from toolbench.engine.types import JsonObject
 
-RESERVED = frozenset({"model", "messages", "tools", "tool_choice", "response_format"})
+RESERVED_KEYS = frozenset({"model", "messages", "tools", "tool_choice", "response_format"})
 
 
 def merge_options(defaults: Mapping[str, Any], *overrides: Mapping[str, Any]) -> JsonObject:
@@ -14,5 +14,5 @@ def merge_options(defaults: Mapping[str, Any], *overrides: Mapping[str, Any]) ->
     RESERVED are dropped wherever they come from."""
     options: JsonObject = {}
     for layer in (defaults, *overrides):
-        options = merged(options, {key: value for key, value in layer.items() if key not in RESERVED})
+        options = merge_objects(options, {key: value for key, value in layer.items() if key not in RESERVED_KEYS})
     return options

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from toolbench.engine.errors import EngineError
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.keys import spelled
-from toolbench.engine.policy.layering import merged
+from toolbench.engine.policy.keys import normalise_name
+from toolbench.engine.policy.layered_key import merge_objects
+from toolbench.engine.types import JsonObject
 
 _FACTS: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "presets.json").read_text("utf-8"))
 
@@ -22,7 +22,7 @@ STRATEGIES: tuple[str, ...] = tuple(_FACTS["strategies"])
 Layers = tuple[tuple[str, JsonObject], ...]
 
 
-class UnknownPreset(EngineError):
+class UnknownPresetError(EngineError):
     """A name that no preset bears."""
 
     def __init__(self, name: str) -> None:
@@ -31,9 +31,9 @@ class UnknownPreset(EngineError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """The patches above the strategy, lowest first. `preset` is the patch of the preset that the strategy names, for
-    presets that are not built in."""
+class PatchSet:
+    """The patches above the strategy, lowest first. `get_preset` is the patch of the preset that the strategy names,
+    for presets that are not built in."""
 
     profile: Mapping[str, Any] = field(default_factory=dict)
     preset: Mapping[str, Any] = field(default_factory=dict)
@@ -41,34 +41,34 @@ class Wishes:
     scenario: Mapping[str, Any] = field(default_factory=dict)
 
 
-def preset_names() -> tuple[str, ...]:
+def list_preset_names() -> tuple[str, ...]:
     """Every built-in preset, aliases left out."""
     return tuple(_FACTS["presets"])
 
 
-def preset(name: str) -> JsonObject:
-    """The patch of a built-in preset, a copy; aliases of the case study are understood. Raises UnknownPreset."""
-    patch: JsonObject = deepcopy(_find(name)["patch"])
+def get_preset(name: str) -> JsonObject:
+    """The patch of a built-in preset, a copy; aliases of the case study are understood. Raises UnknownPresetError."""
+    patch: JsonObject = deepcopy(_find_preset(name)["patch"])
     return patch
 
 
-def preset_description(name: str) -> str:
-    """Why the preset exists, in one sentence. Raises UnknownPreset."""
-    return str(_find(name)["description"])
+def get_preset_description(name: str) -> str:
+    """Why the preset exists, in one sentence. Raises UnknownPresetError."""
+    return str(_find_preset(name)["description"])
 
 
-def provider_default(template: str) -> JsonObject:
+def get_provider_default(template: str) -> JsonObject:
     """The patch that every model at providers of this template gets; {} for a template without one."""
-    return _union(preset(name) for name in _FACTS["provider_defaults"].get(spelled(template), ()))
+    return _merge_patches(get_preset(name) for name in _FACTS["provider_defaults"].get(normalise_name(template), ()))
 
 
-def goes_without_defaults(strategy: str) -> bool:
+def has_no_defaults(strategy: str) -> bool:
     """Return whether a strategy asks an endpoint without anything of ours, also without what is known of it."""
-    parts = _FACTS["strategies"].get(spelled(strategy))
+    parts = _FACTS["strategies"].get(normalise_name(strategy))
     return parts is not None and not parts["infrastructure"]
 
 
-def openrouter_routing(
+def build_openrouter_routing(
     *,
     route: str = "",
     transforms: Iterable[str] | None = None,
@@ -88,33 +88,37 @@ def openrouter_routing(
     return {"request_overrides": options} if options else {}
 
 
-def model_workarounds(model_name: str) -> tuple[str, ...]:
+def list_model_workarounds(model_name: str) -> tuple[str, ...]:
     """Names of the presets that a model is known to need, by its name as sent; () for most."""
-    found = (name for rule in _FACTS["model_workarounds"] if _matches(rule, model_name) for name in rule["presets"])
+    found = (
+        name for rule in _FACTS["model_workarounds"] if _is_rule_match(rule, model_name) for name in rule["presets"]
+    )
     return tuple(dict.fromkeys(found))
 
 
-def layers_for(
-    strategy: str, provider_template: str = "", *, workarounds: Iterable[str] = (), wishes: Wishes | None = None
+def build_layers(
+    strategy: str, provider_template: str = "", *, workarounds: Iterable[str] = (), wishes: PatchSet | None = None
 ) -> Layers:
     """(name, patch) from the lowest layer to the highest, empty patches left out. raw has nothing of ours below the
     wishes; wire_standard reads only what the published standards allow; baseline adds the infrastructure's and the
     provider's defaults; production the model's workarounds too. Any other strategy is a preset by name on top of
-    baseline; one of the case study asks as it was published there. Raises UnknownPreset."""
-    wishes = wishes or Wishes()
-    named = spelled(strategy)
+    baseline; one of the case study asks as it was published there. Raises UnknownPresetError."""
+    wishes = wishes or PatchSet()
+    named = normalise_name(strategy)
     builtin = named in _FACTS["strategies"]
     parts = _FACTS["strategies"][named if builtin else "baseline"]
     layers: list[tuple[str, Mapping[str, Any]]] = [(f"strategy {named}", parts.get("patch", {}))]
     if parts["infrastructure"]:
-        layers.append((INFRASTRUCTURE, preset(INFRASTRUCTURE)))
+        layers.append((INFRASTRUCTURE, get_preset(INFRASTRUCTURE)))
     if parts["provider"]:
-        layers.append((f"provider {provider_template}", provider_default(provider_template)))
+        layers.append((f"provider {provider_template}", get_provider_default(provider_template)))
     if parts["workarounds"]:
-        layers += [(f"workaround {name}", preset(name)) for name in workarounds]
+        layers += [(f"workaround {name}", get_preset(name)) for name in workarounds]
     layers.append(("profile", wishes.profile))
     if not builtin:
-        layers.append((f"preset {strategy}", merged(_as_strategy(strategy), dict(wishes.preset) or preset(strategy))))
+        layers.append(
+            (f"preset {strategy}", merge_objects(_as_strategy(strategy), dict(wishes.preset) or get_preset(strategy)))
+        )
     layers += [("run", wishes.run), ("scenario", wishes.scenario)]
     return tuple((name, deepcopy(dict(patch))) for name, patch in layers if patch)
 
@@ -127,27 +131,27 @@ def case_study_presets() -> tuple[str, ...]:
 def _as_strategy(name: str) -> JsonObject:
     """Return what a preset says besides its patch where it is launched by itself. As a provider's default or a
     workaround it says nothing of this, so production keeps the infrastructure's settings."""
-    published = _FACTS["aliases"].get(spelled(name), spelled(name)) in case_study_presets()
+    published = _FACTS["aliases"].get(normalise_name(name), normalise_name(name)) in case_study_presets()
     patch: JsonObject = _FACTS["case_study"]["as_strategy"] if published else {}
     return patch
 
 
-def _find(name: str) -> JsonObject:
-    canonical = spelled(name)
+def _find_preset(name: str) -> JsonObject:
+    canonical = normalise_name(name)
     found: JsonObject | None = _FACTS["presets"].get(_FACTS["aliases"].get(canonical, canonical))
     if found is None:
-        raise UnknownPreset(name)
+        raise UnknownPresetError(name)
     return found
 
 
-def _matches(rule: JsonObject, model_name: str) -> bool:
+def _is_rule_match(rule: JsonObject, model_name: str) -> bool:
     text = str(rule["text"])
     if rule["match"] == "exact":
         return model_name == text
     return model_name.startswith(text) if rule["match"] == "prefix" else text in model_name.lower()
 
 
-def _union(patches: Iterable[JsonObject]) -> JsonObject:
+def _merge_patches(patches: Iterable[JsonObject]) -> JsonObject:
     """Several patches as one: lists joined in order without repeats, objects merged, the later scalar wins."""
     united: JsonObject = {}
     for patch in patches:
@@ -156,7 +160,7 @@ def _union(patches: Iterable[JsonObject]) -> JsonObject:
             if isinstance(value, list) and isinstance(below, list):
                 united[key] = list(dict.fromkeys([*below, *value]))
             elif isinstance(value, dict) and isinstance(below, dict):
-                united[key] = merged(below, value)
+                united[key] = merge_objects(below, value)
             else:
                 united[key] = value
     return united

@@ -5,19 +5,19 @@ import re
 from collections.abc import Callable, Sequence
 
 from toolbench.engine.repairs.tokens import (
+    CLOSING_BRACKETS,
     COMMENT,
     DOUBLE,
     MARK,
-    OPENS,
     SINGLE,
     SMART,
     SPACE,
     WORD,
     Token,
-    joined,
-    says_something,
-    tokens_of,
-    with_neighbours,
+    is_significant,
+    iterate_with_neighbours,
+    join_tokens,
+    tokenise,
 )
 
 _PYTHON = {"True": "true", "False": "false", "None": "null"}
@@ -30,49 +30,49 @@ _KEY = re.compile(r"[^\W\d][\w$.-]*")
 
 def comments(text: str) -> str:
     """Comments that have an end are dropped."""
-    return joined(Token(SPACE, " ") if _is_comment(token) else token for token in tokens_of(text))
+    return join_tokens(Token(SPACE, " ") if _is_comment(token) else token for token in tokenise(text))
 
 
 def smart_quotes(text: str) -> str:
     """Typographic quotes around a text become straight ones."""
-    return joined(_double(token) if token.kind == SMART else token for token in tokens_of(text))
+    return join_tokens(_requote_double(token) if token.kind == SMART else token for token in tokenise(text))
 
 
 def single_quotes(text: str) -> str:
     """Single quotes around a text become double ones."""
-    return joined(_double(token) if token.kind == SINGLE else token for token in tokens_of(text))
+    return join_tokens(_requote_double(token) if token.kind == SINGLE else token for token in tokenise(text))
 
 
 def python_literals(text: str) -> str:
     """True, False and None become true, false and null."""
-    return joined(
-        Token(WORD, _PYTHON.get(token.text, token.text)) if token.kind == WORD else token for token in tokens_of(text)
+    return join_tokens(
+        Token(WORD, _PYTHON.get(token.text, token.text)) if token.kind == WORD else token for token in tokenise(text)
     )
 
 
 def control_characters(text: str) -> str:
     """Line breaks, tabs and other control characters inside a text are written as escapes."""
-    return _in_strings(text, lambda inside: _CONTROL.sub(lambda one: json.dumps(one.group())[1:-1], inside))
+    return _map_strings(text, lambda inside: _CONTROL.sub(lambda one: json.dumps(one.group())[1:-1], inside))
 
 
 def invalid_escapes(text: str) -> str:
     """Escapes that JSON does not know: those of Python become their character, any other keeps its backslash."""
-    return _in_strings(text, lambda inside: _ESCAPE.sub(_known_escape, inside))
+    return _map_strings(text, lambda inside: _ESCAPE.sub(_replace_escape, inside))
 
 
 def unquoted_keys(text: str) -> str:
     """Keys without quotes get them."""
-    return joined(
+    return join_tokens(
         Token(DOUBLE, json.dumps(token.text, ensure_ascii=False)) if _is_bare_key(before, token, after) else token
-        for before, token, after in with_neighbours(tokens_of(text))
+        for before, token, after in iterate_with_neighbours(tokenise(text))
     )
 
 
 def trailing_commas(text: str) -> str:
     """A comma before a closing bracket is dropped."""
-    return joined(
+    return join_tokens(
         token
-        for _, token, after in with_neighbours(tokens_of(text))
+        for _, token, after in iterate_with_neighbours(tokenise(text))
         if not (token.text == "," and after and after in "}]")
     )
 
@@ -80,23 +80,23 @@ def trailing_commas(text: str) -> str:
 def missing_closers(text: str) -> str:
     """Closing brackets that are missing are added, where the last value is whole: behind a number, a comma or a key
     something else may have been about to come."""
-    tokens = tokens_of(text)
-    balanced, open_still = _balanced(tokens)
-    if open_still and not _ends_whole(tokens):
+    tokens = tokenise(text)
+    balanced, open_still = _balance_brackets(tokens)
+    if open_still and not _is_last_value_complete(tokens):
         return text
     return balanced + open_still
 
 
 def cut_value(text: str) -> str:
     """A text that breaks off inside a value is closed there, to show what was read of it. Never executed."""
-    tokens = [token for token in tokens_of(text) if says_something(token)]
+    tokens = [token for token in tokenise(text) if is_significant(token)]
     if tokens and tokens[-1].text == "\\":
         tokens.pop()
     if tokens and not tokens[-1].closed:
-        tokens[-1] = Token(DOUBLE, _double(tokens[-1]).text + '"')
+        tokens[-1] = Token(DOUBLE, _requote_double(tokens[-1]).text + '"')
     if tokens and tokens[-1].text == ",":
         tokens.pop()
-    balanced, open_still = _balanced([*tokens, *_awaited(tokens)])
+    balanced, open_still = _balance_brackets([*tokens, *_get_missing_pair_end(tokens)])
     return balanced + open_still
 
 
@@ -104,30 +104,30 @@ def _is_comment(token: Token) -> bool:
     return token.kind == COMMENT and token.closed
 
 
-def _double(token: Token) -> Token:
+def _requote_double(token: Token) -> Token:
     """The same string in double quotes; without its end where it has none."""
-    inside = _QUOTE_OR_ESCAPE.sub(_straight, token.inside)
+    inside = _QUOTE_OR_ESCAPE.sub(_straighten, token.inside)
     return Token(DOUBLE, f'"{inside}"' if token.closed else f'"{inside}')
 
 
-def _straight(found: re.Match[str]) -> str:
+def _straighten(found: re.Match[str]) -> str:
     part = found.group()
     if part == '"':
         return '\\"'
     return part[1] if part[1] in "'“”‘’" else part
 
 
-def _in_strings(text: str, change: Callable[[str], str]) -> str:
+def _map_strings(text: str, change: Callable[[str], str]) -> str:
     """The text with the inside of its double-quoted strings changed."""
-    return joined(_changed(token, change) if token.kind == DOUBLE else token for token in tokens_of(text))
+    return join_tokens(_replace_inside(token, change) if token.kind == DOUBLE else token for token in tokenise(text))
 
 
-def _changed(token: Token, change: Callable[[str], str]) -> Token:
+def _replace_inside(token: Token, change: Callable[[str], str]) -> Token:
     inside = change(token.inside)
     return Token(DOUBLE, f'"{inside}"' if token.closed else f'"{inside}')
 
 
-def _known_escape(found: re.Match[str]) -> str:
+def _replace_escape(found: re.Match[str]) -> str:
     escape = found.group(1)
     if escape in '"\\/bfnrt' or (len(escape) == 5 and escape[0] == "u"):
         return found.group()
@@ -142,13 +142,13 @@ def _is_bare_key(before: str, token: Token, after: str) -> bool:
     return token.kind == WORD and after == ":" and before in ("{", ",") and bool(_KEY.fullmatch(token.text))
 
 
-def _balanced(tokens: Sequence[Token]) -> tuple[str, str]:
+def _balance_brackets(tokens: Sequence[Token]) -> tuple[str, str]:
     """The text, with an inner bracket closed before an outer one is, and the closers of what is open at its end."""
     parts: list[str] = []
     waiting: list[str] = []
     for token in tokens:
-        if token.kind == MARK and token.text in OPENS:
-            waiting.append(OPENS[token.text])
+        if token.kind == MARK and token.text in CLOSING_BRACKETS:
+            waiting.append(CLOSING_BRACKETS[token.text])
         elif token.kind == MARK and token.text in "}]" and token.text in waiting[-2:]:
             if waiting[-1] != token.text:
                 parts.append(waiting.pop())
@@ -157,22 +157,22 @@ def _balanced(tokens: Sequence[Token]) -> tuple[str, str]:
     return "".join(parts), "".join(reversed(waiting))
 
 
-def _ends_whole(tokens: Sequence[Token]) -> bool:
+def _is_last_value_complete(tokens: Sequence[Token]) -> bool:
     """Whether the last thing said is a value that nothing can lengthen, and not a key."""
-    last = next((token for token in reversed(tokens) if says_something(token)), None)
+    last = next((token for token in reversed(tokens) if is_significant(token)), None)
     if last is None or last.text in _WHOLE_WORDS or last.text in ("}", "]"):
         return last is not None
-    return last.kind == DOUBLE and last.closed and not _awaited(tokens)
+    return last.kind == DOUBLE and last.closed and not _get_missing_pair_end(tokens)
 
 
-def _awaited(tokens: Sequence[Token]) -> list[Token]:
+def _get_missing_pair_end(tokens: Sequence[Token]) -> list[Token]:
     """What is missing of a pair of key and value at the end: nothing, a null, or a colon and a null."""
-    said = [token for token in tokens if says_something(token)]
+    said = [token for token in tokens if is_significant(token)]
     null = [Token(MARK, ":"), Token(WORD, "null")]
     if not said:
         return []
     if said[-1].text == ":":
         return null[1:]
-    in_object = _balanced(said)[1].startswith("}")
+    in_object = _balance_brackets(said)[1].startswith("}")
     is_key = said[-1].kind == DOUBLE and in_object and said[-2].text in ("{", ",")
     return null if is_key else []

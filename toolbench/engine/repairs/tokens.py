@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 SPACE, COMMENT, DOUBLE, SINGLE, SMART, MARK, WORD = "space", "comment", "double", "single", "smart", "mark", "word"
 STRINGS = (DOUBLE, SINGLE, SMART)
-OPENS = {"{": "}", "[": "]"}
+CLOSING_BRACKETS = {"{": "}", "[": "]"}
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
     |(?P<comment>//[^\n]*\n?|/\*(?:[^*]|\*(?!/))*(?:\*/)?)
@@ -44,38 +44,38 @@ class Token:
         return self.text[1:-1] if self.closed else self.text[1:]
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokenise(text: str) -> list[Token]:
     return [Token(str(found.lastgroup), found.group()) for found in _TOKEN.finditer(text)]
 
 
-def joined(tokens: Iterable[Token]) -> str:
+def join_tokens(tokens: Iterable[Token]) -> str:
     return "".join(token.text for token in tokens)
 
 
-def says_something(token: Token) -> bool:
+def is_significant(token: Token) -> bool:
     return token.kind not in (SPACE, COMMENT)
 
 
-def with_neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, Token, str]]:
+def iterate_with_neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, Token, str]]:
     """Every token with the text of the one before and the one after it, white space and comments left out."""
     before = ""
-    following = _following(tokens)
+    following = _iterate_following(tokens)
     for token, after in zip(tokens, following, strict=True):
         yield before, token, after
-        if says_something(token):
+        if is_significant(token):
             before = token.text
 
 
-def _following(tokens: Sequence[Token]) -> list[str]:
+def _iterate_following(tokens: Sequence[Token]) -> list[str]:
     found, after = [], ""
     for token in reversed(tokens):
         found.append(after)
-        if says_something(token):
+        if is_significant(token):
             after = token.text
     return found[::-1]
 
 
-def objects_in(text: str) -> tuple[list[str], str]:
+def find_objects(text: str) -> tuple[list[str], str]:
     """The objects that stand in a text one after or beside the other, each as far as its brackets go, and all the text
     outside of them. An object that is not closed counts as text outside."""
     start = text.find("{")
@@ -83,8 +83,8 @@ def objects_in(text: str) -> tuple[list[str], str]:
         return [], text
     found: list[str] = []
     outside, inside, depth = [text[:start]], [""], 0
-    for token in tokens_of(text[start:]):
-        depth += token.kind == MARK and token.text in OPENS
+    for token in tokenise(text[start:]):
+        depth += token.kind == MARK and token.text in CLOSING_BRACKETS
         (inside if depth else outside).append(token.text)
         if token.kind == MARK and token.text in "}]" and depth:
             depth -= 1

@@ -3,23 +3,23 @@
 import json
 import re
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import read_json
-from toolbench.engine.repairs.tokens import objects_in
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.repairs.tokens import find_objects
+from toolbench.engine.strict_json import read_json
 
 _LENIENT = json.JSONDecoder(strict=False)
 _ESCAPED_START = re.compile(r"\{(?:\s|\\[nrt])*\\+\"")
 _QUOTES = re.compile(r"[\s\"'`“”‘’]*")
 _CLOSERS = re.compile(r"[\s}\]]*")
-_LEVELS = 4
+_MAX_LEVELS = 4
 
 
 def nested_encoding(text: str) -> str:
     """A JSON text that holds the object as text, once or several times over, is unwrapped."""
-    for _ in range(_LEVELS):
+    for _ in range(_MAX_LEVELS):
         try:
             value = read_json(text)
-        except BadJson:
+        except InvalidJsonError:
             return text
         if not isinstance(value, str):
             return text
@@ -40,14 +40,14 @@ def escaped_object(text: str) -> str:
 
 def stray_quotes(text: str) -> str:
     """Quotes and backticks before and behind the object are dropped."""
-    found, outside = objects_in(text)
+    found, outside = find_objects(text)
     return found[0] if len(found) == 1 and outside and _QUOTES.fullmatch(outside) else text
 
 
 def doubled_object(text: str) -> str:
     """An object that was written several times in a row counts once, and an empty one before the real one not at
     all."""
-    found, outside = objects_in(text)
+    found, outside = find_objects(text)
     distinct = list(dict.fromkeys(found))
     full = [one for one in distinct if one.strip("{} \t\r\n")] or distinct
     return full[0] if len(found) > 1 and len(full) == 1 and not outside.strip() else text
@@ -55,11 +55,11 @@ def doubled_object(text: str) -> str:
 
 def extra_closers(text: str) -> str:
     """Closing brackets behind the object's own end are dropped."""
-    found, outside = objects_in(text)
+    found, outside = find_objects(text)
     return found[0] if len(found) == 1 and outside.strip() and _CLOSERS.fullmatch(outside) else text
 
 
 def text_around_object(text: str) -> str:
     """Prose before and behind the only object is dropped."""
-    found, outside = objects_in(text)
+    found, outside = find_objects(text)
     return found[0] if len(found) == 1 and outside.strip() and "{" not in outside else text

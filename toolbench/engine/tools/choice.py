@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
-WireChoice: TypeAlias = str | JsonObject
+RequestChoice: TypeAlias = str | JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class ToolChoice:
         """This tool and no other."""
         return cls("named", name)
 
-    def to_openai(self) -> WireChoice:
+    def to_openai(self) -> RequestChoice:
         """As a request spells it."""
         return {"type": "function", "function": {"name": self.name}} if self.kind == "named" else self.kind
 
 
-def wire_choice(choice: ToolChoice | str | Mapping[str, Any]) -> WireChoice:
+def to_request_choice(choice: ToolChoice | str | Mapping[str, Any]) -> RequestChoice:
     """A choice as a request spells it. What is spelled already stays as it is, words of a single vendor too."""
     if isinstance(choice, ToolChoice):
         return choice.to_openai()

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.tools.typed_schemas import schema_of
+from toolbench.engine.tools.typed_schemas import build_schema
+from toolbench.engine.types import JsonObject
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
@@ -41,7 +41,7 @@ class ToolDefinition:
         """The same tool with one parameter more. `of` is a Python type (`str`, `list[int]`, `Literal["a", "b"]`, a
         pydantic model …) or a JSON Schema; `keywords` are further keywords of the schema (`minimum=0`). Raises
         PlanError for a type without a schema."""
-        schema = dict(of) if isinstance(of, Mapping) else schema_of(of)
+        schema = dict(of) if isinstance(of, Mapping) else build_schema(of)
         described = {"description": description} if description else {}
         properties = {**self.parameters.get("properties", {}), name: {**schema, **described, **keywords}}
         needed = [each for each in self.parameters.get("required", ()) if each != name]
@@ -50,7 +50,7 @@ class ToolDefinition:
 
     def to_openai(self) -> JsonObject:
         """The wire shape, with every empty `required` list dropped (some backends refuse it)."""
-        parameters = _without_empty_required(dict(self.parameters))
+        parameters = _remove_empty_required(dict(self.parameters))
         function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
@@ -63,15 +63,15 @@ class StoredToolDefinition(ToolDefinition):
         """Accept every name."""
 
 
-def _without_empty_required(schema: Any) -> Any:
+def _remove_empty_required(schema: Any) -> Any:
     if isinstance(schema, Mapping):
         return {
-            key: _without_empty_required(value)
+            key: _remove_empty_required(value)
             for key, value in schema.items()
             if not (key == "required" and value == [])
         }
     if isinstance(schema, list):
-        return [_without_empty_required(item) for item in schema]
+        return [_remove_empty_required(item) for item in schema]
     return schema
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import jsonschema_rs
 
-from toolbench.engine.json_text import encode_json, is_too_deep
-from toolbench.engine.messages import Finding
+from toolbench.engine.strict_json import encode_json, is_too_deep
 from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.types import Finding
 
 _FACTS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "lint.json").read_text("utf-8"))
 
 MAX_TOOLS = 128
 MAX_BYTES = 200_000
-STRICTEST_NAME, LAXEST_NAME = 64, 128  # characters
+STRICT_MAX_NAME_LENGTH, LENIENT_MAX_NAME_LENGTH = 64, 128  # characters
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
 SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
@@ -60,10 +60,12 @@ def _lint_name(path: str, tool: ToolDefinition) -> Iterator[Finding]:
         yield Finding("name_dot", f"{name}: OpenAI and others refuse dots; an underscore is safe.", at)
     elif not _NAME.fullmatch(name):
         yield Finding("name_characters", f"{name}: only letters, digits, _ and - are safe.", at)
-    if len(name) > LAXEST_NAME:
-        yield Finding("name_length", f"The name has {len(name)} characters; {LAXEST_NAME} is the most anywhere.", at)
-    elif len(name) > STRICTEST_NAME:
-        yield Finding("name_length", f"The name has {len(name)} characters; OpenAI takes {STRICTEST_NAME}.", at)
+    if len(name) > LENIENT_MAX_NAME_LENGTH:
+        yield Finding(
+            "name_length", f"The name has {len(name)} characters; {LENIENT_MAX_NAME_LENGTH} is the most anywhere.", at
+        )
+    elif len(name) > STRICT_MAX_NAME_LENGTH:
+        yield Finding("name_length", f"The name has {len(name)} characters; OpenAI takes {STRICT_MAX_NAME_LENGTH}.", at)
 
 
 def _lint_description(path: str, tool: ToolDefinition) -> Iterator[Finding]:
@@ -78,15 +80,15 @@ def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
         return
     if schema and schema.get("type") != "object":
         yield Finding("schema_root", "Arguments are an object: the schema's root needs type object.", at)
-    broken = _why_invalid(schema)
+    broken = _find_schema_error(schema)
     if broken:
         yield Finding("schema_invalid", broken, at)
         return
-    for place, part in _schemas(at, schema):
+    for place, part in _iterate_schemas(at, schema):
         yield from _lint_part(place, part)
 
 
-def _why_invalid(schema: Mapping[str, Any]) -> str:
+def _find_schema_error(schema: Mapping[str, Any]) -> str:
     """What the JSON Schema library says against a schema, "" for a good one. Nothing is fetched."""
     try:
         jsonschema_rs.meta.validate(dict(schema))
@@ -112,16 +114,16 @@ def _lint_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding("required_unknown", f"Required but not described: {', '.join(sorted(unknown))}.", path)
 
 
-def _schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _iterate_schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every schema inside a schema, itself first, with its path. A property's own name is no keyword."""
     if not isinstance(schema, Mapping):
         return
     yield path, schema
     for keyword in SCHEMAS_BY_NAME:
         for name, part in (schema.get(keyword) or {}).items():
-            yield from _schemas(f"{path}.{keyword}.{name}", part)
+            yield from _iterate_schemas(f"{path}.{keyword}.{name}", part)
     for keyword in SCHEMA_LISTS:
         for index, part in enumerate(schema.get(keyword) or ()):
-            yield from _schemas(f"{path}.{keyword}[{index}]", part)
+            yield from _iterate_schemas(f"{path}.{keyword}[{index}]", part)
     for keyword in SCHEMAS:
-        yield from _schemas(f"{path}.{keyword}", schema.get(keyword))
+        yield from _iterate_schemas(f"{path}.{keyword}", schema.get(keyword))

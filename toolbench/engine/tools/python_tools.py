@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pydantic_core import to_jsonable_python
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.engine.tools.typed_schemas import Signature, code_of
+from toolbench.engine.tools.typed_schemas import Signature, get_code
+from toolbench.engine.types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class PythonTool:
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(code_of(self.function))
+        return inspect.iscoroutinefunction(get_code(self.function))
 
     def call(self, arguments: JsonObject) -> object:
         """What the function gives, of an async one its coroutine. Raises ToolArgumentError before it is called, and
@@ -48,7 +48,7 @@ def python_tool(
         raise PlanError(f"{function!r} cannot be a tool: it has no name of its own; give it one")
     definition = ToolDefinition(
         name=named,
-        description=description or _docstring(function),
+        description=description or _get_docstring(function),
         parameters=signature.schema,
         alone=alone,
         timeout_seconds=timeout_seconds,
@@ -56,9 +56,9 @@ def python_tool(
     return PythonTool(definition, function, signature)
 
 
-def _docstring(function: Callable[..., object]) -> str:
+def _get_docstring(function: Callable[..., object]) -> str:
     """That of the function; of an object without one on its `__call__`, its own."""
-    code = code_of(function)
+    code = get_code(function)
     said_by = function if code.__name__ == "__call__" and not code.__doc__ else code
     return inspect.getdoc(said_by) or ""
 
@@ -83,7 +83,7 @@ class PythonTools:
         return ToolRegistry(tuple(tool.definition for tool in self.by_name.values()))
 
 
-def plain_value(value: object) -> object:
+def to_plain_value(value: object) -> object:
     """A function's value as JSON holds it: models, dataclasses, enums, dates and the like are written out. What cannot
     be written stays as it is; the model is told so then."""
     try:

@@ -11,20 +11,20 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import ArgsKwargs
 
 from toolbench.engine.errors import PlanError, ToolArgumentError
-from toolbench.engine.json_paths import json_path
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.json_paths import render_json_path
+from toolbench.engine.types import JsonObject
 
 _REFERENCE = "#/$defs/"
 _KEPT = ("default", "const", "enum", "examples")  # values, not schemas
 _BY_NAME = ("properties", "patternProperties")
 
 
-def schema_of(python_type: Any) -> JsonObject:
+def build_schema(python_type: Any) -> JsonObject:
     """The JSON Schema of a Python type. Raises PlanError for a type that JSON cannot hold."""
     try:
-        return tidied(TypeAdapter(python_type).json_schema())
+        return tidy_schema(TypeAdapter(python_type).json_schema())
     except PydanticUserError as error:
-        raise PlanError(f"{python_type!r} has no JSON Schema: {_first_line(error)}") from None
+        raise PlanError(f"{python_type!r} has no JSON Schema: {_get_first_line(error)}") from None
 
 
 class Signature:
@@ -33,14 +33,14 @@ class Signature:
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._name = getattr(function, "__name__", "function")
-        for parameter in _parameters(function):
-            if problem := _problem(parameter):
+        for parameter in _list_parameters(function):
+            if problem := _describe_parameter_problem(parameter):
                 raise PlanError(f"{self._name} cannot be a tool: {problem}")
         try:
-            self._adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(_collecting(function))
-            self.schema = tidied(self._adapter.json_schema())
+            self._adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(_build_collector(function))
+            self.schema = tidy_schema(self._adapter.json_schema())
         except (PydanticUserError, NameError) as error:
-            raise PlanError(f"{self._name} cannot be a tool: {_first_line(error)}") from None
+            raise PlanError(f"{self._name} cannot be a tool: {_get_first_line(error)}") from None
 
     def read(self, arguments: JsonObject) -> dict[str, Any]:
         """The keyword arguments of a call, of the types that the function names. Raises ToolArgumentError, which says
@@ -48,21 +48,21 @@ class Signature:
         try:
             return self._adapter.validate_python(ArgsKwargs((), arguments))
         except ValidationError as error:
-            found = (f"{json_path(each['loc'])}: {each['msg']}" for each in error.errors(include_url=False))
+            found = (f"{render_json_path(each['loc'])}: {each['msg']}" for each in error.errors(include_url=False))
             raise ToolArgumentError("; ".join(found)) from None
 
 
-def _parameters(function: Callable[..., object]) -> Iterable[inspect.Parameter]:
+def _list_parameters(function: Callable[..., object]) -> Iterable[inspect.Parameter]:
     try:
         return inspect.signature(function).parameters.values()
     except (ValueError, TypeError) as error:
-        raise PlanError(f"{function!r} cannot be a tool: {_first_line(error)}") from None
+        raise PlanError(f"{function!r} cannot be a tool: {_get_first_line(error)}") from None
 
 
-def _collecting(function: Callable[..., object]) -> Any:
+def _build_collector(function: Callable[..., object]) -> Any:
     """A function of the same signature that gives back what it was called with, which pydantic takes for a type."""
 
-    @wraps(code_of(function), updated=())
+    @wraps(get_code(function), updated=())
     def collect(**given: object) -> dict[str, object]:
         return given
 
@@ -70,14 +70,14 @@ def _collecting(function: Callable[..., object]) -> Any:
     return collect
 
 
-def code_of(function: Callable[..., object]) -> Callable[..., object]:
+def get_code(function: Callable[..., object]) -> Callable[..., object]:
     """The function that runs when a partial or an object is called; any other is its own."""
     if isinstance(function, partial):
-        return code_of(function.func)
+        return get_code(function.func)
     return function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
 
 
-def _problem(parameter: inspect.Parameter) -> str:
+def _describe_parameter_problem(parameter: inspect.Parameter) -> str:
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
         return f"*{parameter.name} has no names; a model gives arguments by name"
     if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
@@ -87,54 +87,54 @@ def _problem(parameter: inspect.Parameter) -> str:
     return ""
 
 
-def tidied(schema: JsonObject) -> JsonObject:
+def tidy_schema(schema: JsonObject) -> JsonObject:
     """The same schema without titles, its definitions put where they are used; those that use themselves stay."""
     definitions = {name: value for name, value in schema.get("$defs", {}).items() if isinstance(value, dict)}
-    recursive = {name for name in definitions if name in _reached(name, definitions)}
+    recursive = {name for name in definitions if name in _find_reached_definitions(name, definitions)}
     inlined = {name: value for name, value in definitions.items() if name not in recursive}
-    tidy = _walked({key: value for key, value in schema.items() if key != "$defs"}, inlined)
-    kept = {name: _walked(definitions[name], inlined) for name in sorted(recursive)}
+    tidy = _tidy_part({key: value for key, value in schema.items() if key != "$defs"}, inlined)
+    kept = {name: _tidy_part(definitions[name], inlined) for name in sorted(recursive)}
     return {**tidy, "$defs": kept} if kept else tidy
 
 
-def _walked(schema: Any, inlined: Mapping[str, JsonObject]) -> Any:
+def _tidy_part(schema: Any, inlined: Mapping[str, JsonObject]) -> Any:
     if isinstance(schema, list):
-        return [_walked(item, inlined) for item in schema]
+        return [_tidy_part(item, inlined) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    written = {key: _member(key, value, inlined) for key, value in schema.items() if key not in ("title", "$ref")}
+    written = {key: _tidy_member(key, value, inlined) for key, value in schema.items() if key not in ("title", "$ref")}
     reference = schema.get("$ref")
     if reference is None:
         return written
     name = str(reference).removeprefix(_REFERENCE)
-    return {**_walked(inlined[name], inlined), **written} if name in inlined else {"$ref": reference, **written}
+    return {**_tidy_part(inlined[name], inlined), **written} if name in inlined else {"$ref": reference, **written}
 
 
-def _member(key: str, value: Any, inlined: Mapping[str, JsonObject]) -> Any:
+def _tidy_member(key: str, value: Any, inlined: Mapping[str, JsonObject]) -> Any:
     if key in _KEPT:
         return value
     if key in _BY_NAME and isinstance(value, dict):
-        return {name: _walked(child, inlined) for name, child in value.items()}
-    return _walked(value, inlined)
+        return {name: _tidy_part(child, inlined) for name, child in value.items()}
+    return _tidy_part(value, inlined)
 
 
-def _reached(name: str, definitions: Mapping[str, JsonObject]) -> set[str]:
+def _find_reached_definitions(name: str, definitions: Mapping[str, JsonObject]) -> set[str]:
     """The definitions that one uses, itself only if it comes back to it."""
     reached: set[str] = set()
-    open_names = list(_references(definitions[name]))
+    open_names = list(_iterate_references(definitions[name]))
     while open_names:
         if (found := open_names.pop()) in definitions and found not in reached:
             reached.add(found)
-            open_names += _references(definitions[found])
+            open_names += _iterate_references(definitions[found])
     return reached
 
 
-def _references(schema: Any) -> Iterator[str]:
+def _iterate_references(schema: Any) -> Iterator[str]:
     if isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
         yield schema["$ref"].removeprefix(_REFERENCE)
     for child in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        yield from _references(child)
+        yield from _iterate_references(child)
 
 
-def _first_line(error: Exception) -> str:
+def _get_first_line(error: Exception) -> str:
     return str(error).split("\n", 1)[0][:300]

@@ -7,13 +7,13 @@ from itertools import islice
 import jsonschema_rs
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.identity import Same
-from toolbench.engine.json_paths import json_path, member_path
-from toolbench.engine.json_text import write_json
-from toolbench.engine.messages import JsonObject, SchemaError
+from toolbench.engine.identity_key import IdentityKey
+from toolbench.engine.json_paths import build_member_path, render_json_path
+from toolbench.engine.strict_json import write_json
 from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.types import JsonObject, SchemaError
 
-MOST_ERRORS = 20
+MAX_ERRORS = 20
 _KINDS = {
     "required": "missing",
     "type": "type",
@@ -40,46 +40,48 @@ _KINDS = {
 def check_schema(tool: ToolDefinition) -> None:
     """Raises PlanError when the tool's parameters are no JSON Schema that can be checked without a network."""
     try:
-        _validator_of(Same(tool))
+        _get_validator(IdentityKey(tool))
     except (ValueError, TypeError, RecursionError) as error:
-        where = f"{json_path(error.instance_path)}: " if isinstance(error, jsonschema_rs.ValidationError) else ""
-        said = f"{where}{_first_line(error)}"
+        where = f"{render_json_path(error.instance_path)}: " if isinstance(error, jsonschema_rs.ValidationError) else ""
+        said = f"{where}{_get_first_line(error)}"
         raise PlanError(f"the parameters of tool {tool.name} are no usable JSON Schema: {said}") from None
 
 
-def schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaError, ...]:
-    """The first MOST_ERRORS violations, in the validator's order; nothing when the arguments fit."""
-    validator = _validator_of(Same(tool))
+def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaError, ...]:
+    """The first MAX_ERRORS violations, in the validator's order; nothing when the arguments fit."""
+    validator = _get_validator(IdentityKey(tool))
     try:
         if validator.is_valid(arguments):
             return ()
-        found = (named for error in validator.iter_errors(arguments) for named in _named(error))
-        return tuple(islice(found, MOST_ERRORS))
+        found = (named for error in validator.iter_errors(arguments) for named in _build_schema_errors(error))
+        return tuple(islice(found, MAX_ERRORS))
     except ValueError as error:
-        return (SchemaError("$", "other", f"the arguments cannot be checked: {_first_line(error)}"),)
+        return (SchemaError("$", "other", f"the arguments cannot be checked: {_get_first_line(error)}"),)
 
 
 @lru_cache(maxsize=512)
-def _validator_of(tool: Same[ToolDefinition]) -> jsonschema_rs.Validator:
-    return _compiled(write_json(dict(tool.value.parameters)))
+def _get_validator(tool: IdentityKey[ToolDefinition]) -> jsonschema_rs.Validator:
+    return _compile_validator(write_json(dict(tool.value.parameters)))
 
 
 @lru_cache(maxsize=512)
-def _compiled(schema: str) -> jsonschema_rs.Validator:
+def _compile_validator(schema: str) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(schema, mask="the value", offline=True)
 
 
-def _named(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
+def _build_schema_errors(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
     """One error per missing or unexpected property, else one in all."""
-    path = json_path(error.instance_path)
+    path = render_json_path(error.instance_path)
     kind = _KINDS.get(error.kind.name, "other")
     if kind == "missing":
-        yield SchemaError(member_path(path, error.kind.value), kind, "is required")
+        yield SchemaError(build_member_path(path, error.kind.value), kind, "is required")
     elif error.kind.name == "additionalProperties":
-        yield from (SchemaError(member_path(path, name), kind, "is not a known property") for name in error.kind.value)
+        yield from (
+            SchemaError(build_member_path(path, name), kind, "is not a known property") for name in error.kind.value
+        )
     else:
         yield SchemaError(path, kind, error.message)
 
 
-def _first_line(error: Exception) -> str:
+def _get_first_line(error: Exception) -> str:
     return str(error).split("\n", 1)[0][:200]

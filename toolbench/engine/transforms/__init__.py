@@ -1,6 +1,6 @@
 """The named transforms that smooth over what endpoints do differently: ten under their published names, and ours."""
 
-from toolbench.engine.transforms.applying import (
+from toolbench.engine.transforms.apply import (
     KINDS,
     apply_calls,
     apply_message,
@@ -9,15 +9,15 @@ from toolbench.engine.transforms.applying import (
     apply_result,
     apply_tools,
     check_names,
-    describe,
-    names,
+    describe_transform,
+    list_names,
 )
-from toolbench.engine.transforms.registry import Facts, UnknownTransform
+from toolbench.engine.transforms.registry import TransformContext, UnknownTransformError
 
 __all__ = [
     "KINDS",
-    "Facts",
-    "UnknownTransform",
+    "TransformContext",
+    "UnknownTransformError",
     "apply_calls",
     "apply_message",
     "apply_request",
@@ -25,6 +25,6 @@ __all__ = [
     "apply_result",
     "apply_tools",
     "check_names",
-    "describe",
-    "names",
+    "describe_transform",
+    "list_names",
 ]

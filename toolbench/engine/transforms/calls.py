@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import read_json, write_json
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import read_json, write_json
 from toolbench.engine.transforms.registry import TransformKind
+from toolbench.engine.types import JsonObject
 
 TOOL_CALL: TransformKind[list[JsonObject]] = TransformKind("tool_call")
 
-PARALLEL = ("multi_tool_use.parallel", "multi_tool_use_parallel", "parallel")
+PARALLEL_TOOL_NAMES = ("multi_tool_use.parallel", "multi_tool_use_parallel", "parallel")
 _NAMESPACE = "functions."
 TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
 
@@ -18,7 +18,7 @@ TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
 @TOOL_CALL.register
 def assistant_tool_calls_arguments_blank_to_empty_object(calls: list[JsonObject]) -> list[JsonObject]:
     """Arguments that are blank text are read as an empty object."""
-    filled = [_filled(call) for call in calls]
+    filled = [_fill_arguments(call) for call in calls]
     return filled if any(old is not new for old, new in zip(calls, filled, strict=True)) else calls
 
 
@@ -26,20 +26,20 @@ def assistant_tool_calls_arguments_blank_to_empty_object(calls: list[JsonObject]
 def multi_tool_use_parallel_to_calls(calls: list[JsonObject]) -> list[JsonObject]:
     """A call of multi_tool_use.parallel, which no application has and some OpenAI models make up, becomes the calls
     that it lists."""
-    unpacked = [one for call in calls for one in _unpacked(call)]
+    unpacked = [one for call in calls for one in _unpack_parallel(call)]
     return unpacked if len(unpacked) != len(calls) or unpacked != calls else calls
 
 
 @TOOL_CALL.register
 def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
     """Names lose special tokens that leaked into them, all behind these, and a namespace functions. in front."""
-    cleaned = [_with_clean_name(call) for call in calls]
+    cleaned = [_clean_name(call) for call in calls]
     return cleaned if any(old is not new for old, new in zip(calls, cleaned, strict=True)) else calls
 
 
-def _unpacked(call: JsonObject) -> Iterator[JsonObject]:
-    name, arguments = _said(call)
-    uses = _tool_uses(arguments) if name in PARALLEL else []
+def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
+    name, arguments = _get_name(call)
+    uses = _list_tool_uses(arguments) if name in PARALLEL_TOOL_NAMES else []
     if not uses:
         yield call
     for place, use in enumerate(uses, start=1):
@@ -51,11 +51,11 @@ def _unpacked(call: JsonObject) -> Iterator[JsonObject]:
         yield {**call, "id": f"{call.get('id') or 'call'}_{place}", "type": "function", "function": function}
 
 
-def _tool_uses(arguments: object) -> list[JsonObject]:
+def _list_tool_uses(arguments: object) -> list[JsonObject]:
     """The calls listed; [] where one of them cannot be understood, so that nothing is lost."""
     try:
         value = read_json(arguments) if isinstance(arguments, str) else arguments
-    except BadJson:
+    except InvalidJsonError:
         return []
     uses = value.get("tool_uses") if isinstance(value, dict) else None
     named = isinstance(uses, list) and all(
@@ -64,21 +64,21 @@ def _tool_uses(arguments: object) -> list[JsonObject]:
     return uses if isinstance(uses, list) and named else []
 
 
-def _with_clean_name(call: JsonObject) -> JsonObject:
-    name, _ = _said(call)
+def _clean_name(call: JsonObject) -> JsonObject:
+    name, _ = _get_name(call)
     clean = TOKEN.split(name, maxsplit=1)[0].strip().removeprefix(_NAMESPACE)
     if clean == name or not clean:
         return call
     return {**call, "function": {**call["function"], "name": clean}}
 
 
-def _said(call: JsonObject) -> tuple[str, object]:
+def _get_name(call: JsonObject) -> tuple[str, object]:
     function = call.get("function") if isinstance(call, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return (name, function.get("arguments")) if isinstance(function, dict) and isinstance(name, str) else ("", None)
 
 
-def _filled(call: JsonObject) -> JsonObject:
+def _fill_arguments(call: JsonObject) -> JsonObject:
     function = call.get("function") if isinstance(call, dict) else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(arguments, str) or arguments.strip():

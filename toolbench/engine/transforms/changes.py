@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 Change = tuple[str, str, str]
 
-LIMIT = 200  # characters kept of either side
-DEPTH = 8  # below this the whole value counts as changed
+MAX_SIDE_LENGTH = 200  # characters kept of either side
+MAX_DEPTH = 8  # below this the whole value counts as changed
 
 
-def changes_between(before: object, after: object) -> tuple[Change, ...]:
+def list_changes(before: object, after: object) -> tuple[Change, ...]:
     """(path, before, after) for every place that differs; sides are compact JSON cut at 200 characters, "" where
     there was nothing. Parts that are the same object are not walked."""
     return tuple(_walk("$", before, after))
@@ -18,14 +18,14 @@ def changes_between(before: object, after: object) -> tuple[Change, ...]:
 def _walk(path: str, before: object, after: object) -> Iterator[Change]:
     if before is after:
         return
-    depth_left = path.count(".") + path.count("[") < DEPTH
+    depth_left = path.count(".") + path.count("[") < MAX_DEPTH
     if depth_left and isinstance(before, dict) and isinstance(after, dict):
         yield from _walk_objects(path, before, after)
     elif depth_left and isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             yield from _walk(f"{path}[{index}]", old, new)
     elif type(before) is not type(after) or before != after:
-        yield path, _short(before), _short(after)
+        yield path, _truncate(before), _truncate(after)
 
 
 def _walk_objects(path: str, before: dict[str, object], after: dict[str, object]) -> Iterator[Change]:
@@ -33,17 +33,17 @@ def _walk_objects(path: str, before: dict[str, object], after: dict[str, object]
         if key in after:
             yield from _walk(f"{path}.{key}", old, after[key])
         else:
-            yield f"{path}.{key}", _short(old), ""
+            yield f"{path}.{key}", _truncate(old), ""
     for key, new in after.items():
         if key not in before:
-            yield f"{path}.{key}", "", _short(new)
+            yield f"{path}.{key}", "", _truncate(new)
 
 
-def _short(value: object) -> str:
+def _truncate(value: object) -> str:
     if isinstance(value, str):
-        value = value[:LIMIT]
+        value = value[:MAX_SIDE_LENGTH]
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (RecursionError, TypeError, ValueError):
         text = f"<{type(value).__name__}>"
-    return text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"
+    return text if len(text) <= MAX_SIDE_LENGTH else text[: MAX_SIDE_LENGTH - 1] + "…"

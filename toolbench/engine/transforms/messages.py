@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable
 from itertools import takewhile
 
-from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.transforms.fitting_ids import FittingIds
-from toolbench.engine.transforms.registry import Facts, TransformKind
-from toolbench.engine.wires.reading import INTERRUPTED, structured_calls
+from toolbench.engine.transforms.call_ids import IdRewriter
+from toolbench.engine.transforms.registry import TransformContext, TransformKind
+from toolbench.engine.types import JsonObject, Message
+from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT, list_structured_calls
 
 MESSAGE: TransformKind[list[Message]] = TransformKind("message")
 
@@ -24,7 +24,7 @@ def assistant_tool_calls_content_null_if_blank(messages: list[Message]) -> list[
         content = message.get("content")
         return {**message, "content": None} if isinstance(content, str) and not content.strip() else message
 
-    return _calling_messages(messages, null)
+    return _map_calling_messages(messages, null)
 
 
 @MESSAGE.register
@@ -34,7 +34,7 @@ def assistant_tool_calls_content_empty_if_null(messages: list[Message]) -> list[
     def empty(message: Message) -> Message:
         return message if message.get("content") is not None else {**message, "content": ""}
 
-    return _calling_messages(messages, empty)
+    return _map_calling_messages(messages, empty)
 
 
 @MESSAGE.register
@@ -44,7 +44,7 @@ def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Messa
     def add(message: Message) -> Message:
         return message if "reasoning_content" in message else {**message, "reasoning_content": ""}
 
-    return _calling_messages(messages, add)
+    return _map_calling_messages(messages, add)
 
 
 @MESSAGE.register
@@ -53,23 +53,25 @@ def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Mess
     to check it."""
 
     def sign(call: object) -> object:
-        unsigned = isinstance(call, dict) and "signature" not in call and "thought_signature" not in _of_google(call)
+        unsigned = (
+            isinstance(call, dict) and "signature" not in call and "thought_signature" not in _get_google_extra(call)
+        )
         return {**call, "signature": SKIP_VALIDATOR} if isinstance(call, dict) and unsigned else call
 
     def sign_all(message: Message) -> Message:
         calls = message["tool_calls"]
         signed = [sign(call) for call in calls]
-        return {**message, "tool_calls": signed} if _differs(calls, signed) else message
+        return {**message, "tool_calls": signed} if _is_changed(calls, signed) else message
 
-    return _calling_messages(messages, sign_all)
+    return _map_calling_messages(messages, sign_all)
 
 
 @MESSAGE.register
 def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
     """Ids of calls that are not nine letters or digits, as Mistral wants them, are sent as nine that stand for them;
     the conversation itself keeps the ids as they came."""
-    changed = [_with_short_ids(message) for message in messages]
-    return changed if _differs(messages, changed) else messages
+    changed = [_shorten_ids(message) for message in messages]
+    return changed if _is_changed(messages, changed) else messages
 
 
 @MESSAGE.register
@@ -82,9 +84,9 @@ def midturn_system_to_user(messages: list[Message]) -> list[Message]:
     folded, waiting = list(messages[:start]), list[str]()
     for message in messages[start:]:
         if _is_system(message):
-            waiting.append(_text(message))
+            waiting.append(_get_text(message))
         elif waiting and message.get("role") == "user":
-            folded.append({**message, "content": _behind(waiting, message.get("content"))})
+            folded.append({**message, "content": _prepend_texts(waiting, message.get("content"))})
             waiting = []
         else:
             folded.append(message)
@@ -99,31 +101,31 @@ def missing_tool_results_added(messages: list[Message]) -> list[Message]:
     waiting: list[object] = []
     for at, message in enumerate([*messages, {}]):
         if message.get("role") != "tool":
-            complete += ({"role": "tool", "tool_call_id": given, "content": INTERRUPTED} for given in waiting)
-            waiting = _unanswered(message, messages[at + 1 :]) if _calls_tools(message) else []
+            complete += ({"role": "tool", "tool_call_id": given, "content": INTERRUPTED_RESULT} for given in waiting)
+            waiting = _list_unanswered_ids(message, messages[at + 1 :]) if _has_calls(message) else []
         complete.append(message)
     return complete[:-1] if len(complete) > len(messages) + 1 else messages
 
 
-def _unanswered(message: Message, following: list[Message]) -> list[object]:
+def _list_unanswered_ids(message: Message, following: list[Message]) -> list[object]:
     """The ids of the calls that nothing answers before the next answer of the model."""
     until = takewhile(lambda one: one.get("role") != "assistant", following)
     answered = [one.get("tool_call_id") for one in until if one.get("role") == "tool"]
-    return [given for call in structured_calls(message) if (given := call.get("id")) and given not in answered]
+    return [given for call in list_structured_calls(message) if (given := call.get("id")) and given not in answered]
 
 
-@MESSAGE.register_informed
-def tool_call_ids_fit_pattern(messages: list[Message], facts: Facts) -> list[Message]:
+@MESSAGE.register_with_context
+def tool_call_ids_fit_pattern(messages: list[Message], facts: TransformContext) -> list[Message]:
     """Ids of calls that do not match the endpoint's pattern are sent as others that do, the same on both sides of a
     call; the conversation itself keeps the ids as they came. Ids that match are kept."""
     if not facts.id_pattern:
         return messages
-    ids = FittingIds(facts.id_pattern)
-    changed = [ids.rewritten(message) for message in messages]
-    return changed if _differs(messages, changed) else messages
+    ids = IdRewriter(facts.id_pattern)
+    changed = [ids.rewrite_message(message) for message in messages]
+    return changed if _is_changed(messages, changed) else messages
 
 
-def _of_google(call: JsonObject) -> JsonObject:
+def _get_google_extra(call: JsonObject) -> JsonObject:
     """What Gemini's own compatible endpoint adds to a call."""
     extra = call.get("extra_content")
     google = extra.get("google") if isinstance(extra, dict) else None
@@ -134,47 +136,47 @@ def _is_system(message: Message) -> bool:
     return message.get("role") in ("system", "developer")
 
 
-def _behind(texts: list[str], content: object) -> object:
+def _prepend_texts(texts: list[str], content: object) -> object:
     """The texts in front of a content, whose parts stay what they are."""
     if isinstance(content, list):
         return [*({"type": "text", "text": text} for text in texts), *content]
     return "\n\n".join([*texts, str(content or "")])
 
 
-def _text(message: Message) -> str:
+def _get_text(message: Message) -> str:
     content = message.get("content")
     parts = content if isinstance(content, list) else [{"text": content}]
     return "".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
 
 
-def _with_short_ids(message: Message) -> Message:
+def _shorten_ids(message: Message) -> Message:
     if message.get("role") == "tool":
         given = message.get("tool_call_id")
-        return {**message, "tool_call_id": _short_id(given)} if given != _short_id(given) else message
+        return {**message, "tool_call_id": _shorten_id(given)} if given != _shorten_id(given) else message
     calls = message.get("tool_calls")
-    if not _calls_tools(message) or not isinstance(calls, list):
+    if not _has_calls(message) or not isinstance(calls, list):
         return message
-    short = [{**call, "id": _short_id(call.get("id"))} if isinstance(call, dict) else call for call in calls]
+    short = [{**call, "id": _shorten_id(call.get("id"))} if isinstance(call, dict) else call for call in calls]
     return {**message, "tool_calls": short} if short != calls else message
 
 
-def _short_id(given: object) -> object:
+def _shorten_id(given: object) -> object:
     if not isinstance(given, str) or _NINE.fullmatch(given):
         return given
     return hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:9]
 
 
-def _calling_messages(messages: list[Message], change: Callable[[JsonObject], JsonObject]) -> list[Message]:
-    changed = [change(message) if _calls_tools(message) else message for message in messages]
-    return changed if _differs(messages, changed) else messages
+def _map_calling_messages(messages: list[Message], change: Callable[[JsonObject], JsonObject]) -> list[Message]:
+    changed = [change(message) if _has_calls(message) else message for message in messages]
+    return changed if _is_changed(messages, changed) else messages
 
 
-def _calls_tools(message: object) -> bool:
+def _has_calls(message: object) -> bool:
     if not isinstance(message, dict) or message.get("role") != "assistant":
         return False
     calls = message.get("tool_calls")
     return isinstance(calls, list) and bool(calls)
 
 
-def _differs(before: list[JsonObject], after: list[object] | list[JsonObject]) -> bool:
+def _is_changed(before: list[JsonObject], after: list[object] | list[JsonObject]) -> bool:
     return any(old is not new for old, new in zip(before, after, strict=True))

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from toolbench.engine.messages import JsonObject, Message, ToldResult
 from toolbench.engine.transforms.messages import MESSAGE
-from toolbench.engine.wires.anthropic.blocks import KEPT
-from toolbench.engine.wires.parts import PARTS
+from toolbench.engine.types import JsonObject, Message, ResultMessage
+from toolbench.engine.wire_formats.anthropic.blocks import KEPT_BLOCKS_FIELD
+from toolbench.engine.wire_formats.content_parts import PARTS_FIELD
 
 __all__ = ["MESSAGE", "REASONING_HISTORY"]
 
-FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
-THOUGHTS = ("thinking", "redacted_thinking")  # blocks of Messages, and parts of Mistral's answers
-OWN = (KEPT, PARTS)
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+THINKING_BLOCK_TYPES = ("thinking", "redacted_thinking")  # blocks of Messages, and parts of Mistral's answers
+KEPT_BLOCK_FIELDS = (KEPT_BLOCKS_FIELD, PARTS_FIELD)
 
 REASONING_HISTORY = {
     "none": "reasoning_left_out",
@@ -25,16 +25,16 @@ REASONING_HISTORY = {
 @MESSAGE.register
 def reasoning_left_out(messages: list[Message]) -> list[Message]:
     """Earlier reasoning is not sent back, for endpoints that refuse fields they do not know."""
-    return _each(messages, _without)
+    return _map_messages(messages, _remove_reasoning)
 
 
 @MESSAGE.register
 def reasoning_of_earlier_turns_left_out(messages: list[Message]) -> list[Message]:
     """Only what was thought since the user last spoke is sent back."""
-    spoke = [place for place, message in enumerate(messages) if _speaks(message)]
+    spoke = [place for place, message in enumerate(messages) if _is_user_message(message)]
     at = spoke[-1] if spoke else 0
-    earlier = _each(messages[:at], _without)
-    return [*earlier, *messages[at:]] if any(map(_reasoned, messages[:at])) else messages
+    earlier = _map_messages(messages[:at], _remove_reasoning)
+    return [*earlier, *messages[at:]] if any(map(_has_reasoning, messages[:at])) else messages
 
 
 @MESSAGE.register
@@ -42,56 +42,58 @@ def reasoning_text_left_out(messages: list[Message]) -> list[Message]:
     """Reasoning as plain text is not sent back; reasoning_details and signed blocks are, untouched."""
 
     def sealed(message: Message) -> Message:
-        plain = [name for name in FIELDS if isinstance(message.get(name), str)]
+        plain = [name for name in REASONING_FIELDS if isinstance(message.get(name), str)]
         return {name: value for name, value in message.items() if name not in plain} if plain else message
 
-    return _each(messages, sealed)
+    return _map_messages(messages, sealed)
 
 
 @MESSAGE.register
 def reasoning_in_think_tags(messages: list[Message]) -> list[Message]:
     """Earlier reasoning goes back inside the text, between think tags, as some hosts of GLM want it."""
-    return _each(messages, _tagged)
+    return _map_messages(messages, _move_to_tags)
 
 
-def _each(messages: list[Message], change: Callable[[Message], Message]) -> list[Message]:
-    changed = [change(message) if _reasoned(message) else message for message in messages]
+def _map_messages(messages: list[Message], change: Callable[[Message], Message]) -> list[Message]:
+    changed = [change(message) if _has_reasoning(message) else message for message in messages]
     return changed if any(old is not new for old, new in zip(messages, changed, strict=True)) else messages
 
 
-def _speaks(message: Message) -> bool:
-    return message.get("role") == "user" and not isinstance(message, ToldResult)
+def _is_user_message(message: Message) -> bool:
+    return message.get("role") == "user" and not isinstance(message, ResultMessage)
 
 
-def _reasoned(message: Message) -> bool:
+def _has_reasoning(message: Message) -> bool:
     if message.get("role") != "assistant":
         return False
-    return any(name in message for name in FIELDS) or any(
-        _is_thought(block) for name in OWN for block in _blocks(message, name)
+    return any(name in message for name in REASONING_FIELDS) or any(
+        _is_thought(block) for name in KEPT_BLOCK_FIELDS for block in _get_blocks(message, name)
     )
 
 
-def _without(message: Message) -> Message:
-    rest = {name: value for name, value in message.items() if name not in FIELDS}
-    for name in OWN:
-        if blocks := _blocks(rest, name):
+def _remove_reasoning(message: Message) -> Message:
+    rest = {name: value for name, value in message.items() if name not in REASONING_FIELDS}
+    for name in KEPT_BLOCK_FIELDS:
+        if blocks := _get_blocks(rest, name):
             rest[name] = [block for block in blocks if not _is_thought(block)]
     return rest
 
 
-def _tagged(message: Message) -> Message:
+def _move_to_tags(message: Message) -> Message:
     """Only reasoning that is text can be told so; any other is left out."""
-    thought = next((said for name in FIELDS if isinstance(said := message.get(name), str) and said.strip()), "")
+    thought = next(
+        (said for name in REASONING_FIELDS if isinstance(said := message.get(name), str) and said.strip()), ""
+    )
     content = message.get("content")
     if not thought or not (content is None or isinstance(content, str)):
-        return _without(message)
-    return {**_without(message), "content": f"<think>{thought}</think>{content or ''}"}
+        return _remove_reasoning(message)
+    return {**_remove_reasoning(message), "content": f"<think>{thought}</think>{content or ''}"}
 
 
-def _blocks(message: Message, name: str) -> list[JsonObject]:
+def _get_blocks(message: Message, name: str) -> list[JsonObject]:
     blocks = message.get(name)
     return blocks if isinstance(blocks, list) else []
 
 
 def _is_thought(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") in THOUGHTS
+    return isinstance(block, dict) and block.get("type") in THINKING_BLOCK_TYPES

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from toolbench.engine.messages import JsonObject, Message, without_calls
 from toolbench.engine.transforms.registry import TransformKind
+from toolbench.engine.types import JsonObject, Message, remove_calls
 
 REQUEST: TransformKind[JsonObject] = TransformKind("request")
-LIMITS = ("max_tokens", "max_completion_tokens")
+TOKEN_LIMIT_KEYS = ("max_tokens", "max_completion_tokens")
 # Tokens of thinking that stand for an effort, our own choice: the least that Anthropic takes is 1024.
-BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "high": 16_384, "xhigh": 32_768}
+THINKING_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "high": 16_384, "xhigh": 32_768}
 
 
 @REQUEST.register
@@ -21,23 +21,23 @@ def tools_to_functions(body: JsonObject) -> JsonObject:
     tools, choice = body.get("tools"), body.get("tool_choice")
     functions = [tool["function"] for tool in tools if "function" in tool] if isinstance(tools, list) else []
     messages = body.get("messages")
-    older = list(_older(messages)) if isinstance(messages, list) else messages
+    older = list(_to_legacy_messages(messages)) if isinstance(messages, list) else messages
     if not functions and older == messages:
         return body
-    chosen = {} if choice is None else {"function_call": _function_choice(choice)}
+    chosen = {} if choice is None else {"function_call": _to_function_choice(choice)}
     return {**rest, "messages": older, **({"functions": functions, **chosen} if functions else {})}
 
 
 @REQUEST.register
 def max_tokens_to_max_completion_tokens(body: JsonObject) -> JsonObject:
     """The limit of an answer goes out as max_completion_tokens, as reasoning models want it."""
-    return _renamed(body, "max_tokens", "max_completion_tokens")
+    return _rename_key(body, "max_tokens", "max_completion_tokens")
 
 
 @REQUEST.register
 def max_completion_tokens_to_max_tokens(body: JsonObject) -> JsonObject:
     """The limit of an answer goes out as max_tokens, for endpoints that know no other name."""
-    return _renamed(body, "max_completion_tokens", "max_tokens")
+    return _rename_key(body, "max_completion_tokens", "max_tokens")
 
 
 @REQUEST.register
@@ -65,12 +65,12 @@ def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
     """The effort goes out as a budget of tokens for thinking, `thinking: {"budget_tokens": …}`, the limit of the answer
     that much higher; `none` switches thinking off, and an effort nobody knows stays as it is."""
     effort = body.get("reasoning_effort")
-    if not isinstance(effort, str) or effort not in BUDGETS or "thinking" in body:
+    if not isinstance(effort, str) or effort not in THINKING_BUDGETS or "thinking" in body:
         return body
-    budget = BUDGETS[effort]
+    budget = THINKING_BUDGETS[effort]
     thinking = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
     rest = {key: value for key, value in body.items() if key != "reasoning_effort"}
-    limits = {name: rest[name] + budget for name in LIMITS if isinstance(rest.get(name), int | float)}
+    limits = {name: rest[name] + budget for name in TOKEN_LIMIT_KEYS if isinstance(rest.get(name), int | float)}
     return {**rest, **limits, "thinking": thinking}
 
 
@@ -82,13 +82,13 @@ def tool_choice_forced_to_auto(body: JsonObject) -> JsonObject:
     return {**body, "tool_choice": "auto"} if forced else body
 
 
-def _renamed(body: JsonObject, old: str, new: str) -> JsonObject:
+def _rename_key(body: JsonObject, old: str, new: str) -> JsonObject:
     if old not in body:
         return body
     return {**{key: value for key, value in body.items() if key != old}, new: body.get(new, body[old])}
 
 
-def _function_choice(choice: Any) -> Any:
+def _to_function_choice(choice: Any) -> Any:
     """No call can be demanded in the older shape, but one function named."""
     if isinstance(choice, dict):
         function = choice.get("function")
@@ -96,7 +96,7 @@ def _function_choice(choice: Any) -> Any:
     return choice if choice in ("auto", "none") else "auto"
 
 
-def _older(messages: Sequence[Message]) -> Iterator[Message]:
+def _to_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
     """Each call an answer of its own, followed by its result. Ids may come again in later answers."""
     for place, message in enumerate(messages):
         calls = message.get("tool_calls")
@@ -107,7 +107,7 @@ def _older(messages: Sequence[Message]) -> Iterator[Message]:
             continue
         following = takewhile(lambda one: one.get("role") == "tool", messages[place + 1 :])
         results = {one.get("tool_call_id"): one.get("content") for one in following}
-        rest = without_calls(message)
+        rest = remove_calls(message)
         for at, call in enumerate(calls):
             function = call["function"]
             yield {**rest, "content": None if at else rest.get("content"), "function_call": function}

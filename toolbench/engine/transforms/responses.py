@@ -4,12 +4,12 @@ arguments are looked at."""
 from collections.abc import Sequence
 
 from toolbench.engine.formats import ParsedText, TextCall, parse
-from toolbench.engine.formats.values import known_tools
-from toolbench.engine.json_text import write_json
-from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.transforms.registry import Facts, TransformKind
-from toolbench.engine.transforms.tags import cut_tagged_calls
-from toolbench.engine.wires.reading import openai_call, text_of
+from toolbench.engine.formats.types import build_tool_schemas
+from toolbench.engine.strict_json import write_json
+from toolbench.engine.transforms.registry import TransformContext, TransformKind
+from toolbench.engine.transforms.tool_call_tags import extract_tagged_calls
+from toolbench.engine.types import JsonObject, Message
+from toolbench.engine.wire_formats.parse_answer import build_openai_call, get_message_text
 
 RESPONSE: TransformKind[Message] = TransformKind("response")
 
@@ -24,7 +24,7 @@ def assistant_function_call_to_tool_calls(message: Message) -> Message:
     name = function.get("name")
     if not isinstance(name, str) or not name.strip():
         return message
-    arguments = _as_text(function.get("arguments"))
+    arguments = _render_text(function.get("arguments"))
     call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
     rest = {key: value for key, value in message.items() if key not in ("function_call", "tool_calls")}
     return {**rest, "tool_calls": [call]}
@@ -43,31 +43,31 @@ def assistant_tool_calls_arguments_json_string_if_hash(message: Message) -> Mess
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message
-    written = [_with_written_arguments(call) for call in calls]
+    written = [_render_arguments(call) for call in calls]
     if all(old is new for old, new in zip(calls, written, strict=True)):
         return message
     return {**message, "tool_calls": written}
 
 
-@RESPONSE.register_informed
-def assistant_content_tool_call_tags_to_tool_calls(message: Message, facts: Facts) -> Message:
+@RESPONSE.register_with_context
+def assistant_content_tool_call_tags_to_tool_calls(message: Message, facts: TransformContext) -> Message:
     """Calls written into the content as <tool_call>…</tool_call> become tool calls, when there are none yet; tags in
     code blocks, inline code or behind a backslash are quotations and stay, and so do those between words that name no
     tool that was offered."""
     content = message.get("content")
     if message.get("tool_calls") or not isinstance(content, str) or "<tool_call>" not in content:
         return message
-    rest, calls = cut_tagged_calls(content, known_tools(facts.tools).schemas)
+    rest, calls = extract_tagged_calls(content, build_tool_schemas(facts.tools).schemas)
     return {**message, "content": rest, "tool_calls": calls} if calls else message
 
 
-@RESPONSE.register_informed
-def tool_calls_from_text(message: Message, facts: Facts) -> Message:
+@RESPONSE.register_with_context
+def tool_calls_from_text(message: Message, facts: TransformContext) -> Message:
     """Calls that the model wrote into its text, in the policy's text_format or any dialect we know, become tool calls,
     when there are none yet; reasoning in front of them moves into reasoning_content."""
     if message.get("tool_calls") or message.get("function_call"):
         return message
-    parsed = _parsed(text_of(message), facts)
+    parsed = _parse_calls(get_message_text(message), facts)
     if not parsed.calls:
         return message
     thought = parsed.reasoning if not message.get("reasoning_content") else ""
@@ -75,44 +75,44 @@ def tool_calls_from_text(message: Message, facts: Facts) -> Message:
         **message,
         "content": parsed.text,
         **({"reasoning_content": thought} if thought else {}),
-        "tool_calls": _openai_calls(parsed.calls),
+        "tool_calls": _to_openai_calls(parsed.calls),
     }
 
 
-@RESPONSE.register_informed
-def tool_calls_from_reasoning(message: Message, facts: Facts) -> Message:
+@RESPONSE.register_with_context
+def tool_calls_from_reasoning(message: Message, facts: TransformContext) -> Message:
     """Calls that stand in the reasoning of an answer which says nothing and calls nothing, as some servers of thinking
     models put them there, become tool calls."""
-    if message.get("tool_calls") or message.get("function_call") or text_of(message).strip():
+    if message.get("tool_calls") or message.get("function_call") or get_message_text(message).strip():
         return message
     for key in ("reasoning_content", "reasoning"):
         thought = message.get(key)
-        parsed = _parsed(thought, facts) if isinstance(thought, str) else None
+        parsed = _parse_calls(thought, facts) if isinstance(thought, str) else None
         if parsed and parsed.calls:
-            return {**message, key: parsed.text, "tool_calls": _openai_calls(parsed.calls)}
+            return {**message, key: parsed.text, "tool_calls": _to_openai_calls(parsed.calls)}
     return message
 
 
-def _parsed(text: str, facts: Facts) -> ParsedText:
+def _parse_calls(text: str, facts: TransformContext) -> ParsedText:
     return parse(text, format=facts.text_format, tools=facts.tools, guess_untyped=facts.guess_untyped)
 
 
-def _openai_calls(calls: Sequence[TextCall]) -> list[JsonObject]:
-    return [openai_call(call.id, call.name, call.arguments) for call in calls]
+def _to_openai_calls(calls: Sequence[TextCall]) -> list[JsonObject]:
+    return [build_openai_call(call.id, call.name, call.arguments) for call in calls]
 
 
-def _with_written_arguments(call: object) -> object:
+def _render_arguments(call: object) -> object:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict):
         return call
     arguments = function.get("arguments")
     if not isinstance(arguments, dict | list):
         return call
-    written: JsonObject = {**function, "arguments": _as_text(arguments)}
+    written: JsonObject = {**function, "arguments": _render_text(arguments)}
     return {**call, "function": written}
 
 
-def _as_text(arguments: object) -> str:
+def _render_text(arguments: object) -> str:
     if arguments is None:
         return ""
     return arguments if isinstance(arguments, str) else write_json(arguments)

@@ -1,7 +1,7 @@
 """Transforms of the envelope a tool result is sent back in."""
 
-from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import TransformKind
+from toolbench.engine.types import JsonObject
 
 TOOL_RESULT: TransformKind[JsonObject] = TransformKind("tool_result")
 

@@ -1,7 +1,7 @@
 """Transforms of the tool definitions that go out."""
 
-from toolbench.engine.messages import JsonObject
 from toolbench.engine.transforms.registry import TransformKind
+from toolbench.engine.types import JsonObject
 
 TOOL: TransformKind[list[JsonObject]] = TransformKind("tool")
 
@@ -9,11 +9,11 @@ TOOL: TransformKind[list[JsonObject]] = TransformKind("tool")
 @TOOL.register
 def openai_tools_strip_function_descriptions(tools: list[JsonObject]) -> list[JsonObject]:
     """Tools are sent without the description of the function; descriptions of parameters stay."""
-    stripped = [_without_description(tool) for tool in tools]
+    stripped = [_remove_description(tool) for tool in tools]
     return stripped if any(old is not new for old, new in zip(tools, stripped, strict=True)) else tools
 
 
-def _without_description(tool: JsonObject) -> JsonObject:
+def _remove_description(tool: JsonObject) -> JsonObject:
     function = tool.get("function") if isinstance(tool, dict) else None
     if not isinstance(function, dict) or "description" not in function:
         return tool

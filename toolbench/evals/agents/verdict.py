@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from toolbench.engine.events import End, Ended
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.types import JsonObject
 from toolbench.evals.agents import sql
 from toolbench.evals.agents.checks import run_agent_checks
 from toolbench.evals.agents.workspaces import list_columns, load_workspaces
@@ -52,7 +52,7 @@ class AgentStep:
     def failed_check(self) -> Check | None:
         return next((check for check in self.checks if not check.ok), None)
 
-    def build_problem(self, ended: Ended) -> Problem:
+    def build_problem(self, ended: LoopResult) -> Problem:
         if self.call is None:
             what = f"the run ends here; the {self.agent} agent never called {TOOL_BY_AGENT[self.agent]}."
             return Problem("missing_call", locate_problem(find_last_turn(ended), path=CALLS_PATH, what=what))
@@ -64,7 +64,7 @@ class AgentStep:
         return Problem(kind, locate_problem(self.call.turn, call=self.call.place, path=path, what=what))
 
 
-def judge_agent(instance: Instance, ended: Ended, agents: tuple[str, ...]) -> Verdict:
+def judge_agent(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) -> Verdict:
     """One agent in one turn. The case study has no such scenario, so there is no parity pass."""
     (agent,) = agents
     step = _build_step(agent, instance, [one for one in iter_calls(ended) if one.turn == 0])
@@ -79,7 +79,7 @@ def judge_agent(instance: Instance, ended: Ended, agents: tuple[str, ...]) -> Ve
         checks=(once, *step.checks),
         case_study_checks=None,
         fallback_problem=_find_agent_problem(ended, step, made),
-        good_ends=frozenset({End.FINAL, End.MAX_TURNS_EXCEEDED}),
+        good_ends=frozenset({EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED}),
         counts={f"{agent}_checks": len(step.checks), f"{agent}_checks_held": sum(one.ok for one in step.checks)},
     )
     return judging.judge(case)
@@ -95,7 +95,7 @@ def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> Expecte
     )
 
 
-def judge_chain(instance: Instance, ended: Ended, agents: tuple[str, ...]) -> Verdict:
+def judge_chain(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) -> Verdict:
     """All agents in order; the first that is wrong is named, with those after it that went wrong as well."""
     every = [_build_step(agent, instance, list(iter_calls(ended))) for agent in agents]
     wrong = [step for step in every if step.failed_check]
@@ -198,7 +198,7 @@ def _describe_check(check: Check) -> str:
     return check.name.partition(": ")[2] or check.name
 
 
-def _find_agent_problem(ended: Ended, step: AgentStep, made: int) -> Problem:
+def _find_agent_problem(ended: LoopResult, step: AgentStep, made: int) -> Problem:
     if not has_calls(ended):
         return Problem(
             "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
@@ -210,7 +210,7 @@ def _find_agent_problem(ended: Ended, step: AgentStep, made: int) -> Problem:
     return step.build_problem(ended)
 
 
-def _find_chain_problem(ended: Ended, wrong: Sequence[AgentStep]) -> Problem:
+def _find_chain_problem(ended: LoopResult, wrong: Sequence[AgentStep]) -> Problem:
     if not has_calls(ended):
         return Problem(
             "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
@@ -232,7 +232,7 @@ def _apply_first_cause(verdict: Verdict, own: Problem, *, called: bool) -> Verdi
     bad = verdict.first_bad
     if verdict.outcome != "fail" or bad is None:
         return verdict
-    out_of_turns = verdict.failure_class == classify_end(End.MAX_TURNS_EXCEEDED)
+    out_of_turns = verdict.failure_class == classify_end(EndReason.MAX_TURNS_EXCEEDED)
     if not out_of_turns and not (called and own.bad.turn < bad.turn):
         return verdict
     return replace(verdict, failure_class=own.failure_class, sentence=own.bad.sentence, first_bad=own.bad)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.agents.sql import SqlTable
 from toolbench.evals.data_files import read_table
 from toolbench.evals.workspace import build_refusal

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.golden_answers import OMITTED, BfclCall
 
 _PYTHON_TYPES: Mapping[str, type] = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.cases import BfclCase
 from toolbench.evals.bfcl.schemas import build_json_schema
 

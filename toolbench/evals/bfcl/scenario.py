@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from toolbench.engine.events import End, Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
+from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.ast_rules import AnswerMistake, find_call_mistake, find_mistake, iter_argument_mistakes
 from toolbench.evals.bfcl.cases import BfclCase
 from toolbench.evals.bfcl.golden_answers import BfclCall
@@ -82,7 +82,7 @@ class BfclScenario:
     def open(self, instance: Instance) -> Workspace:
         return SimulatedTools({}, {})
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         names = {sanitise_name(function["name"]): str(function["name"]) for function in self.case.functions}
         made = [one for one in iter_calls(ended) if one.turn == 0]
         calls = [(names.get(one.tool, one.tool), one.result.arguments or {}) for one in made]
@@ -94,7 +94,7 @@ class BfclScenario:
             checks=tuple(_iter_checks(self.case, calls, wrong)),
             case_study_checks=None,
             fallback_problem=_find_problem(wrong, len(calls)),
-            good_ends=frozenset({End.FINAL, End.MAX_TURNS_EXCEEDED}),
+            good_ends=frozenset({EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED}),
         )
         return verdict.judge(case)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 _JSON_TYPE_BY_BFCL_TYPE = {
     "dict": "object",

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
-from toolbench.engine.messages import Finding, Turn
-from toolbench.engine.values import light
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.types import Finding, Turn
 from toolbench.engine.visible_text import is_blank
 from toolbench.evals.causes.required_calls import TaskNeeds
 from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep

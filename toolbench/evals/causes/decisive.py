@@ -23,7 +23,7 @@ that were rejected and never repaired are the cause also where the model ends in
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from toolbench.engine.events import End
+from toolbench.engine.events import EndReason
 from toolbench.evals.causes.classify import CauseOccurrence, TrialEnd
 from toolbench.evals.causes.required_calls import lacks_call
 from toolbench.evals.causes.step_types import ExchangeAttempt, ToolRun, WireStep
@@ -45,9 +45,9 @@ def find_cause(steps: Sequence[WireStep], found: Sequence[CauseOccurrence], endi
         return _find_named_cause(code, steps, found)
     if not steps:
         return CauseOccurrence("never_sent", "$", 0, 0, mended=False)
-    if ending.end == End.DEADLINE_EXCEEDED:
+    if ending.end == EndReason.DEADLINE_EXCEEDED:
         return _build_occurrence("deadline_passed", steps[-1])
-    ended_by = _find_ending_exchange(steps, found) if ending.end == End.PROVIDER_ERROR else None
+    ended_by = _find_ending_exchange(steps, found) if ending.end == EndReason.PROVIDER_ERROR else None
     return (
         ended_by
         or _find_needless_call(steps, ending)
@@ -127,7 +127,7 @@ def _classify_end(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrenc
 def _is_relevant_call(step: ToolRun, one: CauseOccurrence, ending: TrialEnd, lacking: bool) -> bool:
     """Return whether a failed call is one that the task needs, or may have been meant as one."""
     needed = ending.needs.tools
-    if needed is None or ending.end == End.TOOL_ERROR:
+    if needed is None or ending.end == EndReason.TOOL_ERROR:
         return True
     return step.tool in needed or (lacking and one.code in UNKNOWN_TOOL_CODES)
 
@@ -156,7 +156,7 @@ def _lacks_call(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
 
 def _has_used_all_turns(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
     """A task of one turn ends after it, whatever came of it."""
-    return ending.end == End.MAX_TURNS_EXCEEDED and steps[-1].turn > 0
+    return ending.end == EndReason.MAX_TURNS_EXCEEDED and steps[-1].turn > 0
 
 
 def _find_last_calling_turn(steps: Sequence[WireStep]) -> int:

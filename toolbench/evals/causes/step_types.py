@@ -1,8 +1,8 @@
 """The steps of a trial as the taxonomy reads them: the same values from a drive just over and from stored facts."""
 
 from toolbench.engine.events import ToolResult
-from toolbench.engine.messages import Turn
-from toolbench.engine.values import light
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.types import Turn
 
 
 @light(frozen=True, slots=True)

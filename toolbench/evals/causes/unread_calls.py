@@ -3,10 +3,10 @@
 import re
 
 from toolbench.engine import formats
-from toolbench.engine.asking.thoughts import said_so_far, without_thought
-from toolbench.engine.asking.written_calls import holds_whole_call
-from toolbench.engine.messages import Finding, Turn
-from toolbench.engine.transforms.calls import PARALLEL, TOKEN
+from toolbench.engine.methods.inline_reasoning import split_partial_reasoning, split_text_reasoning
+from toolbench.engine.methods.json_in_text import has_readable_call
+from toolbench.engine.transforms.calls import PARALLEL_TOOL_NAMES, TOKEN
+from toolbench.engine.types import Finding, Turn
 from toolbench.engine.visible_text import is_blank
 from toolbench.evals.record_counts import CONTENT_PATH, MESSAGE_PATH
 
@@ -21,11 +21,11 @@ _CALL_TAG = re.compile(r"<tool_call[\s>]")  # not the closing token `<tool_call|
 def classify_written_call(answer: Turn, found: Finding) -> str:
     """Return the cause for an answer in whose text the engine found a call, from where the call stands and whether it
     can be read. Which tools were offered is not known here: the one that `found` names counts, and any word may."""
-    said = said_so_far(answer.text)
+    said = split_partial_reasoning(answer.text)
     names = _find_tool_names(answer.text, found.message)
-    if holds_whole_call(said, names):
+    if has_readable_call(said, names):
         return "call_in_tags" if _CALL_TAG.search(said) else "call_in_text"
-    if said != answer.text and holds_whole_call(answer.text, names):
+    if said != answer.text and has_readable_call(answer.text, names):
         return "call_in_reasoning"
     return "call_unreadable"
 
@@ -33,7 +33,7 @@ def classify_written_call(answer: Turn, found: Finding) -> str:
 def find_call_in_reasoning(answer: Turn) -> str:
     """Return the path of the reasoning that holds a call in the dialect of a model family, in an answer that says
     nothing beside it; "" for none."""
-    said, thought = without_thought(answer.text)
+    said, thought = split_text_reasoning(answer.text)
     if not is_blank(said):
         return ""
     if _has_call(thought):
@@ -43,7 +43,7 @@ def find_call_in_reasoning(answer: Turn) -> str:
 
 def classify_unknown_tool(name: str) -> str:
     """Return the cause for a call of a tool that does not exist, from the name that the model gave it."""
-    if name in PARALLEL:
+    if name in PARALLEL_TOOL_NAMES:
         return "calls_wrapped"
     return "name_unclean" if TOKEN.search(name) else "tool_unknown"
 

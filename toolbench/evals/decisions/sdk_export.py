@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
-from toolbench.engine.loop.preparing import prepare_turns
 from toolbench.engine.loop.turn import build_request
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import policy_json, resolve
+from toolbench.engine.loop.turn_setup import prepare_turns
+from toolbench.engine.policy.settings import policy_to_json, resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.engine.wires.anthropic.requests import encode_request
+from toolbench.engine.types import JsonObject
+from toolbench.engine.wire_formats.anthropic.requests import encode_request
 from toolbench.evals.data_files import read_table
 
 CALLER_FIELDS = ("messages", "tools", "system", "functions")
@@ -47,7 +47,7 @@ class ExportedSettings:
 
 def build_chat_settings(chosen: ExportedSettings) -> JsonObject:
     """What our engine puts into a chat body beside the conversation and the tools, taken from a body that it made."""
-    policy = resolve((*chosen.layers, ("export", {"method": NATIVE_METHOD}))).policy
+    policy = resolve_policy((*chosen.layers, ("export", {"method": NATIVE_METHOD}))).policy
     some_tool = ToolRegistry((ToolDefinition("a_tool", "Stands for yours."),))
     setup = prepare_turns(chosen.model, policy, system="", tools=some_tool, options={}, seed=None)
     body: JsonObject = json.loads(build_request(setup, 0, [_EXAMPLE_MESSAGE], with_tools=True).body)
@@ -129,7 +129,7 @@ def render_toolbench(chosen: ExportedSettings) -> str:
 import os
 
 from toolbench.engine.conversation import Conversation
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.tools.definitions import ToolRegistry
 from toolbench.providers.endpoint import Endpoint
 
@@ -144,7 +144,7 @@ ENDPOINT = Endpoint(
 
 
 def conversation(tools=None, system=""):
-    policy = resolve([tuple(layer) for layer in LAYERS]).policy
+    policy = resolve_policy([tuple(layer) for layer in LAYERS]).policy
     return Conversation(ENDPOINT.model, tools or ToolRegistry(), policy, system, stream={chosen.stream!r})
 """
 
@@ -160,7 +160,7 @@ def render_json(chosen: ExportedSettings) -> str:
         "stream": chosen.stream,
         "policy_hash": chosen.policy_hash,
         "layers": [{"name": name, "patch": patch} for name, patch in chosen.layers],
-        "policy": policy_json(resolve(chosen.layers).policy),
+        "policy": policy_to_json(resolve_policy(chosen.layers).policy),
         "chat_settings": build_chat_settings(chosen),
     }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
@@ -178,7 +178,7 @@ _EXAMPLE_MESSAGE: JsonObject = {"role": "user", "content": "Hello"}
 
 def _render_head(chosen: ExportedSettings, who: str, notes: Sequence[str] = (), *, whole: bool = False) -> str:
     """Comment lines; outside our own engine it is said what does not come along."""
-    policy = resolve(chosen.layers).policy
+    policy = resolve_policy(chosen.layers).policy
     lines = [f"{chosen.name}, for {who}.", *chosen.about, *notes]
     if not whole and policy.method != NATIVE_METHOD:
         lines.append(f"It was measured with method {policy.method}, which only our engine speaks: this asks natively.")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from toolbench.engine.events import ANSWERS, End, Ended, ExchangeError
+from toolbench.engine.events import ANSWERED_ENDS, EndReason, ExchangeError, LoopResult
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.record_counts import has_calls, is_without_tools
 from toolbench.evals.types import Check
@@ -11,10 +11,10 @@ from toolbench.evals.types import Check
 NETWORK_CATEGORIES = ("CONNECTION_ERROR", "TIMEOUT_ERROR", "DECODE_ERROR")
 NO_TOOL_ENDPOINT_TEXT = "No endpoints found that support tool use"
 _CATEGORY_BY_END = {
-    End.NO_TOOL_CALLS: "NO_TOOL_CALLS",
-    End.TOOL_ERROR: "TOOL_ERROR",
-    End.DEADLINE_EXCEEDED: "TIMEOUT",
-    End.MAX_TURNS_EXCEEDED: "EXCEPTION",
+    EndReason.NO_TOOL_CALLS: "NO_TOOL_CALLS",
+    EndReason.TOOL_ERROR: "TOOL_ERROR",
+    EndReason.DEADLINE_EXCEEDED: "TIMEOUT",
+    EndReason.MAX_TURNS_EXCEEDED: "EXCEPTION",
 }
 
 
@@ -23,21 +23,21 @@ def is_done_sentence(text: str) -> bool:
     return re.fullmatch(r"done[.!]?", text.strip().strip("\"'`"), re.IGNORECASE) is not None
 
 
-def build_done_check(ended: Ended) -> Check:
+def build_done_check(ended: LoopResult) -> Check:
     """The final word. It decides the parity pass, never the task pass."""
     if is_done_sentence(ended.final_text):
         return Check("says Done.", True)
     return Check("says Done.", False, f"the final text is {ended.final_text[:80]!r}")
 
 
-def is_case_study_pass(ended: Ended, checks: Sequence[Check]) -> bool:
+def is_case_study_pass(ended: LoopResult, checks: Sequence[Check]) -> bool:
     """The case study's pass: a final answer, and every assertion holds."""
-    return ended.end in ANSWERS and all(check.ok for check in checks)
+    return ended.end in ANSWERED_ENDS and all(check.ok for check in checks)
 
 
-def categorise_failure(ended: Ended) -> str:
+def categorise_failure(ended: LoopResult) -> str:
     """The case study's word for a trial that failed by its rule, in its order of precedence."""
-    if ended.error is not None and ended.end is End.PROVIDER_ERROR:
+    if ended.error is not None and ended.end is EndReason.PROVIDER_ERROR:
         return _categorise_exchange_error(ended.error)
     if ended.end in _CATEGORY_BY_END:
         return _CATEGORY_BY_END[ended.end]

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from toolbench.engine.events import Ended, ToolResult, TurnRecord
-from toolbench.engine.messages import Turn
+from toolbench.engine.events import LoopResult, ToolResult, TurnRecord
+from toolbench.engine.light_dataclass import light
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.values import light
+from toolbench.engine.types import Turn
 from toolbench.engine.visible_text import is_blank
 from toolbench.evals.judging import failure_classes, messages
 from toolbench.evals.record_counts import (
@@ -35,7 +35,7 @@ class Problem:
 
 
 def find_first_problem(
-    ended: Ended, tools: Sequence[ToolDefinition], *, expected: Sequence[str] = ()
+    ended: LoopResult, tools: Sequence[ToolDefinition], *, expected: Sequence[str] = ()
 ) -> Problem | None:
     """The first problem that nothing made good, or None. `expected` are error codes that belong to the task: such an
     error is no problem, but leaving it unmended is one."""
@@ -47,7 +47,7 @@ def find_first_problem(
     return None
 
 
-def iter_problems(ended: Ended, tools: Sequence[ToolDefinition]) -> Iterator[Problem]:
+def iter_problems(ended: LoopResult, tools: Sequence[ToolDefinition]) -> Iterator[Problem]:
     """Every problem in order of its step, mended or not."""
     by_name = {tool.name: tool for tool in tools}
     last_success = _find_last_successes(ended)
@@ -71,7 +71,7 @@ def locate_problem(turn: int, *, call: int | None = None, path: str = "$", what:
     return ProblemLocation(turn, call, path, f"{where}: {what}")
 
 
-def find_last_turn(ended: Ended) -> int:
+def find_last_turn(ended: LoopResult) -> int:
     return ended.turns[-1].turn if ended.turns else 0
 
 
@@ -133,7 +133,7 @@ def _describe_failed_call(result: ToolResult, name: str, tool: ToolDefinition | 
     return kind, "$", f"{name} failed: {message.rstrip('.') or 'it gave no reason'}."
 
 
-def _diagnose_gave_up(ended: Ended, problem: Problem) -> Problem:
+def _diagnose_gave_up(ended: LoopResult, problem: Problem) -> Problem:
     """The first later turn without a call is where the model gave up; without one, the last turn."""
     later = (record.turn for record in ended.turns if record.turn > problem.bad.turn and not record.results)
     what = f"no call makes good the {problem.code} of turn {problem.bad.turn + 1}."
@@ -144,7 +144,7 @@ def _diagnose_gave_up(ended: Ended, problem: Problem) -> Problem:
     )
 
 
-def _find_last_successes(ended: Ended) -> dict[str, tuple[int, int]]:
+def _find_last_successes(ended: LoopResult) -> dict[str, tuple[int, int]]:
     """By tool, where its last good result stands: the turn's number and the call's place in it, from 0."""
     return {
         result.envelope.tool_name: (number, place)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from toolbench.engine.events import End, ExchangeError
-from toolbench.engine.messages import Finding
+from toolbench.engine.events import EndReason, ExchangeError
+from toolbench.engine.types import Finding
 from toolbench.evals.data_files import freeze_row, read_table
 
 UNNAMED_CLASS = "provider_failed"
@@ -45,7 +45,7 @@ def lookup_class(code: str) -> FailureClass:
     return _index_by("code")[code]
 
 
-def classify_end(end: End) -> str:
+def classify_end(end: EndReason) -> str:
     """The class of an end as such, "" for FINAL."""
     row = _index_by("ends").get(end.value)
     return row.code if row else ""

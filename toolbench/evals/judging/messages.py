@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolbench.engine.messages import JsonObject, SchemaError
 from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.types import JsonObject, SchemaError
 
 _PATH_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
 _TYPE_NAMES = {

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 
-from toolbench.engine.events import ANSWERS, End, Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.values import light
+from toolbench.engine.events import ANSWERED_ENDS, EndReason, LoopResult
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.types import JsonObject
 from toolbench.engine.visible_text import is_blank
 from toolbench.evals import record_counts
 from toolbench.evals.judging import case_study_rule, failure_classes
@@ -27,12 +27,12 @@ class CheckedResult:
     run whose last message is blank fails the task, whatever its calls did."""
 
     instance: Instance
-    ended: Ended
+    ended: LoopResult
     rule: str
     checks: tuple[Check, ...]
     case_study_checks: tuple[Check, ...] | None
     fallback_problem: Problem
-    good_ends: frozenset[End] = ANSWERS
+    good_ends: frozenset[EndReason] = ANSWERED_ENDS
     needs_tools: bool = True
     needs_final_text: bool = False
     behaviour_seen: bool | None = None
@@ -55,7 +55,7 @@ def _add_final_text_check(case: CheckedResult) -> CheckedResult:
 
 
 def _judge_cancelled(case: CheckedResult) -> Verdict | None:
-    if case.ended.end not in (End.CANCELLED, End.BUDGET_SPENT):
+    if case.ended.end not in (EndReason.CANCELLED, EndReason.BUDGET_SPENT):
         return None
     return _build_verdict(
         case, "cancelled", task_pass=None, parity_pass=None, failure_class=failure_classes.classify_end(case.ended.end)
@@ -72,19 +72,19 @@ def _judge_not_applicable(case: CheckedResult) -> Verdict | None:
 
 def _judge_infrastructure(case: CheckedResult) -> Verdict | None:
     error = case.ended.error
-    if case.ended.end is not End.PROVIDER_ERROR or error is None or not error.infrastructure:
+    if case.ended.end is not EndReason.PROVIDER_ERROR or error is None or not error.infrastructure:
         return None
     return _build_broken_off(case, "infra", failure_classes.classify_exchange_error(error))
 
 
 def _judge_broken_off(case: CheckedResult) -> Verdict | None:
     """The endpoint's refusal, the model's failure dressed as one, or our own deadline: a failure of the trial."""
-    if case.ended.end is End.PROVIDER_ERROR:
+    if case.ended.end is EndReason.PROVIDER_ERROR:
         error = case.ended.error
         return _build_broken_off(
             case, "fail", failure_classes.classify_exchange_error(error) if error else failure_classes.UNNAMED_CLASS
         )
-    if case.ended.end is End.DEADLINE_EXCEEDED:
+    if case.ended.end is EndReason.DEADLINE_EXCEEDED:
         return _build_broken_off(case, "fail", failure_classes.classify_end(case.ended.end))
     return None
 
@@ -106,10 +106,10 @@ def _judge_checks(case: CheckedResult) -> Verdict:
     )
 
 
-def mark_tools_dropped(verdict: Verdict, ended: Ended) -> Verdict:
+def mark_tools_dropped(verdict: Verdict, ended: LoopResult) -> Verdict:
     """The verdict where the server kept the tools from the model: that is the first cause of a task that failed. What
     was not judged by its answers stays as it is."""
-    if verdict.outcome != "fail" or ended.end in (End.PROVIDER_ERROR, End.DEADLINE_EXCEEDED):
+    if verdict.outcome != "fail" or ended.end in (EndReason.PROVIDER_ERROR, EndReason.DEADLINE_EXCEEDED):
         return verdict
     row = failure_classes.lookup_class("tools_dropped")
     bad = locate_problem(0, path="$.tools", what=row.sentence[:1].lower() + row.sentence[1:])
@@ -135,7 +135,7 @@ def _find_cause(case: CheckedResult) -> Problem:
     found = find_first_problem(case.ended, case.instance.tools, expected=case.expected)
     if found is not None:
         return found
-    if case.ended.end in case.good_ends or case.ended.end is End.NO_TOOL_CALLS:
+    if case.ended.end in case.good_ends or case.ended.end is EndReason.NO_TOOL_CALLS:
         return case.fallback_problem
     name = failure_classes.classify_end(case.ended.end)
     return Problem(

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from toolbench.engine.events import Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.events import LoopResult
+from toolbench.engine.policy.settings import METHODS
+from toolbench.engine.types import JsonObject
 from toolbench.evals.agents import verdict as agent_judging
 from toolbench.evals.agents.workspaces import AgentWorkspace, load_workspaces
 from toolbench.evals.data_files import read_table
@@ -64,8 +64,8 @@ class AgentScenario:
     def open(self, instance: Instance) -> Workspace:
         return AgentWorkspace()
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
-        judge: Callable[[Instance, Ended, tuple[str, ...]], Verdict]
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        judge: Callable[[Instance, LoopResult, tuple[str, ...]], Verdict]
         judge = agent_judging.judge_chain if self.agent == CHAIN_AGENT else agent_judging.judge_agent
         return judge(instance, ended, self.agents)
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolbench.engine.events import Ended, TurnRecord
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import LoopResult, TurnRecord
+from toolbench.engine.types import JsonObject
 from toolbench.evals.record_counts import (
     CUT_FINISH_REASON,
     RecordedCall,
@@ -26,7 +26,7 @@ class Behaviour:
     a trial that goes well; `together`: how many calls have to stand in one message."""
 
     name: str = ""
-    has_occurred: Callable[[Ended], bool] | None = None
+    has_occurred: Callable[[LoopResult], bool] | None = None
     rule: str = ""
     required_for_pass: bool = False
     required_by_case_study: bool = False
@@ -36,10 +36,10 @@ class Behaviour:
     together: int = 1
     failure_class: str = "wrong_state"
     missing: str = ""
-    counts: Callable[[Ended], JsonObject] | None = None
+    counts: Callable[[LoopResult], JsonObject] | None = None
 
 
-def has_mixed_turn(ended: Ended) -> bool:
+def has_mixed_turn(ended: LoopResult) -> bool:
     """Some turn has a good state_get and a failed state_patch."""
     return any(
         _has_result(record, "state_get", ok=True) and _has_result(record, "state_patch", ok=False)
@@ -47,22 +47,22 @@ def has_mixed_turn(ended: Ended) -> bool:
     )
 
 
-def has_parallel_turn(ended: Ended) -> bool:
+def has_parallel_turn(ended: LoopResult) -> bool:
     return any(count_calls(record) >= 2 for record in ended.turns)
 
 
-def is_id_omitted(ended: Ended) -> bool:
+def is_id_omitted(ended: LoopResult) -> bool:
     """There are calls, and none of them passes a workspace_id."""
     arguments = [one.result.arguments for one in iter_calls(ended) if one.tool.startswith("state_")]
     return bool(arguments) and all(not (given or {}).get("workspace_id") for given in arguments)
 
 
-def has_refused_ops(ended: Ended) -> bool:
+def has_refused_ops(ended: LoopResult) -> bool:
     """Some state_patch was refused because `ops` is not an array."""
     return any(_is_ops_error(one) for one in iter_calls(ended))
 
 
-def count_long_arguments(ended: Ended) -> JsonObject:
+def count_long_arguments(ended: LoopResult) -> JsonObject:
     """How the long arguments fared, each 0 or 1: refused for their size, cut at the token limit, or never tried."""
     met = has_error(ended, ARGUMENTS_TOO_LARGE)
     cut = not met and any(_is_cut_off(record) for record in ended.turns)

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass, field
 
-from toolbench.engine.events import Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.events import LoopResult
+from toolbench.engine.policy.settings import METHODS
+from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.judging import case_study_rule, verdict
@@ -63,7 +63,7 @@ class ControlScenario:
     def open(self, instance: Instance) -> Workspace:
         return FixedAnswerTools({name: answer for name, (_, answer) in load_distractors().items()})
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         done = self.check == "done"
         checks = (case_study_rule.build_done_check(ended),) if done else _build_sum_checks(instance, ended)
         case = verdict.CheckedResult(
@@ -82,14 +82,14 @@ def load_scenarios() -> tuple[ControlScenario, ...]:
     return tuple(ControlScenario(**freeze_row(row)) for row in read_table("controls"))
 
 
-def _build_sum_checks(instance: Instance, ended: Ended) -> tuple[Check, ...]:
+def _build_sum_checks(instance: Instance, ended: LoopResult) -> tuple[Check, ...]:
     number = instance.values["sum"]
     named = re.search(rf"(?<!\d){number}(?!\d)", ended.final_text) is not None
     detail = "" if named else f"the final text is {ended.final_text[:80]!r}"
     return Check(f"names {number}", named, detail), Check("calls no tool", not has_calls(ended))
 
 
-def _find_problem(ended: Ended, checks: tuple[Check, ...]) -> Problem:
+def _find_problem(ended: LoopResult, checks: tuple[Check, ...]) -> Problem:
     wrong = next((check for check in checks if not check.ok), None)
     if wrong and wrong.name == "calls no tool":
         turn = next(record.turn for record in ended.turns if record.answer and record.answer.calls)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from toolbench.engine.events import End, Ended
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.types import JsonObject
 from toolbench.engine.visible_text import is_blank
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
@@ -65,13 +65,15 @@ class _MatchedCalls:
     extra: tuple[RecordedCall, ...]
 
 
-def judge(instance: Instance, ended: Ended, expected: TaskExpectation) -> Verdict:
+def judge(instance: Instance, ended: LoopResult, expected: TaskExpectation) -> Verdict:
     """The case study has no such scenario, so there is no parity pass. A task of one turn may run out of it."""
     matched = _match_calls(ended, expected)
     checks = (*_build_call_checks(ended, expected, matched), *_build_reply_checks(ended, expected))
     faults = tuple(expected.faults)
     seen = any(set(list_error_codes(one.result)) & set(faults) for one in iter_calls(ended)) if faults else None
-    good = {End.FINAL, End.MAX_TURNS_EXCEEDED} if expected.one_turn and expected.calls else {End.FINAL}
+    good = (
+        {EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED} if expected.one_turn and expected.calls else {EndReason.FINAL}
+    )
     case = verdict.CheckedResult(
         instance=instance,
         ended=ended,
@@ -139,7 +141,7 @@ def _is_match(one: RecordedCall, wanted: JsonObject) -> bool:
     return one.tool == wanted["tool"] and _compare_arguments(one.result.arguments, wanted) is None
 
 
-def _match_calls(ended: Ended, expected: TaskExpectation) -> _MatchedCalls:
+def _match_calls(ended: LoopResult, expected: TaskExpectation) -> _MatchedCalls:
     missing, extra = list(expected.calls), []
     for one in iter_calls(ended):
         if not one.ok or one.result.schema_errors:
@@ -152,7 +154,7 @@ def _match_calls(ended: Ended, expected: TaskExpectation) -> _MatchedCalls:
     return _MatchedCalls(tuple(missing), tuple(extra))
 
 
-def _build_call_checks(ended: Ended, expected: TaskExpectation, matched: _MatchedCalls) -> tuple[Check, ...]:
+def _build_call_checks(ended: LoopResult, expected: TaskExpectation, matched: _MatchedCalls) -> tuple[Check, ...]:
     if not expected.calls:
         return (Check("calls no tool", not has_calls(ended)),)
     names = ", ".join(wanted["tool"] for wanted in matched.missing)
@@ -165,11 +167,11 @@ def _build_call_checks(ended: Ended, expected: TaskExpectation, matched: _Matche
     return tuple(checks)
 
 
-def _has_parallel_calls(ended: Ended, expected: TaskExpectation) -> bool:
+def _has_parallel_calls(ended: LoopResult, expected: TaskExpectation) -> bool:
     return any(count_calls(record) >= len(expected.calls) for record in ended.turns)
 
 
-def _build_reply_checks(ended: Ended, expected: TaskExpectation) -> tuple[Check, ...]:
+def _build_reply_checks(ended: LoopResult, expected: TaskExpectation) -> tuple[Check, ...]:
     said = f"the final text is {ended.final_text[:80]!r}"
     checks = [_check_reply_text(text, ended.final_text, said) for text in expected.reply]
     if expected.question:
@@ -194,7 +196,7 @@ def _render_rule(expected: TaskExpectation) -> str:
     return " ".join(parts)
 
 
-def _find_problem(ended: Ended, expected: TaskExpectation, matched: _MatchedCalls) -> Problem:
+def _find_problem(ended: LoopResult, expected: TaskExpectation, matched: _MatchedCalls) -> Problem:
     """What to say when every call went well and the trial still fails."""
     if not expected.calls and has_calls(ended):
         turn = next(record.turn for record in ended.turns if count_calls(record))

@@ -1,8 +1,8 @@
 """One call of classify_intent: a choice of three, in which a valid call is right one time in three by chance."""
 
-from toolbench.engine.events import Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.events import LoopResult
+from toolbench.engine.policy.settings import METHODS
+from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.scenarios import single_call
@@ -51,7 +51,7 @@ class IntentScenario:
     def open(self, instance: Instance) -> Workspace:
         return FixedAnswerTools({"classify_intent": _read_texts()["answer"]})
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         return single_call.judge(instance, ended, _build_expected_call(instance))
 
 

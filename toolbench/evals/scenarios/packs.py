@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from toolbench.engine.events import Ended
-from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.events import LoopResult
+from toolbench.engine.policy.settings import METHODS
+from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.causes.table import classify_envelope
 from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.expected_calls import ExpectedCalls
@@ -86,7 +86,7 @@ class PackScenario:
         known = {tool.name: {"done": True} for tool in instance.tools}
         return FaultyTools({**known, **instance.values["answers"]}, self.faults)
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         return expected.judge(instance, ended, self._build_expectation(instance))
 
     def _build_expectation(self, instance: Instance) -> expected.TaskExpectation:

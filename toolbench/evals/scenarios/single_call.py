@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from toolbench.engine.events import ANSWERS, End, Ended, ToolResult, TurnRecord
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import ANSWERED_ENDS, EndReason, LoopResult, ToolResult, TurnRecord
+from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import Problem, locate_problem
@@ -36,7 +36,7 @@ class ExpectedSingleCall:
         return ExpectedCalls(True, (ExpectedToolCall(self.tool, self.is_match),))
 
 
-def judge(instance: Instance, ended: Ended, wanted: ExpectedSingleCall) -> Verdict:
+def judge(instance: Instance, ended: LoopResult, wanted: ExpectedSingleCall) -> Verdict:
     """The case study has no such scenario, so there is no parity pass. Running out of the one turn is the good end."""
     first = next((record for record in ended.turns if record.answer), None)
     results = first.results if first else ()
@@ -53,7 +53,7 @@ def judge(instance: Instance, ended: Ended, wanted: ExpectedSingleCall) -> Verdi
         checks=checks,
         case_study_checks=None,
         fallback_problem=_find_problem(first, wanted),
-        good_ends=ANSWERS | {End.MAX_TURNS_EXCEEDED},
+        good_ends=ANSWERED_ENDS | {EndReason.MAX_TURNS_EXCEEDED},
     )
     return verdict.judge(case)
 

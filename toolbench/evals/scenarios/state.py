@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from toolbench.engine.events import Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.events import LoopResult
+from toolbench.engine.policy.settings import METHODS
+from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import freeze_row, read_table
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.judging import case_study_rule, verdict
@@ -78,7 +78,7 @@ class StateScenario:
             values["workspace_id"], writable=values["key"], draft=draft, answers=values.get("answers", {})
         )
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         state = _check_state(instance, workspace)
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
         seen = behaviour.has_occurred(ended) if behaviour.has_occurred else None
@@ -147,7 +147,7 @@ def _check_state(instance: Instance, workspace: Workspace) -> Check:
     return Check(name, found == wanted, "" if found == wanted else f"it is {render_short(found)}")
 
 
-def _find_problem(instance: Instance, ended: Ended, state: Check, behaviour: Behaviour) -> Problem:
+def _find_problem(instance: Instance, ended: LoopResult, state: Check, behaviour: Behaviour) -> Problem:
     """What to say when every call went well and the trial still fails."""
     last = find_last_turn(ended)
     if not has_calls(ended):

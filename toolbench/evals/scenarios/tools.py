@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
 
 

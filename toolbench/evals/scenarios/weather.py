@@ -1,8 +1,8 @@
 """One call of get_weather for a city: small enough for a tiny model, wide enough to tell six ways of asking apart."""
 
-from toolbench.engine.events import Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.events import LoopResult
+from toolbench.engine.policy.settings import METHODS
+from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.scenarios import single_call
@@ -56,7 +56,7 @@ class WeatherScenario:
         fixed = {name: answer for name, (_, answer) in load_distractors().items()}
         return FixedAnswerTools({**fixed, "get_weather": answer})
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         return single_call.judge(instance, ended, _build_expected_call(instance))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from string import Template
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 
 def fill_placeholders(text: Any, values: Mapping[str, str]) -> Any:

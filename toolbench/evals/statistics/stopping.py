@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.sequential import compute_anytime_interval
 
 RULE_DESCRIPTIONS: Mapping[str, str] = {

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from toolbench.engine.events import Ended
-from toolbench.engine.json_paths import member_path
+from toolbench.engine.events import LoopResult
+from toolbench.engine.json_paths import build_member_path
 from toolbench.evals.expected_calls import ExpectedCalls, ExpectedToolCall
 from toolbench.evals.record_counts import RecordedCall, iter_calls
 from toolbench.evals.types import Check
@@ -40,7 +40,7 @@ class CallComparison:
     others: tuple[RecordedCall, ...]  # calls that nobody expected
 
 
-def compare_calls(expect: CaseExpectation, ended: Ended) -> CallComparison:
+def compare_calls(expect: CaseExpectation, ended: LoopResult) -> CallComparison:
     """Calls are paired so that as few arguments as possible are wrong; with `ordered`, each with the next call of its
     tool. A call that failed and was made good by a later one of its tool is passed over."""
     made = _drop_recovered_calls(tuple(iter_calls(ended)))
@@ -59,7 +59,7 @@ def iter_checks(comparison: CallComparison, *, others: bool) -> Iterator[Check]:
         yield Check(f"{label} is called", pair.made is not None)
         for argument, wrong in pair.wrong.items():
             detail = "; ".join(f"{one.path}: {one.says}" for one in wrong)
-            yield Check(f"{label} {member_path('$', argument)}", not wrong, detail)
+            yield Check(f"{label} {build_member_path('$', argument)}", not wrong, detail)
     if not others:
         names = [one.tool for one in comparison.others]
         yield Check("no other call", not names, f"also called: {', '.join(names)}" if names else "")
@@ -89,14 +89,14 @@ def find_wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -
     """Every argument that was expected or given, with what is wrong with it."""
     found: dict[str, tuple[Mismatch, ...]] = {}
     for name, wanted in expected.arguments.items():
-        path = member_path("$", name)
+        path = build_member_path("$", name)
         if name in arguments:
             found[name] = tuple(iter_mismatches(wanted, arguments[name], path))
         else:
             found[name] = () if is_optional(wanted) else (Mismatch(path, "missing"),)
     if not expected.more:
         extra = (name for name in arguments if name not in expected.arguments)
-        found |= {name: (Mismatch(member_path("$", name), "was not asked for"),) for name in extra}
+        found |= {name: (Mismatch(build_member_path("$", name), "was not asked for"),) for name in extra}
     return found
 
 

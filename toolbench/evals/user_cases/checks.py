@@ -7,8 +7,8 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolbench.engine.events import Ended
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import LoopResult
+from toolbench.engine.types import JsonObject
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.record_counts import iter_calls
 from toolbench.evals.types import Check
@@ -16,7 +16,7 @@ from toolbench.evals.types import Check
 CHECK_KINDS = ("answer_contains", "answer_lacks", "answer_is", "called", "not_called", "calls_at_most", "before")
 
 
-def run_check(row: JsonObject, ended: Ended) -> Check:
+def run_check(row: JsonObject, ended: LoopResult) -> Check:
     kind = next(name for name in CHECK_KINDS if name in row)
     return _CHECK_BY_KIND[kind](row, ended)
 
@@ -50,47 +50,47 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _list_called_tools(ended: Ended) -> list[str]:
+def _list_called_tools(ended: LoopResult) -> list[str]:
     return [one.tool for one in iter_calls(ended)]
 
 
-def _check_contains(row: JsonObject, ended: Ended) -> Check:
+def _check_contains(row: JsonObject, ended: LoopResult) -> Check:
     text = row["answer_contains"]
     return _build_answer_check(
         f"the answer contains {render_short(text)}", text.casefold() in ended.final_text.casefold(), ended
     )
 
 
-def _check_lacks(row: JsonObject, ended: Ended) -> Check:
+def _check_lacks(row: JsonObject, ended: LoopResult) -> Check:
     text = row["answer_lacks"]
     return _build_answer_check(
         f"the answer lacks {render_short(text)}", text.casefold() not in ended.final_text.casefold(), ended
     )
 
 
-def _check_is(row: JsonObject, ended: Ended) -> Check:
+def _check_is(row: JsonObject, ended: LoopResult) -> Check:
     text = row["answer_is"]
     is_it = text.strip().casefold() == ended.final_text.strip().casefold()
     return _build_answer_check(f"the answer is {render_short(text)}", is_it, ended)
 
 
-def _check_called(row: JsonObject, ended: Ended) -> Check:
+def _check_called(row: JsonObject, ended: LoopResult) -> Check:
     tool, times, found = row["called"], row.get("times"), _list_called_tools(ended).count(row["called"])
     name = f"{tool} is called" + ("" if times is None else f" {times} times")
     return Check(name, found >= 1 if times is None else found == times, f"it was called {found} times")
 
 
-def _check_not_called(row: JsonObject, ended: Ended) -> Check:
+def _check_not_called(row: JsonObject, ended: LoopResult) -> Check:
     found = _list_called_tools(ended).count(row["not_called"])
     return Check(f"{row['not_called']} is not called", not found, f"it was called {found} times" if found else "")
 
 
-def _check_at_most(row: JsonObject, ended: Ended) -> Check:
+def _check_at_most(row: JsonObject, ended: LoopResult) -> Check:
     found = len(_list_called_tools(ended))
     return Check(f"at most {row['calls_at_most']} calls", found <= row["calls_at_most"], f"calls made: {found}")
 
 
-def _check_before(row: JsonObject, ended: Ended) -> Check:
+def _check_before(row: JsonObject, ended: LoopResult) -> Check:
     first, second = row["before"]
     return Check(f"{first} before {second}", _is_first(_list_called_tools(ended), first, second))
 
@@ -99,11 +99,11 @@ def _is_first(names: Sequence[str], first: str, second: str) -> bool:
     return first in names and (second not in names or names.index(first) < names.index(second))
 
 
-def _build_answer_check(name: str, ok: bool, ended: Ended) -> Check:
+def _build_answer_check(name: str, ok: bool, ended: LoopResult) -> Check:
     return Check(name, ok, "" if ok else f"the answer is {render_short(ended.final_text)}")
 
 
-_CHECK_BY_KIND: Mapping[str, Callable[[JsonObject, Ended], Check]] = {
+_CHECK_BY_KIND: Mapping[str, Callable[[JsonObject, LoopResult], Check]] = {
     "answer_contains": _check_contains,
     "answer_lacks": _check_lacks,
     "answer_is": _check_is,

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition
+from toolbench.engine.types import JsonObject, Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from toolbench.engine.json_text import MAX_DEPTH, is_too_deep
+from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep
 
 MAX_CHARACTERS = 1_000_000  # characters
 MAX_YAML_CHARACTERS = 300_000

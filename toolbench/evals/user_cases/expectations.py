@@ -4,10 +4,10 @@ keeps to the schema can never make such a call."""
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolbench.engine.json_paths import member_path
-from toolbench.engine.messages import SchemaError
+from toolbench.engine.json_paths import build_member_path
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.tools.validation import schema_errors
+from toolbench.engine.tools.validation import list_schema_errors
+from toolbench.engine.types import SchemaError
 from toolbench.evals.user_cases.definition import ExpectedCall, UserCase
 from toolbench.evals.user_cases.matchers import is_matcher
 
@@ -27,8 +27,8 @@ def list_schema_violations(case: UserCase) -> tuple[str, ...]:
 
 def _find_violations(tool: ToolDefinition, call: ExpectedCall) -> Iterator[SchemaError]:
     plain = {name: value for name, value in call.arguments.items() if not _has_matcher(value)}
-    matched = {member_path("$", name) for name in call.arguments.keys() - plain.keys()}
-    for error in schema_errors(tool, plain):
+    matched = {build_member_path("$", name) for name in call.arguments.keys() - plain.keys()}
+    for error in list_schema_errors(tool, plain):
         if not (error.kind == "missing" and (call.more or error.path in matched)):
             yield error
 
@@ -40,7 +40,7 @@ def _find_unknown_arguments(tool: ToolDefinition, call: ExpectedCall) -> Iterato
         return
     for name in call.arguments:
         if name not in known:
-            yield SchemaError(member_path("$", name), "extra", "is not among the tool's arguments")
+            yield SchemaError(build_member_path("$", name), "extra", "is not among the tool's arguments")
 
 
 def _has_matcher(value: Any) -> bool:

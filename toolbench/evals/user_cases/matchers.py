@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.json_paths import json_path, member_path
+from toolbench.engine.json_paths import build_member_path, render_json_path
 from toolbench.evals.judging.messages import name_json_type, render_short
 
 ANY_OF, TYPE, SUBSET, EXACT, OPTIONAL = "$any_of", "$type", "$subset", "$exact", "$optional"
@@ -90,11 +90,11 @@ def _compare_with_object(wanted: Mapping[str, Any], given: Any, path: str, *, ex
         return
     for key, value in wanted.items():
         if key in given:
-            yield from iter_mismatches(value, given[key], member_path(path, key))
+            yield from iter_mismatches(value, given[key], build_member_path(path, key))
         elif not is_optional(value):
-            yield Mismatch(member_path(path, key), "missing")
+            yield Mismatch(build_member_path(path, key), "missing")
     if not extra:
-        yield from (Mismatch(member_path(path, key), "was not asked for") for key in given if key not in wanted)
+        yield from (Mismatch(build_member_path(path, key), "was not asked for") for key in given if key not in wanted)
 
 
 def _compare_with_list(wanted: list[Any], given: Any, path: str) -> Iterator[Mismatch]:
@@ -104,7 +104,7 @@ def _compare_with_list(wanted: list[Any], given: Any, path: str) -> Iterator[Mis
         yield Mismatch(path, f"{len(given)} items instead of {len(wanted)}")
     else:
         for number, (one, other) in enumerate(zip(wanted, given, strict=True)):
-            yield from iter_mismatches(one, other, f"{path}{json_path([number])[1:]}")
+            yield from iter_mismatches(one, other, f"{path}{render_json_path([number])[1:]}")
 
 
 def _is_json_type(given: Any, name: str) -> bool:

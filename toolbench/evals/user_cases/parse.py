@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Any
 
 from toolbench.engine.errors import PlanError
-from toolbench.engine.messages import JsonObject, Message
 from toolbench.engine.tools.definitions import StoredToolDefinition
 from toolbench.engine.tools.validation import check_schema
+from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.user_cases.checks import find_check_problems
 from toolbench.evals.user_cases.definition import CaseExpectation, ExpectedCall, UserCase
 from toolbench.evals.user_cases.documents import replace_surrogates

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from toolbench.engine.events import End, Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.policy.settings import METHODS
+from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls
 from toolbench.evals.judging import verdict
 from toolbench.evals.judging.diagnosis import Problem, find_last_turn, locate_problem
@@ -66,7 +66,7 @@ class UserCaseScenario:
     def open(self, instance: Instance) -> Workspace:
         return SimulatedTools(self.case.results, self.case.initial)
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         expect = self.case.expect
         comparison = compare_calls(expect, ended)
         checks = (
@@ -75,7 +75,7 @@ class UserCaseScenario:
             *(_check_state(pointer, wanted, workspace) for pointer, wanted in expect.state.items()),
             *(run_check(row, ended) for row in expect.checks),
         )
-        ends = {End.FINAL, End.MAX_TURNS_EXCEEDED} if self.case.turns else {End.FINAL}
+        ends = {EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED} if self.case.turns else {EndReason.FINAL}
         case = verdict.CheckedResult(
             instance=instance,
             ended=ended,
@@ -117,7 +117,7 @@ def _check_state(pointer: str, wanted: object, workspace: Workspace) -> Check:
     return Check(f"{pointer} is {render_short(wanted)}", not wrong, wrong)
 
 
-def _find_problem(case: UserCase, ended: Ended, comparison: CallComparison, checks: tuple[Check, ...]) -> Problem:
+def _find_problem(case: UserCase, ended: LoopResult, comparison: CallComparison, checks: tuple[Check, ...]) -> Problem:
     """What to say when the record shows no trouble and a check fails."""
     if case.expect.calls and not has_calls(ended):
         return Problem(
@@ -132,7 +132,7 @@ def _find_problem(case: UserCase, ended: Ended, comparison: CallComparison, chec
     return _find_call_problem(case, ended, comparison) or _find_check_problem(ended, checks)
 
 
-def _find_call_problem(case: UserCase, ended: Ended, comparison: CallComparison) -> Problem | None:
+def _find_call_problem(case: UserCase, ended: LoopResult, comparison: CallComparison) -> Problem | None:
     for pair in comparison.pairs:
         wrong = next((one for found in pair.wrong.values() for one in found), None)
         if pair.made is None:
@@ -151,7 +151,7 @@ def _find_call_problem(case: UserCase, ended: Ended, comparison: CallComparison)
     return None
 
 
-def _find_check_problem(ended: Ended, checks: tuple[Check, ...]) -> Problem:
+def _find_check_problem(ended: LoopResult, checks: tuple[Check, ...]) -> Problem:
     wrong = next((check for check in checks if not check.ok), None)
     if wrong is None:
         return Problem(

@@ -11,7 +11,7 @@ from typing import Any
 
 from jsonpointer import JsonPointer, JsonPointerException
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.workspace import build_refusal
 
 RESULT_KINDS = ("fixed", "generated", "error")

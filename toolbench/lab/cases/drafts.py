@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.user_cases.definition import UserCase, case_to_json
 from toolbench.evals.user_cases.documents import DocumentError, check_length, find_line, read_document
 from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, parse_case, parse_expectation, parse_tools

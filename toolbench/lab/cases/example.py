@@ -1,6 +1,6 @@
 """A small case to begin from: two tools, one with an object in an object and one with a closed list of values."""
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.cases.drafts import CaseDraft, render_json
 
 EXAMPLE_NOTE = "An example, filled in: run it as it is, or put your own tools, message and call in its place."

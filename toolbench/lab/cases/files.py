@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from django.db.models import F
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.user_cases.documents import DocumentError, find_line, read_document
 from toolbench.evals.user_cases.parse import CaseProblem, InvalidCaseError, parse_case
 from toolbench.lab.cases.drafts import MAX_FAULTS_SHOWN, build_default_title

@@ -1,6 +1,6 @@
 """A stored trial as the beginning of a case: what was asked, what was called, what the tools said."""
 
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.types import Instance
 from toolbench.evals.user_cases.scenario import UserCaseScenario
 from toolbench.lab.cases.drafts import CaseDraft, build_draft, render_json

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.credentials.keys import encrypt, read_endpoint_headers
 from toolbench.lab.models import Provider
 from toolbench.providers.masking.secrets import is_public_header

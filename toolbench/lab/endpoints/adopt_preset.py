@@ -5,7 +5,7 @@ import json
 from django.db import transaction
 from django.utils.text import slugify
 
-from toolbench.engine.capabilities.proposing import propose
+from toolbench.engine.capabilities.preset_proposal import propose_preset
 from toolbench.lab.endpoints.capabilities import read_probe_capabilities
 from toolbench.lab.models import Model, Preset, Probe
 
@@ -19,7 +19,7 @@ def adopt_preset(probe_id: int) -> Preset:
     """Counts for strategy production from the next launch on; runs keep what they froze. Adopting twice gives the same
     preset. Raises NothingToAdoptError, Probe.DoesNotExist."""
     probe = Probe.objects.select_related("model").get(pk=probe_id)
-    proposal = propose(read_probe_capabilities(probe))
+    proposal = propose_preset(read_probe_capabilities(probe))
     if not proposal.patch:
         raise NothingToAdoptError("This probe proposes nothing: the endpoint needs no preset, or could not be told.")
     name = f"probe-{slugify(probe.model_name)[:50]}-{probe.model_id}"

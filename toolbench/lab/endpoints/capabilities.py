@@ -10,15 +10,15 @@ from django.db.models import F, Max, Q, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from toolbench.engine.capabilities.declared import declared_by
+from toolbench.engine.capabilities.declared import find_declared_capabilities
 from toolbench.engine.capabilities.record import (
     Capabilities,
-    Effective,
-    Told,
-    UnreadableCapabilities,
-    merge,
-    read_capabilities,
-    stability,
+    CapabilitiesError,
+    CapabilityRecord,
+    EffectiveCapabilities,
+    merge_records,
+    parse_capabilities,
+    rate_json_stability,
 )
 from toolbench.lab.models import Cell, Model, Probe, Provider
 
@@ -56,7 +56,7 @@ class MeasuredCalls:
 
     @property
     def json_stability(self) -> str | None:
-        return stability(self.parse_errors, self.text_turns)
+        return rate_json_stability(self.parse_errors, self.text_turns)
 
     @property
     def trials_without_calls(self) -> int:
@@ -64,12 +64,12 @@ class MeasuredCalls:
         return self.due_trials if not self.structured and self.due_trials >= MIN_TRIALS_WITHOUT_CALLS else 0
 
 
-def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, Effective]:
+def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCapabilities]:
     """By the model's id. Two queries; the models come with their provider."""
     wanted = list(models)
     probed, measured = _list_probed(wanted), get_measured_calls(wanted)
     return {
-        model.pk: merge(
+        model.pk: merge_records(
             (
                 *_list_declared(model),
                 *probed[model.pk],
@@ -80,7 +80,7 @@ def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, Effective]:
     }
 
 
-def get_model_capabilities(model: Model) -> Effective:
+def get_model_capabilities(model: Model) -> EffectiveCapabilities:
     """Two queries."""
     return get_capabilities_by_model([model])[model.pk]
 
@@ -97,30 +97,30 @@ def read_probe_capabilities(probe: Probe) -> Capabilities:
 
 def _read_capabilities(stored: Mapping[str, Any]) -> Capabilities:
     try:
-        return read_capabilities(stored)
-    except UnreadableCapabilities:
+        return parse_capabilities(stored)
+    except CapabilitiesError:
         return Capabilities()
 
 
-def _list_declared(model: Model) -> list[Told]:
-    told = [one for one in (declared_by(get_template_slug(model.provider)),) if one is not None]
+def _list_declared(model: Model) -> list[CapabilityRecord]:
+    told = [one for one in (find_declared_capabilities(get_template_slug(model.provider)),) if one is not None]
     if model.constraint:
         own = Capabilities(constrained=(model.constraint,))
-        told.append(Told("declared", own, "the model's row"))
+        told.append(CapabilityRecord("declared", own, "the model's row"))
     own = _read_capabilities(model.capabilities)
-    return [*told, Told("declared", own, "a person")] if own.known() else told
+    return [*told, CapabilityRecord("declared", own, "a person")] if own.known() else told
 
 
-def _list_probed(models: Iterable[Model]) -> Mapping[int, list[Told]]:
+def _list_probed(models: Iterable[Model]) -> Mapping[int, list[CapabilityRecord]]:
     """The latest probe of each kind that is not too old, oldest first."""
     since = timezone.now() - PROBE_MAX_AGE
     ids = [model.pk for model in models]
     rows = Probe.objects.filter(model__in=ids, state=Probe.State.DONE, ok=True, finished_at__gte=since)
     latest = {(probe.model_id, probe.kind): probe for probe in rows.order_by("finished_at").defer("checks")}
-    told: dict[int, list[Told]] = defaultdict(list)
+    told: dict[int, list[CapabilityRecord]] = defaultdict(list)
     for probe in sorted(latest.values(), key=lambda probe: probe.pk):
         told[probe.model_id].append(
-            Told("probed", read_probe_capabilities(probe), f"probe {probe.pk}", probe.finished_at, probe.pk)
+            CapabilityRecord("probed", read_probe_capabilities(probe), f"probe {probe.pk}", probe.finished_at, probe.pk)
         )
     return told
 
@@ -150,12 +150,14 @@ def _build_measured_calls(row: Mapping[str, Any]) -> MeasuredCalls:
     return MeasuredCalls(**counts | {"several": bool(row["several"])})
 
 
-def _list_measured(measured: MeasuredCalls, probed: Sequence[Told]) -> list[Told]:
+def _list_measured(measured: MeasuredCalls, probed: Sequence[CapabilityRecord]) -> list[CapabilityRecord]:
     """What the trials show. A later probe whose requests with tools were refused outweighs calls seen before it."""
-    told: list[Told] = []
+    told: list[CapabilityRecord] = []
     if measured.json_stability is not None:
         who = f"{measured.parse_errors} of {measured.text_turns} turns could not be read"
-        told.append(Told("measured", Capabilities(json_stability=measured.json_stability), who, measured.text_until))
+        told.append(
+            CapabilityRecord("measured", Capabilities(json_stability=measured.json_stability), who, measured.text_until)
+        )
     if measured.structured and not _is_refused_since(measured.structured_until, probed):
         who = f"{measured.structured} answers with structured calls in trials"
         seen = Capabilities(
@@ -164,10 +166,10 @@ def _list_measured(measured: MeasuredCalls, probed: Sequence[Told]) -> list[Told
             supports_parallel_tools=measured.several or None,
             supports_stream_tools=bool(measured.streamed) or None,
         )
-        told.append(Told("measured", seen, who, measured.structured_until))
+        told.append(CapabilityRecord("measured", seen, who, measured.structured_until))
     return told
 
 
-def _is_refused_since(until: datetime | None, probed: Sequence[Told]) -> bool:
+def _is_refused_since(until: datetime | None, probed: Sequence[CapabilityRecord]) -> bool:
     refusals = (one.at for one in probed if one.capabilities.tools_field == "refused")
     return any(until is None or (at is not None and at > until) for at in refusals)

@@ -7,12 +7,12 @@ from datetime import datetime
 from itertools import groupby
 
 from toolbench.engine import formats
-from toolbench.engine.capabilities.declared import declared_by
-from toolbench.engine.capabilities.record import Effective, Told
-from toolbench.engine.constrain.forms import form_named
+from toolbench.engine.capabilities.declared import find_declared_capabilities
+from toolbench.engine.capabilities.record import CapabilityRecord, EffectiveCapabilities
+from toolbench.engine.constraints.format_grammar import find_format_grammar
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats.registry import FORMATS
-from toolbench.engine.formats.turns import TURNS
+from toolbench.engine.formats.turn_templates import TURN_SPECS
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model, get_template_slug
 from toolbench.lab.endpoints.format_viewer import EXAMPLE_CALL
 from toolbench.lab.endpoints.model_page import render_value
@@ -78,7 +78,7 @@ class ProviderTable:
     titles: tuple[str, ...]
     unknown: tuple[str, ...]
     rows: tuple[CompatibilityRow, ...]
-    declared: Told | None
+    declared: CapabilityRecord | None
     most_requests: int
 
     @property
@@ -118,7 +118,7 @@ def _get_latest_probes() -> dict[int, Probe]:
 
 
 def _build_table(
-    provider: Provider, models: list[Model], effective: Mapping[int, Effective], probes: Mapping[int, Probe]
+    provider: Provider, models: list[Model], effective: Mapping[int, EffectiveCapabilities], probes: Mapping[int, Probe]
 ) -> ProviderTable:
     filled = Counter(name for model in models for name in effective[model.pk].origins)
     shown = sorted(
@@ -135,7 +135,7 @@ def _build_table(
         titles=tuple(title for _, title in shown),
         unknown=tuple(title for name, title in CAPABILITY_COLUMNS if not filled[name]),
         rows=rows,
-        declared=declared_by(get_template_slug(provider)),
+        declared=find_declared_capabilities(get_template_slug(provider)),
         most_requests=len(models) * MAX_REQUESTS,
     )
 
@@ -151,7 +151,7 @@ def get_text_format_rows() -> tuple[TextFormatRow, ...]:
         TextFormatRow(
             name=form.name,
             native=form.native,
-            template=form.name in TURNS,
+            template=form.name in TURN_SPECS,
             grammar=_has_grammar(form.name),
             sample=formats.render([EXAMPLE_CALL], format=form.name),
             models=tuple(users.get(form.name, ())),
@@ -162,13 +162,13 @@ def get_text_format_rows() -> tuple[TextFormatRow, ...]:
 
 def _has_grammar(format: str) -> bool:
     try:
-        form_named(format)
+        find_format_grammar(format)
     except PlanError:
         return False
     return True
 
 
-def _build_cell(name: str, effective: Effective) -> CapabilityCell:
+def _build_cell(name: str, effective: EffectiveCapabilities) -> CapabilityCell:
     told = effective.origins.get(name)
     if told is None:
         return CapabilityCell("", "", "", None)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.overrides import RESERVED
-from toolbench.engine.policy.presets import model_workarounds
+from toolbench.engine.policy.overrides import RESERVED_KEYS
+from toolbench.engine.policy.presets import list_model_workarounds
+from toolbench.engine.types import JsonObject
 from toolbench.lab.credentials.headers import change_headers, list_kept_names, list_secret_names
 from toolbench.lab.credentials.keys import KeyUnavailableError, encrypt, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
@@ -165,7 +165,7 @@ def _build_model(provider: Provider, name: str) -> Model:
         provider=provider,
         name=name,
         canonical=name.partition(":")[0].lower() if provider.template == "openrouter" else name.lower(),
-        workarounds=list(model_workarounds(name)),
+        workarounds=list(list_model_workarounds(name)),
         mixed_upstreams=name.endswith(":nitro"),
     )
 
@@ -258,7 +258,7 @@ def _list_field_errors(wish: ConnectionSettings, held: tuple[str, ...]) -> Itera
     known = simulated or not wish.template or wish.template in load_templates()
     yield "template", "" if known else f"There is no template {wish.template}."
     yield "wire", "" if wish.wire in Provider.Wire.values else f"Nothing here speaks {wish.wire}."
-    reserved = ", ".join(sorted(RESERVED & wish.option_defaults.keys()))
+    reserved = ", ".join(sorted(RESERVED_KEYS & wish.option_defaults.keys()))
     yield "option_defaults", f"{reserved} belong to the loop and cannot be defaults." if reserved else ""
     yield "max_attempts", "" if 1 <= wish.max_attempts <= 10 else "Between 1 and 10 attempts are made."
     at_once = 1 <= wish.concurrency <= 1000

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine import formats
-from toolbench.engine.messages import Finding, JsonObject
 from toolbench.engine.partial_json import read_partial
+from toolbench.engine.types import Finding, JsonObject
 
 CUT_CALL_CODE = "call_cut"
 EXAMPLE_CALL = formats.TextCall("get_weather", {"city": "Oslo"}, id="call_1")
@@ -71,7 +71,7 @@ class FormatReadings:
 
 def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> FormatReadings:
     """`tools` are in OpenAI's shape; bare JSON and Python calls are only read for known names. Never raises."""
-    alone = [_parse_with_format(name, text, tools) for name in formats.names() if name != formats.AUTO]
+    alone = [_parse_with_format(name, text, tools) for name in formats.list_format_names() if name != formats.AUTO]
     alike: dict[FormatReading, list[RemainingText]] = {}
     for one in alone:
         alike.setdefault(replace(one, rests=()), []).extend(one.rests)
@@ -92,7 +92,7 @@ def _merge_remaining(rests: Sequence[RemainingText]) -> tuple[RemainingText, ...
 
 def find_example(format: str) -> str | None:
     """How the format writes a call of the example's tool; None for a format that nobody knows."""
-    known = format in formats.names() and format != formats.AUTO
+    known = format in formats.list_format_names() and format != formats.AUTO
     return formats.render([EXAMPLE_CALL], format=format) if known else None
 
 

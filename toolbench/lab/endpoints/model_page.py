@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from toolbench.engine.capabilities.proposing import Proposal, propose
-from toolbench.engine.capabilities.record import DOCS, Effective, Told
+from toolbench.engine.capabilities.preset_proposal import PresetProposal, propose_preset
+from toolbench.engine.capabilities.record import DOCS, CapabilityRecord, EffectiveCapabilities
 from toolbench.evals.causes.text_calls import TextCallCause, TextCallEvidence, assess_text_call_causes
 from toolbench.lab.endpoints.capabilities import (
     MeasuredCalls,
@@ -43,7 +43,7 @@ class ModelPage:
     model: Model
     lines: tuple[CapabilityRow, ...]
     probes: tuple[Probe, ...]
-    proposal: Proposal
+    proposal: PresetProposal
     causes: tuple[TextCallCause, ...]
     refused: tuple[SuggestedOmission, ...] = ()
     most_requests: int = MAX_REQUESTS  # of a probe
@@ -61,19 +61,21 @@ def get_model_page(model_id: int) -> ModelPage:
         model=model,
         lines=build_capability_rows(effective),
         probes=tuple(model.probes.defer("checks", "learned")[:MAX_PROBES_SHOWN]),
-        proposal=propose(effective.capabilities),
+        proposal=propose_preset(effective.capabilities),
         causes=list_text_call_causes(model, effective),
         refused=get_suggested_omissions(model),
     )
 
 
-def build_capability_rows(effective: Effective) -> tuple[CapabilityRow, ...]:
+def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityRow, ...]:
     """Every field, those that are known first."""
     lines = [_build_row(name, effective) for name in DOCS]
     return tuple(sorted(lines, key=lambda line: not line.known))
 
 
-def list_text_call_causes(model: Model, effective: Effective, *, dialect: str = "") -> tuple[TextCallCause, ...]:
+def list_text_call_causes(
+    model: Model, effective: EffectiveCapabilities, *, dialect: str = ""
+) -> tuple[TextCallCause, ...]:
     """Return why this model's calls come as text. At most five queries."""
     same = Model.objects.filter(canonical=model.canonical).exclude(pk=model.pk).exclude(canonical="")
     others = {other.pk: other for other in same.select_related("provider")}
@@ -108,7 +110,7 @@ def render_value(value: object) -> str:
     return str(value)
 
 
-def _build_row(name: str, effective: Effective) -> CapabilityRow:
+def _build_row(name: str, effective: EffectiveCapabilities) -> CapabilityRow:
     told = effective.origins.get(name)
     return CapabilityRow(
         name=name,
@@ -124,9 +126,9 @@ def _build_row(name: str, effective: Effective) -> CapabilityRow:
     )
 
 
-def _list_overruled(name: str, effective: Effective) -> tuple[Told, ...]:
+def _list_overruled(name: str, effective: EffectiveCapabilities) -> tuple[CapabilityRecord, ...]:
     return effective.contradicted.get(name, ())
 
 
-def _describe_source(told: Told) -> str:
+def _describe_source(told: CapabilityRecord) -> str:
     return f"{told.source} by {told.who}" if told.who else told.source

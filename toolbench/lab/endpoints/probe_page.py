@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import Sum
 
-from toolbench.engine.capabilities.proposing import Proposal, propose
+from toolbench.engine.capabilities.preset_proposal import PresetProposal, propose_preset
 from toolbench.lab.credentials.provider_secrets import list_environment_secrets
 from toolbench.lab.endpoints.capabilities import read_probe_capabilities
 from toolbench.lab.models import Probe, ProbeExchange
@@ -47,7 +47,7 @@ class ProbePage:
     requests: int
     tokens: int
     cost: float | None
-    proposal: Proposal
+    proposal: PresetProposal
     shown: ShownExchange | None
 
     @property
@@ -72,7 +72,7 @@ def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
         requests=probe.exchanges.count(),
         tokens=(sent["read"] or 0) + (sent["written"] or 0),
         cost=sent["cost"],
-        proposal=propose(read_probe_capabilities(probe)),
+        proposal=propose_preset(read_probe_capabilities(probe)),
         shown=_find_exchange(probe, exchange),
     )
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from toolbench.engine.bounds import bounded_cost, bounded_count
+from toolbench.engine.bounds import parse_cost, parse_count
 from toolbench.engine.events import ExchangeError
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.models import Probe, ProbeExchange
@@ -158,9 +158,9 @@ def _build_exchange(claimed: ClaimedProbe, slug: str, step: ExchangeStep) -> Pro
         streamed=step.request.stream,
         body_cut=step.body_cut,
         masked=step.masked,
-        input_tokens=bounded_count(usage.input_tokens) if usage else None,
-        output_tokens=bounded_count(usage.output_tokens) if usage else None,
-        cost=bounded_cost(usage.cost) if usage else None,
+        input_tokens=parse_count(usage.input_tokens) if usage else None,
+        output_tokens=parse_count(usage.output_tokens) if usage else None,
+        cost=parse_cost(usage.cost) if usage else None,
         request=step.request_body,
         response=step.response_body,
     )

@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils.text import slugify
 
-from toolbench.engine.policy.optional_parameters import differs_without
+from toolbench.engine.policy.optional_parameters import describe_difference
 from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError
 from toolbench.lab.models import Model, Preset, RefusedParameter
 
@@ -27,7 +27,7 @@ def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
     """Return what runs have learnt and the model's workarounds do not say yet. Two queries."""
     rows = RefusedParameter.objects.filter(provider=model.provider_id, model_name=model.name, run__deleted_at=None)
     found = {
-        row.name: SuggestedOmission(row.name, row.why, differs_without(row.name), row.run_id)
+        row.name: SuggestedOmission(row.name, row.why, describe_difference(row.name), row.run_id)
         for row in rows.order_by("pk")
     }
     if not found:

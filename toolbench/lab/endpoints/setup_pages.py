@@ -7,7 +7,7 @@ from itertools import groupby
 
 from django.db.models import Count, Q
 
-from toolbench.engine.policy.presets import preset_description
+from toolbench.engine.policy.presets import get_preset_description
 from toolbench.lab.credentials.keys import KeyUnavailableError, read_endpoint_headers, read_endpoint_key
 from toolbench.lab.credentials.provider_secrets import list_provider_secrets
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
@@ -129,7 +129,7 @@ def get_presets() -> tuple[PresetRow, ...]:
     return tuple(
         PresetRow(
             name=preset.name,
-            description=preset.description or (preset_description(preset.name) if preset.builtin else ""),
+            description=preset.description or (get_preset_description(preset.name) if preset.builtin else ""),
             patch=json.dumps(preset.patch, indent=2, ensure_ascii=False),
             builtin=preset.builtin,
             used_by=tuple(dict.fromkeys(users.get(preset.name, ()))),

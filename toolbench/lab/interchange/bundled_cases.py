@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.bfcl.cases import BfclCase as BfclCase
 from toolbench.evals.user_cases.parse import InvalidCaseError, parse_case

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import read_json
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import read_json
 
 
 def render_json_bytes(value: Any) -> bytes:
@@ -25,7 +25,7 @@ def parse_object(stored: bytes | memoryview | None) -> dict[str, Any] | None:
     """The JSON object in stored bytes, None when they hold anything else."""
     try:
         value = read_json(decode_text(stored))
-    except BadJson:
+    except InvalidJsonError:
         return None
     return value if isinstance(value, dict) else None
 

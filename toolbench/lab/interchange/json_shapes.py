@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema_rs
 
 from toolbench.engine.capabilities.record import DOCS
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 _TEXT, _INTEGER, _BOOLEAN = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 BUNDLE_FORMAT = "toolbench-bundle"
 BUNDLE_VERSION = 2

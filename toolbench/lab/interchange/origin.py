@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 
-from toolbench.engine.bounds import bounded_cost, bounded_count, bounded_moment, bounded_ms
+from toolbench.engine.bounds import check_year, parse_cost, parse_count, parse_duration_ms
 
 
 class FigureReader:
@@ -26,16 +26,16 @@ class FigureReader:
         """
         kept: int | float | None
         if name == "cost":
-            kept = bounded_cost(value)
+            kept = parse_cost(value)
         else:
-            kept = bounded_count(value) if name.endswith("_tokens") else bounded_ms(value, per_unit=per_unit)
+            kept = parse_count(value) if name.endswith("_tokens") else parse_duration_ms(value, per_unit=per_unit)
         if kept is None and value is not None:
             self.note_implausible(name)
         return kept
 
     def read_time(self, name: str, value: datetime) -> datetime | None:
         """Return a moment that every page can show."""
-        kept = bounded_moment(value)
+        kept = check_year(value)
         if kept is None:
             self.note_implausible(name)
         return kept

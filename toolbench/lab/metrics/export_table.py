@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 Value = str | int | float | bool | None
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from django.db.models import Aggregate, BinaryField
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.quantiles import Quantile, compute_quantile
 from toolbench.lab.models import Cell, CellTimes
 

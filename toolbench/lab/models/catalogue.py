@@ -23,7 +23,7 @@ class Provider(models.Model):
 
     name = models.CharField(max_length=80, unique=True)
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.OPENAI)
-    wire = models.CharField(max_length=16, choices=Wire, default=Wire.CHAT)  # a name in engine/wires/wires.py
+    wire = models.CharField(max_length=16, choices=Wire, default=Wire.CHAT)  # a name in engine/wire_formats/registry.py
     template = models.CharField(max_length=40, blank=True)  # row of providers/data/templates.json
     base_url = models.CharField(max_length=300, blank=True)  # empty: looked up by name
     api_prefix = models.CharField(max_length=60, blank=True, default="/v1")

@@ -10,13 +10,13 @@ from typing import Any
 
 from django.db import transaction
 
-from toolbench.engine.capabilities.layers import PREFIX, capability_layers
-from toolbench.engine.capabilities.record import Capabilities, Effective
-from toolbench.engine.capabilities.routing import AUTO, Route, refusal, route
+from toolbench.engine.capabilities.method_choice import AUTO, MethodChoice, choose_method, find_method_refusal
+from toolbench.engine.capabilities.policy_layers import PREFIX, build_capability_layers
+from toolbench.engine.capabilities.record import Capabilities, EffectiveCapabilities
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import resolve
-from toolbench.engine.policy.presets import Layers, goes_without_defaults
+from toolbench.engine.policy.presets import Layers, has_no_defaults
+from toolbench.engine.policy.settings import resolve_policy
+from toolbench.engine.types import JsonObject
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model, get_model_capabilities
 from toolbench.lab.endpoints.probe_job import queue_probe
 from toolbench.lab.metrics.cells import mark_stale
@@ -41,12 +41,12 @@ def needs_probe(known: Capabilities) -> bool:
     return known.supports_tool_use is None and known.tools_field in (None, "accepted")
 
 
-def choose_available_method(layers: Layers, effective: Effective) -> Route:
+def choose_available_method(layers: Layers, effective: EffectiveCapabilities) -> MethodChoice:
     """The first of the policy's paths that the endpoint is able to take."""
-    return route(resolve(layers).policy.paths, effective.capabilities)
+    return choose_method(resolve_policy(layers).policy.paths, effective.capabilities)
 
 
-def add_routing_layer(layers: Layers, chosen: Route) -> Layers:
+def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
     """The layers with the method that was chosen, above what the launch asked of every configuration."""
     patch: JsonObject = {"method": chosen.method}
     if chosen.constraint:
@@ -55,14 +55,14 @@ def add_routing_layer(layers: Layers, chosen: Route) -> Layers:
     return (*rest[:1], (ROUTING_LAYER, patch), *rest[1:])
 
 
-def add_capability_layers(layers: Layers, strategy: str, effective: Effective) -> Layers:
+def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCapabilities) -> Layers:
     """The layers with those that keep the run within what the endpoint can do, below whatever a person chose: presets,
     workarounds, profile, overrides. Strategies raw and wire_standard go without. Raises PolicyError."""
     rest = tuple((name, patch) for name, patch in layers if not name.startswith(PREFIX))
-    if goes_without_defaults(strategy):
+    if has_no_defaults(strategy):
         return rest
-    policy = resolve(rest).policy
-    fitting = capability_layers(effective, policy.llm_options_defaults | policy.request_overrides)
+    policy = resolve_policy(rest).policy
+    fitting = build_capability_layers(effective, policy.llm_options_defaults | policy.request_overrides)
     place = next((at for at, (name, _) in enumerate(rest) if _is_user_layer(name)), len(rest))
     return (*rest[:place], *fitting, *rest[place:])
 
@@ -71,7 +71,7 @@ def _is_user_layer(name: str) -> bool:
     return name in _USER_LAYERS or name.startswith(_USER_LAYER_PREFIXES)
 
 
-def build_routing(chosen: Route, effective: Effective) -> JsonObject:
+def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> JsonObject:
     """What is kept of a decision."""
     known = {
         name: {"value": value, "source": effective.origins[name].source, "who": effective.origins[name].who}
@@ -123,7 +123,7 @@ def decide_all_waiting_methods() -> int:
     return decided
 
 
-def _decide_config(config: RunConfig, effective: Effective, *, support: Mapping[str, Any]) -> None:
+def _decide_config(config: RunConfig, effective: EffectiveCapabilities, *, support: Mapping[str, Any]) -> None:
     """Frozen settings that this version no longer takes end what waits of the configuration, and of no other."""
     try:
         columns, why_not = _build_decision(config, effective)
@@ -138,12 +138,12 @@ def _decide_config(config: RunConfig, effective: Effective, *, support: Mapping[
         _end_as_not_applicable(config, why_not)
 
 
-def _build_decision(config: RunConfig, effective: Effective) -> tuple[dict[str, Any], str]:
+def _build_decision(config: RunConfig, effective: EffectiveCapabilities) -> tuple[dict[str, Any], str]:
     """The columns of the decision, and why no method is left, "" where one is. Raises PolicyError."""
     layers: Layers = tuple((name, patch) for name, patch in config.layers)
     layers = add_capability_layers(layers, parse_strategy(config.strategy).base, effective)
     if config.method != AUTO:
-        return _build_layer_columns(layers), refusal(config.method, effective.capabilities)
+        return _build_layer_columns(layers), find_method_refusal(config.method, effective.capabilities)
     chosen = choose_available_method(layers, effective)
     layers = add_routing_layer(layers, chosen) if chosen.method else layers
     columns = {
@@ -158,7 +158,7 @@ def _build_layer_columns(layers: Layers) -> dict[str, Any]:
     """The columns of the layers. Raises PolicyError."""
     return {
         "layers": [[name, patch] for name, patch in layers],
-        "policy_hash": hash_policy(resolve(layers).policy),
+        "policy_hash": hash_policy(resolve_policy(layers).policy),
     }
 
 

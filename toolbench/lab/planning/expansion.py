@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import product
 
-from toolbench.engine.asking.methods import ask_for
-from toolbench.engine.capabilities.record import Effective
-from toolbench.engine.capabilities.routing import AUTO, Route, refusal, tool_troubles
+from toolbench.engine.capabilities.method_choice import AUTO, MethodChoice, find_method_refusal, list_tool_problems
+from toolbench.engine.capabilities.record import EffectiveCapabilities
 from toolbench.engine.errors import PlanError, PolicyError
+from toolbench.engine.methods.registry import build_method
 from toolbench.engine.policy.overrides import merge_options
-from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.engine.policy.presets import Layers
+from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals import few_shot
 from toolbench.evals.statistics.stopping import FIRST_ANALYSIS_TRIALS
 from toolbench.evals.types import Scenario
@@ -96,7 +96,9 @@ def _find_method_error(choice: ConfigChoice, found: LookupResult) -> str:
     wire = found.models[choice.model].provider.wire
     if choice.method == "template" and wire != Provider.Wire.CHAT:
         return f"An endpoint that speaks {wire} takes no rendered prompt."
-    return "" if choice.method == AUTO else refusal(choice.method, found.effective[choice.model].capabilities)
+    return (
+        "" if choice.method == AUTO else find_method_refusal(choice.method, found.effective[choice.model].capabilities)
+    )
 
 
 def _describe_choice(choice: ConfigChoice, found: LookupResult) -> str:
@@ -115,8 +117,8 @@ def _plan_config(request: RunRequest, choice: ConfigChoice, found: LookupResult)
         layers = add_capability_layers(layers, parse_strategy(choice.strategy).base, effective)
         chosen = _choose_config_method(choice, layers, effective)
         layers = add_routing_layer(layers, chosen) if chosen and chosen.method else layers
-        policy = resolve(layers).policy
-        ask_for(policy)
+        policy = resolve_policy(layers).policy
+        build_method(policy)
     except PolicyError as error:
         raise LaunchError(_list_policy_errors(error)) from error
     except PlanError as error:
@@ -142,14 +144,16 @@ def _plan_config(request: RunRequest, choice: ConfigChoice, found: LookupResult)
     )
 
 
-def _choose_config_method(choice: ConfigChoice, layers: Layers, effective: Effective) -> Route | None:
+def _choose_config_method(
+    choice: ConfigChoice, layers: Layers, effective: EffectiveCapabilities
+) -> MethodChoice | None:
     """Where auto leads; None for a method that was named, and while a probe has to be awaited."""
     if choice.method != AUTO or needs_probe(effective.capabilities):
         return None
     return choose_available_method(layers, effective)
 
 
-def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: Effective) -> bool:
+def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: EffectiveCapabilities) -> bool:
     """A run with a cap sends no more than the cap, and what a probe sends counts under none; but auto needs a probe."""
     capped = request.request_cap is not None or request.token_cap is not None
     wanted = choice.method == AUTO or (request.probe_unknown and not capped)
@@ -183,7 +187,7 @@ def _plan_cells(
             continue
         instance = scenario.draw_instance(0, kind="parity")
         tools = (*instance.tools, *(tool for said in instance.further for tool in said.tools))
-        troubles = tool_troubles(tools, found.effective[config.model].capabilities)
+        troubles = list_tool_problems(tools, found.effective[config.model].capabilities)
         if troubles and config.method in ("native", AUTO):
             skipped.append(SkippedItem(f"{config} × {scenario.slug}", troubles[0]))
             continue
@@ -195,7 +199,7 @@ def _plan_cell(
     request: RunRequest, config: PlannedConfig, place: int, scenario: Scenario, found: LookupResult
 ) -> PlannedCell:
     instance = scenario.draw_instance(0, kind="parity")
-    policy = resolve((*config.layers, ("scenario", instance.layer))).policy
+    policy = resolve_policy((*config.layers, ("scenario", instance.layer))).policy
     applicable = is_applicable(policy, scenario)
     provider = found.models[config.model].provider
     most = count_max_requests(policy, provider, instance, stream=config.stream) if applicable else 0

@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolbench.engine.capabilities.record import Effective
-from toolbench.engine.capabilities.routing import AUTO
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.presets import STRATEGIES, preset_names
+from toolbench.engine.capabilities.method_choice import AUTO
+from toolbench.engine.capabilities.record import EffectiveCapabilities
+from toolbench.engine.policy.presets import STRATEGIES, list_preset_names
+from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.stopping import StoppingRule, StoppingRuleError
 from toolbench.evals.types import Scenario
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
@@ -30,7 +30,7 @@ class LookupResult:
     profiles: Mapping[str, SamplingProfile]
     presets: Mapping[str, JsonObject]
     scenarios: tuple[Scenario, ...]
-    effective: Mapping[int, Effective]
+    effective: Mapping[int, EffectiveCapabilities]
 
 
 def look_up_request(request: RunRequest) -> LookupResult:
@@ -46,7 +46,7 @@ def look_up_request(request: RunRequest) -> LookupResult:
     errors["profiles"] += [f"There is no profile {name}." for name in sorted(names - set(profiles) - {DEFAULT_PROFILE})]
     presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
     strategies = {choice.strategy for choice in request.configs} or set(request.strategies)
-    known = {*preset_names(), *presets}
+    known = {*list_preset_names(), *presets}
     errors["strategies"] += [
         f"There is no strategy or preset {word}."
         for name in sorted(strategies)

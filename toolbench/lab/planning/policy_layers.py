@@ -1,8 +1,8 @@
 """The layers of one configuration, in their order: where each wish, workaround and preset stands."""
 
-from toolbench.engine.capabilities.routing import AUTO
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.presets import Layers, UnknownPreset, Wishes, layers_for, preset
+from toolbench.engine.capabilities.method_choice import AUTO
+from toolbench.engine.policy.presets import Layers, PatchSet, UnknownPresetError, build_layers, get_preset
+from toolbench.engine.types import JsonObject
 from toolbench.lab.planning.lookup import LookupResult
 from toolbench.lab.planning.rules import LAUNCH_LAYER
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
@@ -18,19 +18,19 @@ def build_config_layers(request: RunRequest, choice: ConfigChoice, found: Lookup
     workarounds = [name for name in model.workarounds if name not in words.removed_workarounds]
     own = [name for name in workarounds if name in found.presets]
     patch: JsonObject = found.presets.get(words.base, {})
-    wishes = Wishes(
+    wishes = PatchSet(
         profile={"llm_options_defaults": profile.options} if profile and profile.options else {},
         preset=patch,
         run=request.overrides,
     )
     try:
-        layers = layers_for(
+        layers = build_layers(
             words.base,
             model.provider.template,
             workarounds=[name for name in workarounds if name not in own],
             wishes=wishes,
         )
-    except UnknownPreset as error:
+    except UnknownPresetError as error:
         raise LaunchError({"models": [f"{model.name} names a workaround nobody knows: {error.name}."]}) from error
     if model.provider.option_defaults:
         layers = (("provider options", {"llm_options_defaults": model.provider.option_defaults}), *layers)
@@ -40,7 +40,7 @@ def build_config_layers(request: RunRequest, choice: ConfigChoice, found: Lookup
 
 
 def _find_preset(name: str, found: LookupResult) -> JsonObject:
-    return found.presets[name] if name in found.presets else preset(name)
+    return found.presets[name] if name in found.presets else get_preset(name)
 
 
 def _insert_workarounds(layers: Layers, own: Layers) -> Layers:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.layering import ENGINE, Overridden
-from toolbench.engine.policy.policy import describe_keys, policy_json, resolve
+from toolbench.engine.policy.layered_key import ENGINE_LAYER, OverriddenSetting
 from toolbench.engine.policy.presets import STRATEGIES, Layers
+from toolbench.engine.policy.settings import describe_keys, policy_to_json, resolve_policy
+from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.types import Scenario
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
@@ -65,7 +65,7 @@ class PolicyPage:
     title: str
     layers: tuple[tuple[str, str], ...]
     keys: tuple[PolicyKeyRow, ...]
-    overridden: tuple[Overridden, ...]
+    overridden: tuple[OverriddenSetting, ...]
     errors: tuple[str, ...]
     models: tuple[Model, ...]
     profiles: tuple[str, ...]
@@ -78,12 +78,12 @@ def get_policy_page(choice: PolicyQuery) -> PolicyPage:
     """At most twelve queries. What cannot be resolved is said in `errors`; the choices stay."""
     models = tuple(Model.objects.select_related("provider"))
     title, layers, errors = _resolve_layers(choice, models)
-    resolved = resolve(layers) if layers else None
+    resolved = resolve_policy(layers) if layers else None
     return PolicyPage(
         choice=choice,
         title=title,
         layers=tuple((name, _render_json(patch)) for name, patch in layers),
-        keys=_build_keys(policy_json(resolved.policy), resolved.origins) if resolved else (),
+        keys=_build_keys(policy_to_json(resolved.policy), resolved.origins) if resolved else (),
         overridden=resolved.overridden if resolved else (),
         errors=errors,
         models=models,
@@ -145,7 +145,7 @@ def _build_keys(policy: JsonObject, origins: Mapping[str, str]) -> tuple[PolicyK
     keys = []
     for row in describe_keys():
         parts = tuple(_iter_parts(row.name, values, origins))
-        keys.append(PolicyKeyRow(row.name, row.doc, parts, all(origin == ENGINE for _, origin in parts)))
+        keys.append(PolicyKeyRow(row.name, row.doc, parts, all(origin == ENGINE_LAYER for _, origin in parts)))
     return tuple(sorted(keys, key=lambda key: key.usual))
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.layering import leaves
+from toolbench.engine.policy.layered_key import iterate_leaves
+from toolbench.engine.types import JsonObject
 
 
 def flatten_policy(policy: JsonObject) -> dict[str, Any]:
@@ -13,5 +13,5 @@ def flatten_policy(policy: JsonObject) -> dict[str, Any]:
         if isinstance(value, list):
             found |= {f"{name}[{place}]": item for place, item in enumerate(value)}
         elif isinstance(value, dict):
-            found |= {f"{name}.{leaf}": item for leaf, item in leaves(value)}
+            found |= {f"{name}.{leaf}": item for leaf, item in iterate_leaves(value)}
     return found

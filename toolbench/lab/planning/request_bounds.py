@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from toolbench.engine.capabilities.routing import AUTO
-from toolbench.engine.policy.optional_parameters import OPTIONAL
+from toolbench.engine.capabilities.method_choice import AUTO
+from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS
 from toolbench.engine.policy.overrides import merge_options
-from toolbench.engine.policy.policy import Policy, resolve
+from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals.types import Instance, Scenario
 from toolbench.lab.confirmation import FREE_KINDS, check_confirmed
 from toolbench.lab.models import Cell, Provider
@@ -38,7 +38,7 @@ def _list_optional_parameters(
         sent.add("seed")
     if stream:
         sent.add("stream_options")
-    return frozenset((sent & OPTIONAL.keys()) - set(policy.left_out_parameters))
+    return frozenset((sent & OPTIONAL_PARAMETERS.keys()) - set(policy.left_out_parameters))
 
 
 def is_applicable(policy: Policy, scenario: Scenario) -> bool:
@@ -49,7 +49,7 @@ def is_applicable(policy: Policy, scenario: Scenario) -> bool:
 def resolve_frozen_policy(cell: Cell) -> Policy:
     """As its run froze it, under the scenario's own layer. Raises PolicyError where this engine no longer takes it."""
     layer = load_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind="parity").layer
-    return resolve((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
+    return resolve_policy((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
 
 
 def check_paid_requests(

@@ -1,7 +1,7 @@
 """A run's rules, its tool use mode and its failure policy, held against presets that say otherwise."""
 
-from toolbench.engine.policy.policy import resolve
 from toolbench.engine.policy.presets import Layers
+from toolbench.engine.policy.settings import resolve_policy
 
 LAUNCH_LAYER, RULES_LAYER, RUN_LAYER = "launch", "rules", "run"
 _RULE_KEYS = ("tool_use_mode", "tool_failure_policy")
@@ -13,7 +13,7 @@ def add_rules_layer(layers: Layers) -> Layers:
     rest = tuple(layer for layer in layers if layer[0] != RULES_LAYER)
     place = next((at for at, (name, _) in enumerate(rest) if name == RUN_LAYER), len(rest))
     launched = [layer for layer in rest if layer[0] == LAUNCH_LAYER]
-    asked, below = resolve(launched).policy, resolve(rest[:place]).policy
+    asked, below = resolve_policy(launched).policy, resolve_policy(rest[:place]).policy
     wanted = {key: getattr(asked, key) for key in _RULE_KEYS if any(key in patch for _, patch in launched)}
     lost = {key: value for key, value in wanted.items() if getattr(below, key) not in (value, "disabled")}
     return (*rest[:place], (RULES_LAYER, lost), *rest[place:]) if lost else rest

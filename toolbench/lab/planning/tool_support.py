@@ -6,15 +6,15 @@
 from datetime import datetime
 from typing import Any
 
-from toolbench.engine.capabilities.record import DOCS, Effective, Told
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.capabilities.record import DOCS, CapabilityRecord, EffectiveCapabilities
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Probe
 
 SUPPORT_FIELD = "supports_tool_use"
 _ANSWER_TEXTS = {True: "yes", False: "no", None: "could not be told"}
 
 
-def build_support(effective: Effective) -> JsonObject:
+def build_support(effective: EffectiveCapabilities) -> JsonObject:
     """Who said whether tools can be used here, and what; {} where nobody did."""
     field, told = _find_deciding_record(effective)
     if told is None:
@@ -22,13 +22,13 @@ def build_support(effective: Effective) -> JsonObject:
     return _build_support_json(field, getattr(effective.capabilities, field), told.source, told.who, told.at)
 
 
-def find_deciding_probe(effective: Effective) -> int | None:
+def find_deciding_probe(effective: EffectiveCapabilities) -> int | None:
     """The number of the probe that `build_support` speaks of; None where it speaks of none."""
     _, told = _find_deciding_record(effective)
     return told.probe if told else None
 
 
-def build_probe_columns(model_id: int, effective: Effective) -> dict[str, Any]:
+def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict[str, Any]:
     """The columns of configurations whose probe is done; where that could not tell, that it could not and why."""
     support, probe = build_support(effective), find_deciding_probe(effective)
     asked = Probe.objects.filter(model_id=model_id, state=Probe.State.DONE).order_by("-pk").first()
@@ -49,7 +49,7 @@ def describe_support(support: JsonObject) -> str:
     return f"{DOCS[support['field']]} {str(said).capitalize()}{error}: {support['source']}, {support['who']}{dated}."
 
 
-def _find_deciding_record(effective: Effective) -> tuple[str, Told | None]:
+def _find_deciding_record(effective: EffectiveCapabilities) -> tuple[str, CapabilityRecord | None]:
     """What becomes of the tools decides where they never arrive, else whether calls come back."""
     lost = effective.capabilities.tools_field in ("refused", "dropped")
     field = "tools_field" if lost else SUPPORT_FIELD

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from toolbench.engine.policy.policy import resolve
+from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.models import Trial
 from toolbench.lab.replays.execute import replay_trials
 from toolbench.lab.replays.what_if import (
@@ -36,7 +36,7 @@ def list_transforms(trial_ids: Sequence[int], asked: WhatIfSettings) -> tuple[st
     configs = set(Trial.objects.filter(pk__in=trial_ids).values_list("config_id", flat=True))
     found: dict[str, None] = {}
     for _, config in sorted(load_frozen_configs(configs).items()):
-        policy = resolve(asked.apply(config).layers).policy
+        policy = resolve_policy(asked.apply(config).layers).policy
         for names in list_policy_transforms(policy).values():
             found.update(dict.fromkeys(names))
     return tuple(found)

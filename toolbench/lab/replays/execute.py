@@ -14,8 +14,8 @@ from uuid import UUID
 from django.db.models import F
 
 from toolbench.engine.errors import EngineError
-from toolbench.engine.events import End, Ended, ExchangeError, LeftOut, StopReason
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import EndReason, ExchangeError, LoopResult, OmittedParameter, StopReason
+from toolbench.engine.types import JsonObject
 from toolbench.evals.judging import failure_classes
 from toolbench.evals.judging.verdict import mark_tools_dropped
 from toolbench.evals.types import Scenario, Verdict
@@ -60,7 +60,10 @@ VERDICT_COLUMNS = (
     "verdict",
     "first_bad_ordinal",
 )
-_STOP_REASON_BY_END = {End.DEADLINE_EXCEEDED.value: StopReason.DEADLINE, End.CANCELLED.value: StopReason.CANCELLED}
+_STOP_REASON_BY_END = {
+    EndReason.DEADLINE_EXCEEDED.value: StopReason.DEADLINE,
+    EndReason.CANCELLED.value: StopReason.CANCELLED,
+}
 _SCENARIO_FIELDS = ("trial__scenario", "scenario_version")
 _PLACEHOLDER_URL = "http://recorded.invalid"
 ChangeConfig = Callable[[FrozenConfig], FrozenConfig]
@@ -212,7 +215,7 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
     return ReplayedTrial(trial, columns, plan.scenario.version, assumed=tuple(sorted(transport.assumed)))
 
 
-def _build_columns(trial: Trial, ended: Ended, verdict: Verdict, notes: "_StepCollector") -> JsonObject:
+def _build_columns(trial: Trial, ended: LoopResult, verdict: Verdict, notes: "_StepCollector") -> JsonObject:
     columns = build_trial_columns(FinishedExecution(ended, verdict, notes.steps, trial.scenario, 0.0))
     return {name: columns[name] for name in VERDICT_COLUMNS}
 
@@ -293,7 +296,9 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
         instance_kind=trial.instance_kind,
         instance_seed=trial.instance_seed,
         seed=trial.seed,
-        left_out=tuple(LeftOut(one.name, one.why) for one in parse_omitted_parameters(trial.left_out) if one.known),
+        left_out=tuple(
+            OmittedParameter(one.name, one.why) for one in parse_omitted_parameters(trial.left_out) if one.known
+        ),
     )
 
 
@@ -311,7 +316,7 @@ def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderA
     """An endpoint that says what the record says of the real one: its wire, whether it took seeds, how often it was
     asked again."""
     last = load_details(exchanges[-1].body.facts).get("error") or {}
-    given_up = trial.end == End.PROVIDER_ERROR.value and last.get("retryable")
+    given_up = trial.end == EndReason.PROVIDER_ERROR.value and last.get("retryable")
     attempts = exchanges[-1].attempt if given_up else max(step.attempt for step in exchanges) + 1
     wire = "anthropic" if exchanges[0].url.endswith("/messages") else "chat"
     endpoint = Endpoint(_PLACEHOLDER_URL, "", api_prefix="", max_attempts=attempts, wire=wire, seeded=trial.seed_sent)

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.causes.step_types import WireStep
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.evals.expected_calls import CallGrades, ExpectedCalls, grade_calls

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.judging import verdict as judging
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale
 from toolbench.lab.models import Judgement, Run, Trial

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.formats import names as format_names
+from toolbench.engine.formats import list_format_names
 from toolbench.engine.policy.presets import STRATEGIES
 from toolbench.lab.models import Replay, Run, Trial
 from toolbench.lab.replays.ablation import Ablation, list_transforms, run_ablation
@@ -131,6 +131,6 @@ def _build_page(scope: ReplayScope, asked: WhatIfSettings, run: Run, trials: int
         requests=(sent, sent),
         strategies=tuple(STRATEGIES),
         presets=tuple(get_all_presets()),
-        formats=tuple(format_names()),
+        formats=tuple(list_format_names()),
         limits=tuple((name, given.get(name)) for name in LIMIT_KEYS),
     )

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlencode
 
 from toolbench.engine import formats, repairs, transforms
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import Policy, resolve
 from toolbench.engine.policy.presets import (
     INFRASTRUCTURE,
     STRATEGIES,
     Layers,
-    Wishes,
-    layers_for,
-    model_workarounds,
-    preset,
-    preset_names,
+    PatchSet,
+    build_layers,
+    get_preset,
+    list_model_workarounds,
+    list_preset_names,
 )
+from toolbench.engine.policy.settings import Policy, resolve_policy
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Model, Preset, RunConfig
 from toolbench.lab.planning.rules import add_rules_layer
 from toolbench.lab.traces.code_view import escape_unprintable
@@ -35,7 +35,9 @@ MAX_LIMIT = 10_000_000
 MAX_IGNORED_SHOWN = 5  # told of what is not known, each by its first MOST_SAID characters
 MAX_IGNORED_CHARS = 60
 WHAT_IF_LAYER = "what-if"
-_TRANSFORM_NAMES = frozenset((*(name for kind in transforms.KINDS for name in transforms.names(kind)), *repairs.ALL))
+_TRANSFORM_NAMES = frozenset(
+    (*(name for kind in transforms.KINDS for name in transforms.list_names(kind)), *repairs.REPAIR_NAMES)
+)
 _STRATEGY_LAYERS = (
     "strategy",
     INFRASTRUCTURE,
@@ -67,7 +69,7 @@ class WhatIfSettings:
             "strategy": lambda name: name in STRATEGIES or name in presets,
             "preset": presets.__contains__,
             "without": _TRANSFORM_NAMES.__contains__,
-            "format": formats.names().__contains__,
+            "format": formats.list_format_names().__contains__,
             **dict.fromkeys(LIMIT_KEYS, _is_valid_limit),
         }
         given = {key: [value for value in dict.fromkeys(lists.get(key, ())) if value] for key in known}
@@ -121,7 +123,7 @@ class WhatIfSettings:
 def leave_out_transforms(layers: Layers, names: Iterable[str]) -> Layers:
     """The layers with two more on top, which leave these transforms and repairs out and the others in their order."""
     left_out = set(names)
-    policy = resolve(layers).policy
+    policy = resolve_policy(layers).policy
     kinds = {kind: found for kind, found in list_policy_transforms(policy).items() if left_out & set(found)}
     if not kinds:
         return layers
@@ -137,7 +139,7 @@ def list_policy_transforms(policy: Policy) -> dict[str, tuple[str, ...]]:
 def get_all_presets() -> dict[str, JsonObject]:
     """Every preset's patch by name: the built-in ones, then the user's own. One query."""
     own = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
-    return {name: preset(name) for name in preset_names()} | own
+    return {name: get_preset(name) for name in list_preset_names()} | own
 
 
 def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
@@ -148,10 +150,10 @@ def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers,
         return frozen
     template, workarounds = _get_model_facts(row)
     presets = get_all_presets()
-    built_in = [name for name in workarounds if name in preset_names()]
+    built_in = [name for name in workarounds if name in list_preset_names()]
     own = [name for name in workarounds if name not in built_in and name in presets]
-    wishes = Wishes(preset=presets.get(strategy, {}))
-    made = layers_for(strategy, template, workarounds=built_in, wishes=wishes)
+    wishes = PatchSet(preset=presets.get(strategy, {}))
+    made = build_layers(strategy, template, workarounds=built_in, wishes=wishes)
     above = tuple(layer for layer in made if layer[0].startswith("preset "))
     below = tuple(layer for layer in made if layer not in above)
     added = tuple((f"workaround {name}", presets[name]) for name in own) if strategy == "production" else ()
@@ -175,7 +177,7 @@ def _get_model_facts(row: RunConfig) -> tuple[str, tuple[str, ...]]:
     named = Model.objects.select_related("provider").filter(name=row.model_name, provider__name=row.provider_name)
     model = row.model or named.first()
     if model is None:
-        return "", model_workarounds(row.model_name)
+        return "", list_model_workarounds(row.model_name)
     return model.provider.template, tuple(model.workarounds)
 
 

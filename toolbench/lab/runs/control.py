@@ -10,7 +10,7 @@ from django.db.models import Case, F, Max, Value, When
 from django.db.models.functions import Now
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.policy.policy import Policy
+from toolbench.engine.policy.settings import Policy
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.confirmation import FREE_KINDS
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_immediately

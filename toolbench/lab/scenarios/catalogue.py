@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from django.db.models import F, QuerySet
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.bfcl.cases import BfclCase as BfclCase
 from toolbench.evals.bfcl.multi_turn.cases import MULTI_TURN_CATEGORIES as MULTI_TURN

@@ -5,21 +5,21 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbench.engine.constrain.compiling import Asked, compile_constraint
-from toolbench.engine.constrain.dialects import CONSTRAINTS
-from toolbench.engine.constrain.dropping import Dropped
+from toolbench.engine.constraints.compiling import ConstraintOptions, compile_constraint
+from toolbench.engine.constraints.dropped_keywords import DroppedKeyword
+from toolbench.engine.constraints.schema_support import CONSTRAINTS
 from toolbench.engine.errors import PlanError
-from toolbench.engine.events import End, Ended
-from toolbench.engine.messages import Finding, Usage
+from toolbench.engine.events import EndReason, LoopResult
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.lint import lint_tools
+from toolbench.engine.types import Finding, Usage
 from toolbench.evals import scenarios
 from toolbench.evals.types import Instance, Scenario
 from toolbench.lab.scenarios.catalogue import CASE_GROUPS, load_scenario
 from toolbench.lab.whole_numbers import parse_whole_number
 
 MAX_SEED = 999_999_999
-EMPTY_RUN = Ended(End.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
+EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ConstraintSupport:
     """What one way of constraining leaves out of the tools' schemas; `refused` where it cannot hold them at all."""
 
     constraint: str
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedKeyword, ...] = ()
     refused: str = ""
 
 
@@ -98,7 +98,8 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
 def _build_constraint_support(tools: Sequence[ToolDefinition], constraint: str) -> ConstraintSupport:
     try:
         return ConstraintSupport(
-            constraint, compile_constraint([tool.to_openai() for tool in tools], constraint, Asked()).dropped
+            constraint,
+            compile_constraint([tool.to_openai() for tool in tools], constraint, ConstraintOptions()).dropped,
         )
     except PlanError as error:
         return ConstraintSupport(constraint, refused=str(error))

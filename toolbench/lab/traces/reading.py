@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.traces.step_facts import load_details
 

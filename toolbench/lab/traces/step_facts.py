@@ -6,8 +6,8 @@ the first time), left_out (names of parameters that it goes without), request_he
 response_headers, response_changes, text, message, calls_found, calls, ignored_calls, findings, mode (how calls were
 asked for), parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not executed: …"),
 usage, error, chunks ([offset ms, bytes] each), partial (of a stream that broke off, the message as far as it came). Of
-a tool execution: call, arguments, parse_status, executed, envelope, schema_errors, output_replaced, changes. A call is
-{id, name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
+a tool execution: call, arguments, parse_status, executed, envelope, list_schema_errors, output_replaced, changes. A
+call is {id, name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
 
 `StepBody.request` and `.response` of a tool execution are the arguments as the model wrote them and the exact text it
 was given back."""
@@ -16,7 +16,7 @@ import json
 import math
 from typing import Any
 
-from toolbench.engine.messages import JsonObject, ToolCall
+from toolbench.engine.types import JsonObject, ToolCall
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
 _ENCODER = json.JSONEncoder(default=str)

@@ -1,7 +1,7 @@
 """A step as the database keeps it: its columns, and the bytes beside them."""
 
-from toolbench.engine.bounds import bounded_cost, bounded_count
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.bounds import parse_cost, parse_count
+from toolbench.engine.types import JsonObject
 from toolbench.lab.traces.step_facts import build_exchange_details, build_tool_details, encode_arguments, to_column_text
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
@@ -84,7 +84,7 @@ def _build_exchange_row(step: ExchangeStep) -> JsonObject:
         "backoff_ms": step.backoff_ms,
         "retry_reason": to_column_text(step.retry_reason, 120),
         "url": to_column_text(step.url, 400),
-        "status": bounded_count(step.status, 32767),
+        "status": parse_count(step.status, 32767),
         "error_code": to_column_text(error.code, 60) if error else "",
         "error_message": to_column_text(error.message, 20_000) if error else "",
         "request_bytes": len(step.request_body),
@@ -93,9 +93,9 @@ def _build_exchange_row(step: ExchangeStep) -> JsonObject:
         "masked": step.masked,
         "finish_reason": to_column_text(turn.finish_reason, 40) if turn else "",
         "path": turn.path[:20] if turn else "",
-        "input_tokens": bounded_count(usage.input_tokens) if usage else None,
-        "output_tokens": bounded_count(usage.output_tokens) if usage else None,
-        "cost": bounded_cost(usage.cost) if usage else None,
+        "input_tokens": parse_count(usage.input_tokens) if usage else None,
+        "output_tokens": parse_count(usage.output_tokens) if usage else None,
+        "cost": parse_cost(usage.cost) if usage else None,
         "upstream": to_column_text(turn.upstream, 120) if turn else "",
         "model_echoed": to_column_text(turn.model_echoed, 200) if turn else "",
         "fingerprint": to_column_text(turn.fingerprint, 120) if turn else "",

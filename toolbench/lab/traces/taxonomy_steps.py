@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolbench.engine.events import ToolResult
-from toolbench.engine.messages import (
+from toolbench.engine.types import (
     Envelope,
     Finding,
     JsonObject,

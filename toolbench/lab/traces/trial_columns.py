@@ -5,11 +5,11 @@ import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from toolbench.engine.bounds import bounded_cost, bounded_count
-from toolbench.engine.events import Ended, TurnRecord
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.optional_parameters import REFUSALS
-from toolbench.engine.values import light
+from toolbench.engine.bounds import parse_cost, parse_count
+from toolbench.engine.events import LoopResult, TurnRecord
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.policy.optional_parameters import REFUSAL_CODES
+from toolbench.engine.types import JsonObject
 from toolbench.evals import record_counts
 from toolbench.evals.judging import verdict as judging
 from toolbench.evals.types import ProblemLocation, Verdict
@@ -23,7 +23,7 @@ AnyStep = ExchangeStep | ToolStep
 class FinishedExecution:
     """One execution of a trial, as it went. `duration_ms` is wall time from claim to end, back-off included."""
 
-    ended: Ended
+    ended: LoopResult
     verdict: Verdict
     steps: Sequence[AnyStep]
     scenario: str
@@ -145,9 +145,9 @@ def build_spending_columns(steps: Iterable[AnyStep]) -> JsonObject:
     return {
         "requests": len(exchanges),
         "retries": sum(step.attempt > 1 for step in exchanges),
-        "input_tokens": bounded_count(sum(usage.input_tokens or 0 for usage in usages)) or 0,
-        "output_tokens": bounded_count(sum(usage.output_tokens or 0 for usage in usages)) or 0,
-        "cost": bounded_cost(sum(costs)) if costs else None,
+        "input_tokens": parse_count(sum(usage.input_tokens or 0 for usage in usages)) or 0,
+        "output_tokens": parse_count(sum(usage.output_tokens or 0 for usage in usages)) or 0,
+        "cost": parse_cost(sum(costs)) if costs else None,
     }
 
 
@@ -162,7 +162,7 @@ def _count_output_retries(exchanges: Sequence[ExchangeStep]) -> int:
 def _is_model_output_error(step: ExchangeStep) -> bool:
     """Whether an error came of what the model wrote; a request that was refused reached no model."""
     error = step.error
-    return error is not None and not error.infrastructure and not error.tool_support and error.code not in REFUSALS
+    return error is not None and not error.infrastructure and not error.tool_support and error.code not in REFUSAL_CODES
 
 
 def _build_count_columns(drive: FinishedExecution) -> JsonObject:
@@ -175,14 +175,14 @@ def _build_count_columns(drive: FinishedExecution) -> JsonObject:
     }
 
 
-def _build_token_columns(ended: Ended) -> JsonObject:
+def _build_token_columns(ended: LoopResult) -> JsonObject:
     usage = ended.usage
     return {
-        "input_tokens": bounded_count(usage.input_tokens) or 0,
-        "output_tokens": bounded_count(usage.output_tokens) or 0,
-        "cached_tokens": bounded_count(usage.cached_tokens) or 0,
-        "reasoning_tokens": bounded_count(usage.reasoning_tokens) or 0,
-        "cost": bounded_cost(usage.cost),
+        "input_tokens": parse_count(usage.input_tokens) or 0,
+        "output_tokens": parse_count(usage.output_tokens) or 0,
+        "cached_tokens": parse_count(usage.cached_tokens) or 0,
+        "reasoning_tokens": parse_count(usage.reasoning_tokens) or 0,
+        "cost": parse_cost(usage.cost),
     }
 
 

@@ -12,8 +12,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
-from toolbench.engine.events import LeftOut
-from toolbench.engine.values import light
+from toolbench.engine.events import OmittedParameter
+from toolbench.engine.light_dataclass import light
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.worker import pipeline
 from toolbench.lab.worker.pipeline import open_pipeline
@@ -151,7 +151,7 @@ class ClaimedTrial:
     in_flight: int = 1
     server_losses: int = 0
     reserved_requests: int = 0
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedParameter, ...] = ()
 
 
 def claim(provider_id: int, *, want: int, worker: str, free: SlotHints = NO_HINTS) -> tuple[ClaimedTrial, ...]:

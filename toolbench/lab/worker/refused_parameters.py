@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from toolbench.engine.events import LeftOut
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.events import OmittedParameter
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import RefusedParameter
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.traces.trial_columns import AnyStep
@@ -32,7 +32,7 @@ class SessionRefusals:
     """What the trials of one worker session have learnt, before it is stored."""
 
     def __init__(self) -> None:
-        self._by_model: dict[tuple[int, str], dict[str, LeftOut]] = defaultdict(dict)
+        self._by_model: dict[tuple[int, str], dict[str, OmittedParameter]] = defaultdict(dict)
 
     def add_step(self, trial: ClaimedTrial, model_name: str, step: AnyStep) -> None:
         """Take up what a step shows to be refused."""
@@ -46,7 +46,7 @@ class SessionRefusals:
         return replace(trial, left_out=tuple(by_name.values()))
 
 
-def _find_refused(step: AnyStep) -> Iterator[LeftOut]:
+def _find_refused(step: AnyStep) -> Iterator[OmittedParameter]:
     """Yield what a step shows to be refused: an answer came once it was left out."""
     if isinstance(step, ExchangeStep) and step.turn_read is not None:
         yield from (one for one in step.request.left_out if not one.known)
@@ -72,9 +72,9 @@ def add_refused(
     if not trials:
         return ()
     runs = {trial.run_id for trial in trials}
-    known: dict[tuple[int, str], list[LeftOut]] = defaultdict(list)
+    known: dict[tuple[int, str], list[OmittedParameter]] = defaultdict(list)
     for row in RefusedParameter.objects.filter(run__in=runs, provider=provider_id):
-        known[row.run_id, row.model_name].append(LeftOut(row.name, row.why))
+        known[row.run_id, row.model_name].append(OmittedParameter(row.name, row.why))
     names = {trial.config_id: configs[trial.config_id].model_name for trial in trials if trial.config_id in configs}
     return tuple(
         replace(trial, left_out=tuple(known.get((trial.run_id, names.get(trial.config_id, "")), ())))

@@ -5,9 +5,9 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 
-from toolbench.engine.asking.methods import ask_for
-from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy.policy import Policy
+from toolbench.engine.methods.registry import build_method
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.types import Instance
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.providers.driver.step_records import ExchangeStep
@@ -26,7 +26,7 @@ def build_sent_prompt_columns(steps: Iterable[AnyStep]) -> JsonObject:
 
 def build_prompt_version(policy: Policy, instance: Instance) -> str:
     """Of the scenario's prompts, and of the instruction that the way of asking adds: `1`, or `1 · text_json 1`."""
-    added = ask_for(policy).prompt_version if instance.tools else ""
+    added = build_method(policy).prompt_version if instance.tools else ""
     return " · ".join(part for part in (instance.prompt_version, added) if part)[:40]
 
 

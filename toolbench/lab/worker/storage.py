@@ -15,8 +15,8 @@ from uuid import UUID
 from django.db import connection, transaction
 from psycopg import Cursor
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.values import light
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.types import JsonObject
 from toolbench.lab.traces import cause_columns
 from toolbench.lab.traces.step_rows import STEP_COLUMNS, build_bare_row, build_bodies, build_step_row
 from toolbench.lab.traces.trial_columns import AnyStep

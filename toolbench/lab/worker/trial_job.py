@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from toolbench.engine.errors import EngineError, PlanError
-from toolbench.engine.events import End, Ended
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.transforms.registry import UnknownTransform
+from toolbench.engine.events import EndReason, LoopResult
+from toolbench.engine.transforms.registry import UnknownTransformError
+from toolbench.engine.types import JsonObject
 from toolbench.evals.expected_calls import ExpectedCalls, grade_calls
 from toolbench.evals.judging.verdict import mark_tools_dropped
 from toolbench.lab.engine_version import compute_engine_version
@@ -117,7 +117,7 @@ class TrialJob:
             return await self._drive(plan)
         except ServerNotReadyError:
             raise
-        except (PlanError, UnknownTransform) as error:
+        except (PlanError, UnknownTransformError) as error:
             self.end_without_verdict("plan_refused", f"The trial cannot be started: {error}")
         except Exception as error:
             logger.exception("Trial %s failed within Toolbench itself", self.trial.id)
@@ -129,7 +129,7 @@ class TrialJob:
         workspace = plan.scenario.open(plan.instance)
         self.gate.has_lost_server = partial(self._has_lost_server, plan)
         ended = await drive(plan.loop, self._build_run_context(plan, workspace.call))
-        if ended.end is End.BUDGET_SPENT or await self._has_lost_server(plan):
+        if ended.end is EndReason.BUDGET_SPENT or await self._has_lost_server(plan):
             return False
         verdict = plan.scenario.judge(plan.instance, ended, workspace)
         duration_ms = (time.perf_counter() - started) * 1000
@@ -156,7 +156,7 @@ class TrialJob:
 
     def end_without_verdict(self, failure_class: str, sentence: str) -> None:
         """Ends the trial without a verdict: the world's failure or ours, never the model's; what was sent counts."""
-        refused = {"outcome": "infra", "end": End.PROVIDER_ERROR.value, "failure_class": failure_class}
+        refused = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": failure_class}
         self._put_outcome(
             {
                 **build_spending_columns(self.steps),
@@ -171,7 +171,7 @@ class TrialJob:
 
     def end_with_internal_error(self, error: Exception) -> None:
         """End the trial as an internal error, without reading its steps: reading them may be what failed."""
-        refused = {"outcome": "infra", "end": End.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
+        refused = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
         self._put_outcome({**refused, "category": "EXCEPTION", "sentence": _describe_internal_error(error)})
 
     def _build_run_context(self, plan: TrialPlan, call_tool: Callable[[str, JsonObject, str], object]) -> RunContext:
@@ -216,5 +216,5 @@ def _describe_internal_error(error: Exception) -> str:
     return f"Toolbench itself failed ({type(error).__name__}); the worker's log has more."
 
 
-def _has_turns(ended: Ended) -> bool:
+def _has_turns(ended: LoopResult) -> bool:
     return bool(ended.turns)

@@ -11,11 +11,11 @@ from dataclasses import field, replace
 
 from django.conf import settings
 
-from toolbench.engine.loop.loop import LoopPlan
-from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy.policy import Policy, policy_json, resolve
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.loop.run import LoopPlan
+from toolbench.engine.policy.settings import Policy, policy_to_json, resolve_policy
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.engine.values import light
+from toolbench.engine.types import JsonObject, Message
 from toolbench.evals import few_shot as examples
 from toolbench.evals import scenarios
 from toolbench.evals.types import Instance, Scenario
@@ -70,8 +70,8 @@ class FrozenConfig:
         """The policy with a scenario's layer on top, and its JSON text."""
         key = json.dumps(layer, sort_keys=True)
         if key not in self.policies:
-            policy = resolve((*self.layers, ("scenario", layer))).policy
-            self.policies[key] = policy, json.dumps(policy_json(policy), sort_keys=True)
+            policy = resolve_policy((*self.layers, ("scenario", layer))).policy
+            self.policies[key] = policy, json.dumps(policy_to_json(policy), sort_keys=True)
         return self.policies[key]
 
 

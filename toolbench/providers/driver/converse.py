@@ -8,9 +8,9 @@ from contextlib import suppress
 from contextvars import copy_context
 
 from toolbench.engine.conversation import Conversation
-from toolbench.engine.events import Emit, Ended, Event
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.tools.python_tools import PythonTool, PythonTools, plain_value
+from toolbench.engine.events import EmitEvent, Event, LoopResult
+from toolbench.engine.tools.python_tools import PythonTool, PythonTools, to_plain_value
+from toolbench.engine.types import JsonObject
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
@@ -18,7 +18,7 @@ from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
 
 
-async def converse(conversation: Conversation, text: str, world: RunContext) -> Ended:
+async def converse(conversation: Conversation, text: str, world: RunContext) -> LoopResult:
     """Says `text`, has the calls run and their results fed back until there is an answer, and keeps what came of it in
     the conversation. Every end is a value."""
     ended = await drive(conversation.say(text), world)
@@ -26,7 +26,7 @@ async def converse(conversation: Conversation, text: str, world: RunContext) -> 
     return ended
 
 
-def run_context(endpoint: Endpoint, door: HttpClient, tools: PythonTools, emit: Emit | None = None) -> RunContext:
+def run_context(endpoint: Endpoint, door: HttpClient, tools: PythonTools, emit: EmitEvent | None = None) -> RunContext:
     """A world of one's own: tools are Python functions, requests are sent as soon as they are wanted, steps are not
     kept. Cancel with `world.cancelled.set()`."""
     alone = _UnlimitedGate()
@@ -53,7 +53,7 @@ class PythonToolRunner:
     async def __call__(self, name: str, arguments: JsonObject, call_id: str) -> object:
         tool = self._tools.by_name[name]
         value = tool.call(arguments) if tool.is_async else await _run_in_thread(tool, arguments)
-        return plain_value(await value if inspect.isawaitable(value) else value)
+        return to_plain_value(await value if inspect.isawaitable(value) else value)
 
 
 async def _run_in_thread(tool: PythonTool, arguments: JsonObject) -> object:

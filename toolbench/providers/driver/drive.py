@@ -5,23 +5,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from toolbench.engine.errors import MalformedAnswer
+from toolbench.engine.errors import MalformedAnswerError
 from toolbench.engine.events import (
     Ask,
-    Emit,
-    Ended,
+    EmitEvent,
     Event,
     ExchangeError,
     Execute,
-    Failed,
+    FailedExchange,
+    LoopResult,
     Outcome,
-    Stop,
     StopReason,
+    StopRun,
     ToolResult,
 )
-from toolbench.engine.loop.loop import Loop, LoopPlan, run_loop
-from toolbench.engine.messages import JsonObject, Message, Turn
-from toolbench.engine.values import light
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.loop.run import Loop, LoopPlan, run_loop
+from toolbench.engine.types import JsonObject, Message, Turn
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.step_log import Attempt, StepLog
 from toolbench.providers.driver.step_records import Gate, Recorder
@@ -58,10 +58,10 @@ class RunContext:
     recorder: Recorder
     clock: Callable[[], float]
     cancelled: CancellationToken
-    emit: Emit | None = None  # nobody listens
+    emit: EmitEvent | None = None  # nobody listens
 
 
-async def drive(plan: LoopPlan, world: RunContext) -> Ended:
+async def drive(plan: LoopPlan, world: RunContext) -> LoopResult:
     """Runs one trial to its end. Every end is a value: the deadline, a cancel and a closed gate are sent into the
     loop as Stop, after what was under way has been recorded. Errors of the recorder and of the gate, and the task's
     own cancellation, pass through."""
@@ -80,11 +80,11 @@ async def drive(plan: LoopPlan, world: RunContext) -> Ended:
         return trial.mask_ended(_stop_loop(loop, stopped.reason))
 
 
-def _stop_loop(loop: Loop, reason: StopReason) -> Ended:
+def _stop_loop(loop: Loop, reason: StopReason) -> LoopResult:
     try:
-        loop.send(Stop(reason))
+        loop.send(StopRun(reason))
     except StopIteration as end:
-        ended: Ended = end.value
+        ended: LoopResult = end.value
         return ended
     raise RuntimeError("the loop went on after it was told to stop")
 
@@ -130,7 +130,7 @@ class _TrialRun:
         """Why the limit has passed."""
         return StopReason.CANCELLED if self._world.cancelled.is_set() else StopReason.DEADLINE
 
-    async def run(self, loop: Loop) -> Ended:
+    async def run(self, loop: Loop) -> LoopResult:
         try:
             wanted = next(loop)
             while True:
@@ -140,16 +140,16 @@ class _TrialRun:
                 finally:
                     self._log_results()
         except StopIteration as end:
-            ended: Ended = end.value
+            ended: LoopResult = end.value
             return ended
 
-    def mask_ended(self, ended: Ended) -> Ended:
+    def mask_ended(self, ended: LoopResult) -> LoopResult:
         """What is told of the end, as a text that several answers make may hold what none of them does."""
         final_text, message = self._masker.mask_value((ended.final_text, ended.message))
         same = final_text is ended.final_text and message is ended.message
         return ended if same else replace(ended, final_text=final_text, message=message)
 
-    async def _ask(self, ask: Ask) -> Turn | Failed:
+    async def _ask(self, ask: Ask) -> Turn | FailedExchange:
         number, backoff_ms, reason = 1, 0.0, ""
         while True:
             if self._world.cancelled.is_set():
@@ -159,7 +159,7 @@ class _TrialRun:
             exchange, read = await self._exchange(ask, attempt)
             reason = self._find_retry_reason(ask, number, read)
             if not reason:
-                return read if isinstance(read, Turn) else Failed(read)
+                return read if isinstance(read, Turn) else FailedExchange(read)
             number, backoff_ms = number + 1, await self._back_off(number, exchange)
 
     def _find_retry_reason(self, ask: Ask, number: int, read: Turn | ExchangeError) -> str:
@@ -226,7 +226,7 @@ def _parse_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
     _decode_masked_body(ask, exchange)
     try:
         return ask.decoder.close()
-    except MalformedAnswer as error:
+    except MalformedAnswerError as error:
         return classify_unreadable(exchange.status, exchange.body, str(error))
 
 
@@ -254,5 +254,5 @@ def _decode_masked_body(ask: Ask, exchange: Exchange) -> None:
 
 
 def _reset_decoder(ask: Ask) -> None:
-    with suppress(MalformedAnswer):
+    with suppress(MalformedAnswerError):
         ask.decoder.close()

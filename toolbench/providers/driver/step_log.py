@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError, Request, ToolResult
-from toolbench.engine.messages import Message, Turn
-from toolbench.engine.values import light
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.types import Message, Turn
 from toolbench.providers.driver.step_records import ExchangeStep, Recorder, ToolStep
 from toolbench.providers.http.exchange import Exchange
 

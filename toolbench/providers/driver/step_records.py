@@ -5,8 +5,8 @@ from dataclasses import field
 from typing import Protocol
 
 from toolbench.engine.events import ExchangeError, Request, ToolResult
-from toolbench.engine.messages import JsonObject, Message, Turn
-from toolbench.engine.values import light
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.types import JsonObject, Message, Turn
 
 
 @light(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import Execute, Outcome, PreparedCall
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 CallTool = Callable[[str, JsonObject, str], object]
 

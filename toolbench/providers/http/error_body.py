@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.json_text import read_json
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import read_json
 
 MAX_PLAIN_BYTES = 400
 REFUSED_CALL_CODE = "tool_use_failed"  # Groq's code
@@ -41,7 +41,7 @@ def parse_json(body: bytes | str) -> Any:
     """The parsed value, or None for what is no JSON or too deep to walk."""
     try:
         return read_json(body if isinstance(body, str) else body.decode())
-    except (BadJson, UnicodeDecodeError):
+    except (InvalidJsonError, UnicodeDecodeError):
         return None
 
 

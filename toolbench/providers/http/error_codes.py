@@ -10,7 +10,7 @@ from importlib import resources
 import httpx
 
 from toolbench.engine.events import ExchangeError
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.http.aiohttp_transport import DnsError, ServerDisconnectedError, TlsError
 from toolbench.providers.http.error_body import UpstreamError, has_answer_begun, has_json_event, parse_error, parse_json
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import httpx
 
 from toolbench.engine.events import ExchangeError
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.http.decompression import Decompressor
 from toolbench.providers.http.error_codes import build_exchange_error, classify_response
 from toolbench.providers.http.request_template import RequestTemplate

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.masking.secrets import Masker, build_masker
 

@@ -5,8 +5,8 @@ from email.utils import parsedate_to_datetime
 
 import tenacity
 
-from toolbench.engine.bounds import bounded_ms
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.bounds import parse_duration_ms
+from toolbench.engine.types import JsonObject
 
 MAX_WAIT_SECONDS = 60.0  # seconds; a longer Retry-After is cut to this
 _EXPONENTIAL_WAIT = tenacity.wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
@@ -35,7 +35,7 @@ def parse_retry_after(headers: JsonObject) -> float | None:
             return None
         now = _parse_date(str(headers.get("date", ""))) or datetime.now(UTC)
         seconds = max((moment - now).total_seconds(), 0.0)
-    asked = bounded_ms(seconds, per_unit=1000)
+    asked = parse_duration_ms(seconds, per_unit=1000)
     return None if asked is None else min(asked / 1000, MAX_WAIT_SECONDS)
 
 

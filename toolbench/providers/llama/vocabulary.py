@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from toolbench.engine.constrain.mask import Vocabulary
+from toolbench.engine.constraints.mask import Vocabulary
 from toolbench.providers.llama.weights import GGUF_MAGIC
 
 _NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}

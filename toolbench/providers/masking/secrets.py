@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeVar
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.masking.body_texts import extract_texts, join_split_texts
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS, SecretSpellings, overwrite
 from toolbench.providers.masking.url_keys import find_url_secrets

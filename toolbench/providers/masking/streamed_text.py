@@ -5,7 +5,7 @@ receives a whole secret, whatever the pieces, and never waits longer than a secr
 
 from collections.abc import Iterator
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.masking.secrets import Masker
 
 Channel = tuple[str, int | None]  # the kind of text, and of arguments the place of the call

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.wires.anthropic.answers import chat_message
+from toolbench.engine.types import JsonObject, Message
+from toolbench.engine.wire_formats.anthropic.answers import build_chat_message
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.http.error_body import parse_json
 from toolbench.providers.probing.check_result import ProbeCheck
@@ -19,7 +19,7 @@ def parse_raw_message(step: ExchangeStep) -> Message:
     has none."""
     payload = parse_json(step.response_body)
     if isinstance(payload, dict) and isinstance(payload.get("content"), list):
-        return chat_message(payload, payload["content"])
+        return build_chat_message(payload, payload["content"])
     choices = payload.get("choices") if isinstance(payload, dict) else None
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolbench.engine.capabilities.record import Capabilities, read_capabilities
+from toolbench.engine.capabilities.record import Capabilities, parse_capabilities
 from toolbench.engine.events import ExchangeError
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 CheckOutcome = Literal["passed", "failed", "unknown"]
 
@@ -40,4 +40,4 @@ def learned(checks: Iterable[ProbeCheck]) -> Capabilities:
                 together[name] = list(dict.fromkeys([*together.get(name, []), *value]))
             else:
                 together[name] = value
-    return read_capabilities(together)
+    return parse_capabilities(together)

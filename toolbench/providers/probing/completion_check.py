@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.wires.wires import wire_named
+from toolbench.engine.types import JsonObject
+from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober
 
@@ -15,7 +15,7 @@ async def check_completion(prober: Prober) -> ProbeCheck:
         return ProbeCheck("completion", "failed", said, {"raw_completion": False})
     numbers: tuple[int, ...] = ()
     for name in ("completions", "llama"):
-        wire = wire_named(name)
+        wire = get_wire_format(name)
         encoded, _ = wire.encode({"prompt": "One, two, three,", "max_tokens": 8})
         reply = await prober.post_raw(encoded, wire.path)
         numbers = (*numbers, reply.number)

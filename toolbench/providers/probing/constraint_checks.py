@@ -1,6 +1,6 @@
 """Checks of constraints: which ones hold an answer, and whether tools may be marked strict."""
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.http.error_body import parse_json
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import PostResult, Prober

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError
-from toolbench.engine.messages import JsonObject, Turn
-from toolbench.engine.policy.optional_parameters import OPTIONAL, refused_parameters
+from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS, list_refused_parameters
+from toolbench.engine.types import JsonObject, Turn
 from toolbench.engine.visible_text import is_blank
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.format_detection import detect_format
@@ -112,6 +112,6 @@ def _refuses_tools(error: ExchangeError) -> bool:
     """Return whether the endpoint refuses tools. Trouble with the key, the money, the pace, the server or an optional
     parameter is no refusal of tools."""
     named = any(word in error.message.lower() for word in _TOOL_WORDS)
-    if refused_parameters(error, OPTIONAL):
+    if list_refused_parameters(error, OPTIONAL_PARAMETERS):
         return False
     return error.status in _REJECTED_STATUSES and (error.tool_support or named)

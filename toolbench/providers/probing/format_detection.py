@@ -4,10 +4,13 @@ import re
 from collections.abc import Sequence
 
 from toolbench.engine import formats
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 _UNMARKED_FORMATS = ("json", "fenced_json")  # what a text without any marker is called
-_FORMATS = (*_UNMARKED_FORMATS, *(name for name in formats.names() if name not in (*_UNMARKED_FORMATS, formats.AUTO)))
+_FORMATS = (
+    *_UNMARKED_FORMATS,
+    *(name for name in formats.list_format_names() if name not in (*_UNMARKED_FORMATS, formats.AUTO)),
+)
 _NAME_PATTERN = re.compile(r"[A-Za-z_][\w.-]{1,63}")
 _MAX_NAMES = 40
 

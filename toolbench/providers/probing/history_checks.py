@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from toolbench.engine.events import ExchangeError
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.types import JsonObject, Message
 from toolbench.providers.model_list import ProviderRequestError, list_models
 from toolbench.providers.probing.answer_shape import find_reasoning_field, parse_raw_message
 from toolbench.providers.probing.check_result import CheckOutcome, ProbeCheck, build_inconclusive

@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolbench.engine.errors import MalformedAnswer
-from toolbench.engine.events import Ended, ExchangeError, Request
-from toolbench.engine.json_text import encode_json
-from toolbench.engine.loop.loop import LoopPlan
-from toolbench.engine.messages import JsonObject, Message, Turn
-from toolbench.engine.policy.policy import resolve
-from toolbench.engine.policy.presets import preset
+from toolbench.engine.errors import MalformedAnswerError
+from toolbench.engine.events import ExchangeError, LoopResult, Request
+from toolbench.engine.loop.run import LoopPlan
+from toolbench.engine.policy.presets import get_preset
+from toolbench.engine.policy.settings import resolve_policy
+from toolbench.engine.strict_json import encode_json
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
-from toolbench.engine.wires.answers import Answer
-from toolbench.engine.wires.reading import text_of
-from toolbench.engine.wires.wires import Wire, wire_named
+from toolbench.engine.types import JsonObject, Message, Turn
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer
+from toolbench.engine.wire_formats.parse_answer import get_message_text
+from toolbench.engine.wire_formats.registry import WireFormat, get_wire_format
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive
 from toolbench.providers.driver.step_log import Attempt, StepLog
@@ -62,7 +62,7 @@ class ProbeRequest:
 class ProbeResult:
     """What came of a wish: how it ended, and its exchanges in order."""
 
-    ended: Ended
+    ended: LoopResult
     exchanges: tuple[ExchangeStep, ...]
 
     @property
@@ -137,10 +137,10 @@ class Prober:
     def _build_plan(self, wish: ProbeRequest) -> LoopPlan:
         options = {self.limit_name: MAX_ANSWER_TOKENS, "temperature": 0, **wish.options}
         own: JsonObject = {"max_turns": wish.turns, "fix_empty_final": False}
-        layers = [("normalising", preset("default_tool_calling")), ("probe", own), ("check", wish.policy)]
+        layers = [("normalising", get_preset("default_tool_calling")), ("probe", own), ("check", wish.policy)]
         return LoopPlan(
             model=self.endpoint.model,
-            policy=resolve(layers).policy,
+            policy=resolve_policy(layers).policy,
             system=wish.system,
             user_text=wish.user,
             history=wish.history,
@@ -157,8 +157,8 @@ class Prober:
         return self.endpoint.wire == MESSAGES_WIRE
 
     @property
-    def wire(self) -> Wire:
-        return wire_named(self.endpoint.wire)
+    def wire(self) -> WireFormat:
+        return get_wire_format(self.endpoint.wire)
 
     async def post(self, body: JsonObject) -> PostResult:
         """One request that the loop does not make, sent once; `body` is in chat shape and travels as the endpoint's
@@ -200,17 +200,17 @@ class Prober:
         await asyncio.sleep(min(seconds, MAX_WAIT_SECONDS))
 
 
-def _parse_response(exchange: Exchange, wire: Wire) -> tuple[Turn | None, ExchangeError | None]:
+def _parse_response(exchange: Exchange, wire: WireFormat) -> tuple[Turn | None, ExchangeError | None]:
     decoder = wire.decoder(_build_turn, lambda delta: None, stream=False)
     decoder.feed(exchange.body)
     try:
         return decoder.close(), None
-    except MalformedAnswer as error:
+    except MalformedAnswerError as error:
         return None, classify_unreadable(exchange.status, exchange.body, str(error))
 
 
-def _build_turn(answer: Answer) -> Turn:
-    return Turn(answer.message, text_of(answer.message), finish_reason=answer.finish_reason)
+def _build_turn(answer: ChatAnswer) -> Turn:
+    return Turn(answer.message, get_message_text(answer.message), finish_reason=answer.finish_reason)
 
 
 def _run_tool(name: str, arguments: JsonObject, call_id: str) -> object:

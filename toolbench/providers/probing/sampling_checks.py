@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.transforms.requests import LIMITS
+from toolbench.engine.transforms.requests import TOKEN_LIMIT_KEYS
+from toolbench.engine.types import JsonObject
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober, ProbeRequest, ProbeResult
 
@@ -12,7 +12,7 @@ SMALL_LIMIT_TOKENS = 4  # tokens
 
 async def check_max_tokens(prober: Prober) -> ProbeCheck:
     """A limit of four tokens must cut a long answer; where it does not, the other name of it is tried."""
-    names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else LIMITS)))
+    names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))
     numbers: tuple[int, ...] = ()
     for name in names:
         heard = await prober.ask(

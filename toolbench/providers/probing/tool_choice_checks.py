@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.probing.check_result import CheckOutcome, ProbeCheck, build_inconclusive
 from toolbench.providers.probing.first_use_checks import build_echo_request
 from toolbench.providers.probing.prober import ECHO_TOOL, PING_TOOL, Prober, ProbeRequest, ProbeResult

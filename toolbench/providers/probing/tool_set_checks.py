@@ -4,7 +4,7 @@ Only a refusal of the request counts, and only where one plain tool is taken."""
 import re
 from collections.abc import Sequence
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import ECHO_TOOL, PostResult, Prober
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.behaviour_faults import MOVE_FAULTS
 from toolbench.providers.simulated.chat_request import ChatRequest
 from toolbench.providers.simulated.completions import build_completion

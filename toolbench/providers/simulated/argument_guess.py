@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.tools.validation import schema_errors
+from toolbench.engine.tools.validation import list_schema_errors
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.general_knowledge import load_stop_words
 from toolbench.providers.simulated.known_values import find_known_value
 from toolbench.providers.simulated.text_values import (
@@ -101,7 +101,7 @@ class _ArgumentGuesser:
         parameters |= {name: self.root[name] for name in ("$defs", "definitions") if name in self.root}
         try:
             whole = ToolDefinition("guessed", parameters=parameters)
-            return not schema_errors(whole, {"value": value})
+            return not list_schema_errors(whole, {"value": value})
         except (ValueError, TypeError):
             return True  # no schema that can be checked
 

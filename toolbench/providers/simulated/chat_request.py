@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.types import JsonObject, Message
 
 FENCED_STYLE, BARE_STYLE, NATIVE_STYLE = "fenced", "bare", "native"
 MAX_TIGHT_TOKENS = 64  # tokens

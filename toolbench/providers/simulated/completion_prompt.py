@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from toolbench.engine.formats import render_tools
-from toolbench.engine.formats.framing import Place, Turns
-from toolbench.engine.formats.turns import TURNS
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.formats.turn_spec import ToolsPosition, TurnSpec
+from toolbench.engine.formats.turn_templates import TURN_SPECS
+from toolbench.engine.types import JsonObject, Message
 from toolbench.providers.simulated.chat_request import find_json_objects
 
 TurnMarkers = tuple[tuple[str, str, str], ...]  # role, what opens its turn, what ends it
@@ -23,7 +23,7 @@ def parse_prompt(body: JsonObject) -> tuple[JsonObject, str]:
         raise ValueError("prompt must be a text")
     functions = list(_find_functions(prompt))
     for name, openers in _list_readable_formats().items():
-        turns = TURNS[name]
+        turns = TURN_SPECS[name]
         told = render_tools(functions, format=name).strip("\n") if functions else ""
         if prompt.endswith(turns.asks) and told in prompt:
             tools = [{"type": "function", "function": function} for function in functions]
@@ -48,17 +48,17 @@ def _render_text_choice(choice: JsonObject) -> JsonObject:
 
 @cache
 def _list_readable_formats() -> dict[str, TurnMarkers]:
-    return {name: _build_turn_markers(turns) for name, turns in TURNS.items() if _is_readable(turns)}
+    return {name: _build_turn_markers(turns) for name, turns in TURN_SPECS.items() if _is_readable(turns)}
 
 
-def _is_readable(turns: Turns) -> bool:
-    if turns.system is None or turns.tools is not Place.SYSTEM:
+def _is_readable(turns: TurnSpec) -> bool:
+    if turns.system is None or turns.tools is not ToolsPosition.SYSTEM:
         return False
     heads = (turns.system[0], turns.user[0], turns.assistant[0])
     return all(heads) and bool(turns.results[0]) and turns.results[0] != heads[0] and turns.resumes is None
 
 
-def _build_turn_markers(turns: Turns) -> TurnMarkers:
+def _build_turn_markers(turns: TurnSpec) -> TurnMarkers:
     frames = {"system": turns.system or ("", ""), "user": turns.user, "assistant": turns.assistant}
     own = {} if turns.results[0] == turns.user[0] else {"tool": turns.results}
     return tuple((role, before, after) for role, (before, after) in (frames | own).items())

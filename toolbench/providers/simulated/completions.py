@@ -3,8 +3,8 @@
 import json
 import random
 
-from toolbench.engine.formats import TextCall, names, render
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.formats import TextCall, list_format_names, render
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.chat_request import BARE_STYLE, FENCED_STYLE, NATIVE_STYLE, ChatRequest
 from toolbench.providers.simulated.next_move import Move
 from toolbench.providers.simulated.script import Call
@@ -38,7 +38,7 @@ def _render_content(move: Move, conversation: ChatRequest) -> str:
     if not move.calls:
         as_json = conversation.style == BARE_STYLE and '{"final":' in conversation.instructions
         return json.dumps({"final": move.text}) if as_json else move.text
-    if conversation.style in names():
+    if conversation.style in list_format_names():
         calls = [TextCall(call.name, call.arguments) for call in move.calls]
         return render(calls, format=conversation.style)
     written = json.dumps({"name": move.calls[0].name, "arguments": move.calls[0].arguments})

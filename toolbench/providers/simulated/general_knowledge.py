@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 KNOWLEDGE_PATH = Path(__file__).parent.parent / "data" / "knowledge.json"
 SUM_PATTERN = re.compile(

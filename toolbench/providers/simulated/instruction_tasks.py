@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.known_tasks import NAME_PATTERN, build_pattern, fill_names
 
 TASKS_PATH = Path(__file__).parent.parent / "data" / "instruction_tasks.json"

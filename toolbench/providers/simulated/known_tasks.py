@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.chat_request import ChatRequest
 
 KNOWN_TASKS_PATH = Path(__file__).parent.parent / "data" / "known_tasks.json"

@@ -2,7 +2,7 @@
 
 import re
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.general_knowledge import find_topic
 
 PLACE_PATTERN = re.compile(r"\b(?:in|for|at|of|to|near)\s+([A-ZÀ-Ý][\w'’.-]*\w(?:\s+[A-ZÀ-Ý][\w'’.-]*\w)*)")

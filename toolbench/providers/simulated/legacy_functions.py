@@ -1,6 +1,6 @@
 """Requests in OpenAI's older shape, functions and function_call, told in the newer one; tools are passed over."""
 
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.types import JsonObject, Message
 
 
 def convert_legacy_request(body: JsonObject) -> JsonObject:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from toolbench.engine.json_text import write_json
-from toolbench.engine.messages import JsonObject, Message
+from toolbench.engine.strict_json import write_json
+from toolbench.engine.types import JsonObject, Message
 
 _ID_PATTERN = re.compile(r"[a-zA-Z0-9_-]+")
 _SEED_PATTERN = re.compile(r"seed-(-?\d+)")

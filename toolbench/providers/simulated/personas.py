@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 PERSONAS_PATH = Path(__file__).parent.parent / "data" / "personas.json"
 

@@ -5,7 +5,7 @@ import json
 import random
 from collections.abc import Callable
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 ShapeFault = Callable[[JsonObject, random.Random], None]
 MARKUP = '<script>window.__drift=1</script><img src=x onerror="window.__drift=1"><b>bold</b>'

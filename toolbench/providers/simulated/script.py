@@ -5,7 +5,7 @@ question."""
 import re
 from dataclasses import dataclass
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.argument_guess import guess_arguments, rank_tools
 from toolbench.providers.simulated.chat_request import ChatRequest, find_json_objects
 from toolbench.providers.simulated.general_knowledge import find_plain_answer

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.answer import RefusedTurns, SimulatedAnswer, build_answer
 from toolbench.providers.simulated.error_replies import Reply, build_error_reply
 from toolbench.providers.simulated.personas import Persona, describe_persona, load_personas

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 DONE_EVENT = "[DONE]"
 MIN_PIECE_CHARS, MAX_PIECE_CHARS = 3, 12  # characters of a piece of text

@@ -4,7 +4,7 @@ import json
 import random
 
 from toolbench.engine.formats import TextCall, render
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.chat_request import ChatRequest
 from toolbench.providers.simulated.error_replies import BuildFailure, Reply, build_error_reply
 from toolbench.providers.simulated.next_move import choose_next_move

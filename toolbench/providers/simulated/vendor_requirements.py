@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.chat_request import ChatRequest
 from toolbench.providers.simulated.error_replies import BuildFailure, Reply, build_error_reply
 from toolbench.providers.simulated.response_faults import ShapeFault, get_message

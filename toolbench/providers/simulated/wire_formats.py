@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.chat_request import ChatRequest, parse_chat_request
 from toolbench.providers.simulated.completion_prompt import parse_prompt, render_text_completion
 from toolbench.providers.simulated.error_replies import Reply

@@ -8,7 +8,7 @@ import pytest
 from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
-from toolbench.engine.policy.presets import preset_names
+from toolbench.engine.policy.presets import list_preset_names
 from toolbench.evals.causes.class_presets import load_class_presets
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.models import Preset, RunConfig
@@ -113,4 +113,4 @@ def test_models_that_are_not_said_to_be_the_same_are_not_diagnosed() -> None:
 
 def test_every_class_and_preset_of_the_table_exists() -> None:
     assert set(load_class_presets()) <= {row.code for row in load_classes()}
-    assert set(load_class_presets().values()) <= set(preset_names())
+    assert set(load_class_presets().values()) <= set(list_preset_names())

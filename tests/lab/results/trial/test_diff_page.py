@@ -7,7 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Cell, Trial
 from toolbench.lab.results.trial import partial_bodies
 from toolbench.lab.results.trial.diff_page import MAX_TURNS, DiffPage, get_diff_page

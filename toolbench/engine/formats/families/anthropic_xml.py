@@ -3,12 +3,20 @@
 import re
 from dataclasses import dataclass
 
-from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
-from toolbench.engine.formats.families.minimax import HOLDS, INVOKE_END, invoke_layout, invokes
+from toolbench.engine.formats.call_writers import enclosed_result_writer, tagged_call_writer, tool_lines_writer
+from toolbench.engine.formats.families.minimax import INVOKE_END, INVOKE_LIMITS, build_invoke_block, build_invoke_layout
 from toolbench.engine.formats.json_calls import clean_name
-from toolbench.engine.formats.tagged_calls import typed_by_key
-from toolbench.engine.formats.values import Known
-from toolbench.engine.formats.writing import enclosed, tagged_call, tool_lines
+from toolbench.engine.formats.specification import (
+    Block,
+    CallLayout,
+    FoundCall,
+    ParsedBlock,
+    PromptLayout,
+    RoundTripLimits,
+    TextFormat,
+)
+from toolbench.engine.formats.tagged_calls import convert_by_key
+from toolbench.engine.formats.types import ToolSchemas
 
 OPENER, CLOSER = "<function_calls>", "</function_calls>"
 _TAG = re.compile(r"\s*<(?P<key>[^<>/\s]+)>")
@@ -16,23 +24,23 @@ _GUARD = ("<parameters>", "</parameters>")
 
 
 @dataclass(frozen=True, slots=True)
-class NamedTags:
+class NamedTagReader:
     """Reads a name tag and one tag per parameter, named like it."""
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
-        problem = Reading(problem="call_cut" if cut else "call_unreadable")
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        problem = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
         name, named, rest = body.partition("<tool_name>")[2].partition("</tool_name>")
         name = clean_name(name)
         before, opened, written = rest.partition(_GUARD[0])
-        values = _tags(written)
+        values = _read_tags(written)
         lost = not named or (before.strip() and not opened)
         if cut or lost or not name or values is None:
             return problem
         notes: set[str] = set()
-        return Reading((FoundCall(name, typed_by_key(values, name, known, notes)),), notes=tuple(notes))
+        return ParsedBlock((FoundCall(name, convert_by_key(values, name, known, notes)),), notes=tuple(notes))
 
 
-def _tags(text: str) -> list[tuple[str, str]] | None:
+def _read_tags(text: str) -> list[tuple[str, str]] | None:
     """The values with their tags, up to the end of the parameters; None when a tag has no end."""
     values: list[tuple[str, str]] = []
     at = 0
@@ -47,22 +55,24 @@ def _tags(text: str) -> list[tuple[str, str]] | None:
     return values if not rest or rest.startswith(_GUARD[1]) else None
 
 
-_PROMPT = Prompt(
-    tool_lines("In this environment these tools can be called:\n<tools>\n", f"\n</tools>\n\nWrap calls in {OPENER}."),
-    enclosed("<result>\n<tool_name>{name}</tool_name>\n<stdout>\n", "\n</stdout>\n</result>"),
+_PROMPT = PromptLayout(
+    tool_lines_writer(
+        "In this environment these tools can be called:\n<tools>\n", f"\n</tools>\n\nWrap calls in {OPENER}."
+    ),
+    enclosed_result_writer("<result>\n<tool_name>{name}</tool_name>\n<stdout>\n", "\n</stdout>\n</result>"),
     results_before="<function_results>\n",
     results_after="\n</function_results>",
     role="user",
 )
-_OLDER = Block("<invoke>", NamedTags(), (INVOKE_END,), (CLOSER, "<invoke>"), guard=_GUARD)
-_BLOCKS = (_OLDER, invokes(CLOSER))
-WRAPPER = Block(OPENER, NamedTags(), starts=("<invoke",), wrapper=True)
+_OLDER_BLOCK = Block("<invoke>", NamedTagReader(), (INVOKE_END,), (CLOSER, "<invoke>"), guard=_GUARD)
+_BLOCKS = (_OLDER_BLOCK, build_invoke_block(CLOSER))
+WRAPPER = Block(OPENER, NamedTagReader(), starts=("<invoke",), wrapper=True)
 
-ANTHROPIC_XML = Format(
+ANTHROPIC_XML = TextFormat(
     "anthropic_xml",
     (WRAPPER, *_BLOCKS),
-    Layout(
-        tagged_call(
+    CallLayout(
+        tagged_call_writer(
             "<invoke>\n<tool_name>{name}</tool_name>\n<parameters>\n",
             "<{key}>",
             "</{key}>\n",
@@ -74,13 +84,13 @@ ANTHROPIC_XML = Format(
     ),
     _PROMPT,
     dropped=(CLOSER,),
-    holds=Holds(HOLDS.name, r"[^<>/\s]+", (*HOLDS.never, "</"), schema=True),
+    holds=RoundTripLimits(INVOKE_LIMITS.name, r"[^<>/\s]+", (*INVOKE_LIMITS.never, "</"), schema=True),
 )
-ANTHROPIC_INVOKE = Format(
+ANTHROPIC_INVOKE = TextFormat(
     "anthropic_invoke",
     (WRAPPER, *_BLOCKS),
-    invoke_layout(f"{OPENER}\n", f"\n{CLOSER}"),
+    build_invoke_layout(f"{OPENER}\n", f"\n{CLOSER}"),
     _PROMPT,
     dropped=(CLOSER,),
-    holds=HOLDS,
+    holds=INVOKE_LIMITS,
 )

@@ -2,63 +2,77 @@
 
 from collections.abc import Sequence
 
-from toolbench.engine.formats.definition import Block, Format, Holds, Prompt
-from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.formats.call_writers import (
+    enclosed_result_writer,
+    render_indented_json,
+    render_spaced_json,
+    tool_list_writer,
+)
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import PLAIN_NAME
-from toolbench.engine.formats.families.marked_json import STARTS, Without, between, deep_call, line_array
-from toolbench.engine.formats.json_calls import JsonCalls, Shape
-from toolbench.engine.formats.values import TextCall, function_of
-from toolbench.engine.formats.writing import enclosed, indented_json, spaced_json, tool_list
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.formats.families.marked_json import (
+    STARTS,
+    PseudoToolFilter,
+    build_line_array_layout,
+    build_marked_block,
+    indented_call_writer,
+)
+from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader
+from toolbench.engine.formats.specification import Block, PromptLayout, RoundTripLimits, TextFormat
+from toolbench.engine.formats.types import TextCall, get_function
+from toolbench.engine.types import JsonObject
 
-_READ = JsonCalls(Shape(("tool_name", "name"), ("parameters", "arguments"), ("tool_call_id", "id")))
-_PSEUDO = ("directly-answer", "directly_answer")
+_READ = JsonCallReader(CallKeys(("tool_name", "name"), ("parameters", "arguments"), ("tool_call_id", "id")))
+_PSEUDO_TOOLS = ("directly-answer", "directly_answer")
 
 
-def counted(call: TextCall, place: int) -> str:
+def build_position_id(call: TextCall, place: int) -> str:
     """An id that is the call's place in the conversation, whatever it was before."""
     return str(place)
 
 
-def _cohere_call(call: TextCall, place: int) -> str:
+def _render_call(call: TextCall, place: int) -> str:
     made = call.id or str(place)
-    return "    " + spaced_json({"tool_call_id": made, "tool_name": call.name, "parameters": call.arguments})
+    return "    " + render_spaced_json({"tool_call_id": made, "tool_name": call.name, "parameters": call.arguments})
 
 
-def _cohere_result(call: TextCall, content: str, place: int) -> str:
-    return indented_json({"tool_call_id": call.id, "results": {"0": content}, "is_error": None})
+def _render_result(call: TextCall, content: str, place: int) -> str:
+    return render_indented_json({"tool_call_id": call.id, "results": {"0": content}, "is_error": None})
 
 
-def _offered(tools: Sequence[JsonObject]) -> str:
-    listed = ",\n".join(f"    {spaced_json({**function_of(tool), 'responses': None})}" for tool in tools)
+def _render_tools(tools: Sequence[JsonObject]) -> str:
+    listed = ",\n".join(f"    {render_spaced_json({**get_function(tool), 'responses': None})}" for tool in tools)
     return f"# Available Tools\n```json\n[\n{listed}\n]\n```"
 
 
-COHERE = Format(
+COHERE = TextFormat(
     "cohere",
-    (between("<|START_ACTION|>", "<|END_ACTION|>", read=_READ),),
-    line_array("<|START_ACTION|>", "<|END_ACTION|>", _cohere_call),
-    Prompt(
-        _offered,
-        _cohere_result,
+    (build_marked_block("<|START_ACTION|>", "<|END_ACTION|>", read=_READ),),
+    build_line_array_layout("<|START_ACTION|>", "<|END_ACTION|>", _render_call),
+    PromptLayout(
+        _render_tools,
+        _render_result,
         "<|START_TOOL_RESULT|>[\n",
         ",\n",
         "\n]<|END_TOOL_RESULT|>",
     ),
     dropped=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|END_ACTION|>", "<|END_OF_TURN_TOKEN|>"),
     reasoning=(("<|START_THINKING|>", "<|END_THINKING|>"),),
-    bare=bare_json,
-    holds=Holds(PLAIN_NAME, ids=True),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(PLAIN_NAME, ids=True),
 )
 _ACTIONS = tuple(
-    Block(f"Action:{blank}```json", Without(_PSEUDO, _READ), ("```",), starts=STARTS, values=True) for blank in " \n"
+    Block(f"Action:{blank}```json", PseudoToolFilter(_PSEUDO_TOOLS, _READ), ("```",), starts=STARTS, values=True)
+    for blank in " \n"
 )
-COMMAND_R = Format(
+COMMAND_R = TextFormat(
     "command_r",
     _ACTIONS,
-    line_array("Action:\n```json\n", "```\n", deep_call("tool_name", "parameters")),
-    Prompt(tool_list("## Available Tools\n", flat=True), enclosed("<results>\n", "</results>")),
+    build_line_array_layout("Action:\n```json\n", "```\n", indented_call_writer("tool_name", "parameters")),
+    PromptLayout(
+        tool_list_writer("## Available Tools\n", flat=True), enclosed_result_writer("<results>\n", "</results>")
+    ),
     dropped=("<|END_OF_TURN_TOKEN|>",),
-    bare=bare_json,
-    holds=Holds(PLAIN_NAME),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(PLAIN_NAME),
 )

@@ -4,39 +4,41 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
-from toolbench.engine.formats.families.generic_json import ANY_SHAPE, bare_json
-from toolbench.engine.formats.json_calls import JsonCalls
-from toolbench.engine.formats.writing import enclosed, json_call, tool_lines
+from toolbench.engine.formats.call_writers import enclosed_result_writer, json_call_writer, tool_lines_writer
+from toolbench.engine.formats.families.generic_json import ANY_CALL_KEYS, build_bare_json_blocks
+from toolbench.engine.formats.json_calls import JsonCallReader
+from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
 FENCE = "```"
 _INFO = re.compile(r"[\w+-]*\s*")
 
 
-def fenced_json(names: Sequence[str]) -> tuple[Block, ...]:
+def build_fenced_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
     """A fence that begins with an object or array."""
-    return (Block(FENCE, JsonCalls(ANY_SHAPE), (FENCE,), starts=("{", "["), skip=_INFO, values=True, bare=True),)
+    return (
+        Block(FENCE, JsonCallReader(ANY_CALL_KEYS), (FENCE,), starts=("{", "["), skip=_INFO, values=True, bare=True),
+    )
 
 
-def whole_fence(names: Sequence[str]) -> tuple[Block, ...]:
+def build_whole_fence_blocks(names: Sequence[str]) -> tuple[Block, ...]:
     """The same, but only where it is the whole answer."""
-    return tuple(replace(block, whole=True) for block in fenced_json(names))
+    return tuple(replace(block, whole=True) for block in build_fenced_json_blocks(names))
 
 
-FENCED_JSON = Format(
+FENCED_JSON = TextFormat(
     "fenced_json",
     (),
-    Layout(json_call("tool", before="```json\n", after="\n```")),
-    Prompt(
-        tool_lines(
+    CallLayout(json_call_writer("tool", before="```json\n", after="\n```")),
+    PromptLayout(
+        tool_lines_writer(
             "You can call these tools:\n",
             "\nTo call a tool, reply with ONLY one fenced block and nothing else:\n```json\n"
             '{"tool": "<tool name>", "arguments": {<arguments object>}}\n```',
         ),
-        enclosed("[tool_result name={name} id={id}]\n", ""),
+        enclosed_result_writer("[tool_result name={name} id={id}]\n", ""),
         role="user",
     ),
-    bare=lambda names: (*fenced_json(names), *bare_json(names)),
-    holds=Holds(name=r"[^\s<|｜]+"),
+    bare=lambda names: (*build_fenced_json_blocks(names), *build_bare_json_blocks(names)),
+    holds=RoundTripLimits(name=r"[^\s<|｜]+"),
     native=False,
 )

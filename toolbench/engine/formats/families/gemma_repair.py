@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.coercion import kinds_of
-from toolbench.engine.formats.definition import FoundCall
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.formats.coercion import get_allowed_types
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.formats.values import Known
+from toolbench.engine.formats.specification import FoundCall
+from toolbench.engine.formats.types import ToolSchemas
 
-LONGEST = 16_384  # characters of a block that is repaired
+MAX_BODY_LENGTH = 16_384  # characters of a block that is repaired
 MOST = 64  # places at which a delimiter may be missing
 _HEADING = re.compile(r"(?:\A|[\s,}])(?:call)?\s{0,64}:\s*+(?P<name>[\w.-]++)\s*+\{")
 _OPENING = re.compile(r"[{,][ \n]{0,8}[\w.-]{1,128}[ \n]{0,8}:|[\[,]")
@@ -28,7 +28,7 @@ _QUOTATION = 2  # stray delimiters that enclose a quotation
 Strict = Callable[[str], tuple[FoundCall, ...]]
 
 
-def repaired_calls(body: str, quote: str, known: Known, strict: Strict) -> tuple[FoundCall, ...]:
+def repair_gemma_calls(body: str, quote: str, known: ToolSchemas, strict: Strict) -> tuple[FoundCall, ...]:
     """Return the calls of a block with a missing or stray delimiter.
 
     Args:
@@ -38,7 +38,7 @@ def repaired_calls(body: str, quote: str, known: Known, strict: Strict) -> tuple
         The calls of the only possible reading; none where there are several, or the block is too long.
     """
     parts = body.split(quote)
-    if len(body) > LONGEST or any(part in text for text in parts for part in _fragments(quote)):
+    if len(body) > MAX_BODY_LENGTH or any(part in text for text in parts for part in _fragments(quote)):
         return ()
     if len(parts) % 2:
         return strict(_with_quotation(parts, quote) or _with_bare_texts(parts, quote, known))
@@ -66,7 +66,7 @@ def _fragments(quote: str) -> set[str]:
     return {quote[:at] + quote[at + 1 :] for at in range(len(quote))}
 
 
-def _properties(body: str, known: Known) -> set[str] | None:
+def _properties(body: str, known: ToolSchemas) -> set[str] | None:
     """Return the parameters of the tools that are called; None where one of them is not known."""
     found: set[str] = set()
     for named in _HEADING.finditer(body):
@@ -130,13 +130,13 @@ def _with_quotation(parts: list[str], quote: str) -> str:
     return quote.join([*parts[:first], text, *parts[second + 2 :]])
 
 
-def _with_bare_texts(parts: list[str], quote: str, known: Known) -> str:
+def _with_bare_texts(parts: list[str], quote: str, known: ToolSchemas) -> str:
     """Return the block with delimiters around texts that have none, each up to the next known parameter."""
     named = _HEADING.search(parts[0])
     tool = named["name"] if named else ""
 
     def delimited(found: re.Match[str]) -> str:
-        kinds = kinds_of(known.parameter(tool, found["key"]), known.schemas.get(tool, {}))
+        kinds = get_allowed_types(known.parameter(tool, found["key"]), known.schemas.get(tool, {}))
         is_text = "string" in kinds and not kinds & {"null", "boolean"}
         follows = found["next"] is None or known.parameter(tool, found["next"]) is not None
         if not is_text or not follows or _is_literal(found["value"]):
@@ -149,6 +149,6 @@ def _with_bare_texts(parts: list[str], quote: str, known: Known) -> str:
 def _is_literal(written: str) -> bool:
     try:
         read_value(written)
-    except BadJson:
+    except InvalidJsonError:
         return False
     return True

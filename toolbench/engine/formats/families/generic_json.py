@@ -2,38 +2,38 @@
 
 from collections.abc import Sequence
 
-from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
-from toolbench.engine.formats.json_calls import JsonCalls, Shape
-from toolbench.engine.formats.writing import enclosed, json_call, tool_lines
+from toolbench.engine.formats.call_writers import enclosed_result_writer, json_call_writer, tool_lines_writer
+from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader
+from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
 NAME_KEYS = ("name", "tool", "function", "action", "tool_name")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
 WRAPPERS = ("function", "function_call", "tool_call", "tool_calls")
-ANY_SHAPE = Shape(NAME_KEYS, ARGUMENT_KEYS, ("id", "tool_call_id"), WRAPPERS)
+ANY_CALL_KEYS = CallKeys(NAME_KEYS, ARGUMENT_KEYS, ("id", "tool_call_id"), WRAPPERS)
 
 
-def bare_json(names: Sequence[str]) -> tuple[Block, ...]:
+def build_bare_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
     """An object, or an array of objects, anywhere in the text."""
-    read = JsonCalls(ANY_SHAPE)
+    read = JsonCallReader(ANY_CALL_KEYS)
     return (
         Block("{", read, starts=('"', "'", '{"'), values=True, many=False, bare=True, inner=True),
         Block("[", read, starts=("{",), values=True, many=False, bare=True, inner=True),
     )
 
 
-GENERIC_JSON = Format(
+GENERIC_JSON = TextFormat(
     "json",
     (),
-    Layout(json_call(arguments="parameters")),
-    Prompt(
-        tool_lines(
+    CallLayout(json_call_writer(arguments="parameters")),
+    PromptLayout(
+        tool_lines_writer(
             "Functions:\n",
             '\n\nTo call one, answer with nothing but {"type": "function", "name": <name>, "parameters": <object>}.',
         ),
-        enclosed("[tool_result name={name} id={id}]\n", ""),
+        enclosed_result_writer("[tool_result name={name} id={id}]\n", ""),
         role="user",
     ),
-    bare=bare_json,
-    holds=Holds(name=r"[^\s<|｜]+"),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(name=r"[^\s<|｜]+"),
     native=False,
 )

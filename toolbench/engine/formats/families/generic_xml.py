@@ -2,23 +2,31 @@
 
 from dataclasses import dataclass
 
-from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
-from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.formats.call_writers import enclosed_result_writer, named_json_call_writer, tool_lines_writer
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import CLOSER, OPENER, PLAIN_NAME
-from toolbench.engine.formats.json_calls import Broken, as_object, clean_name, values
-from toolbench.engine.formats.values import Known
-from toolbench.engine.formats.writing import enclosed, named_json_call, tool_lines
+from toolbench.engine.formats.json_calls import BrokenValueError, as_object, clean_name, read_values
+from toolbench.engine.formats.specification import (
+    Block,
+    CallLayout,
+    FoundCall,
+    ParsedBlock,
+    PromptLayout,
+    RoundTripLimits,
+    TextFormat,
+)
+from toolbench.engine.formats.types import ToolSchemas
 
 NAME, NAME_END = "<name>", "</name>"
 ARGUMENTS, ARGUMENTS_END = "<arguments>", "</arguments>"
 
 
 @dataclass(frozen=True, slots=True)
-class NameAndArguments:
+class NameAndArgumentsReader:
     """Reads the two tags by searching for them, so that the arguments may hold anything."""
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
-        problem = Reading(problem="call_cut" if cut else "call_unreadable")
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        problem = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
         heading, opened, written = body.partition(ARGUMENTS)
         name, named, behind = heading.partition(NAME)[2].partition(NAME_END)
         name = clean_name(name)
@@ -27,31 +35,31 @@ class NameAndArguments:
             return problem
         notes: set[str] = set()
         try:
-            value = next(values(written, notes), None)
-        except Broken:
+            value = next(read_values(written, notes), None)
+        except BrokenValueError:
             return problem
         arguments = as_object(value)
         if arguments is None or (cut and value is None):
             return problem
-        return Reading((FoundCall(name, arguments),), notes=tuple(sorted(notes)))
+        return ParsedBlock((FoundCall(name, arguments),), notes=tuple(sorted(notes)))
 
 
-GENERIC_XML = Format(
+GENERIC_XML = TextFormat(
     "generic_xml",
-    (Block(OPENER, NameAndArguments(), (CLOSER,), (OPENER,), starts=(NAME,), guard=(ARGUMENTS, ARGUMENTS_END)),),
-    Layout(
-        named_json_call(f"{OPENER}\n{NAME}", f"{NAME_END}\n{ARGUMENTS}", f"{ARGUMENTS_END}\n{CLOSER}"),
+    (Block(OPENER, NameAndArgumentsReader(), (CLOSER,), (OPENER,), starts=(NAME,), guard=(ARGUMENTS, ARGUMENTS_END)),),
+    CallLayout(
+        named_json_call_writer(f"{OPENER}\n{NAME}", f"{NAME_END}\n{ARGUMENTS}", f"{ARGUMENTS_END}\n{CLOSER}"),
     ),
-    Prompt(
-        tool_lines(
+    PromptLayout(
+        tool_lines_writer(
             f"To use a tool, answer with:\n{OPENER}\n{NAME}function_name{NAME_END}\n"
             f'{ARGUMENTS}{{"arg1": "value1"}}{ARGUMENTS_END}\n{CLOSER}\n\nTools:\n',
         ),
-        enclosed("<tool_response>\n", "\n</tool_response>"),
+        enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
         role="user",
     ),
     dropped=(CLOSER,),
-    bare=bare_json,
-    holds=Holds(PLAIN_NAME, never=(ARGUMENTS, ARGUMENTS_END)),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(PLAIN_NAME, never=(ARGUMENTS, ARGUMENTS_END)),
     native=False,
 )

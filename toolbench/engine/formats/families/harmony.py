@@ -3,14 +3,22 @@
 import re
 from dataclasses import dataclass
 
-from toolbench.engine.errors import BadJson
-from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
-from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.formats.call_writers import enclosed_result_writer, render_spaced_json
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.json_calls import as_object, clean_name
 from toolbench.engine.formats.literals import read_value
-from toolbench.engine.formats.typescript import namespace
-from toolbench.engine.formats.values import Known, TextCall
-from toolbench.engine.formats.writing import enclosed, spaced_json
+from toolbench.engine.formats.specification import (
+    Block,
+    CallLayout,
+    FoundCall,
+    ParsedBlock,
+    PromptLayout,
+    RoundTripLimits,
+    TextFormat,
+)
+from toolbench.engine.formats.types import TextCall, ToolSchemas
+from toolbench.engine.formats.typescript import render_namespace
 
 START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 ENDS = ("<|end|>", "<|call|>", "<|return|>")
@@ -20,52 +28,52 @@ _ANALYSIS = re.compile(r"(?:^|<\|channel\|>)\s*analysis")
 
 
 @dataclass(frozen=True, slots=True)
-class HarmonyMessage:
+class HarmonyReader:
     """Reads one message: a recipient makes it a call, the analysis channel reasoning, anything else is text."""
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         heading, marked, content = body.partition(MESSAGE)
         recipient = _RECIPIENT.search(heading)
         if not marked and not recipient and len(heading.split()) > _HEADING_WORDS:
-            return Reading(problem="call_unreadable")
+            return ParsedBlock(problem="call_unreadable")
         if not marked:
-            return Reading(problem="call_cut") if cut and recipient else Reading(text="" if cut else content)
+            return ParsedBlock(problem="call_cut") if cut and recipient else ParsedBlock(text="" if cut else content)
         if recipient:
-            return _call(clean_name(recipient["name"]), content, cut=cut)
-        return Reading(reasoning=content) if _ANALYSIS.search(heading) else Reading(text=content)
+            return _read_call(clean_name(recipient["name"]), content, cut=cut)
+        return ParsedBlock(reasoning=content) if _ANALYSIS.search(heading) else ParsedBlock(text=content)
 
 
-def _call(name: str, content: str, *, cut: bool) -> Reading:
+def _read_call(name: str, content: str, *, cut: bool) -> ParsedBlock:
     if not content.strip():
-        return Reading(problem="call_cut") if cut else Reading((FoundCall(name, {}),))
+        return ParsedBlock(problem="call_cut") if cut else ParsedBlock((FoundCall(name, {}),))
     try:
         arguments = as_object(read_value(content))
-    except BadJson:
+    except InvalidJsonError:
         arguments = None
     if arguments is None:
-        return Reading(problem="call_cut" if cut else "call_unreadable")
-    return Reading((FoundCall(name, arguments),))
+        return ParsedBlock(problem="call_cut" if cut else "call_unreadable")
+    return ParsedBlock((FoundCall(name, arguments),))
 
 
-def _written(call: TextCall, place: int) -> str:
+def _render_call(call: TextCall, place: int) -> str:
     opening = START + "assistant" if place else ""
     to = f"commentary to=functions.{call.name} <|constrain|>json"
-    return f"{opening}{CHANNEL}{to}{MESSAGE}{spaced_json(call.arguments)}{ENDS[1]}"
+    return f"{opening}{CHANNEL}{to}{MESSAGE}{render_spaced_json(call.arguments)}{ENDS[1]}"
 
 
-_READ = HarmonyMessage()
-HARMONY = Format(
+_READ = HarmonyReader()
+HARMONY = TextFormat(
     "harmony",
     (Block(CHANNEL, _READ, ENDS, (START,)), Block(START, _READ, ENDS, (START,))),
-    Layout(_written, between=""),
-    Prompt(
-        lambda tools: f"# Tools\n\n## functions\n\n{namespace(tools)}",
-        enclosed(f"{START}functions.{{name}} to=assistant{CHANNEL}commentary{MESSAGE}", ENDS[0]),
+    CallLayout(_render_call, between=""),
+    PromptLayout(
+        lambda tools: f"# Tools\n\n## functions\n\n{render_namespace(tools)}",
+        enclosed_result_writer(f"{START}functions.{{name}} to=assistant{CHANNEL}commentary{MESSAGE}", ENDS[0]),
         results_between="",
     ),
     dropped=ENDS,
     reasoning=(),
     thought=(f"{CHANNEL}analysis{MESSAGE}", ENDS[0]),
-    bare=bare_json,
-    holds=Holds(r"[^\s<|｜=]+", never=(*ENDS, START)),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(r"[^\s<|｜=]+", never=(*ENDS, START)),
 )

@@ -2,42 +2,42 @@
 
 import re
 
-from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
-from toolbench.engine.formats.families.generic_json import bare_json
-from toolbench.engine.formats.json_calls import JsonCalls, NamedJson
-from toolbench.engine.formats.writing import enclosed, json_call, tool_lines
+from toolbench.engine.formats.call_writers import enclosed_result_writer, json_call_writer, tool_lines_writer
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
+from toolbench.engine.formats.json_calls import JsonCallReader, NamedJsonReader
+from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
 OPENER, CLOSER = "<tool_call>", "</tool_call>"
 PLAIN_NAME = r"[^\s<|｜\[\]]+"
 _NAME = re.compile(r"\s*([\w.:/-]+)\s*")
 
 
-def name_alone(heading: str) -> tuple[str, str]:
+def parse_name_heading(heading: str) -> tuple[str, str]:
     """A heading that is nothing but a name."""
     found = _NAME.fullmatch(heading)
     return (found[1], "") if found else ("", "")
 
 
-JSON_BLOCK = Block(OPENER, JsonCalls(), (CLOSER, "</tool_calls>"), starts=("{", "["), values=True)
-FENCED_BLOCK = Block(OPENER, JsonCalls(), (CLOSER,), (OPENER,), starts=("```",))
-NAMED_BLOCK = Block(OPENER, NamedJson(name_alone), (CLOSER,), (OPENER,))
-PLURAL_BLOCK = Block("<tool_calls>", JsonCalls(), ("</tool_calls>", CLOSER), starts=("{", "["), values=True)
+JSON_BLOCK = Block(OPENER, JsonCallReader(), (CLOSER, "</tool_calls>"), starts=("{", "["), values=True)
+FENCED_BLOCK = Block(OPENER, JsonCallReader(), (CLOSER,), (OPENER,), starts=("```",))
+NAMED_BLOCK = Block(OPENER, NamedJsonReader(parse_name_heading), (CLOSER,), (OPENER,))
+PLURAL_BLOCK = Block("<tool_calls>", JsonCallReader(), ("</tool_calls>", CLOSER), starts=("{", "["), values=True)
 
 
-HERMES = Format(
+HERMES = TextFormat(
     "hermes",
     (JSON_BLOCK, FENCED_BLOCK, NAMED_BLOCK, PLURAL_BLOCK),
-    Layout(json_call(before=f"{OPENER}\n", after=f"\n{CLOSER}")),
-    Prompt(
-        tool_lines(
+    CallLayout(json_call_writer(before=f"{OPENER}\n", after=f"\n{CLOSER}")),
+    PromptLayout(
+        tool_lines_writer(
             "# Tools\n\nThese functions can be called:\n<tools>\n",
             "\n</tools>\n\nTo call one, write its name and arguments as a JSON object inside <tool_call> tags:\n"
             f'{OPENER}\n{{"name": <function-name>, "arguments": <args-json-object>}}\n{CLOSER}',
         ),
-        enclosed("<tool_response>\n", "\n</tool_response>"),
+        enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
         role="user",
     ),
     dropped=("<|im_end|>", CLOSER),
-    bare=bare_json,
-    holds=Holds(name=PLAIN_NAME),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(name=PLAIN_NAME),
 )

@@ -3,13 +3,19 @@
 import re
 from collections.abc import Sequence
 
-from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
-from toolbench.engine.formats.families.generic_json import bare_json
-from toolbench.engine.formats.json_calls import NamedJson
-from toolbench.engine.formats.tagged_calls import Tagged
-from toolbench.engine.formats.values import TextCall
-from toolbench.engine.formats.writing import canonical_json, enclosed, spaced_json, spelled, tool_list
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.formats.call_writers import (
+    enclosed_result_writer,
+    render_canonical_json,
+    render_spaced_json,
+    render_tag_value,
+    tool_list_writer,
+)
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
+from toolbench.engine.formats.json_calls import NamedJsonReader
+from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
+from toolbench.engine.formats.tagged_calls import TaggedReader
+from toolbench.engine.formats.types import TextCall
+from toolbench.engine.types import JsonObject
 
 BEGIN, ARGUMENTS, END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
 ALL_BEGIN, ALL_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
@@ -19,34 +25,34 @@ _HEADING = re.compile(
 )
 
 
-def _heading(heading: str) -> tuple[str, str]:
+def _parse_heading(heading: str) -> tuple[str, str]:
     found = _HEADING.fullmatch(heading)
     if found is None:
         return "", ""
     return found["name"], found["id"] if found["place"] else ""
 
 
-def call_id(call: TextCall, place: int) -> str:
+def build_kimi_id(call: TextCall, place: int) -> str:
     """A call's own id where it is one of Kimi's, else one made of its place."""
     return call.id if _ID.fullmatch(call.id) else f"functions.{call.name}:{place}"
 
 
-def _call(call: TextCall, place: int) -> str:
-    return f"{BEGIN}{call_id(call, place)}{ARGUMENTS}{spaced_json(call.arguments)}{END}"
+def _render_call(call: TextCall, place: int) -> str:
+    return f"{BEGIN}{build_kimi_id(call, place)}{ARGUMENTS}{render_spaced_json(call.arguments)}{END}"
 
 
-KIMI_K2 = Format(
+KIMI_K2 = TextFormat(
     "kimi_k2",
-    (Block(BEGIN, NamedJson(_heading), (END,), (BEGIN, ALL_END), values=True, many=False),),
-    Layout(_call, ALL_BEGIN, "", ALL_END),
-    Prompt(
-        tool_list("<|im_system|>tool_declare<|im_middle|>", "<|im_end|>"),
-        enclosed("<|im_system|>{name}<|im_middle|>## Return of {id}\n", "<|im_end|>"),
+    (Block(BEGIN, NamedJsonReader(_parse_heading), (END,), (BEGIN, ALL_END), values=True, many=False),),
+    CallLayout(_render_call, ALL_BEGIN, "", ALL_END),
+    PromptLayout(
+        tool_list_writer("<|im_system|>tool_declare<|im_middle|>", "<|im_end|>"),
+        enclosed_result_writer("<|im_system|>{name}<|im_middle|>## Return of {id}\n", "<|im_end|>"),
         results_between="",
     ),
     dropped=(ALL_BEGIN, ALL_END, END, "<|im_end|>"),
-    bare=bare_json,
-    holds=Holds(r"[\w.-]+", ids=True),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(r"[\w.-]+", ids=True),
 )
 
 _CALL, _CALL_END = "<|open|>call", "<|close|>call<|sep|>"
@@ -59,58 +65,60 @@ MESSAGE_END = f"{_MESSAGE_CLOSED}<|end_of_msg|>"
 _TYPES = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 
 
-def _attribute(text: str) -> str:
+def _escape_attribute(text: str) -> str:
     """Escape an attribute's value, as Moonshot's encoder does."""
     return text.replace("&", "&amp;").replace('"', "&quot;")
 
 
-def _unescaped(attribute: str) -> str:
+def _unescape_attribute(attribute: str) -> str:
     return attribute.replace("&quot;", '"').replace("&amp;", "&")
 
 
-def _k3_call(call: TextCall, place: int) -> str:
+def _render_k3_call(call: TextCall, place: int) -> str:
     values = (
-        f'{_VALUE} key="{_attribute(key)}" type="{_TYPES.get(type(value), "null")}"<|sep|>{spelled(value)}{_VALUE_END}'
+        f'{_VALUE} key="{_escape_attribute(key)}" type="{_TYPES.get(type(value), "null")}"<|sep|>'
+        f"{render_tag_value(value)}{_VALUE_END}"
         for key, value in call.arguments.items()
     )
-    return f'{_CALL} tool="{_attribute(call.name)}" index="{place + 1}"<|sep|>{"".join(values)}{_CALL_END}'
+    return f'{_CALL} tool="{_escape_attribute(call.name)}" index="{place + 1}"<|sep|>{"".join(values)}{_CALL_END}'
 
 
-def _declared(tools: Sequence[JsonObject]) -> str:
+def _render_k3_tools(tools: Sequence[JsonObject]) -> str:
     """A message of its own, with keys in order and no blanks, as Moonshot writes it."""
     opening = '<|open|>message role="system" type="tool-declare"<|sep|>'
-    return f"{opening}# Tools\nThese tools can be called:\n\n```json\n{canonical_json(list(tools))}\n```{MESSAGE_END}"
+    definitions = render_canonical_json(list(tools))
+    return f"{opening}# Tools\nThese tools can be called:\n\n```json\n{definitions}\n```{MESSAGE_END}"
 
 
-def _k3_result(call: TextCall, content: str, place: int) -> str:
-    heading = f'<|open|>message role="tool" tool="{_attribute(call.name)}" index="{place + 1}"<|sep|>'
+def _render_k3_result(call: TextCall, content: str, place: int) -> str:
+    heading = f'<|open|>message role="tool" tool="{_escape_attribute(call.name)}" index="{place + 1}"<|sep|>'
     return heading + content + MESSAGE_END
 
 
-KIMI_K3 = Format(
+KIMI_K3 = TextFormat(
     "kimi_k3",
     (
         Block(
             _CALL,
-            Tagged(
+            TaggedReader(
                 re.compile(r'\s*tool="(?P<name>[^"]+)"[^<]*<\|sep\|>'),
                 re.compile(r'<\|open\|>argument key="(?P<key>[^"]*)"(?: type="(?P<kind>\w+)")?<\|sep\|>'),
                 _VALUE_END,
-                attribute=_unescaped,
+                attribute=_unescape_attribute,
             ),
             (_CALL_END,),
             (_CALL, _TOOLS_END),
             guard=(_VALUE, _VALUE_END),
         ),
     ),
-    Layout(_k3_call, _TOOLS, "", _TOOLS_END),
-    Prompt(
-        _declared,
-        _k3_result,
+    CallLayout(_render_k3_call, _TOOLS, "", _TOOLS_END),
+    PromptLayout(
+        _render_k3_tools,
+        _render_k3_result,
         results_between="",
     ),
     dropped=(_TOOLS, _TOOLS_END, *RESPONSE, _MESSAGE_CLOSED, "<|end_of_msg|>"),
     reasoning=(THOUGHT,),
-    bare=bare_json,
-    holds=Holds(r"[^\s<|]+", r"[^\s<|]([^<|]*[^\s<|])?", ("<|open|>", "<|close|>")),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(r"[^\s<|]+", r"[^\s<|]([^<|]*[^\s<|])?", ("<|open|>", "<|close|>")),
 )

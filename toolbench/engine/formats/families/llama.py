@@ -1,46 +1,46 @@
 """Llama 3.1, 3.2 and 3.3: one JSON object, with or without <|python_tag|>."""
 
-from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
-from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.formats.call_writers import json_call_writer, json_result_writer, tool_list_writer
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.qwen_coder import FUNCTION_BLOCK
-from toolbench.engine.formats.json_calls import JsonCalls
-from toolbench.engine.formats.python_calls import PythonCalls
-from toolbench.engine.formats.writing import as_json, json_call, tool_list
+from toolbench.engine.formats.json_calls import JsonCallReader
+from toolbench.engine.formats.python_calls import PythonCallReader
+from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
 TAG = "<|python_tag|>"
 ENDS = ("<|eom_id|>", "<|eot_id|>")
-_PROMPT = Prompt(
-    tool_list(
+_PROMPT = PromptLayout(
+    tool_list_writer(
         "Given the following functions, answer with a JSON for a function call that helps with the prompt. Write it as "
         '{"name": function name, "parameters": dictionary of argument name and its value}. Do not use variables.\n\n',
         "\n\n",
         indent=4,
     ),
-    as_json(output="content"),
+    json_result_writer(output="content"),
     role="ipython",
 )
 _BLOCKS = (
-    Block(TAG, JsonCalls(), ENDS, (TAG,), starts=("{", "["), values=True),
-    Block(TAG, PythonCalls(suffix=".call"), ENDS, (TAG,)),  # built-in tools: brave_search.call(query="…")
+    Block(TAG, JsonCallReader(), ENDS, (TAG,), starts=("{", "["), values=True),
+    Block(TAG, PythonCallReader(suffix=".call"), ENDS, (TAG,)),  # built-in tools: brave_search.call(query="…")
     FUNCTION_BLOCK,  # as Meta's documentation writes custom tools
 )
-_HOLDS = Holds(name=r"[^\s<|｜]+")
+_HOLDS = RoundTripLimits(name=r"[^\s<|｜]+")
 
-LLAMA3_JSON = Format(
+LLAMA3_JSON = TextFormat(
     "llama3_json",
     _BLOCKS,
-    Layout(json_call(arguments="parameters"), between="; "),
+    CallLayout(json_call_writer(arguments="parameters"), between="; "),
     _PROMPT,
     dropped=ENDS,
-    bare=bare_json,
+    bare=build_bare_json_blocks,
     holds=_HOLDS,
 )
-LLAMA3_PYTHON_TAG = Format(
+LLAMA3_PYTHON_TAG = TextFormat(
     "llama3_python_tag",
     _BLOCKS,
-    Layout(json_call(before=TAG, after=ENDS[0]), between=""),
+    CallLayout(json_call_writer(before=TAG, after=ENDS[0]), between=""),
     _PROMPT,
     dropped=ENDS,
-    bare=bare_json,
+    bare=build_bare_json_blocks,
     holds=_HOLDS,
 )

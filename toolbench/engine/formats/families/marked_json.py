@@ -4,43 +4,52 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reader, Reading
-from toolbench.engine.formats.families.fenced import fenced_json
-from toolbench.engine.formats.families.generic_json import bare_json
-from toolbench.engine.formats.families.hermes import JSON_BLOCK, NAMED_BLOCK, PLAIN_NAME, PLURAL_BLOCK
-from toolbench.engine.formats.families.mistral import BLOCK as MISTRAL_BLOCK
-from toolbench.engine.formats.json_calls import JsonCalls, Shape, as_object, clean_name
-from toolbench.engine.formats.typescript import declared
-from toolbench.engine.formats.values import Known, TextCall, function_of
-from toolbench.engine.formats.writing import (
-    enclosed,
-    indented_json,
-    json_call,
-    spaced_json,
-    tool_lines,
-    tool_list,
+from toolbench.engine.formats.call_writers import (
+    enclosed_result_writer,
+    json_call_writer,
+    render_indented_json,
+    render_spaced_json,
+    tool_lines_writer,
+    tool_list_writer,
 )
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.formats.families.fenced import build_fenced_json_blocks
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
+from toolbench.engine.formats.families.hermes import JSON_BLOCK, NAMED_BLOCK, PLAIN_NAME, PLURAL_BLOCK
+from toolbench.engine.formats.families.mistral import MISTRAL_BLOCK as MISTRAL_BLOCK
+from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader, as_object, clean_name
+from toolbench.engine.formats.specification import (
+    Block,
+    BlockReader,
+    CallLayout,
+    FoundCall,
+    ParsedBlock,
+    PromptLayout,
+    RoundTripLimits,
+    TextFormat,
+)
+from toolbench.engine.formats.types import TextCall, ToolSchemas, get_function
+from toolbench.engine.formats.typescript import render_function_type
+from toolbench.engine.types import JsonObject
 
 STARTS = ("{", "[")
-_TOOLS = tool_list("Tools:\n", "\n", flat=True)
-_PLAIN = enclosed("", "")
+_TOOLS = tool_list_writer("Tools:\n", "\n", flat=True)
+_PLAIN = enclosed_result_writer("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Without:
+class PseudoToolFilter:
     """Reads JSON calls and leaves out pseudo tools that mean: no call."""
 
     pseudo: tuple[str, ...]
-    read: JsonCalls = field(default_factory=JsonCalls)
+    read: JsonCallReader = field(default_factory=JsonCallReader)
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         reading = self.read(body, known, cut=cut)
         real = tuple(call for call in reading.calls if call.name not in self.pseudo or call.name in known.schemas)
-        return Reading(real, reading.problem, reading.notes)
+        return ParsedBlock(real, reading.problem, reading.notes)
 
 
-class NameIsKey(Shape):
+class NameKeyedCalls(CallKeys):
     """Objects whose only key is the tool's name and whose value are the arguments."""
 
     def calls(self, value: object) -> Iterator[FoundCall | None]:
@@ -50,89 +59,89 @@ class NameIsKey(Shape):
             yield FoundCall(clean_name(name), arguments) if clean_name(name) and arguments is not None else None
 
 
-def between(opener: str, *closers: str, read: Reader | None = None) -> Block:
+def build_marked_block(opener: str, *closers: str, read: BlockReader | None = None) -> Block:
     """JSON between two markers; the closer may be missing."""
-    return Block(opener, read or JsonCalls(), closers, (opener,), starts=STARTS, values=True)
+    return Block(opener, read or JsonCallReader(), closers, (opener,), starts=STARTS, values=True)
 
 
-def _family(
-    name: str, block: Block, layout: Layout, *, prompt: Prompt | None = None, **more: tuple[str, ...]
-) -> Format:
-    return Format(
+def _build_format(
+    name: str, block: Block, layout: CallLayout, *, prompt: PromptLayout | None = None, **more: tuple[str, ...]
+) -> TextFormat:
+    return TextFormat(
         name,
         (block,),
         layout,
-        prompt or Prompt(_TOOLS, _PLAIN),
+        prompt or PromptLayout(_TOOLS, _PLAIN),
         dropped=(*block.closers, *more.get("dropped", ())),
-        bare=bare_json,
-        holds=Holds(PLAIN_NAME),
+        bare=build_bare_json_blocks,
+        holds=RoundTripLimits(PLAIN_NAME),
     )
 
 
-def _array(before: str, after: str) -> Layout:
-    return Layout(json_call(), f"{before}[", ", ", f"]{after}")
+def _build_array_layout(before: str, after: str) -> CallLayout:
+    return CallLayout(json_call_writer(), f"{before}[", ", ", f"]{after}")
 
 
-def line_array(before: str, after: str, call: Callable[[TextCall, int], str]) -> Layout:
+def build_line_array_layout(before: str, after: str, call: Callable[[TextCall, int], str]) -> CallLayout:
     """An array with a call, itself indented, on each line or several."""
-    return Layout(call, f"{before}[\n", ",\n", f"\n]{after}")
+    return CallLayout(call, f"{before}[\n", ",\n", f"\n]{after}")
 
 
-def deep_call(name: str, arguments: str) -> Callable[[TextCall, int], str]:
+def indented_call_writer(name: str, arguments: str) -> Callable[[TextCall, int], str]:
     """Writes a call over several lines, under the given keys, as an item of such an array."""
-    return lambda call, place: indented_json({name: call.name, arguments: call.arguments})
+    return lambda call, place: render_indented_json({name: call.name, arguments: call.arguments})
 
 
 _ENDS = ("<|end|>", "<|end_of_text|>")
-_FUNCTOOLS = Block("functools", JsonCalls(), starts=STARTS, values=True, many=False)
-FUNCTOOLS = _family("functools", _FUNCTOOLS, _array("functools", ""), dropped=_ENDS)
+_FUNCTOOLS = Block("functools", JsonCallReader(), starts=STARTS, values=True, many=False)
+FUNCTOOLS = _build_format("functools", _FUNCTOOLS, _build_array_layout("functools", ""), dropped=_ENDS)
 
 
-def _available(tools: Sequence[JsonObject]) -> str:
+def _render_available_tools(tools: Sequence[JsonObject]) -> str:
     listed = "\n\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools)
     return f"<|start_of_role|>available_tools<|end_of_role|>\n{listed}<|end_of_text|>"
 
 
-GRANITE3 = Format(
+GRANITE3 = TextFormat(
     "granite3",
-    (Block("<|tool_call|>", JsonCalls(), starts=STARTS, values=True), JSON_BLOCK, NAMED_BLOCK),
-    line_array("<|tool_call|>", "", deep_call("name", "arguments")),
-    Prompt(
-        _available,
-        enclosed("<|start_of_role|>tool_response<|end_of_role|>", "<|end_of_text|>"),
+    (Block("<|tool_call|>", JsonCallReader(), starts=STARTS, values=True), JSON_BLOCK, NAMED_BLOCK),
+    build_line_array_layout("<|tool_call|>", "", indented_call_writer("name", "arguments")),
+    PromptLayout(
+        _render_available_tools,
+        enclosed_result_writer("<|start_of_role|>tool_response<|end_of_role|>", "<|end_of_text|>"),
     ),
     dropped=_ENDS,
-    bare=bare_json,
-    holds=Holds(PLAIN_NAME),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(PLAIN_NAME),
 )
-PHI4 = _family(
+PHI4 = _build_format(
     "phi4",
-    between("<|tool_call|>", "<|/tool_call|>"),
-    _array("<|tool_call|>", "<|/tool_call|>"),
-    prompt=Prompt(tool_list("<|tool|>", "<|/tool|>", flat=True), _PLAIN),
+    build_marked_block("<|tool_call|>", "<|/tool_call|>"),
+    _build_array_layout("<|tool_call|>", "<|/tool_call|>"),
+    prompt=PromptLayout(tool_list_writer("<|tool|>", "<|/tool|>", flat=True), _PLAIN),
     dropped=_ENDS,
 )
-GRANITE_20B = _family(
+GRANITE_20B = _build_format(
     "granite_20b_fc",
-    Block("<function_call>", Without(("no_function",)), starts=STARTS, values=True, many=False),
-    Layout(json_call(before="<function_call> ")),
-    prompt=Prompt(
-        tool_lines(
+    Block("<function_call>", PseudoToolFilter(("no_function",)), starts=STARTS, values=True, many=False),
+    CallLayout(json_call_writer(before="<function_call> ")),
+    prompt=PromptLayout(
+        tool_lines_writer(
             "<|function_call_library|>\n",
             '\nWhere none of them helps, write <function_call> {"name": "no_function", "arguments": {}}.',
             flat=True,
         ),
-        enclosed("<function_response> ", ""),
+        enclosed_result_writer("<function_response> ", ""),
         results_between="",
     ),
     dropped=("</function_call>", "<|endoftext|>", *_ENDS),
 )
-XLAM = Format(
+XLAM = TextFormat(
     "xlam",
     (MISTRAL_BLOCK, JSON_BLOCK, NAMED_BLOCK),
-    _array("", ""),
-    Prompt(
-        tool_list(
+    _build_array_layout("", ""),
+    PromptLayout(
+        tool_list_writer(
             "Tools:\n",
             '\n\nTo call some, answer with nothing but an array of them: [{"name": <name>, "arguments": <object>}].\n',
             flat=True,
@@ -140,66 +149,72 @@ XLAM = Format(
         _PLAIN,
     ),
     dropped=("</tool_call>", "</s>", "<|im_end|>"),
-    bare=lambda names: (*fenced_json(names), *bare_json(names)),
-    holds=Holds(PLAIN_NAME),
+    bare=lambda names: (*build_fenced_json_blocks(names), *build_bare_json_blocks(names)),
+    holds=RoundTripLimits(PLAIN_NAME),
 )
 
 
-def _definitions(tools: Sequence[JsonObject]) -> str:
-    listed = "\n\n".join(json.dumps(function_of(tool), ensure_ascii=False, indent=2) for tool in tools)
+def _render_definitions(tools: Sequence[JsonObject]) -> str:
+    listed = "\n\n".join(json.dumps(get_function(tool), ensure_ascii=False, indent=2) for tool in tools)
     return f"<tool_definitions>\n# Tools\n\n## Functions\n\n{listed}\n</tool_definitions>"
 
 
-JAMBA = _family(
+JAMBA = _build_format(
     "jamba",
     PLURAL_BLOCK,
-    line_array("<tool_calls>", "</tool_calls>", json_call(before="    ")),
-    prompt=Prompt(_definitions, _PLAIN),
+    build_line_array_layout("<tool_calls>", "</tool_calls>", json_call_writer(before="    ")),
+    prompt=PromptLayout(_render_definitions, _PLAIN),
     dropped=("<|eom|>",),
 )
-INTERNLM2 = _family(
+INTERNLM2 = _build_format(
     "internlm2",
-    between("<|action_start|><|plugin|>", "<|action_end|>"),
-    Layout(
-        json_call(arguments="parameters", before="<|action_start|><|plugin|>\n", after="<|action_end|>"), between=""
+    build_marked_block("<|action_start|><|plugin|>", "<|action_end|>"),
+    CallLayout(
+        json_call_writer(arguments="parameters", before="<|action_start|><|plugin|>\n", after="<|action_end|>"),
+        between="",
     ),
-    prompt=Prompt(tool_list("", flat=True), _PLAIN),
+    prompt=PromptLayout(tool_list_writer("", flat=True), _PLAIN),
     dropped=("<|im_end|>",),
 )
 
 
-def _capabilities(tools: Sequence[JsonObject]) -> str:
-    return "\n".join(declared(function_of(tool), last="") for tool in tools)
+def _render_capabilities(tools: Sequence[JsonObject]) -> str:
+    return "\n".join(render_function_type(get_function(tool), last="") for tool in tools)
 
 
-def _namespace(tools: Sequence[JsonObject]) -> str:
-    listed = "".join(f"{declared(function_of(tool), indent='  ')}\n\n" for tool in tools)
+def _render_namespace(tools: Sequence[JsonObject]) -> str:
+    listed = "".join(f"{render_function_type(get_function(tool), indent='  ')}\n\n" for tool in tools)
     return f"namespace functions {{\n{listed}}} // namespace functions"
 
 
-APERTUS = _family(
+APERTUS = _build_format(
     "apertus",
-    between("<|tools_prefix|>", "<|tools_suffix|>", read=JsonCalls(NameIsKey())),
-    Layout(
-        lambda call, place: spaced_json({call.name: call.arguments}), "<|tools_prefix|>[", ", ", "]<|tools_suffix|>"
+    build_marked_block("<|tools_prefix|>", "<|tools_suffix|>", read=JsonCallReader(NameKeyedCalls())),
+    CallLayout(
+        lambda call, place: render_spaced_json({call.name: call.arguments}),
+        "<|tools_prefix|>[",
+        ", ",
+        "]<|tools_suffix|>",
     ),
-    prompt=Prompt(_capabilities, _PLAIN, "[", ", ", "]"),
+    prompt=PromptLayout(_render_capabilities, _PLAIN, "[", ", ", "]"),
     dropped=("<|assistant_end|>",),
 )
-_GIGACHAT = _family(
+_GIGACHAT = _build_format(
     "gigachat3",
-    between("<|function_call|>"),
-    Layout(json_call(before="<|function_call|>")),
-    prompt=Prompt(_namespace, _PLAIN),
+    build_marked_block("<|function_call|>"),
+    CallLayout(json_call_writer(before="<|function_call|>")),
+    prompt=PromptLayout(_render_namespace, _PLAIN),
     dropped=(*_ENDS, "<|message_sep|>"),
 )
-GIGACHAT3 = replace(_GIGACHAT, blocks=(*_GIGACHAT.blocks, between("function call<|role_sep|>")))  # 3.0's head
-NEMOTRON = _family(
+GIGACHAT3 = replace(
+    _GIGACHAT, blocks=(*_GIGACHAT.blocks, build_marked_block("function call<|role_sep|>"))
+)  # 3.0's head
+NEMOTRON = _build_format(
     "nemotron",
-    between("<TOOLCALL>", "</TOOLCALL>"),
-    _array("<TOOLCALL>", "</TOOLCALL>"),
-    prompt=Prompt(
-        tool_list(
+    build_marked_block("<TOOLCALL>", "</TOOLCALL>"),
+    _build_array_layout("<TOOLCALL>", "</TOOLCALL>"),
+    prompt=PromptLayout(
+        tool_list_writer(
             "These tools can be called:\n<AVAILABLE_TOOLS>",
             '</AVAILABLE_TOOLS>\n\nTo call some, write:\n<TOOLCALL>[{"name": <name>, "arguments": <object>}]'
             "</TOOLCALL>",
@@ -212,12 +227,12 @@ NEMOTRON = _family(
     ),
     dropped=("<SPECIAL_12>",),
 )
-LM_STUDIO = _family(
+LM_STUDIO = _build_format(
     "lm_studio",
-    between("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
-    Layout(json_call(before="[TOOL_REQUEST]", after="[END_TOOL_REQUEST]")),
+    build_marked_block("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
+    CallLayout(json_call_writer(before="[TOOL_REQUEST]", after="[END_TOOL_REQUEST]")),
 )
-MARKED_JSON = (
+MARKED_JSON_FORMATS = (
     GRANITE3,
     PHI4,
     FUNCTOOLS,

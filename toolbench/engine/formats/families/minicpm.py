@@ -3,11 +3,11 @@
 import re
 from xml.sax.saxutils import unescape
 
-from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
-from toolbench.engine.formats.families.generic_json import bare_json
-from toolbench.engine.formats.tagged_calls import Tagged
-from toolbench.engine.formats.values import TextCall
-from toolbench.engine.formats.writing import enclosed, spelled, tool_lines
+from toolbench.engine.formats.call_writers import enclosed_result_writer, render_tag_value, tool_lines_writer
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
+from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
+from toolbench.engine.formats.tagged_calls import TaggedReader
+from toolbench.engine.formats.types import TextCall
 
 FUNCTION, FUNCTION_END = "<function name=", "</function>"
 PARAM, PARAM_END = "<param name=", "</param>"
@@ -15,34 +15,34 @@ CDATA, CDATA_END = "<![CDATA[", "]]>"
 _ENTITIES = {"&quot;": '"', "&apos;": "'"}
 
 
-def _plain(value: str) -> str:
+def _read_text(value: str) -> str:
     inner = value.strip()
     if inner.startswith(CDATA) and inner.endswith(CDATA_END):
         return inner[len(CDATA) : -len(CDATA_END)]
     return unescape(value, _ENTITIES)
 
 
-def _written(value: object) -> str:
-    text = spelled(value)
+def _render_value(value: object) -> str:
+    text = render_tag_value(value)
     return f"{CDATA}{text}{CDATA_END}" if any(sign in text for sign in "<&\n") else text
 
 
-def _call(call: TextCall, place: int) -> str:
-    values = (f'{PARAM}"{key}">{_written(value)}{PARAM_END}' for key, value in call.arguments.items())
+def _render_call(call: TextCall, place: int) -> str:
+    values = (f'{PARAM}"{key}">{_render_value(value)}{PARAM_END}' for key, value in call.arguments.items())
     return f'{FUNCTION}"{call.name}">{"".join(values)}{FUNCTION_END}'
 
 
-MINICPM5 = Format(
+MINICPM5 = TextFormat(
     "minicpm5",
     (
         Block(
             FUNCTION,
-            Tagged(
+            TaggedReader(
                 re.compile(r"\s*[\"'](?P<name>[^\"'<>\s]+)[\"']\s*>"),
                 re.compile(r"<param name=[\"'](?P<key>[^\"'<>\n]{1,256})[\"']\s*>"),
                 PARAM_END,
                 FUNCTION_END,
-                plain=_plain,
+                plain=_read_text,
             ),
             (FUNCTION_END,),
             (FUNCTION,),
@@ -50,19 +50,19 @@ MINICPM5 = Format(
             offered=True,
         ),
     ),
-    Layout(_call),
-    Prompt(
-        tool_lines(
+    CallLayout(_render_call),
+    PromptLayout(
+        tool_lines_writer(
             "# Tools\n\nThese functions can be called:\n<tools>\n",
             f'\n</tools>\n\nTo call one, write:\n{FUNCTION}"name">{PARAM}"key">value{PARAM_END}{FUNCTION_END}\n'
             f"A value with <, & or a line break in it stands in {CDATA}...{CDATA_END}.",
         ),
-        enclosed("<tool_response>\n", "\n</tool_response>"),
+        enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
         role="user",
     ),
     dropped=("<|im_end|>", FUNCTION_END),
-    bare=bare_json,
-    holds=Holds(
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(
         r"[^\s<>|｜\"']+", r"[^\s\"'<>]+", (PARAM, PARAM_END, FUNCTION, FUNCTION_END, CDATA, CDATA_END), schema=True
     ),
 )

@@ -3,36 +3,45 @@
 import re
 from dataclasses import replace
 
-from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
-from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.formats.call_writers import (
+    enclosed_result_writer,
+    json_call_writer,
+    tagged_call_writer,
+    tool_lines_writer,
+)
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import PLAIN_NAME, PLURAL_BLOCK
-from toolbench.engine.formats.tagged_calls import Tagged
-from toolbench.engine.formats.writing import enclosed, json_call, tagged_call, tool_lines
+from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
+from toolbench.engine.formats.tagged_calls import TaggedReader
 
 INVOKE, INVOKE_END = "<invoke name=", "</invoke>"
 VALUE, VALUE_END = "<parameter name=", "</parameter>"
-READ = Tagged(
+INVOKE_READER = TaggedReader(
     re.compile(r"\s*[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>"),
     re.compile(r"<parameter name=[\"']?(?P<key>[^\"'>\n]{1,256})[\"']?>"),
     VALUE_END,
     INVOKE_END,
 )
-HOLDS = Holds(r"[^\s<>|｜\"']+", r"[^\s\"'>]+", (VALUE, VALUE_END, INVOKE, INVOKE_END, "function_calls>"), schema=True)
-_RESULT = enclosed("<response>", "</response>")
+INVOKE_LIMITS = RoundTripLimits(
+    r"[^\s<>|｜\"']+", r"[^\s\"'>]+", (VALUE, VALUE_END, INVOKE, INVOKE_END, "function_calls>"), schema=True
+)
+_RESULT = enclosed_result_writer("<response>", "</response>")
 
 
-def invokes(*wrapper_ends: str) -> Block:
+def build_invoke_block(*wrapper_ends: str) -> Block:
     """A block of invoke tags, which the end of what is around it ends too."""
-    return Block(INVOKE, READ, (INVOKE_END,), (*wrapper_ends, INVOKE), guard=(VALUE, VALUE_END))
+    return Block(INVOKE, INVOKE_READER, (INVOKE_END,), (*wrapper_ends, INVOKE), guard=(VALUE, VALUE_END))
 
 
-def invoke_layout(before: str, after: str) -> Layout:
+def build_invoke_layout(before: str, after: str) -> CallLayout:
     """Invoke tags between two texts."""
     key = f'{VALUE}"{{key}}">'
-    return Layout(tagged_call(f'{INVOKE}"{{name}}">\n', key, f"{VALUE_END}\n", INVOKE_END), before, "\n", after)
+    return CallLayout(
+        tagged_call_writer(f'{INVOKE}"{{name}}">\n', key, f"{VALUE_END}\n", INVOKE_END), before, "\n", after
+    )
 
 
-def _how(opener: str, closer: str, line: str) -> str:
+def _build_instruction(opener: str, closer: str, line: str) -> str:
     value = f'{VALUE}"key">{line}value{line}{VALUE_END}'
     return f'\n</tools>\n\nTo call one, write:\n{opener}\n{INVOKE}"name">\n{value}\n{INVOKE_END}\n{closer}'
 
@@ -40,57 +49,59 @@ def _how(opener: str, closer: str, line: str) -> str:
 _TOOLS = "# Tools\n\nThese tools can be called:\n<tools>\n"
 _M2, _M2_END = "<minimax:tool_call>", "</minimax:tool_call>"
 _DOTS, _DOTS_END = "<dots_function_call>", "</dots_function_call>"
-MINIMAX_M2 = Format(
+MINIMAX_M2 = TextFormat(
     "minimax_m2",
-    (invokes(_M2_END),),
-    invoke_layout(f"{_M2}\n", f"\n{_M2_END}"),
-    Prompt(tool_lines(_TOOLS, _how(_M2, _M2_END, ""), flat=True, each=("<tool>", "</tool>")), _RESULT),
+    (build_invoke_block(_M2_END),),
+    build_invoke_layout(f"{_M2}\n", f"\n{_M2_END}"),
+    PromptLayout(
+        tool_lines_writer(_TOOLS, _build_instruction(_M2, _M2_END, ""), flat=True, each=("<tool>", "</tool>")), _RESULT
+    ),
     dropped=(_M2, _M2_END, INVOKE_END, "[e~["),
-    bare=bare_json,
-    holds=Holds(HOLDS.name, HOLDS.key, (*HOLDS.never, _M2, _M2_END), schema=True),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(INVOKE_LIMITS.name, INVOKE_LIMITS.key, (*INVOKE_LIMITS.never, _M2, _M2_END), schema=True),
 )
-DOTS = Format(
+DOTS = TextFormat(
     "dots",
     (
         Block(
             _DOTS,
-            replace(READ, name=re.compile(rf"\s*{INVOKE}{READ.name.pattern}"), lines=True),
+            replace(INVOKE_READER, name=re.compile(rf"\s*{INVOKE}{INVOKE_READER.name.pattern}"), lines=True),
             (INVOKE_END,),
             (_DOTS_END,),
             starts=(INVOKE,),
             guard=(VALUE, VALUE_END),
         ),
-        replace(invokes(_DOTS_END), read=replace(READ, lines=True)),
+        replace(build_invoke_block(_DOTS_END), read=replace(INVOKE_READER, lines=True)),
     ),
-    Layout(
-        tagged_call(
+    CallLayout(
+        tagged_call_writer(
             f'{_DOTS}\n{INVOKE}"{{name}}">\n',
             f'{VALUE}"{{key}}">\n',
             f"\n{VALUE_END}\n",
             f"{INVOKE_END}\n{_DOTS_END}",
         )
     ),
-    Prompt(
-        tool_lines(_TOOLS, _how(_DOTS, _DOTS_END, "\n")),
-        enclosed("\n<dots_function_response>\n", "\n</dots_function_response>"),
+    PromptLayout(
+        tool_lines_writer(_TOOLS, _build_instruction(_DOTS, _DOTS_END, "\n")),
+        enclosed_result_writer("\n<dots_function_response>\n", "\n</dots_function_response>"),
         results_between="",
     ),
     dropped=(_DOTS, _DOTS_END, INVOKE_END, "<|endofassistant|>"),
-    bare=bare_json,
-    holds=Holds(HOLDS.name, HOLDS.key, (*HOLDS.never, _DOTS, _DOTS_END), schema=True),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(INVOKE_LIMITS.name, INVOKE_LIMITS.key, (*INVOKE_LIMITS.never, _DOTS, _DOTS_END), schema=True),
 )
-MINIMAX_M1 = Format(
+MINIMAX_M1 = TextFormat(
     "minimax_m1",
     (PLURAL_BLOCK,),
-    Layout(json_call(), "<tool_calls>\n", "\n", "\n</tool_calls>"),
-    Prompt(
-        tool_lines(
+    CallLayout(json_call_writer(), "<tool_calls>\n", "\n", "\n</tool_calls>"),
+    PromptLayout(
+        tool_lines_writer(
             _TOOLS,
             '\n</tools>\n\nTo call some, write:\n<tool_calls>\n{"name": <name>, "arguments": <object>}\n</tool_calls>',
         ),
-        enclosed("tool result: ", "\n\n"),
+        enclosed_result_writer("tool result: ", "\n\n"),
     ),
     dropped=("</tool_calls>", "<end_of_sentence>"),
-    bare=bare_json,
-    holds=Holds(PLAIN_NAME),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(PLAIN_NAME),
 )

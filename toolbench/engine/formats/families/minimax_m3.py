@@ -5,20 +5,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolbench.engine.formats.coercion import kinds_of, part_of, together, value_by
-from toolbench.engine.formats.definition import Block, Format, FoundCall, Holds, Layout, Prompt, Reading
-from toolbench.engine.formats.families.generic_json import bare_json
+from toolbench.engine.formats.call_writers import enclosed_result_writer, render_tag_value, tool_lines_writer
+from toolbench.engine.formats.coercion import convert_by_schema, find_subschema, get_allowed_types, group_by_key
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.json_calls import clean_name
-from toolbench.engine.formats.tagged_calls import CUT, UNREADABLE
-from toolbench.engine.formats.values import Known, TextCall
-from toolbench.engine.formats.writing import enclosed, spelled, tool_lines
-from toolbench.engine.json_text import write_json
+from toolbench.engine.formats.specification import (
+    Block,
+    CallLayout,
+    FoundCall,
+    ParsedBlock,
+    PromptLayout,
+    RoundTripLimits,
+    TextFormat,
+)
+from toolbench.engine.formats.tagged_calls import TRUNCATED_BLOCK, UNREADABLE_BLOCK
+from toolbench.engine.formats.types import TextCall, ToolSchemas
+from toolbench.engine.strict_json import write_json
 
 MARK = "]<]minimax[>["
 INVOKE, INVOKE_END = f"{MARK}<invoke name=", f"{MARK}</invoke>"
 ALL, ALL_END = f"{MARK}<tool_call>", f"{MARK}</tool_call>"
 ITEM = "item"
-DEEPEST = 64
+MAX_DEPTH = 64
 _NAME = re.compile(r"\s*[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>")
 _TAG = re.compile(rf"{re.escape(MARK)}<(?P<end>/?)(?P<key>[^<>]{{1,256}})>")
 
@@ -35,22 +43,22 @@ class _Element:
 
 
 @dataclass(frozen=True, slots=True)
-class NestedTags:
+class NestedTagReader:
     """Reads a name and its values; a list is a tag with one `item` for each of its values."""
 
-    def __call__(self, body: str, known: Known, *, cut: bool) -> Reading:
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         heading = _NAME.match(body)
         name = clean_name(heading["name"]) if heading else ""
-        root = _elements(body[heading.end() :]) if heading and name and not cut else None
+        root = _parse_elements(body[heading.end() :]) if heading and name and not cut else None
         if root is None:
-            return CUT if cut else UNREADABLE
+            return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
         schema = known.schemas.get(name, {})
         notes: set[str] = set()
-        arguments = _Typing(schema, known, notes).by_key(root, schema)
-        return Reading((FoundCall(name, arguments),), notes=tuple(notes))
+        arguments = _ElementConverter(schema, known, notes).by_key(root, schema)
+        return ParsedBlock((FoundCall(name, arguments),), notes=tuple(notes))
 
 
-def _elements(text: str) -> list[_Element] | None:
+def _parse_elements(text: str) -> list[_Element] | None:
     """What stands at the top; None for a tag without its end, or words beside tags."""
     open_ones, at = [_Element("")], 0
     for tag in _TAG.finditer(text):
@@ -60,7 +68,7 @@ def _elements(text: str) -> list[_Element] | None:
             open_ones.append(_Element(tag["key"].strip()))
             continue
         closed = open_ones.pop()
-        if not open_ones or closed.key != tag["key"].strip() or len(open_ones) > DEEPEST:
+        if not open_ones or closed.key != tag["key"].strip() or len(open_ones) > MAX_DEPTH:
             return None
         if closed.inside and closed.text.strip():
             return None
@@ -70,26 +78,26 @@ def _elements(text: str) -> list[_Element] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Typing:
+class _ElementConverter:
     """Gives elements the types that schemas inside of `root` want; `notes` receives codes of what was put up with."""
 
     root: Mapping[str, Any]
-    known: Known
+    known: ToolSchemas
     notes: set[str]
 
     def by_key(self, elements: Sequence[_Element], schema: object) -> dict[str, Any]:
         """Return an object's values. A tag that is repeated is a list where the schema says so."""
-        return together(
+        return group_by_key(
             ((one.key, one) for one in elements),
-            lambda key, one: self._value(one, part_of(schema, key, self.root)),
-            lambda key, one: self._items(one, part_of(schema, key, self.root)),
-            lambda key: "array" in kinds_of(part_of(schema, key, self.root), self.root),
+            lambda key, one: self._value(one, find_subschema(schema, key, self.root)),
+            lambda key, one: self._items(one, find_subschema(schema, key, self.root)),
+            lambda key: "array" in get_allowed_types(find_subschema(schema, key, self.root), self.root),
             self.notes,
         )
 
     def _items(self, one: _Element, schema: object) -> list[Any]:
         """Return what one of several tags gives to their list: its own items, or itself."""
-        inner = part_of(schema, "", self.root)
+        inner = find_subschema(schema, "", self.root)
         if one.inside:
             listed = all(part.key == ITEM for part in one.inside)
             return [self._value(part, inner) for part in (one.inside if listed else [one])]
@@ -97,61 +105,61 @@ class _Typing:
         return value if isinstance(value, list) else [self._value(one, inner)]
 
     def _value(self, one: _Element, schema: object) -> Any:
-        kinds = kinds_of(schema, self.root)
+        kinds = get_allowed_types(schema, self.root)
         if one.inside and ("array" in kinds or (not kinds and all(part.key == ITEM for part in one.inside))):
-            inner = part_of(schema, "", self.root)
-            if all(part_of(inner, part.key, self.root) for part in one.inside):
+            inner = find_subschema(schema, "", self.root)
+            if all(find_subschema(inner, part.key, self.root) for part in one.inside):
                 return [self.by_key(one.inside, inner)]
             return [self._value(part, inner) for part in one.inside]
         if one.inside:
             return self.by_key(one.inside, schema)
         if not one.text.strip() and "string" not in kinds and kinds & {"array", "object"}:
             return [] if "array" in kinds else {}
-        return value_by(one.text, schema, self.root, self.known)
+        return convert_by_schema(one.text, schema, self.root, self.known)
 
 
-def _written(key: str, value: object) -> str:
+def _render_element(key: str, value: object) -> str:
     if isinstance(value, dict):
-        inside = "".join(_written(name, part) for name, part in value.items())
+        inside = "".join(_render_element(name, part) for name, part in value.items())
     elif isinstance(value, list):
-        inside = "".join(_written(ITEM, part) for part in value)
+        inside = "".join(_render_element(ITEM, part) for part in value)
     else:
-        inside = spelled(value)
+        inside = render_tag_value(value)
     return f"{MARK}<{key}>{inside}{MARK}</{key}>"
 
 
-def _body(call: TextCall) -> str:
-    return f'"{call.name}">{"".join(_written(key, value) for key, value in call.arguments.items())}'
+def _render_body(call: TextCall) -> str:
+    return f'"{call.name}">{"".join(_render_element(key, value) for key, value in call.arguments.items())}'
 
 
-def _call(call: TextCall, place: int) -> str:
-    return f"{INVOKE}{_body(call)}{INVOKE_END}"
+def _render_call(call: TextCall, place: int) -> str:
+    return f"{INVOKE}{_render_body(call)}{INVOKE_END}"
 
 
-def _again(call: TextCall, known: Known) -> bool:
-    read = NestedTags()(_body(call), known, cut=False).calls
+def _is_round_trip_safe(call: TextCall, known: ToolSchemas) -> bool:
+    read = NestedTagReader()(_render_body(call), known, cut=False).calls
     return [write_json(one.arguments) for one in read] == [write_json(call.arguments)]
 
 
-MINIMAX_M3 = Format(
+MINIMAX_M3 = TextFormat(
     "minimax_m3",
     (
-        Block(INVOKE, NestedTags(), (INVOKE_END,), (ALL_END, INVOKE)),
-        Block("<tool_call>", NestedTags(), starts=(INVOKE,), wrapper=True),
+        Block(INVOKE, NestedTagReader(), (INVOKE_END,), (ALL_END, INVOKE)),
+        Block("<tool_call>", NestedTagReader(), starts=(INVOKE,), wrapper=True),
     ),
-    Layout(_call, f"{ALL}\n", "\n", f"\n{ALL_END}"),
-    Prompt(
-        tool_lines(
+    CallLayout(_render_call, f"{ALL}\n", "\n", f"\n{ALL_END}"),
+    PromptLayout(
+        tool_lines_writer(
             "# Tools\n\nThese tools can be called:\n<tools>\n",
             f'\n</tools>\n\nTo call one, write:\n{ALL}\n{INVOKE}"name">{MARK}<key>value{MARK}</key>{INVOKE_END}\n'
             f"{ALL_END}",
             flat=True,
             each=("<tool>", "</tool>"),
         ),
-        enclosed("<response>", "</response>"),
+        enclosed_result_writer("<response>", "</response>"),
     ),
     dropped=(ALL, ALL_END, INVOKE_END, "[e~["),
     reasoning=(("<mm:think>", "</mm:think>"),),
-    bare=bare_json,
-    holds=Holds(r"[^\s<>\"']+", r"[^\s<>/]+", ("minimax[>[",), bare_keys=True, again=_again),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(r"[^\s<>\"']+", r"[^\s<>/]+", ("minimax[>[",), bare_keys=True, again=_is_round_trip_safe),
 )

@@ -2,10 +2,10 @@
 
 import re
 
-from toolbench.engine.formats.definition import Block, Format, Holds, Layout, Prompt
-from toolbench.engine.formats.families.generic_json import bare_json
-from toolbench.engine.formats.tagged_calls import Tagged
-from toolbench.engine.formats.writing import enclosed, tagged_call, tool_lines
+from toolbench.engine.formats.call_writers import enclosed_result_writer, tagged_call_writer, tool_lines_writer
+from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
+from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
+from toolbench.engine.formats.tagged_calls import TaggedReader
 
 _CALL_BEGIN, END = "<｜tool_call_begin｜>", "<｜tool_call_end｜>"
 BEGIN = f"{_CALL_BEGIN}function<｜tool_sep｜>"
@@ -14,18 +14,18 @@ _INVOKE, _INVOKE_END = '<steptml:invoke name="', "</steptml:invoke>"
 _VALUE, _VALUE_END = '<steptml:parameter name="', "</steptml:parameter>"
 
 
-def _wrapper(opener: str) -> Block:
-    return Block(opener, Tagged(re.compile("(?!)"), re.compile("(?!)"), ""), starts=(_INVOKE,), wrapper=True)
+def _build_wrapper(opener: str) -> Block:
+    return Block(opener, TaggedReader(re.compile("(?!)"), re.compile("(?!)"), ""), starts=(_INVOKE,), wrapper=True)
 
 
-STEP3 = Format(
+STEP3 = TextFormat(
     "step3",
     (
-        _wrapper(BEGIN),
-        _wrapper(_CALL_BEGIN),  # models leave out what stands behind it
+        _build_wrapper(BEGIN),
+        _build_wrapper(_CALL_BEGIN),  # models leave out what stands behind it
         Block(
             _INVOKE,
-            Tagged(
+            TaggedReader(
                 re.compile(r"(?P<name>[^\"]+)\">"),
                 re.compile(rf"{_VALUE}(?P<key>[^\"]{{1,256}})\">"),
                 _VALUE_END,
@@ -36,14 +36,17 @@ STEP3 = Format(
             guard=(_VALUE, _VALUE_END),
         ),
     ),
-    Layout(
-        tagged_call(f'{BEGIN}{_INVOKE}{{name}}">', f'{_VALUE}{{key}}">', _VALUE_END, f"{_INVOKE_END}{END}"),
+    CallLayout(
+        tagged_call_writer(f'{BEGIN}{_INVOKE}{{name}}">', f'{_VALUE}{{key}}">', _VALUE_END, f"{_INVOKE_END}{END}"),
         ALL_BEGIN,
         "",
         ALL_END,
     ),
-    Prompt(tool_lines("# Tools\n\nThese tools can be called:\n"), enclosed("<tool_response>", "</tool_response>")),
+    PromptLayout(
+        tool_lines_writer("# Tools\n\nThese tools can be called:\n"),
+        enclosed_result_writer("<tool_response>", "</tool_response>"),
+    ),
     dropped=(ALL_BEGIN, ALL_END, BEGIN, END, _INVOKE_END),
-    bare=bare_json,
-    holds=Holds(r'[^\s<>|｜"]+', r'[^\s">]+', ("steptml:", "｜>"), schema=True),
+    bare=build_bare_json_blocks,
+    holds=RoundTripLimits(r'[^\s<>|｜"]+', r'[^\s">]+', ("steptml:", "｜>"), schema=True),
 )

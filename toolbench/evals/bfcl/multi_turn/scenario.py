@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from toolbench.engine.errors import ToolArgumentError
-from toolbench.engine.events import ANSWERS, End, Ended, ToolResult
-from toolbench.engine.loop.saying import FurtherMessage
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import METHODS
+from toolbench.engine.events import ANSWERED_ENDS, EndReason, LoopResult, ToolResult
+from toolbench.engine.loop.further_message import FurtherMessage
+from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.tools.definitions import ToolDefinition
-from toolbench.engine.tools.validation import schema_errors
+from toolbench.engine.tools.validation import list_schema_errors
+from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.golden_answers import BfclCall
 from toolbench.evals.bfcl.multi_turn.call_runner import run_calls
 from toolbench.evals.bfcl.multi_turn.cases import MultiTurnCase, parse_golden_turns
@@ -30,7 +30,10 @@ MULTI_TURN_RULE = (
 )
 MAX_ANSWERS_PER_MESSAGE = 21  # BFCL gives up on a message after the 21st answer that calls
 NO_RETURN_ERROR_CODE = "INTERNAL_ERROR"
-GOOD_ENDS = ANSWERS | {End.TOOL_ERROR, End.NO_TOOL_CALLS}  # by BFCL's rules a tool that fails to the end is no failure
+GOOD_ENDS = ANSWERED_ENDS | {
+    EndReason.TOOL_ERROR,
+    EndReason.NO_TOOL_CALLS,
+}  # by BFCL's rules a tool that fails to the end is no failure
 
 
 @dataclass(eq=False, slots=True)
@@ -77,7 +80,7 @@ class MultiTurnScenario:
     def open(self, instance: Instance) -> Workspace:
         return ClassesWorkspace(self.case)
 
-    def judge(self, instance: Instance, ended: Ended, workspace: Workspace) -> Verdict:
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         wrong = (
             find_mistake(self.case, group_calls_by_message(ended)) if ended.turns and ended.end in GOOD_ENDS else None
         )
@@ -115,7 +118,7 @@ class ClassesWorkspace:
         return {"called": [{"name": name, "arguments": arguments} for name, arguments in self._calls]}
 
 
-def group_calls_by_message(ended: Ended) -> tuple[tuple[BfclCall, ...], ...]:
+def group_calls_by_message(ended: LoopResult) -> tuple[tuple[BfclCall, ...], ...]:
     """The calls that BFCL's classes were given, for each message that the user came to say."""
     groups = groupby(ended.turns, lambda record: record.request.message)
     return tuple(
@@ -145,7 +148,7 @@ def _build_layer(case: MultiTurnCase) -> JsonObject:
     """As BFCL asks. Where its own calls break its own schemas, no call is refused for that."""
     layer: JsonObject = {"max_turns": MAX_ANSWERS_PER_MESSAGE, "request_overrides": {"parallel_tool_calls": True}}
     tools = {tool.name: tool for tool in _build_definitions((*case.tools, *_iter_later_tools(case)))}
-    broken = any(schema_errors(tools[name], given) for turn in parse_golden_turns(case) for name, given in turn)
+    broken = any(list_schema_errors(tools[name], given) for turn in parse_golden_turns(case) for name, given in turn)
     return {**layer, "validate_arguments": False} if broken else layer
 
 
@@ -154,7 +157,7 @@ def _iter_later_tools(case: MultiTurnCase) -> Iterator[JsonObject]:
         yield from case.tools_with(int(number))
 
 
-def _iter_checks(case: MultiTurnCase, ended: Ended, wrong: TurnMistake | None) -> Iterator[Check]:
+def _iter_checks(case: MultiTurnCase, ended: LoopResult, wrong: TurnMistake | None) -> Iterator[Check]:
     """One for each message up to the first that differs, in BFCL's words."""
     if ended.end not in GOOD_ENDS or not ended.turns:
         yield Check("the conversation comes to its end", False)
@@ -165,7 +168,7 @@ def _iter_checks(case: MultiTurnCase, ended: Ended, wrong: TurnMistake | None) -
         yield Check(f"message {number + 1}: state and results", not differs, wrong.says if wrong and differs else "")
 
 
-def _find_problem(ended: Ended, wrong: TurnMistake | None) -> Problem:
+def _find_problem(ended: LoopResult, wrong: TurnMistake | None) -> Problem:
     """At the last turn of the message."""
     if wrong is None:
         return Problem(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.judging.messages import render_short
 
 ClassStates = Mapping[str, Mapping[str, Any]]  # attributes by class

@@ -4,8 +4,8 @@ prompts and tools as one trial was given them."""
 from collections.abc import Mapping
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import policy_json, resolve
+from toolbench.engine.policy.settings import policy_to_json, resolve_policy
+from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.bundle.selection import BundleSelection
 from toolbench.lab.models import Cell, RunConfig, Trial
 from toolbench.lab.scenarios.catalogue import is_version_available, load_scenario
@@ -29,10 +29,10 @@ def _config_to_json(config: RunConfig) -> JsonObject:
     """A policy that this engine no longer takes is told by its layers alone."""
     frozen = {"configuration": str(config), "policy_hash": config.policy_hash, "layers": config.layers}
     try:
-        resolved = resolve([(name, patch) for name, patch in config.layers])
+        resolved = resolve_policy([(name, patch) for name, patch in config.layers])
     except PolicyError as error:
         return {**frozen, "policy": None, "note": str(error)}
-    return {**frozen, "policy": policy_json(resolved.policy), "origins": dict(resolved.origins)}
+    return {**frozen, "policy": policy_to_json(resolved.policy), "origins": dict(resolved.origins)}
 
 
 def _scenario_to_json(chosen: BundleSelection, cell: Cell, seeds: Mapping[int, int]) -> JsonObject:

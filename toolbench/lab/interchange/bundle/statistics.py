@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.bundle.selection import BundleSelection
 from toolbench.lab.interchange.report.rates import compute_rates, rate_to_json
 from toolbench.lab.metrics.rate import Rate

@@ -10,7 +10,7 @@ from typing import IO, TypeVar
 from django.db.models import BinaryField, Model
 from django.utils import timezone
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.interchange.bundle.pages import (

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from toolbench.engine.bounds import MAX_TOKENS, YEARS, bounded_count, bounded_moment
+from toolbench.engine.bounds import MAX_TOKENS, VALID_YEARS, check_year, parse_count
 
 MAX_LINES = 1_000_000
 MAX_LINE_BYTES = 1 << 20  # bytes
@@ -24,13 +24,13 @@ def _parse_time(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError("is no time in ISO 8601")
     moment = datetime.fromisoformat(value)
-    if moment.tzinfo and bounded_moment(moment) is None:
-        raise ValueError(f"is no time between {YEARS[0]} and {YEARS[-1]}")
+    if moment.tzinfo and check_year(moment) is None:
+        raise ValueError(f"is no time between {VALID_YEARS[0]} and {VALID_YEARS[-1]}")
     return moment
 
 
 def _parse_count(value: object) -> int:
-    count = bounded_count(value)
+    count = parse_count(value)
     if count is None:
         raise ValueError(f"is no whole number from 0 to {MAX_TOKENS:,}")
     return count

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 
 _SAMPLES_KEY = "samples"
 _WHITESPACE = re.compile(r"[ \t\n\r]*")

@@ -15,7 +15,7 @@ from django.db.models import F, Sum
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.create_run import (
     ColumnValues,
     NewCell,

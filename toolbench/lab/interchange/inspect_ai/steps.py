@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.wires.usage import UsageReader
+from toolbench.engine.types import JsonObject
+from toolbench.engine.wire_formats.usage import UsageReader
 from toolbench.lab.interchange.create_run import ColumnValues, NewStep
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.interchange.row_json import InvalidRowError

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.judging import failure_classes
 from toolbench.lab.interchange.report.summary import ConfigReport
 from toolbench.lab.metrics.rate import Rate

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.rounding import round_half_up
 from toolbench.lab.metrics.definitions import METRICS, Metric, MetricValue, compute_metric
 from toolbench.lab.metrics.rate import Rate

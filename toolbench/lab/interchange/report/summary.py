@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import Policy
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.types import JsonObject
 from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.evals.statistics import compute_nearest_rank_percentile

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.policy import Policy, policy_json, resolve
+from toolbench.engine.policy.settings import Policy, policy_to_json, resolve_policy
+from toolbench.engine.types import JsonObject
 from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.lab.interchange.file_json import decode_text, parse_object
 from toolbench.lab.interchange.report.labels import ConfigLabel, sanitise_file_name
@@ -151,7 +151,7 @@ class TrialWriter:
 
     def _content(self, trial: Trial, label: ConfigLabel, steps: Sequence[StepWithDetails]) -> JsonObject:
         policy = self.policy(trial.config, trial.scenario, trial.scenario_version)
-        effective = policy_json(policy) if policy else None
+        effective = policy_to_json(policy) if policy else None
         content: JsonObject = {
             "model": label.label,
             "model_base": trial.config.model_name,
@@ -220,7 +220,7 @@ def _resolve_policy(config: RunConfig, scenario: str, version: int) -> Policy | 
     except KeyError:
         layer = {}
     try:
-        return resolve([*((name, patch) for name, patch in config.layers), ("scenario", layer)]).policy
+        return resolve_policy([*((name, patch) for name, patch in config.layers), ("scenario", layer)]).policy
     except PolicyError:
         return None
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from toolbench.engine.messages import JsonObject, Message
-from toolbench.engine.policy.policy import Policy
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.types import JsonObject, Message
 from toolbench.lab.interchange.file_json import decode_text, parse_object
 from toolbench.lab.models import Trial
 from toolbench.lab.scenarios.catalogue import is_version_available, load_scenario

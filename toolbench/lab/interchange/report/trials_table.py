@@ -1,6 +1,6 @@
 """The trials of a run as a table to take away: columns only, never bodies."""
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.report.write import ReportError
 from toolbench.lab.metrics.cells import SUMMED_COUNTS, recompute_all_stale
 from toolbench.lab.metrics.export_table import ExportTable

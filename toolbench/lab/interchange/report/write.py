@@ -11,7 +11,7 @@ from typing import IO
 
 from django.db.models import Prefetch
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.file_json import render_json_bytes
 from toolbench.lab.interchange.report.findings import QuirkCounts, build_findings, findings_to_json
 from toolbench.lab.interchange.report.labels import build_config_labels

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from toolbench.engine import repairs, transforms
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.keys import spelled
+from toolbench.engine.policy.keys import normalise_name
 from toolbench.engine.policy.presets import STRATEGIES as _STRATEGIES
-from toolbench.engine.policy.presets import preset_names
+from toolbench.engine.policy.presets import list_preset_names
+from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.catalogue import STRATEGIES, Strategy
 from toolbench.evals.name_filter import ALL_WORDS, filter_by_names, find_similar_words, list_unmatched_words
@@ -78,7 +78,7 @@ def choose_strategies(text: str) -> tuple[str, ...]:
 
     `all` means the case study's three strategies; others and presets are chosen by name. Raises EvalError.
     """
-    presets = [*preset_names(), *Preset.objects.values_list("name", flat=True)]
+    presets = [*list_preset_names(), *Preset.objects.values_list("name", flat=True)]
     listed = [one.name for one in STRATEGIES]
     by_name = {name.lower(): name for name in (*presets, *_STRATEGIES) if name not in listed}
     given = [word.strip() for word in text.split(",") if word.strip()]
@@ -129,11 +129,13 @@ def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:
 
 def check_transforms(patch: JsonObject) -> None:
     """Raise EvalError for transforms and repairs in a policy patch that do not exist."""
-    known = {f"{kind}_transforms": transforms.names(kind) for kind in transforms.KINDS}
-    for key, names in {**known, "argument_repairs": repairs.ALL}.items():
+    known = {f"{kind}_transforms": transforms.list_names(kind) for kind in transforms.KINDS}
+    for key, names in {**known, "argument_repairs": repairs.REPAIR_NAMES}.items():
         given = patch.get(key) or ()
         words = given.split(",") if isinstance(given, str) else given if isinstance(given, list) else ()
-        unknown = [word for word in words if isinstance(word, str) and word.strip() and spelled(word) not in names]
+        unknown = [
+            word for word in words if isinstance(word, str) and word.strip() and normalise_name(word) not in names
+        ]
         _check_known(f"entry of {key}", unknown, names)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.keys import spelled
-from toolbench.engine.policy.policy import MODE_ALIASES
+from toolbench.engine.policy.keys import normalise_name
+from toolbench.engine.policy.settings import MODE_ALIASES
+from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.stopping import StoppingRule
 
 VARIABLE_PREFIX = "OPENROUTER_"
@@ -112,7 +112,7 @@ def _parse_rule(text: str) -> JsonObject:
 
 def _build_choice_kind(*names: str) -> OptionKind:
     def read(text: str) -> str:
-        word = MODE_ALIASES.get(spelled(text), spelled(text))
+        word = MODE_ALIASES.get(normalise_name(text), normalise_name(text))
         if word not in names:
             raise ValueError
         return word

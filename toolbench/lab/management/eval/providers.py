@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab import builtin_data
 from toolbench.lab.credentials.headers import HEADER_FIELDS as HEADER_FIELDS
 from toolbench.lab.credentials.headers import change_headers, list_secret_names

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolbench.engine.messages import JsonObject
-from toolbench.engine.policy.layering import merged
-from toolbench.engine.policy.presets import openrouter_routing, preset
+from toolbench.engine.policy.layered_key import merge_objects
+from toolbench.engine.policy.presets import build_openrouter_routing, get_preset
+from toolbench.engine.types import JsonObject
 from toolbench.evals.catalogue import MATRIX_STRATEGIES
 from toolbench.evals.name_filter import ALL_WORDS
 from toolbench.lab.management.eval.names import (
@@ -102,13 +102,13 @@ def _build_overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObjec
     loop = {"fallback_retry_count": options.fallback_retries, "fix_empty_final": options.fix_empty_final}
     patch: JsonObject = _drop_unset(loop)
     if options.tag_fallback and not options.fallback_matrix:
-        patch = merged(patch, preset(TAG_FALLBACK))
-    patch = merged(patch, _build_routing(options, models))
+        patch = merge_objects(patch, get_preset(TAG_FALLBACK))
+    patch = merge_objects(patch, _build_routing(options, models))
     if options.request_overrides:
-        patch = merged(patch, {"request_overrides": options.request_overrides})
+        patch = merge_objects(patch, {"request_overrides": options.request_overrides})
     if defaults := {**(options.llm_options or {}), **_drop_unset(sampling)}:
-        patch = merged(patch, {"llm_options_defaults": defaults})
-    return merged(patch, options.overrides or {})
+        patch = merge_objects(patch, {"llm_options_defaults": defaults})
+    return merge_objects(patch, options.overrides or {})
 
 
 def _drop_unset(values: Mapping[str, object]) -> JsonObject:
@@ -119,7 +119,7 @@ def _build_routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
     """Raises EvalError where somebody else than OpenRouter would be sent its words."""
     words = options.transforms.strip().lower()
     listed = [word.strip() for word in options.transforms.split(",") if word.strip()]
-    patch = openrouter_routing(
+    patch = build_openrouter_routing(
         route=options.route,
         transforms=None if words in ("", "auto") else [] if words == "none" else listed,
         only=options.provider_only,

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from toolbench.engine.capabilities.record import Effective
+from toolbench.engine.capabilities.record import EffectiveCapabilities
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.models import Model, RunConfig
 from toolbench.lab.results.compare.comparison import Comparison
@@ -30,7 +30,7 @@ def describe_seed_support(page: Comparison) -> str:
     return f"A pair shares its instance, and the chance of sampling only where the endpoint holds to the seed.{known}"
 
 
-def _classify_seed_support(effective: Effective) -> str:
+def _classify_seed_support(effective: EffectiveCapabilities) -> str:
     known = effective.capabilities
     if "seed" in (known.honours or ()):
         return "honoured"

@@ -4,10 +4,10 @@ import json
 from dataclasses import dataclass
 
 from toolbench.engine.errors import PolicyError
-from toolbench.engine.messages import Finding
-from toolbench.engine.policy.layering import ENGINE
-from toolbench.engine.policy.policy import policy_json, resolve
+from toolbench.engine.policy.layered_key import ENGINE_LAYER
+from toolbench.engine.policy.settings import policy_to_json, resolve_policy
 from toolbench.engine.tools.lint import lint_tools
+from toolbench.engine.types import Finding
 from toolbench.lab.models import RunConfig
 from toolbench.lab.planning.policy_values import flatten_policy
 from toolbench.lab.scenarios.catalogue import find_scenarios
@@ -55,11 +55,11 @@ def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
         layers.append((f"scenario {found.slug}", instance.layer))
     lint = lint_tools(instance.tools) if found else ()
     try:
-        resolved = resolve(layers)
+        resolved = resolve_policy(layers)
     except PolicyError:
         stored = tuple(FrozenKey(key, value, name) for name, patch in layers for key, value in patch.items())
         return FrozenSettings(config, scenario, stored, (), lint)
-    values = flatten_policy(policy_json(resolved.policy))
+    values = flatten_policy(policy_to_json(resolved.policy))
     keys = [FrozenKey(key, values[key], origin) for key, origin in sorted(resolved.origins.items())]
-    chosen = tuple(key for key in keys if key.origin != ENGINE)
-    return FrozenSettings(config, scenario, chosen, tuple(key for key in keys if key.origin == ENGINE), lint)
+    chosen = tuple(key for key in keys if key.origin != ENGINE_LAYER)
+    return FrozenSettings(config, scenario, chosen, tuple(key for key in keys if key.origin == ENGINE_LAYER), lint)

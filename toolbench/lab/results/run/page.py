@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db.models import Count, Min
 
-from toolbench.engine.policy.optional_parameters import differs_without
+from toolbench.engine.policy.optional_parameters import describe_difference
 from toolbench.evals.statistics.stopping import StoppingRule
 from toolbench.lab.endpoints.setup_pages import ProviderRow, get_providers
 from toolbench.lab.metrics.rate import Rate
@@ -152,7 +152,7 @@ def get_run_page(run_id: int) -> RunPage:
 
 def _list_refused_parameters(run: Run) -> tuple[RefusedParameterRow, ...]:
     rows = RefusedParameter.objects.filter(run=run).order_by("model_name", "pk")
-    return tuple(RefusedParameterRow(row.model_name, row.name, row.why, differs_without(row.name)) for row in rows)
+    return tuple(RefusedParameterRow(row.model_name, row.name, row.why, describe_difference(row.name)) for row in rows)
 
 
 def _attach_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:

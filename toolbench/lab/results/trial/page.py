@@ -26,7 +26,7 @@ from toolbench.lab.results.trial.timeline import (
     find_first_bad_key,
     find_open_row,
 )
-from toolbench.lab.traces.omitted_parameters import OmittedParameter, parse_omitted_parameters
+from toolbench.lab.traces.omitted_parameters import OmissionNote, parse_omitted_parameters
 
 MAX_STEPS = 400
 TOOLS_DROPPED = "tools_dropped"
@@ -68,7 +68,7 @@ class Trace:
     delivered: Rate
     judgements: tuple[Judgement, ...]
     support: str  # who said, before the first request, whether the model calls tools
-    left_out: tuple[OmittedParameter, ...]
+    left_out: tuple[OmissionNote, ...]
 
     @property
     def judged_version(self) -> int:

@@ -47,7 +47,7 @@ class TrialRepeats:
 
 
 def get_repeats(trial: Trial) -> TrialRepeats:
-    """The first MOST_REPEATS of its cell, itself among them. Two queries."""
+    """The first MAX_REPEATS of its cell, itself among them. Two queries."""
     columns = ("index", "outcome", "state", "answer_hash", "duration_ms", "sentence", "cell_id")
     every = list(Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:MAX_REPEATS])
     return TrialRepeats(

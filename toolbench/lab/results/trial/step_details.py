@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolbench.engine.messages import JsonObject, TransformChange
+from toolbench.engine.types import JsonObject, TransformChange
 from toolbench.lab.models import Step
 from toolbench.lab.traces.code_view import CodeView, mark_bad_paths, mark_differences, render_body, render_value
 

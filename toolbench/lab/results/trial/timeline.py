@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step, Trial
 
 StepFacts = dict[int, JsonObject]  # by step id; a step whose facts are too large is not in it

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from toolbench.engine.messages import JsonObject
+from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Step
 from toolbench.lab.results.trial.request_values import RequestValues
 from toolbench.lab.results.trial.timeline import StepFacts

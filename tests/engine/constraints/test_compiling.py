@@ -1,0 +1,65 @@
+import json
+from typing import Any
+
+import pytest
+
+from toolbench.engine.constraints.compiling import ConstraintOptions, compile_constraint
+from toolbench.engine.constraints.schema_support import CONSTRAINTS
+from toolbench.engine.errors import PlanError
+
+TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {"name": "f", "parameters": {"properties": {"a": {"type": "string", "not": {}}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "field", "wrapped"),
+    [
+        ("response_format", "response_format", ["json_schema", "schema", "anyOf"]),
+        ("strict", "response_format", ["json_schema", "schema", "properties", "answer", "anyOf"]),
+        ("strict_tools", "tools", [0, "function", "strict"]),
+        ("plain_schema", "response_format", ["json_schema", "schema", "anyOf"]),
+        ("structured_outputs", "structured_outputs", ["json", "anyOf"]),
+        ("tgi_grammar", "response_format", ["value", "anyOf"]),
+        ("output_config", "output_config", ["format", "schema", "anyOf"]),
+        ("strict_tool_use", "tools", [0, "function", "strict"]),
+        ("grammar", "grammar", []),
+        ("gbnf", "grammar", []),
+        ("fireworks_grammar", "response_format", ["grammar"]),
+        ("structured_grammar", "structured_outputs", ["grammar"]),
+        ("ebnf", "ebnf", []),
+    ],
+)
+def test_every_constraint_has_its_own_place_in_the_request(constraint: str, field: str, wrapped: list[Any]) -> None:
+    compiled = compile_constraint([TOOL], constraint, ConstraintOptions())
+    assert list(compiled.fields) == [field]
+    found = compiled.fields[field]
+    for step in wrapped:
+        found = found[step]
+    assert found
+    assert compiled.grammar == (found if isinstance(found, str) else "")
+    assert [dropped.keyword for dropped in compiled.dropped] == ["not"]
+    json.dumps(compiled.fields)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_equal_sets_of_tools_are_compiled_once(constraint: str) -> None:
+    first = compile_constraint([TOOL], constraint, ConstraintOptions())
+    assert compile_constraint(json.loads(json.dumps([TOOL])), constraint, ConstraintOptions()) is first
+    renamed = {"type": "function", "function": {**TOOL["function"], "name": "g"}}
+    assert compile_constraint([renamed], constraint, ConstraintOptions()) is not first
+    assert compile_constraint([TOOL], constraint, ConstraintOptions(final=False)) is not first
+
+
+@pytest.mark.parametrize(
+    ("constraint", "asked"),
+    [
+        ("xml", ConstraintOptions()),
+        ("response_format", ConstraintOptions(format="hermes")),
+        ("gbnf", ConstraintOptions(format="x")),
+    ],
+)
+def test_what_cannot_be_held_is_refused(constraint: str, asked: ConstraintOptions) -> None:
+    with pytest.raises(PlanError):
+        compile_constraint([TOOL], constraint, asked)

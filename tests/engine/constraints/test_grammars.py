@@ -1,0 +1,134 @@
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.grammar_matcher import GrammarMatcher
+from tests.engine.constraints.random_schemas import SCHEMAS, values
+from toolbench.engine import formats
+from toolbench.engine.constraints.allowed_answers import AllowedAnswers, build_allowed_answers, build_answer_schema
+from toolbench.engine.constraints.format_grammar import find_format_grammar
+from toolbench.engine.constraints.grammars import build_gbnf, build_llguidance
+from toolbench.engine.constraints.schema_support import GBNF_SUPPORT, LLGUIDANCE_SUPPORT, SizeLimits
+from toolbench.engine.errors import PlanError
+from toolbench.engine.formats.types import TextCall
+
+LIMITS = SizeLimits(max_string=40, max_items=4)
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"properties": {key: {"type": "integer"}}}}}
+    for name, key in (("f", "x"), ("g", "y"))
+]
+JSON_FORMATS = (
+    "hermes",
+    "generic_xml",
+    "llama3_json",
+    "mistral_v13",
+    "phi4",
+    "kimi_k2",
+    "fenced_json",
+    "functionary_v31",
+)
+
+
+def answers(dialect: Any, *, final: bool = True, many: int = 1) -> AllowedAnswers:
+    return build_allowed_answers(TOOLS, final=final, dialect=dialect, limits=LIMITS, many=many)
+
+
+def both(format: str, *, final: bool = True, many: int = 1) -> list[GrammarMatcher]:
+    """The same answers held by GBNF and by llguidance."""
+    return [
+        GrammarMatcher(build_gbnf(answers(GBNF_SUPPORT, final=final, many=many), LIMITS, format)),
+        GrammarMatcher(build_llguidance(answers(LLGUIDANCE_SUPPORT, final=final, many=many), LIMITS, format)),
+    ]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data(), schema=SCHEMAS)
+def test_llguidance_holds_every_keyword_that_its_dialect_keeps(data: st.DataObject, schema: Any) -> None:
+    parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+    tool = {"function": {"name": "f", "parameters": parameters}}
+    made = build_allowed_answers([tool], final=False, dialect=LLGUIDANCE_SUPPORT, limits=LIMITS)
+    oracle, whole = GrammarMatcher(build_llguidance(made, LIMITS)), build_answer_schema(made)
+    for _ in range(4):
+        value = data.draw(values(schema))
+        if oracle.accepts_call("f", {"a": value}):
+            assert jsonschema_rs.is_valid(whole, {"name": "f", "arguments": {"a": value}})
+
+
+def test_each_name_has_its_own_arguments() -> None:
+    for oracle in both(""):
+        assert oracle.accepts('{"name":"f","arguments":{"x":1}}')
+        assert not oracle.accepts('{"name":"f","arguments":{"y":1}}')
+        assert not oracle.accepts('{"name":"h","arguments":{}}')
+
+
+def test_a_final_text_is_taken_only_where_one_is_allowed() -> None:
+    assert [oracle.accepts('{"final":"Done."}') for oracle in both("")] == [True, True]
+    assert [oracle.accepts('{"final":"Done."}') for oracle in both("", final=False)] == [False, False]
+
+
+def test_several_calls_stand_in_a_list_up_to_their_number() -> None:
+    call = '{"name":"f","arguments":{}}'
+    for oracle in both("", many=2):
+        taken = [oracle.accepts(f'{{"calls":[{",".join([call] * count)}]}}') for count in (0, 1, 2, 3)]
+        assert taken == [False, True, True, False]
+        assert not oracle.accepts(call)
+
+
+@pytest.mark.parametrize("format", JSON_FORMATS)
+def test_a_grammar_of_a_text_format_takes_what_the_format_writes_and_reads_back(format: str) -> None:
+    call = TextCall("g", {"y": -7})
+    written = formats.render([call], format=format)
+    read = formats.parse(written, format=format, tools=TOOLS).calls
+    assert [(one.name, one.arguments) for one in read] == [("g", {"y": -7})]
+    for oracle in both(format, final=False):
+        assert oracle.accepts(written.replace(": -7", ":-7").replace("{ ", "{"))
+        assert not oracle.accepts(written.replace("-7", '"-7"').replace(": ", ":"))
+        assert not oracle.accepts("Hello.")
+
+
+@pytest.mark.parametrize("format", ["hermes", "generic_xml", "functionary_v31"])
+def test_a_text_format_repeats_calls_and_lets_text_through_that_looks_like_none(format: str) -> None:
+    written = formats.render([TextCall("f", {}), TextCall("g", {})], format=format)
+    for oracle in both(format, many=2):
+        assert oracle.accepts(written)
+        assert not oracle.accepts(written + written)
+        assert oracle.accepts("It rains.")
+        assert not oracle.accepts("<tool")
+
+
+@pytest.mark.parametrize("format", ["hermes", "mistral_v2", "phi4", "deepseek_v31", "functionary_v32"])
+def test_prose_may_stand_before_calls_and_the_reader_finds_them_behind_it(format: str) -> None:
+    written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
+    for oracle in both(format):
+        for prose in ("It `rains`: I look.\n", 'a {x}, "b\\n":\n'):
+            assert oracle.accepts(prose + written)
+            assert [one.arguments for one in formats.parse(prose + written, format=format, tools=TOOLS).calls] == [
+                {"y": -7}
+            ]
+            assert not oracle.accepts(prose + written.replace("-7", '"-7"'))
+            assert not oracle.accepts(prose + written[:-1])
+        assert oracle.accepts("```py\nf()\n```")
+        assert not oracle.accepts(f"```\n{written}")
+
+
+@pytest.mark.parametrize("format", ["llama3_json", "xlam"])
+def test_calls_that_prose_would_hide_stand_alone(format: str) -> None:
+    written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
+    for oracle in both(format):
+        assert [oracle.accepts(text) for text in (written, "It rains.", f"It rains. {written}")] == [True, True, False]
+
+
+@pytest.mark.parametrize("format", ["pythonic", "qwen3_coder", "gemma4", "nonsense"])
+def test_a_format_whose_arguments_are_no_json_has_no_grammar(format: str) -> None:
+    with pytest.raises(PlanError):
+        find_format_grammar(format)
+
+
+def test_what_a_text_format_cannot_tell_apart_is_refused() -> None:
+    with pytest.raises(PlanError, match="by their place"):
+        build_gbnf(answers(GBNF_SUPPORT, final=False, many=2), LIMITS, "kimi_k2")
+    with pytest.raises(PlanError, match="free text"):
+        build_llguidance(answers(LLGUIDANCE_SUPPORT), LIMITS, "react")

@@ -1,0 +1,266 @@
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from toolbench.engine.constraints.allowed_answers import build_allowed_answers, build_answer_schema
+from toolbench.engine.constraints.normalise_schema import MAX_PARTS, SchemaNormaliser
+from toolbench.engine.constraints.schema_support import (
+    GBNF_SUPPORT,
+    LLGUIDANCE_SUPPORT,
+    PLAIN_SCHEMA_SUPPORT,
+    RESPONSE_FORMAT_SUPPORT,
+    SCHEMA_SUPPORT,
+    STRICT_SUPPORT,
+    TGI_SUPPORT,
+    SchemaSupport,
+    SizeLimits,
+)
+from toolbench.engine.errors import PlanError
+
+LIMITS = SizeLimits()
+TREE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"root": {"$ref": "#/$defs/node"}},
+    "required": ["root"],
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+            },
+            "required": ["name"],
+        }
+    },
+}
+
+
+def parts(schema: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        yield schema
+    for value in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from parts(value)
+
+
+def held(schema: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> tuple[Any, Any, list[tuple[str, str]]]:
+    """What becomes of a property `a` with this schema; the definitions; (path, keyword) of what was dropped."""
+    normaliser = SchemaNormaliser(dialect, LIMITS)
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": schema}}}
+    arguments = normaliser.arguments(tool, 0)
+    told = [(dropped.path, dropped.keyword) for dropped in normaliser.dropped]
+    assert {dropped.dialect for dropped in normaliser.dropped} <= {dialect.name}
+    return arguments["properties"]["a"], normaliser.definitions, told
+
+
+def of(schema: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
+    return held(schema, dialect)[0]
+
+
+def whole(parameters: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
+    """The schema of every answer."""
+    tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+    return build_answer_schema(build_allowed_answers([tool], final=True, dialect=dialect, limits=LIMITS))
+
+
+@pytest.mark.parametrize("dialect", [d for d in SCHEMA_SUPPORT.values() if "maxLength" in d.keeps])
+def test_every_string_and_list_has_an_end(dialect: SchemaSupport) -> None:
+    schema = whole({"properties": {"a": {"type": "string"}, "b": {"type": "array"}, "c": {}}}, dialect)
+    jsonschema_rs.meta.validate(schema)
+    for part in parts(schema):
+        if part.get("type") == "string" and "enum" not in part:
+            assert part["maxLength"] == min(LIMITS.max_string, dialect.longest or LIMITS.max_string)
+        if part.get("type") == "array":
+            assert part["maxItems"] == LIMITS.max_items
+
+
+def test_the_tools_own_bounds_are_kept() -> None:
+    assert of({"type": "string", "maxLength": 9, "minLength": 2}) == {"type": "string", "maxLength": 9, "minLength": 2}
+    assert of({"type": "array", "maxItems": 3, "items": {"type": "integer", "minimum": 1}}) == {
+        "type": "array",
+        "maxItems": 3,
+        "items": {"type": "integer", "minimum": 1},
+    }
+    assert of({"type": "array", "minItems": 300, "items": {"type": "null"}})["maxItems"] == 300
+
+
+@pytest.mark.parametrize(
+    ("schema", "fixed"), [({"enum": ["a"]}, ["a"]), ({"const": 1}, [1]), ({"enum": [1, None]}, [1, None])]
+)
+def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any], fixed: list[Any]) -> None:
+    assert of(schema) == {"enum": fixed}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "schema", "keyword"),
+    [
+        (RESPONSE_FORMAT_SUPPORT, {"type": "string", "pattern": "abc"}, "pattern"),
+        (RESPONSE_FORMAT_SUPPORT, {"type": "string", "format": "klingon"}, "format"),
+        (RESPONSE_FORMAT_SUPPORT, {"type": "number", "minimum": 1}, "minimum"),
+        (RESPONSE_FORMAT_SUPPORT, {"type": "integer", "multipleOf": 7}, "multipleOf"),
+        (RESPONSE_FORMAT_SUPPORT, {"type": "array", "prefixItems": [{"type": "null"}]}, "prefixItems"),
+        (RESPONSE_FORMAT_SUPPORT, {"type": "object", "patternProperties": {"^a": {}}}, "patternProperties"),
+        (RESPONSE_FORMAT_SUPPORT, {"type": "string", "minLength": 5000}, "minLength"),
+        (GBNF_SUPPORT, {"type": "string", "pattern": "^a$", "minLength": 1}, "minLength"),
+        (GBNF_SUPPORT, {"type": "object", "minProperties": 1}, "minProperties"),
+        (STRICT_SUPPORT, {"type": "string", "maxLength": 9}, "maxLength"),
+        (PLAIN_SCHEMA_SUPPORT, {"type": "string", "minLength": 2}, "minLength"),
+        (PLAIN_SCHEMA_SUPPORT, {"type": "string", "pattern": "^a$"}, "pattern"),
+        (LLGUIDANCE_SUPPORT, {"type": "string", "pattern": '^(b|[^"a]{2})$'}, "pattern"),
+        (LLGUIDANCE_SUPPORT, {"type": "string", "pattern": r"^[^\d\\]$"}, "pattern"),
+        (PLAIN_SCHEMA_SUPPORT, {"type": "string", "format": "uuid"}, "format"),
+        (PLAIN_SCHEMA_SUPPORT, {"type": "integer", "exclusiveMinimum": 2}, "exclusiveMinimum"),
+        (PLAIN_SCHEMA_SUPPORT, {"enum": ["a", None]}, "enum"),
+        (TGI_SUPPORT, {"type": "integer", "minimum": 2}, "minimum"),
+        (STRICT_SUPPORT, {"type": "object", "additionalProperties": {"type": "null"}}, "additionalProperties"),
+        *[
+            (dialect, {**schema, keyword: value}, keyword)
+            for dialect in (RESPONSE_FORMAT_SUPPORT, GBNF_SUPPORT, STRICT_SUPPORT, LLGUIDANCE_SUPPORT)
+            for schema, keyword, value in [
+                ({"type": "string"}, "pattern", "(?=a)b"),
+                ({"type": "string"}, "pattern", r"(a)\1"),
+                ({"type": "string"}, "contentEncoding", "base64"),
+                ({"type": "string"}, "not", {"const": "x"}),
+                ({"type": "string"}, "if", {"minLength": 1}),
+                ({"type": "array"}, "uniqueItems", True),
+                ({"type": "array"}, "contains", {"type": "null"}),
+                ({"type": "object"}, "propertyNames", {"maxLength": 3}),
+                ({"type": "object"}, "dependentRequired", {"a": ["b"]}),
+            ]
+        ],
+    ],
+)
+def test_a_keyword_that_the_dialect_does_not_hold_is_left_out_and_named(
+    dialect: SchemaSupport, schema: dict[str, Any], keyword: str
+) -> None:
+    kept, definitions, dropped = held(schema, dialect)
+    assert ("$[0].parameters.properties.a." + keyword, keyword) in dropped
+    assert not any(keyword in part and part[keyword] == schema[keyword] for part in parts([kept, definitions]))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "title": "T", "description": "d", "default": "x", "examples": ["y"], "deprecated": True},
+        {"type": "string", "uniqueItems": True, "minimum": 3},
+        {"type": "array", "uniqueItems": False, "items": {"type": "null"}},
+    ],
+)
+def test_what_holds_nothing_is_not_missed(schema: dict[str, Any]) -> None:
+    assert held(schema, RESPONSE_FORMAT_SUPPORT)[2] == []
+
+
+def test_alternatives_keep_what_stands_beside_them() -> None:
+    assert of({"type": "integer", "oneOf": [{"minimum": 5}, {"const": 1}]}) == {
+        "anyOf": [{"type": "integer", "minimum": 5}, {"enum": [1]}]
+    }
+    assert of({"type": ["string", "null"], "maxLength": 3}) == {
+        "anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]
+    }
+    assert of({"type": "boolean", "nullable": True}) == {"anyOf": [{"type": "boolean"}, {"type": "null"}]}
+
+
+def test_parts_that_must_all_hold_become_one() -> None:
+    one = {"properties": {"x": {"type": "integer", "minimum": 1}}, "required": ["x"]}
+    other = {"properties": {"x": {"maximum": 9}, "y": {"type": "null"}}, "required": ["y"]}
+    assert of({"type": "object", "allOf": [one, other]}) == {
+        "type": "object",
+        "properties": {"x": {"type": "integer", "minimum": 1, "maximum": 9}, "y": {"type": "null"}},
+        "required": ["x", "y"],
+        "additionalProperties": False,
+    }
+    assert held({"allOf": [{"pattern": "^a$"}, {"pattern": "^b$"}]})[2] == [
+        ("$[0].parameters.properties.a.pattern", "pattern")
+    ]
+
+
+def test_values_of_another_type_than_the_schemas_are_left_out_of_an_enum() -> None:
+    assert of({"type": "integer", "enum": ["1", 2, True]}) == {"enum": [2]}
+
+
+def test_references_are_written_out() -> None:
+    schema = {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n", "minimum": 3}}}
+    tool = {"name": "f", "parameters": schema}
+    assert SchemaNormaliser(GBNF_SUPPORT, LIMITS).arguments(tool, 0)["properties"] == {
+        "a": {"type": "integer", "minimum": 3}
+    }
+
+
+@pytest.mark.parametrize("dialect", SCHEMA_SUPPORT.values(), ids=list(SCHEMA_SUPPORT))
+def test_a_recursive_type_stays_recursive(dialect: SchemaSupport) -> None:
+    schema = whole(TREE, dialect)
+    jsonschema_rs.meta.validate(schema)
+    strict = dialect.strict
+    leaf = {"name": "leaf", **({"children": None} if strict else {})}
+    good = {"name": "f", "arguments": {"root": {"name": "a", "children": [{"name": "b", "children": [leaf]}]}}}
+    bad = {"name": "f", "arguments": {"root": {"name": "a", "children": [{"children": [leaf]}]}}}
+    assert [jsonschema_rs.is_valid(schema, answer) for answer in (good, bad)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/properties/a"},
+        {"anyOf": [{"$ref": "#/properties/a"}, {"type": "integer"}]},
+        {"allOf": [{"$ref": "#/properties/a"}]},
+    ],
+)
+def test_a_reference_that_leads_only_to_itself_ends(schema: dict[str, Any]) -> None:
+    kept, definitions, _ = held(schema)
+    jsonschema_rs.meta.validate({**kept, "$defs": definitions})
+    assert jsonschema_rs.is_valid({**kept, "$defs": definitions}, 7)
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/none", "http://elsewhere.invalid/x", "other.json#/a", "#/enum/9"])
+def test_a_reference_that_leads_outside_or_nowhere_is_a_schema_error(reference: str) -> None:
+    with pytest.raises(PlanError, match="tool f: "):
+        of({"$ref": reference})
+
+
+def test_a_type_that_json_does_not_have_is_a_schema_error() -> None:
+    with pytest.raises(PlanError, match="names the type 'strng'"):
+        of({"type": ["null", "strng"]})
+
+
+def test_references_that_multiply_without_measure_are_refused() -> None:
+    doubled = {
+        f"n{at}": {"anyOf": [{"properties": {k: {"$ref": f"#/$defs/n{at + 1}"}}} for k in "xy"]} for at in range(20)
+    }
+    schema = {"$defs": {**doubled, "n20": {"type": "null"}}, "properties": {"a": {"$ref": "#/$defs/n0"}}}
+    with pytest.raises(PlanError, match=str(MAX_PARTS)):
+        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).arguments({"name": "f", "parameters": schema}, 0)
+
+
+@pytest.mark.parametrize("parameters", [{}, None, {"type": "object"}, {"type": "object", "properties": {}}])
+def test_a_tool_without_arguments_takes_an_empty_object(parameters: dict[str, Any] | None) -> None:
+    empty = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert (
+        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).arguments({"name": "f", "parameters": parameters}, 0) == empty
+    )
+
+
+def test_strict_requires_every_key_and_takes_null_for_what_is_optional() -> None:
+    schema = of(
+        {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"enum": ["a"]}}, "required": ["x"]},
+        STRICT_SUPPORT,
+    )
+    assert schema == {
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": {"x": {"type": "integer"}, "y": {"anyOf": [{"enum": ["a"]}, {"type": "null"}]}},
+                "required": ["x", "y"],
+                "additionalProperties": False,
+            },
+            {"type": "null"},
+        ]
+    }
+
+
+def test_an_object_may_have_other_keys_where_its_schema_says_so() -> None:
+    named = {"type": "object", "properties": {"x": {"type": "null"}}}
+    assert of(named)["additionalProperties"] is False
+    assert of({**named, "additionalProperties": {"type": "integer"}})["additionalProperties"] == {"type": "integer"}
+    assert "$ref" in of({**named, "additionalProperties": True})["additionalProperties"]
+    assert "$ref" in of({"type": "object"})["additionalProperties"]

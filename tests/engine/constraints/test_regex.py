@@ -1,0 +1,95 @@
+import re
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolbench.engine.constraints.regex import (
+    MAX_CODE_POINT,
+    Alternation,
+    Branch,
+    CharacterClass,
+    Node,
+    Repetition,
+    complement_ranges,
+    join_ranges,
+    parse_pattern,
+)
+
+RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)).map(lambda r: (r[0], r[0] + r[1])), max_size=5)
+
+
+def spelled(node: Node) -> str:
+    """The node as a regular expression again."""
+    if isinstance(node, CharacterClass):
+        return "[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in node.ranges) + "]"
+    if isinstance(node, Repetition):
+        return f"(?:{spelled(node.node)}){{{node.least},{'' if node.most is None else node.most}}}"
+    if isinstance(node, Alternation):
+        return f"(?:{'|'.join(map(spelled, node.options))})"
+    return "".join(map(spelled, node.parts))
+
+
+def fits(branches: tuple[Branch, ...], text: str) -> bool:
+    written = (
+        ("" if b.from_start else r"[\s\S]*") + spelled(b.node) + ("" if b.to_end else r"[\s\S]*") for b in branches
+    )
+    return any(re.fullmatch(pattern, text) for pattern in written)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "abc",
+        "^a|b$",
+        r"^\d{2,3}$",
+        r"[^\w-]+",
+        r"^(?:ab|c)*d?$",
+        r"\.\x41\u00fc",
+        "^.$",
+        r"^[\]\\^-]$",
+        "",
+        "^$",
+        "a+?b",
+    ],
+)
+@settings(max_examples=60)
+@given(text=st.text("abcdAü.-]\\^_ 0129\n", max_size=6))
+def test_a_pattern_is_read_as_the_validator_reads_it(pattern: str, text: str) -> None:
+    branches = parse_pattern(pattern)
+    assert branches is not None
+    assert fits(branches, text) is jsonschema_rs.is_valid({"pattern": pattern}, text)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?=a)b",
+        "(?<!a)b",
+        r"(a)\1",
+        r"\bfoo",
+        r"\p{L}",
+        "(?i)a",
+        "(?P<n>a)",
+        "a**",
+        "[a",
+        "(a",
+        "a)",
+        "a{2",
+        "a{3,2}",
+        "*",
+        *["a^b", "a$b", r"\ud800", "[z-a]", "[[a]&&[b]]", "a{9999}", "(" * 30 + "a" + ")" * 30, "a" * 2000],
+    ],
+)
+def test_what_a_grammar_cannot_say_is_not_plain(pattern: str) -> None:
+    assert parse_pattern(pattern) is None
+
+
+@given(ranges=RANGES, code=st.integers(0, 80))
+def test_every_character_is_inside_or_outside(ranges: list[tuple[int, int]], code: int) -> None:
+    inside = any(low <= code <= high for low, high in join_ranges(tuple(ranges)))
+    assert inside is any(low <= code <= high for low, high in ranges)
+    assert inside is not any(low <= code <= high for low, high in complement_ranges(tuple(ranges)))
+    assert complement_ranges(complement_ranges(tuple(ranges))) == join_ranges(tuple(ranges))
+    assert complement_ranges(()) == ((0, MAX_CODE_POINT),)

@@ -1,0 +1,38 @@
+from typing import Any
+
+from toolbench.engine.constraints.schema_dedup import deduplicate_schema
+
+LINES = {"type": "array", "items": {"type": "string", "maxLength": 4096}, "maxItems": 256}
+
+
+def written_out(part: Any, definitions: dict[str, Any]) -> Any:
+    """The schema with every definition of ours put back in its place."""
+    if isinstance(part, list):
+        return [written_out(one, definitions) for one in part]
+    if not isinstance(part, dict):
+        return part
+    name = str(part.get("$ref", "")).removeprefix("#/$defs/")
+    if name.startswith("same"):
+        return written_out(definitions[name], definitions)
+    return {key: written_out(value, definitions) for key, value in part.items()}
+
+
+def test_equal_parts_are_written_once_and_mean_what_they_meant() -> None:
+    closed = {"additionalProperties": False, "required": ["a"]}
+    tool = {"type": "object", "properties": {"a": LINES, "b": {"type": "boolean"}}, **closed}
+    more = {"type": "object", "properties": {"a": LINES}, "additionalProperties": {"$ref": "#/$defs/any1"}}
+    schema = {"anyOf": [tool, {**more}, {"enum": [LINES, LINES]}, tool], "$defs": {"any1": {"anyOf": [LINES, tool]}}}
+    shared = deduplicate_schema(schema)
+    definitions = shared["$defs"]
+    assert sorted(definitions) == ["any1", "same0", "same1"]
+    assert shared["anyOf"][0] == shared["anyOf"][3] == {"$ref": "#/$defs/same1"}
+    assert definitions["same1"]["properties"]["b"] == {"type": "boolean"}
+    assert shared["anyOf"][2] == {"enum": [LINES, LINES]}
+    assert written_out({**shared, "$defs": {"any1": definitions["any1"]}}, definitions) == schema
+
+
+def test_a_schema_without_equal_parts_stays_as_it_is() -> None:
+    assert deduplicate_schema({"type": "object", "properties": {"a": LINES}}) == {
+        "type": "object",
+        "properties": {"a": LINES},
+    }

@@ -1,0 +1,86 @@
+import json
+from typing import Any
+
+import jsonschema_rs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolbench.engine.constraints.compiling import ConstraintOptions
+from toolbench.engine.constraints.schema_support import SizeLimits
+from toolbench.engine.constraints.strict import build_strict_tools, remove_added_nulls
+from toolbench.engine.methods.native_strict import NativeStrictMethod
+from toolbench.engine.tools.definitions import ToolDefinition
+
+PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 40},
+        "days": {"type": "integer", "minimum": 1},
+        "note": {"type": ["string", "null"]},
+        "stops": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"at": {"type": "string"}, "min": {"type": "integer"}}},
+        },
+    },
+    "required": ["city"],
+}
+TOOL = ToolDefinition("plan", "Plan.", PARAMETERS)
+ARGUMENTS = st.fixed_dictionaries(
+    {"city": st.text(max_size=3)},
+    optional={
+        "days": st.integers(1, 9),
+        "note": st.none() | st.text(max_size=3),
+        "stops": st.lists(
+            st.fixed_dictionaries({}, optional={"at": st.text(max_size=2), "min": st.integers()}), max_size=2
+        ),
+    },
+)
+
+
+def filled(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as a model in strict mode writes them: every key, null for those left out."""
+    stops = arguments.get("stops")
+    full = [{"at": None, "min": None, **stop} for stop in stops] if stops is not None else None
+    return {"days": None, "note": None, **arguments, "stops": full}
+
+
+@settings(max_examples=60)
+@given(arguments=ARGUMENTS)
+def test_nulls_of_strict_mode_come_out_again_and_the_tools_own_stay(arguments: dict[str, Any]) -> None:
+    (strict,), _ = build_strict_tools([TOOL.to_openai()], SizeLimits())
+    assert strict["function"]["strict"] is True
+    sent = filled(arguments)
+    assert jsonschema_rs.is_valid(strict["function"]["parameters"], sent)
+    assert not jsonschema_rs.is_valid(strict["function"]["parameters"], {"city": "x"})
+    back = remove_added_nulls(sent, PARAMETERS)
+    assert back == {"note": None, **arguments}
+    assert jsonschema_rs.is_valid(PARAMETERS, back)
+
+
+def test_calls_come_back_with_the_arguments_that_the_tool_knows() -> None:
+    asking = NativeStrictMethod("strict_tools", ConstraintOptions())
+    arguments = json.dumps(filled({"city": "Oslo"}))
+    call = {"id": "c1", "type": "function", "function": {"name": "plan", "arguments": arguments}}
+    broken = {**call, "id": "c2", "function": {"name": "plan", "arguments": '{"city": null'}}
+    read = asking.read({"role": "assistant", "content": None, "tool_calls": [call, broken]}, [TOOL])
+    assert json.loads(read.calls[0]["function"]["arguments"]) == {"city": "Oslo", "note": None}
+    assert read.calls[1] == broken
+
+
+def test_tools_go_out_in_their_own_field_with_the_choice() -> None:
+    sent = NativeStrictMethod("strict_tools", ConstraintOptions()).prepare_body(
+        {"messages": []}, [TOOL], [TOOL.to_openai()], "required"
+    )
+    assert sent["tool_choice"] == "required"
+    assert sent["tools"][0]["function"]["parameters"]["required"] == ["city", "days", "note", "stops"]
+    assert NativeStrictMethod("strict_tools", ConstraintOptions()).prepare_body({"messages": []}, [], [], "auto") == {
+        "messages": []
+    }
+
+
+def test_a_union_at_the_root_goes_as_it_is_and_says_so() -> None:
+    union = {"anyOf": [{"type": "object", "properties": {key: {"type": "null"}}} for key in "ab"]}
+    tool = ToolDefinition("f", "F.", union).to_openai()
+    assert build_strict_tools([tool], SizeLimits())[0] == [tool]
+    (change,) = NativeStrictMethod("strict_tools", ConstraintOptions()).dropped([tool], "auto")
+    assert (change.name, change.path, change.after) == ("constraint_strict", "$[0].parameters", "sent without strict")

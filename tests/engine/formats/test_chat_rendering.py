@@ -1,0 +1,237 @@
+import itertools
+import json
+import re
+
+import pytest
+
+from tests.engine.formats.golden_cases import DATA_FOLDER, WEATHER_TOOL
+from toolbench.engine import formats
+from toolbench.engine.errors import PlanError
+from toolbench.engine.formats import PromptMessage, TextCall, get_turn_spec, parse, render_conversation, render_tools
+from toolbench.engine.formats.registry import get_format
+from toolbench.engine.formats.turn_templates import TURN_SPECS
+
+CALL = TextCall("get_weather", {"city": "Oslo"}, "call_abc")
+OTHER = TextCall("get_weather", {"city": "Rome", "days": 2}, "call_def")
+TOLD: dict[str, str] = json.loads((DATA_FOLDER / "conversations.json").read_text())
+THINKING = [name for name, turns in TURN_SPECS.items() if turns.thought or get_format(name).reasoning]
+TALK = (
+    PromptMessage("system", "Be brief."),
+    PromptMessage("user", "And in Oslo?"),
+    PromptMessage("assistant", "Let me see.", calls=(CALL,)),
+    PromptMessage("result", "4 degrees", calls=(CALL,)),
+    PromptMessage("assistant", "It is cold."),
+    PromptMessage("user", "Thank you."),
+)
+
+
+@pytest.mark.parametrize("name", TURN_SPECS)
+def test_a_whole_conversation_is_written_as_the_table_says(name: str) -> None:
+    """But how the tools are told, which is in our words."""
+    said = (*TALK[:2], PromptMessage("assistant", "Let me see.", calls=(CALL, OTHER)), TALK[3])
+    prompt = render_conversation(
+        [*said, PromptMessage("result", "20 degrees", calls=(OTHER,))], format=name, tools=[WEATHER_TOOL]
+    )
+    assert prompt == TOLD[name].replace("{tools}", render_tools([WEATHER_TOOL], format=name).strip("\n"))
+
+
+@pytest.mark.parametrize("name", TURN_SPECS)
+def test_everything_said_is_told_once_and_in_order(name: str) -> None:
+    prompt = render_conversation(TALK, format=name, tools=[WEATHER_TOOL])
+    places = [prompt.find(one.text) for one in TALK]
+    assert [prompt.count(one.text) for one in TALK] == [1] * len(TALK)
+    assert places == sorted(places)
+    assert prompt.count(render_tools([WEATHER_TOOL], format=name).strip("\n")) == 1
+    assert prompt.endswith(get_turn_spec(name).asks)
+
+
+@pytest.mark.parametrize("name", TURN_SPECS)
+def test_a_call_told_again_is_read_back_as_it_was(name: str) -> None:
+    """What the history shows the model is what we would read if the model wrote it."""
+    asked, went_on = TALK[:2], TALK[:3]
+    before = render_conversation(asked, format=name, tools=[WEATHER_TOOL])
+    after = render_conversation(went_on, format=name, tools=[WEATHER_TOOL])
+    turns = get_turn_spec(name)
+    asked_for = turns.reminds + turns.asks
+    assert after.startswith(before.removesuffix(asked_for))
+    turn = after[len(before.removesuffix(asked_for)) :].removesuffix(asked_for).removeprefix(turns.assistant[0])
+    parsed = parse(turn, format=name, tools=[WEATHER_TOOL])
+    assert [(call.name, call.arguments) for call in parsed.calls] == [("get_weather", {"city": "Oslo"})]
+    assert parsed.text.startswith("Let me see.")
+
+
+def test_hermes_turns_are_chatml() -> None:
+    assert render_conversation(TALK[1:4], format="hermes") == (
+        "<|im_start|>user\nAnd in Oslo?<|im_end|>\n"
+        "<|im_start|>assistant\nLet me see.\n"
+        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call><|im_end|>\n'
+        "<|im_start|>user\n<tool_response>\n4 degrees\n</tool_response><|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+
+
+def test_llama_gives_results_as_ipython_and_ends_a_call_once() -> None:
+    prompt = render_conversation(TALK[1:4], format="llama3_python_tag")
+    assert prompt.endswith(
+        '<|python_tag|>{"name": "get_weather", "arguments": {"city": "Oslo"}}<|eom_id|>'
+        '<|start_header_id|>ipython<|end_header_id|>\n\n{"output": "4 degrees"}<|eot_id|>'
+        "<|start_header_id|>assistant<|end_header_id|>\n\n"
+    )
+
+
+def test_harmony_says_words_before_calls_in_a_message_of_their_own() -> None:
+    prompt = render_conversation(TALK[1:], format="harmony")
+    assert (
+        "<|start|>assistant<|channel|>commentary<|message|>Let me see.<|end|><|start|>assistant<|channel|>commentary "
+        'to=functions.get_weather <|constrain|>json<|message|>{"city": "Oslo"}<|call|>'
+        "<|start|>functions.get_weather to=assistant<|channel|>commentary<|message|>4 degrees<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>It is cold.<|end|>"
+    ) in prompt
+
+
+@pytest.mark.parametrize("name", THINKING)
+def test_a_thought_stands_once_behind_the_head_and_before_words_and_calls(name: str) -> None:
+    """In a first turn and in one after results, with words and without."""
+    turns, reasoning = get_turn_spec(name), get_format(name).reasoning
+    opener, closer = turns.thought or (f"{reasoning[0][0]}\n", f"\n{reasoning[0][1]}")
+    for words, after in itertools.product(("Let me see.", ""), (TALK[1:2], TALK[1:4])):
+        resumed = after[-1].by == "result" and turns.resumes is not None
+        asks = turns.resumes if resumed and turns.resumes is not None and not turns.reopens else turns.asks
+        before = render_conversation(after, format=name).removesuffix(asks)
+        told = render_conversation([*after, PromptMessage("assistant", words, "Hm.", calls=(OTHER,))], format=name)
+        assert told.startswith(before)
+        assert not before.endswith(closer)
+        turn = told.removeprefix(before).removesuffix(turns.asks)
+        assert turn.startswith(("" if resumed else turns.assistant[0]) + opener + "Hm." + closer)
+        assert [turn.count(tag) for pair in reasoning for tag in pair if tag in opener + closer] in ([1, 1], [])
+        assert turn.index("Hm.") <= turn.rindex(words or "Hm.") < turn.index("Rome")
+        parsed = parse(turn.removeprefix(turns.assistant[0]), format=name, tools=[WEATHER_TOOL])
+        assert (parsed.reasoning, parsed.text, len(parsed.calls)) == ("Hm.", words, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("glm45", "<|assistant|>\n<think>Hm.</think>\nLet me see.\n<tool_call>"),
+        ("deepseek_v32", "<｜Assistant｜><think>Hm.</think>Let me see.\n\n<｜DSML｜function_calls>"),
+        ("hermes", "<|im_start|>assistant\n<think>\nHm.\n</think>\n\nLet me see.\n<tool_call>"),
+        (
+            "kimi_k3",
+            '<|open|>message role="assistant"<|sep|><|open|>think<|sep|>Hm.<|close|>think<|sep|>'
+            "<|open|>response<|sep|>Let me see.<|close|>response<|sep|><|open|>tools<|sep|>",
+        ),
+        (
+            "inkling",
+            "<|message_model|><|content_thinking|>Hm.<|end_message|><|message_model|><|content_text|>Let me see."
+            "<|end_message|><|message_model|>get_weather<|content_invoke_tool_json|>",
+        ),
+        (
+            "harmony",
+            "<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary"
+            "<|message|>Let me see.<|end|>",
+        ),
+    ],
+)
+def test_thoughts_stand_where_the_family_has_them(name: str, told: str) -> None:
+    said = [TALK[1], PromptMessage("assistant", "Let me see.", "Hm.", calls=(CALL,)), TALK[3]]
+    assert told in render_conversation(said, format=name)
+
+
+def test_a_turn_asked_for_after_results_may_begin_anew_where_told_ones_go_on() -> None:
+    prompt = render_conversation(TALK[1:], format="apertus")
+    assert "[4 degrees]It is cold.<|assistant_end|>" in prompt
+    assert render_conversation(TALK[1:4], format="apertus").endswith("[4 degrees]<|assistant_start|>")
+
+
+def test_command_r_is_reminded_of_its_actions_where_there_are_tools() -> None:
+    reminder = get_turn_spec("command_r").reminds
+    assert render_conversation(TALK, format="command_r", tools=[WEATHER_TOOL]).count(reminder) == 1
+    assert reminder not in render_conversation(TALK, format="command_r")
+
+
+def test_gemma_4_goes_on_in_the_turn_that_called() -> None:
+    assert render_conversation(TALK[1:4], format="gemma4").endswith(
+        '<tool_call|><|tool_response>response:get_weather{value:<|"|>4 degrees<|"|>}<tool_response|>'
+    )
+
+
+def test_a_family_without_a_system_turn_has_that_text_before_the_users() -> None:
+    assert render_conversation(TALK[:2], format="mistral_v3") == "[INST] Be brief.\n\nAnd in Oslo?[/INST]"
+    assert render_conversation(TALK[:1], format="mistral_v3") == "[INST] Be brief.[/INST]"
+
+
+def test_system_texts_in_front_are_one_and_a_later_one_is_a_turn() -> None:
+    said = [
+        PromptMessage("system", "One."),
+        PromptMessage("system", "Two."),
+        PromptMessage("user", "Go."),
+        PromptMessage("system", "Three."),
+    ]
+    prompt = render_conversation(said, format="hermes")
+    assert prompt.startswith("<|im_start|>system\nOne.\n\nTwo.<|im_end|>\n<|im_start|>user\nGo.<|im_end|>\n")
+    assert "<|im_start|>system\nThree.<|im_end|>\n" in prompt
+
+
+def test_mistral_tells_tools_before_the_last_user_and_gives_both_sides_one_id_of_nine() -> None:
+    prompt = render_conversation(TALK, format="mistral_v3", tools=[WEATHER_TOOL])
+    assert prompt.endswith("[/AVAILABLE_TOOLS][INST] Thank you.[/INST]")
+    assert '"id": "call00000"' in prompt
+    assert '"call_id": "call00000"' in prompt
+
+
+def test_mistral_v7_gives_results_by_id_and_v15_tells_its_settings_behind_the_tools() -> None:
+    v7 = render_conversation(TALK, format="mistral_v7", tools=[WEATHER_TOOL])
+    assert v7.endswith("[/AVAILABLE_TOOLS][INST]Thank you.[/INST]")
+    assert "</s>[TOOL_RESULTS]call00000[TOOL_CONTENT]4 degrees[/TOOL_RESULTS]It is cold.</s>" in v7
+    v15 = render_conversation(TALK, format="mistral_v15", tools=[WEATHER_TOOL])
+    assert '[/AVAILABLE_TOOLS][MODEL_SETTINGS]{"reasoning_effort": "none"}[/MODEL_SETTINGS][INST]And' in v15
+    assert '[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}</s>[TOOL_RESULTS]4 degrees[/TOOL_RESULTS]' in v15
+
+
+def test_deepseek_v41_gives_results_in_one_users_turn_in_the_order_of_the_calls() -> None:
+    said = (*TALK[:3], TALK[3], PromptMessage("result", "9 degrees", calls=(CALL,)))
+    prompt = render_conversation(said, format="deepseek_v41", tools=[WEATHER_TOOL])
+    assert prompt.startswith("<｜System｜>Be brief.")
+    results = "<tool_result>4 degrees</tool_result>\n\n<tool_result>9 degrees</tool_result>"
+    assert prompt.endswith(f"</｜DSML｜ calls><｜end▁of▁sentence｜><｜User｜>{results}<｜Assistant｜></think>")
+
+
+def test_kimis_ids_count_over_the_whole_conversation() -> None:
+    again = TextCall("get_weather", {"city": "Rome"}, "call_def")
+    said = [
+        *TALK[1:4],
+        PromptMessage("assistant", "", calls=(again,)),
+        PromptMessage("result", "20 degrees", calls=(again,)),
+    ]
+    prompt = render_conversation(said, format="kimi_k2")
+    assert prompt.count("functions.get_weather:0") == prompt.count("functions.get_weather:1") == 2
+
+
+@pytest.mark.parametrize("name", ["kimi_k2", "cohere", "mistral_v11"])
+def test_calls_that_share_an_id_are_told_apart_with_their_results(name: str) -> None:
+    """Also where results come in another order, or the id again in a later turn."""
+    one, two, other = (TextCall(name, {"n": n}, "") for name, n in (("get", 1), ("get", 2), ("put", 3)))
+    results = [PromptMessage("result", "4", calls=(call,)) for call in (other, one, two)]
+    again = [PromptMessage("assistant", "", calls=(one,)), PromptMessage("result", "5", calls=(one,))]
+    prompt = render_conversation(
+        [PromptMessage("assistant", "", calls=(one, two, other)), *results, *again], format=name
+    )
+    assert re.findall(r'(?:functions\.\w+:|"tool_call_id": "|call0000)(\d)', prompt) == [*"01220133"]
+
+
+def test_results_of_one_answer_stand_together() -> None:
+    other = TextCall("get_weather", {"city": "Rome"}, "b")
+    said = [
+        PromptMessage("user", "Both?"),
+        PromptMessage("assistant", "", calls=(CALL, other)),
+        PromptMessage("result", "4", calls=(CALL,)),
+        PromptMessage("result", "20", calls=(other,)),
+    ]
+    expected = "<|im_start|>user\n<tool_response>\n4\n</tool_response>\n<tool_response>\n20\n</tool_response><|im_end|>"
+    assert expected in render_conversation(said, format="hermes")
+
+
+@pytest.mark.parametrize("name", sorted(set(formats.list_format_names()) - set(TURN_SPECS)))
+def test_a_format_without_turn_tokens_is_refused_and_those_like_it_are_named(name: str) -> None:
+    with pytest.raises(PlanError, match=f"{name}.*known of all but .*longcat.*react"):
+        get_turn_spec(name)

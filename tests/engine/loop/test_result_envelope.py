@@ -1,0 +1,120 @@
+import json
+from typing import Any
+
+import pytest
+
+from toolbench.engine.events import Outcome
+from toolbench.engine.loop.result_envelope import build_envelope, build_refusal, envelope_to_json, render_envelope
+
+COMPACT = "tool_result_compact_envelope"
+
+
+def told(value: Any) -> dict[str, Any]:
+    return envelope_to_json(build_envelope(Outcome(value), "t"))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (7, {"ok": True, "data": {"value": 7}}),
+        (None, {"ok": True, "data": {"value": None}}),
+        ([1], {"ok": True, "data": {"value": [1]}}),
+        ({"a": 1}, {"ok": True, "data": {"a": 1}}),
+        ({"ok": True}, {"ok": True, "data": {}}),
+        ({"ok": 1, "data": {"a": 1}}, {"ok": False, "data": {"a": 1}}),
+        ({"ok": True, "tool_name": " "}, {"ok": True, "tool_name": "t"}),
+        ({"ok": True, "tool_name": "other"}, {"ok": True, "tool_name": "other"}),
+        ({"ok": True, "data": 7}, {"ok": True, "data": {"value": 7}}),
+        ({"ok": True, "data": None, "warnings": "w"}, {"ok": True, "data": {}, "warnings": []}),
+        ({"ok": True, "warnings": ["w", {"a": 1}]}, {"ok": True, "warnings": ["w", '{"a":1}']}),
+        (
+            {"ok": False, "errors": [{"code": 5, "message": None, "more": 1}, "text"]},
+            {"ok": False, "errors": [{"code": "5", "message": ""}]},
+        ),
+    ],
+)
+def test_what_a_tool_gives_back_becomes_an_envelope(value: Any, expected: dict[str, Any]) -> None:
+    full = {"ok": True, "tool_name": "t", "data": {}, "warnings": [], "errors": [], **expected}
+    assert told(value) == full
+    assert list(told(value)) == ["ok", "tool_name", "data", "warnings", "errors"]
+
+
+def test_a_tools_failure_is_an_envelope_too() -> None:
+    envelope = build_envelope(Outcome(error_code="ARGUMENT_ERROR", error_message="ops must be an array"), "t")
+    assert not envelope.ok
+    assert envelope.errors == ({"code": "ARGUMENT_ERROR", "message": "ops must be an array"},)
+
+
+def _ring() -> list[Any]:
+    ring: list[Any] = []
+    ring.append(ring)
+    return ring
+
+
+def _deep() -> list[Any]:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    return deep
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2}, float("nan"), {(1, 2): 3}, _ring(), _deep()], ids=lambda v: type(v).__name__
+)
+def test_a_value_json_cannot_hold_is_a_serialization_error(value: object) -> None:
+    envelope = build_envelope(Outcome(value), "t")
+    assert not envelope.ok
+    assert envelope.errors[0]["code"] == "TOOL_OUTPUT_SERIALIZATION_ERROR"
+    assert set(envelope.data) == {"error_class", "message"}
+
+
+def test_the_tool_cannot_change_its_result_afterwards() -> None:
+    value = {"facts": [1]}
+    envelope = build_envelope(Outcome(value), "t")
+    value["facts"].append(2)
+    assert envelope.data == {"facts": [1]}
+
+
+def test_the_size_limit_is_exact_and_in_utf8_bytes() -> None:
+    envelope = build_envelope(Outcome({"text": "é€😀"}), "t")
+    size = len(render_envelope(envelope, (), max_bytes=10_000, call_id="c").content.encode())
+    assert not render_envelope(envelope, (), max_bytes=size, call_id="c").replaced
+    written = render_envelope(envelope, (), max_bytes=size - 1, call_id="c")
+    assert written.replaced
+    assert written.envelope.data == {"bytes": size, "max_bytes": size - 1}
+    assert written.envelope.errors[0]["code"] == "TOOL_OUTPUT_TOO_LARGE"
+    assert json.loads(written.content)["ok"] is False
+
+
+def test_the_size_is_taken_after_the_transforms() -> None:
+    envelope = build_envelope(Outcome({}), "t")
+    full = len(render_envelope(envelope, (), max_bytes=10_000, call_id="c").content)
+    assert not render_envelope(envelope, (COMPACT,), max_bytes=full - 1, call_id="c").replaced
+
+
+def test_the_replacement_goes_through_the_transforms_and_is_not_replaced_again() -> None:
+    envelope = build_envelope(Outcome({"text": "x" * 100}), "t")
+    written = render_envelope(envelope, (COMPACT,), max_bytes=10, call_id="c")
+    assert "warnings" not in json.loads(written.content)
+    assert len(written.content) > 10
+    assert [change.name for change in written.changes] == [COMPACT]
+
+
+def test_a_lone_surrogate_in_a_result_is_kept() -> None:
+    written = render_envelope(build_envelope(Outcome("\ud800"), "t"), (), max_bytes=1000, call_id="c")
+    assert json.loads(written.content)["data"] == {"value": "\ud800"}
+
+
+def test_a_refusal_has_all_five_keys() -> None:
+    assert envelope_to_json(build_refusal("t", "TOOL_NOT_ALLOWED", "No.")) == {
+        "ok": False,
+        "tool_name": "t",
+        "data": {},
+        "warnings": [],
+        "errors": [{"code": "TOOL_NOT_ALLOWED", "message": "No."}],
+    }
+
+
+def test_a_serialization_error_is_told_in_200_characters() -> None:
+    envelope = build_envelope(Outcome(type("L" * 300, (), {})()), "t")
+    assert len(envelope.data["message"]) == 200

@@ -1,0 +1,104 @@
+import re
+from typing import Any
+
+import pytest
+
+from tests.engine.scripted_model import GET_TOOL, TOOLS
+from toolbench.engine.errors import PlanError
+from toolbench.engine.loop.turn_setup import TurnSetup, prepare_turns
+from toolbench.engine.policy.settings import Policy, resolve_policy
+from toolbench.engine.strict_json import write_json
+from toolbench.engine.tools.definitions import StoredToolDefinition, ToolDefinition, ToolRegistry
+from toolbench.engine.types import JsonObject
+
+
+def prepare(
+    model: str = "m-1", *, tools: ToolRegistry = TOOLS, options: JsonObject | None = None, **policy: Any
+) -> TurnSetup:
+    resolved = resolve_policy([("test", policy)]).policy
+    return prepare_turns(model, resolved, system="", tools=tools, options=options or {}, seed=None)
+
+
+def nested(levels: int) -> JsonObject:
+    schema: JsonObject = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def test_a_plan_that_cannot_start_says_why() -> None:
+    twice = ToolRegistry((GET_TOOL, GET_TOOL))
+    broken = ToolRegistry((ToolDefinition("t", "", {"type": "nope"}),))
+    nan: JsonObject = {"temperature": float("nan")}
+    with pytest.raises(PlanError, match="no model"):
+        prepare(model=" ")
+    with pytest.raises(PlanError, match="no name"):
+        prepare(tools=ToolRegistry((StoredToolDefinition(" "),)))
+    with pytest.raises(PlanError, match="twice"):
+        prepare(tools=twice)
+    with pytest.raises(PlanError, match="tool t "):
+        prepare(tools=broken)
+    with pytest.raises(PlanError, match="deeper than 128"):
+        prepare(tools=ToolRegistry((ToolDefinition("t", "", nested(5000)),)), validate_arguments=False)
+    with pytest.raises(PlanError, match="options"):
+        prepare(options=nan)
+
+
+PATTERNED = ToolRegistry(
+    (ToolDefinition("t", "", {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?=x)a+$"}}}),)
+)
+BROKEN = ToolRegistry((ToolDefinition("t", "", {"type": "nope"}),))
+
+
+def test_setup_sends_the_seed_it_is_given_and_none_otherwise() -> None:
+    seeded = prepare_turns("m-1", Policy(), system="", tools=TOOLS, options={"top_k": 4}, seed=0)
+    assert seeded.options == {"seed": 0, "top_k": 4}
+    assert prepare(options={"top_k": 4}).options == {"top_k": 4}
+
+
+def test_setup_asks_for_whole_answers_unless_it_is_told_otherwise() -> None:
+    assert prepare(options={"stream": True}).stream is False
+
+
+def test_a_constraint_needs_good_schemas_even_where_arguments_are_not_checked() -> None:
+    with pytest.raises(PlanError, match="tool t "):
+        prepare(tools=BROKEN, method="constrained", validate_arguments=False)
+    assert prepare(tools=BROKEN, validate_arguments=False).tools_json
+
+
+def test_setup_names_what_a_constraint_does_not_hold() -> None:
+    changes = prepare(tools=PATTERNED, method="constrained").tool_changes
+    assert [change.name for change in changes] == ["constraint_response_format"]
+    assert prepare(tools=PATTERNED).tool_changes == ()
+    assert prepare(tools=ToolRegistry(), method="constrained").tool_changes == ()
+
+
+@pytest.mark.parametrize(
+    ("parallel", "calls_per_turn", "most"),
+    [(True, None, 8), (True, 3, 3), (False, None, None), (False, 3, None), (None, None, None), (None, 3, None)],
+)
+def test_constraint_allows_several_calls_only_where_they_are_asked_for(
+    parallel: bool | None, calls_per_turn: int | None, most: int | None
+) -> None:
+    options = {} if parallel is None else {"parallel_tool_calls": parallel}
+    policy: dict[str, Any] = {} if calls_per_turn is None else {"max_tool_calls_per_turn": calls_per_turn}
+    setup = prepare(options=options, tools=ToolRegistry((GET_TOOL,)), method="constrained", **policy)
+    body = setup.asking.prepare_body({"messages": []}, setup.tools.definitions, list(setup.tools_json), "auto")
+    assert re.findall(r'"maxItems":(\d+)', write_json(body)) == ([] if most is None else [str(most)])
+
+
+def test_setup_tells_transforms_of_tools_only_where_they_are_sent() -> None:
+    setup = prepare()
+    assert setup.facts(with_tools=True).tools == setup.tools.definitions
+    assert setup.facts(with_tools=False).tools == ()
+
+
+def test_setup_writes_its_tools_again_only_while_they_are_the_same() -> None:
+    setup = prepare()
+    sent = list(setup.tools_json)
+    assert setup.written({"tools": sent}) == {"tools": write_json(sent)}
+    assert setup.written({"tools": [*sent[:1], dict(sent[1])]}) == {}
+    assert setup.written({"tools": sent[:1]}) == {}
+    assert setup.written({"tools": [*sent, sent[0]]}) == {}
+    assert setup.written({"tools": "none"}) == {}
+    assert setup.written({}) == {}

@@ -1,0 +1,74 @@
+import pytest
+
+from toolbench.engine.methods.json_in_text import (
+    MAX_LINES,
+    find_blocks,
+    find_unread_call,
+    has_readable_call,
+    parse_call,
+)
+
+NAMES = ("f", "g")
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, [], [1], {}, {"name": 1}, {"name": "other"}, {"function": {"name": "other"}}]
+)
+def test_a_value_that_names_no_known_tool_is_no_call(value: object) -> None:
+    assert parse_call(value, NAMES) is None
+
+
+def test_the_place_of_a_block_is_that_of_its_fence() -> None:
+    text = 'a\n```json\n{"x": 1}\n```\nb'
+    (block,) = find_blocks(text)
+    assert (text[: block.start], text[block.end :], block.value) == ("a\n", "\nb", {"x": 1})
+
+
+def test_only_the_first_blocks_of_a_text_are_looked_at() -> None:
+    assert len(list(find_blocks('```{"x": 1}```\n' * 100))) == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ('"f" is a tool', None),
+        ("f(1) or g(2)?", None),
+        ("`g(1)`", "g"),
+        ('g {"a": 1}', "g"),
+        ('Message 2\n  g {"a": 1}\nDone.', "g"),
+        ('<think>```json\n{"name": "g", "arguments": {}}\n```</think>Done.', None),
+        ("", None),
+    ],
+)
+def test_a_mention_is_no_call(text: str, meant: str | None) -> None:
+    assert find_unread_call(text, NAMES) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ('<tool_call>{"name": "f", "arguments": {}}</tool_call>', True),
+        ('So:\n```json\n{"tool": "f", "arguments": {}}\n```\nDone.', True),
+        ("```python\nf()\n```", True),
+        ("[f('a', 1)]", True),
+        ('f {"a": 1}', True),
+        ("[f(), h(a=1)]", True),
+        ("<|python_start|>[f(), g(a='", True),
+        ("[f(a=1", False),
+        ("[f(a=g())]", False),
+        ('f {"a": one}', False),
+        ('{"name": "f", "arguments": {"a": "b', False),
+        ('<tool_call>{"name": "f", "arguments": {"a": "b', False),
+        ('```json\n{"name": "f", "arguments": {oops}}\n```', False),
+        ('{"name": "other", "arguments": {}}', False),
+        ("f is a tool", False),
+    ],
+)
+def test_holds_whole_call_of_read_and_damaged_calls(text: str, whole: bool) -> None:
+    assert has_readable_call(text, (*NAMES, "h")) is whole
+
+
+def test_holds_whole_call_reads_only_the_first_lines() -> None:
+    damaged = "f(a=g())\n"
+    assert has_readable_call(damaged * (MAX_LINES - 2) + "f()", NAMES)
+    assert not has_readable_call(damaged * MAX_LINES + "f()", NAMES)

@@ -1,0 +1,242 @@
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolbench.engine.repairs import REPAIR_NAMES, check_repairs, describe_repair, repair
+from toolbench.engine.repairs.registry import MAX_TEXT_LENGTH
+from toolbench.engine.transforms import UnknownTransformError
+
+PLAIN = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
+SCALAR = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | PLAIN
+OBJECT = st.dictionaries(
+    PLAIN, st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3), max_leaves=8), max_size=4
+)
+
+CASES: dict[str, list[tuple[str, Any]]] = {
+    "nested_encoding": [(json.dumps(json.dumps(json.dumps({"a": 1}))), {"a": 1})],
+    "escaped_object": [('{\\"a\\": \\"b\\"}', {"a": "b"}), ('{\\n \\"a\\": \\"x\\\\\\"y\\"}', {"a": 'x"y'})],
+    "stray_quotes": [('{}""', {}), ('"{"a": 1}"', {"a": 1}), ('`{"a": 1}`', {"a": 1})],
+    "doubled_object": [('{"a":1}{"a":1}', {"a": 1}), ('{}{"a":1}', {"a": 1}), ("{}{}", {})],
+    "extra_closers": [('{"a": {"b": 1}}}', {"a": {"b": 1}}), ('{"a": 1}]}', {"a": 1})],
+    "text_around_object": [
+        ('好的，参数如下：{"city": "北京"}。', {"city": "北京"}),
+        ('Here\'s it: {"a": "}"} Done.', {"a": "}"}),
+    ],
+    "comments": [('{"a": 1, // one\n "b": /* two */ "http://x"}', {"a": 1, "b": "http://x"})],
+    "smart_quotes": [("{“城市”: “北京 \"首都\"”}", {"城市": '北京 "首都"'}), ("{‘a’: ‘b’}", {"a": "b"})],
+    "single_quotes": [("{'a': 'it\\'s \"x\"'}", {"a": 'it\'s "x"'}), ("{'a': \"it's\"}", {"a": "it's"})],
+    "python_literals": [('{"a": True, "b": [False, None], "c": "True"}', {"a": True, "b": [False, None], "c": "True"})],
+    "control_characters": [('{"a": "x\ny\tz"}', {"a": "x\ny\tz"})],
+    "invalid_escapes": [('{"a": "\\d\\_ \\\' \\x41 \\n"}', {"a": "\\d\\_ ' A \n"})],
+    "unquoted_keys": [('{city: "a", größe: 1, "b": [{c: 2}]}', {"city": "a", "größe": 1, "b": [{"c": 2}]})],
+    "trailing_commas": [('{"a": [1, 2,], }', {"a": [1, 2]})],
+    "missing_closers": [
+        ('{"a": {"b": ["x"', {"a": {"b": ["x"]}}),
+        ('{"a": [1, 2}', {"a": [1, 2]}),
+        ('{"a": {"b": true', {"a": {"b": True}}),
+    ],
+}  # fmt: skip
+EACH = [(name, text, value) for name, rows in CASES.items() for text, value in rows]
+
+
+@pytest.mark.parametrize(("name", "text", "value"), EACH)
+def test_each_repair_alone_mends_its_own_fault_and_is_named(name: str, text: str, value: Any) -> None:
+    found = repair(text, [name])
+    assert found is not None
+    assert (found.value, found.repairs, found.truncated) == (value, (name,), False)
+    assert json.loads(found.text) == value
+
+
+@pytest.mark.parametrize(("name", "text", "value"), EACH)
+def test_all_of_them_together_find_the_same(name: str, text: str, value: Any) -> None:
+    found = repair(text, REPAIR_NAMES)
+    assert found is not None
+    assert (found.value, found.truncated) == (value, False)
+
+
+def test_faults_may_come_together_and_every_repair_is_named_in_order() -> None:
+    found = repair("参数：{'city': '北京', 'days': [1, 2,], 'rain': None", ["single_quotes", "python_literals"])
+    assert found is None
+    found = repair("{'city': '北京', 'days': [1, 2,], 'rain': None}", REPAIR_NAMES)
+    assert found is not None
+    assert found.repairs == ("single_quotes", "python_literals", "trailing_commas")
+    assert found.value == {"city": "北京", "days": [1, 2], "rain": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"city": "北', {"city": "北"}),
+        ('{"n": 12', {"n": 12}),
+        ('{"a": [1, 2', {"a": [1, 2]}),
+        ('{"a": "x",', {"a": "x"}),
+        ('{"a":', {"a": None}),
+        ('{"a": "x", "b', {"a": "x", "b": None}),
+        ('{"a": "x\\', {"a": "x"}),
+        ("{'a': 'x", {"a": "x"}),
+    ],
+)
+def test_what_breaks_off_is_shown_as_truncated(text: str, value: Any) -> None:
+    found = repair(text, REPAIR_NAMES)
+    assert found is not None
+    assert (found.value, found.repairs[-1], found.truncated) == (value, "cut_value", True)
+
+
+def test_in_an_answer_that_was_ended_from_outside_even_brackets_are_invented() -> None:
+    found = repair('{"a": "x"', REPAIR_NAMES, cut=True)
+    assert found is not None
+    assert found.truncated
+
+
+@pytest.mark.parametrize(
+    "text", ["", "北京今天的天气", "[1, 2]", "null", '{"a": 1}{"a": 2}', '{"a": "he said "hi""}', "{a b}"]
+)
+def test_what_can_be_read_in_two_ways_or_none_is_left_alone(text: str) -> None:
+    assert repair(text, REPAIR_NAMES) is None
+
+
+def test_only_the_named_repairs_are_used_and_unknown_names_are_passed_over() -> None:
+    assert repair("{'a': 1,}", ["single_quotes"]) is None
+    assert repair('{"a": 1,}', ["no_such_repair", "Trailing-Commas"]) is not None
+    assert check_repairs(["no_such_repair", "comments"]) == ("comments",)
+    with pytest.raises(UnknownTransformError):
+        check_repairs(["no_such_repair"], strict=True)
+
+
+def test_every_repair_says_what_it_does() -> None:
+    assert all(describe_repair(name).endswith(".") for name in REPAIR_NAMES)
+
+
+@given(OBJECT)
+def test_an_object_that_is_good_json_is_never_touched(value: dict[str, Any]) -> None:
+    found = repair(json.dumps(value, ensure_ascii=False), REPAIR_NAMES)
+    assert found is not None
+    assert (found.value, found.repairs) == (value, ())
+
+
+@given(OBJECT)
+def test_pythons_own_way_of_writing_an_object_is_read(value: dict[str, Any]) -> None:
+    found = repair(repr(value), REPAIR_NAMES)
+    assert found is not None
+    assert (found.value, found.truncated) == (value, False)
+
+
+@given(OBJECT, st.integers(0, 200))
+def test_a_beginning_of_an_object_gives_no_value_that_was_not_whole_in_it(value: dict[str, Any], at: int) -> None:
+    found = repair(json.dumps(value, ensure_ascii=False)[:at], REPAIR_NAMES)
+    if found is not None and not found.truncated:
+        whole = list(map(json.dumps, _scalars(value)))
+        assert all(json.dumps(one) in whole for one in _scalars(found.value))
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if inside is None:
+        yield value
+        return
+    for one in inside:
+        yield from _scalars(one)
+
+
+@settings(max_examples=300)
+@given(st.text(st.sampled_from("{}[]:,'\"“”‘’\\/*#\n \tabTrue1.0-北") | st.characters(), max_size=60))
+def test_no_text_makes_it_raise_and_what_it_gives_is_json(text: str) -> None:
+    found = repair(text, REPAIR_NAMES)
+    assert found is None or json.loads(found.text) == found.value
+
+
+@pytest.mark.parametrize(
+    "piece", ["{", '{"a":', "[", '"', "'", "“", "\\", "/*", "//", "{}", "/", '{"a":1}', "{'", ",", '\\"', "'\\"]
+)
+def test_long_rows_of_anything_are_gone_through_once(piece: str) -> None:
+    text = "{" + piece * (16_000 // len(piece))
+    found = repair(text, REPAIR_NAMES)
+    assert found is None or json.loads(found.text) == found.value
+
+
+def test_what_is_too_long_is_left_as_it_is() -> None:
+    assert repair('{"a": "' + "x" * MAX_TEXT_LENGTH + '",}', REPAIR_NAMES) is None
+
+
+def test_a_text_of_65536_characters_is_still_looked_at() -> None:
+    rest = 65_536 - len('{"a": "",}')
+    found = repair('{"a": "' + "x" * rest + '",}', ["trailing_commas"])
+    assert found is not None
+    assert found.repairs == ("trailing_commas",)
+    assert repair('{"a": "' + "x" * (rest + 1) + '",}', ["trailing_commas"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "mended"),
+    [
+        ("{größe: 1}", "unquoted_keys", '{"größe": 1}'),
+        (r'{"a": "\u0041 \d"}', "invalid_escapes", r'{"a": "\u0041 \\d"}'),
+        (r'{"a": "\user"}', "invalid_escapes", r'{"a": "\\user"}'),
+        (r'{"a": "\u12"}', "invalid_escapes", r'{"a": "\\u12"}'),
+        (r'{"a": "\xe9\U0001F600"}', "invalid_escapes", r'{"a": "\u00e9\ud83d\ude00"}'),
+    ],
+)
+def test_a_repair_writes_nothing_anew_that_was_right(text: str, name: str, mended: str) -> None:
+    found = repair(text, [name])
+    assert found is not None
+    assert found.text == mended
+
+
+@pytest.mark.parametrize(("levels", "read"), [(4, True), (5, False)])
+def test_nested_encodings_are_unwrapped_up_to_four_times(levels: int, read: bool) -> None:
+    text = '{"a": 1}'
+    for _ in range(levels):
+        text = json.dumps(text)
+    assert (repair(text, ["nested_encoding"]) is not None) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ('{"a": 1 /**/}', True),
+        ('{"a": 1 /***/}', True),
+        ('{"a": 1} /*/', False),
+        ('{"a": 1} /*', False),
+        ('{"a": 1} // done', False),
+        ('{"a": 1 // one\n}', True),
+    ],
+)
+def test_a_comment_is_dropped_only_with_its_end(text: str, mended: bool) -> None:
+    found = repair(text, ["comments"])
+    assert (found is not None) == mended
+    assert found is None or (found.value, found.repairs) == ({"a": 1}, ("comments",))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'{"a": "x\"', {"a": 'x"'}),
+        (r'{"a": "x\\', {"a": "x\\"}),
+        (r'{"a": "x\\\"', {"a": 'x\\"'}),
+        (r'{"a": "\"', {"a": '"'}),
+        ('{"a": "', {"a": ""}),
+        ("{'a': '", {"a": ""}),
+        ("{'a': 'x", {"a": "x"}),
+        ('{"a": ["x", "y', {"a": ["x", "y"]}),
+    ],
+)
+def test_a_string_is_closed_where_it_broke_off(text: str, value: Any) -> None:
+    found = repair(text, ["single_quotes", "missing_closers", "cut_value"])
+    assert found is not None
+    assert (found.value, found.truncated) == (value, True)
+
+
+def test_a_lone_object_was_not_written_twice() -> None:
+    found = repair('{\\"a\\": 1,}\\n', ["escaped_object", "doubled_object", "trailing_commas"])
+    assert found is not None
+    assert found.repairs == ("escaped_object", "trailing_commas")
+
+
+def test_an_escaped_object_may_hold_line_breaks() -> None:
+    found = repair('{\\"a\\": 1,\n\\"b\\": 2}', ["escaped_object"])
+    assert found is not None
+    assert found.value == {"a": 1, "b": 2}

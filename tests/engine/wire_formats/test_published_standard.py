@@ -1,0 +1,172 @@
+"""Strategy wire_standard reads what the published standards allow; raw reads what it always read."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.scripted_model import (
+    PATCH_TOOL,
+    LoopRun,
+    build_answer,
+    build_call,
+    build_calling_answer,
+    build_plan,
+    run_script,
+)
+from toolbench.engine.events import EndReason
+from toolbench.engine.policy.presets import PatchSet, build_layers
+from toolbench.engine.policy.settings import resolve_policy
+from toolbench.engine.repairs import REPAIR_NAMES as REPAIRS
+from toolbench.engine.transforms import list_names
+from toolbench.engine.types import JsonObject
+
+LETTERS = st.text(st.sampled_from("abcäöß 0123"), max_size=8)
+OPS = st.lists(st.fixed_dictionaries({"op": LETTERS}), max_size=3)
+ARGUMENTS = st.fixed_dictionaries({"ops": OPS})
+
+
+def function_call(arguments: JsonObject) -> bytes:
+    return build_answer("", function_call={"name": PATCH_TOOL.name, "arguments": json.dumps(arguments)})
+
+
+def lone_object(arguments: JsonObject) -> bytes:
+    return build_answer("", calls=build_call(PATCH_TOOL.name, json.dumps(arguments)))
+
+
+def object_arguments(arguments: JsonObject) -> bytes:
+    return build_calling_answer(build_call(PATCH_TOOL.name, arguments))
+
+
+def in_tags(arguments: JsonObject) -> bytes:
+    return build_answer(f"<tool_call>{json.dumps({'name': PATCH_TOOL.name, 'arguments': arguments})}</tool_call>")
+
+
+def in_reasoning(arguments: JsonObject) -> bytes:
+    said = f"<tool_call>{json.dumps({'name': PATCH_TOOL.name, 'arguments': arguments})}</tool_call>"
+    return build_answer("", reasoning_content=said)
+
+
+def blank_arguments(_: JsonObject) -> bytes:
+    return build_calling_answer(build_call("state_get", " "))
+
+
+def parallel_use(arguments: JsonObject) -> bytes:
+    use = {"recipient_name": f"functions.{PATCH_TOOL.name}", "parameters": arguments}
+    return build_calling_answer(build_call("multi_tool_use.parallel", json.dumps({"tool_uses": [use]})))
+
+
+def leaked_token(arguments: JsonObject) -> bytes:
+    return build_calling_answer(build_call(f"{PATCH_TOOL.name}<|channel|>commentary", json.dumps(arguments)))
+
+
+def encoded_twice(arguments: JsonObject) -> bytes:
+    return build_calling_answer(build_call(PATCH_TOOL.name, json.dumps(json.dumps(arguments))))
+
+
+# transform: (its kind, the shape that it repairs, whether raw reads that shape without it, as it did before)
+HEALED: dict[str, tuple[str, Any, bool]] = {
+    "assistant_function_call_to_tool_calls": ("response_transforms", function_call, False),
+    "assistant_tool_calls_object_to_array": ("response_transforms", lone_object, True),
+    "assistant_tool_calls_arguments_json_string_if_hash": ("response_transforms", object_arguments, True),
+    "assistant_content_tool_call_tags_to_tool_calls": ("response_transforms", in_tags, False),
+    "tool_calls_from_text": ("response_transforms", in_tags, False),
+    "tool_calls_from_reasoning": ("response_transforms", in_reasoning, False),
+    "assistant_tool_calls_arguments_blank_to_empty_object": ("tool_call_transforms", blank_arguments, True),
+    "multi_tool_use_parallel_to_calls": ("tool_call_transforms", parallel_use, False),
+    "tool_call_names_cleaned": ("tool_call_transforms", leaked_token, False),
+    "nested_encoding": ("argument_repairs", encoded_twice, True),
+}
+
+
+def played(strategy: str, said: bytes, **patch: Any) -> LoopRun:
+    layers = build_layers(strategy, wishes=PatchSet(run={"tool_use_mode": "enforced", "max_turns": 2, **patch}))
+    return run_script(replace(build_plan(), policy=resolve_policy(layers).policy), [said, build_answer("Done.")])
+
+
+def test_every_transform_of_a_shape_is_tried_here() -> None:
+    assert {*list_names("response"), *list_names("tool_call")} <= HEALED.keys()
+    assert HEALED.keys() - {*list_names("response"), *list_names("tool_call")} <= {*REPAIRS}
+
+
+@pytest.mark.parametrize("transform", HEALED)
+@given(arguments=ARGUMENTS)
+@settings(max_examples=15)
+def test_wire_standard_reports_the_failure_that_a_transform_heals(transform: str, arguments: JsonObject) -> None:
+    kind, shape, raw_reads_it = HEALED[transform]
+
+    alone = played("wire_standard", shape(arguments))
+    healed = played("wire_standard", shape(arguments), **{kind: [transform]})
+    raw = played("raw", shape(arguments))
+
+    assert not alone.ran
+    assert alone.ended.end in (EndReason.NO_TOOL_CALLS, EndReason.TOOL_ERROR)
+    assert len(healed.ran) == 1
+    assert healed.ended.end is EndReason.FINAL
+    assert bool(raw.ran) is raw_reads_it
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        {"0": build_call()},
+        ["state_get"],
+        [{**build_call(), "type": "custom"}],
+        [{"id": "c1", "type": "function"}],
+        [build_call(" state_get")],
+        [build_call("")],
+        [build_call(call_id="")],
+        [build_call(call_id=None)],
+        [build_call(call_id=7)],
+        [build_call(arguments={})],
+        [build_call(arguments=None)],
+        [build_call(arguments="")],
+        [build_call(arguments='"{}"')],
+        [build_call(arguments="```json\n{}\n```")],
+        [build_call(arguments="[]")],
+        [build_call("state.get")],
+    ],
+)
+def test_wire_standard_runs_no_call_of_another_shape(calls: Any) -> None:
+    found = played("wire_standard", build_answer("", calls=calls))
+
+    turn = found.ended.turns[0]
+    assert not found.ran
+    assert turn.answer is not None
+    assert turn.answer.parse_errors or turn.results[0].envelope.errors[0]["code"] == "TOOL_NOT_ALLOWED"
+
+
+def test_wire_standard_runs_the_calls_of_an_answer_that_are_as_they_should_be() -> None:
+    found = played(
+        "wire_standard",
+        build_calling_answer(
+            build_call(call_id=""), build_call(call_id="c2"), {**build_call(call_id="c3"), "type": None}
+        ),
+    )
+
+    (first, _) = found.ended.turns
+    assert [one.id for one in found.ran] == ["c2", "c3"]
+    assert first.answer is not None
+    assert [(one.code, one.path) for one in first.answer.findings if one.code == "parse_error"] == [
+        ("parse_error", "$.choices[0].message.tool_calls[0]")
+    ]
+    assert not first.answer.not_executed
+
+
+@given(arguments=ARGUMENTS, blanks=st.sampled_from(["", " ", "\n\t"]))
+def test_wire_standard_runs_every_call_that_the_standard_allows(arguments: JsonObject, blanks: str) -> None:
+    written = f"{blanks}{json.dumps(arguments)}{blanks}"
+
+    found = played("wire_standard", build_calling_answer(build_call(PATCH_TOOL.name, written)))
+
+    assert [one.arguments for one in found.ran] == [arguments]
+    assert found.ended.end is EndReason.FINAL
+
+
+def test_wire_standard_asks_as_raw_does() -> None:
+    said = build_calling_answer(build_call())
+    assert played("wire_standard", said).bodies == played("raw", said).bodies
+    assert build_layers("raw") == ()

@@ -1,0 +1,69 @@
+"""From what is known of an endpoint to layers of the policy that keep a run within it, each named after who said so."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolbench.engine.capabilities.record import Capabilities, CapabilityRecord, EffectiveCapabilities
+from toolbench.engine.policy.presets import Layers
+from toolbench.engine.types import JsonObject
+
+PREFIX = "capability "
+MOVE_SYSTEM_TO_USER = "midturn_system_to_user"
+EMPTY_CONTENT_FOR_NULL = "assistant_tool_calls_content_empty_if_null"
+_POLICY_KEYS = {
+    "max_tools": "max_tool_definitions_count",
+    "tool_id_pattern": "tool_id_pattern",
+    "usual_findings": "usual_findings",
+}  # fields whose value is that of a policy key
+_LIMIT_TRANSFORMS = {
+    "max_completion_tokens": "max_tokens_to_max_completion_tokens",
+    "max_tokens": "max_completion_tokens_to_max_tokens",
+}
+_EFFORT_TRANSFORMS = {
+    "reasoning_effort": ["reasoning_object_to_reasoning_effort"],
+    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire of Messages does the rest
+    "reasoning.effort": ["reasoning_effort_to_reasoning_object"],
+    "thinking.budget_tokens": ["reasoning_object_to_reasoning_effort", "reasoning_effort_to_thinking_budget"],
+}
+
+
+def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[str, Any]) -> Layers:
+    """One layer for everyone who said something that changes a request; () where nothing has to change. `options` are
+    those that the other layers send: another name is chosen only for what is sent. A limit always may be, since
+    scenarios have theirs."""
+    layers: dict[str, JsonObject] = {}
+    for field, patch in _iterate_patches(effective.capabilities, options):
+        layer = layers.setdefault(build_layer_name(effective.origins[field]), {})
+        for key, value in patch.items():
+            layer[key] = [*layer.get(key, []), *value] if isinstance(value, list) else value
+    return tuple(layers.items())
+
+
+def build_layer_name(told: CapabilityRecord) -> str:
+    """Such as `capability from probe 12 of 2026-11-22`, or `capability declared by a person`."""
+    if told.source == "declared":
+        return f"{PREFIX}declared by {told.who}"
+    return f"{PREFIX}from {told.who}" + (f" of {told.at:%Y-%m-%d}" if told.at else "")
+
+
+def _iterate_patches(known: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:
+    """(the field, what follows from it)"""
+    if known.supports_parallel_tools is False:
+        yield "supports_parallel_tools", {"request_overrides": {"parallel_tool_calls": False}}
+    if known.allows_midturn_system is False:
+        yield "allows_midturn_system", {"message_transforms": [MOVE_SYSTEM_TO_USER]}
+    if known.content_null_ok is False:
+        yield "content_null_ok", {"message_transforms": [EMPTY_CONTENT_FOR_NULL]}
+    if known.prompt_endpoint == "llama":
+        yield "prompt_endpoint", {"prompt_endpoint": "llama"}
+    if known.reasoning_replay in ("none", "tags"):
+        yield "reasoning_replay", {"reasoning_history": known.reasoning_replay}
+    for field, key in _POLICY_KEYS.items():
+        if value := known.known().get(field):
+            yield field, {key: list(value) if isinstance(value, tuple) else value}
+    if known.limit_name in _LIMIT_TRANSFORMS and (
+        known.limit_name != "max_tokens" or "max_completion_tokens" in options
+    ):
+        yield "limit_name", {"request_transforms": [_LIMIT_TRANSFORMS[known.limit_name]]}
+    if known.effort_name in _EFFORT_TRANSFORMS and {"reasoning_effort", "reasoning"} & options.keys():
+        yield "effort_name", {"request_transforms": _EFFORT_TRANSFORMS[known.effort_name]}

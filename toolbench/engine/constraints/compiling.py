@@ -1,0 +1,111 @@
+"""From tools to what is put into a request, once per set of tools."""
+
+import io
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from llguidance import LLMatcher
+
+from toolbench.engine.constraints.allowed_answers import AllowedAnswers, build_allowed_answers, build_answer_schema
+from toolbench.engine.constraints.dropped_keywords import DroppedKeyword
+from toolbench.engine.constraints.grammars import build_gbnf, build_llguidance
+from toolbench.engine.constraints.schema_support import GBNF_SUPPORT, SCHEMA_SUPPORT, TOOL_CONSTRAINTS, SizeLimits
+from toolbench.engine.constraints.strict import build_strict_tools
+from toolbench.engine.errors import PlanError
+from toolbench.engine.types import JsonObject
+
+CACHE_SIZE = 128  # compiled sets of tools
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintOptions:
+    """What an answer is held to. `final`: a final text is allowed. `many`: calls one answer may hold. `format`: the
+    text format of a grammar, "" for our own JSON."""
+
+    final: bool = True
+    many: int = 1
+    format: str = ""
+    limits: SizeLimits = field(default_factory=SizeLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledConstraint:
+    """`fields` go into the request's body and are never changed; `grammar` is the text of a grammar, "" for a
+    schema."""
+
+    fields: JsonObject
+    dropped: tuple[DroppedKeyword, ...]
+    grammar: str = ""
+
+
+def compile_constraint(
+    tools_json: Sequence[JsonObject], constraint: str, asked: ConstraintOptions
+) -> CompiledConstraint:
+    """What holds an answer to calls of these tools. Equal sets of tools are compiled once. Raises PlanError for an
+    unknown constraint, a schema that cannot be used, or a text format where the endpoint is held by a schema."""
+    if constraint not in SCHEMA_SUPPORT:
+        raise PlanError(f"no constraint is called {constraint!r}; known are {', '.join(SCHEMA_SUPPORT)}")
+    return _compile_cached(_build_cache_key(tools_json), constraint, asked)
+
+
+def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
+    """The tools as bytes, quicker than JSON; `fast` makes them the same whichever parts are one object."""
+    written = io.BytesIO()
+    pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
+    pickler.fast = True
+    pickler.dump(list(tools_json))
+    return written.getvalue()
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _compile_cached(tools: bytes, constraint: str, asked: ConstraintOptions) -> CompiledConstraint:
+    tools_json = pickle.loads(tools)
+    dialect = SCHEMA_SUPPORT[constraint]
+    if constraint in TOOL_CONSTRAINTS:
+        strict, dropped = build_strict_tools(tools_json, asked.limits, dialect)
+        return CompiledConstraint({"tools": strict}, dropped)
+    answers = build_allowed_answers(
+        tools_json, final=asked.final, dialect=dialect, limits=asked.limits, many=asked.many
+    )
+    if constraint == "grammar":
+        text = build_llguidance(answers, asked.limits, asked.format)
+        _check_grammar(text)
+        return CompiledConstraint({"grammar": text}, answers.dropped, text)
+    if dialect is GBNF_SUPPORT:
+        text = build_gbnf(answers, asked.limits, asked.format)
+        return CompiledConstraint(_build_grammar_fields(constraint, text), answers.dropped, text)
+    if asked.format:
+        raise PlanError(f"{constraint} holds JSON only, not the format {asked.format}")
+    return CompiledConstraint(_build_schema_fields(constraint, answers), answers.dropped)
+
+
+def _check_grammar(grammar: str) -> None:
+    """Raises PlanError for a grammar that llguidance does not take: llama.cpp would answer without any constraint."""
+    failed, messages = LLMatcher.validate_grammar_with_warnings(grammar)
+    if failed:
+        raise PlanError(f"llguidance does not take the grammar of these tools: {messages[0].splitlines()[0]}")
+
+
+def _build_grammar_fields(constraint: str, text: str) -> JsonObject:
+    if constraint == "fireworks_grammar":
+        return {"response_format": {"type": "grammar", "grammar": text}}
+    if constraint == "structured_grammar":
+        return {"structured_outputs": {"grammar": text}}
+    return {"ebnf" if constraint == "ebnf" else "grammar": text}
+
+
+def _build_schema_fields(constraint: str, answers: AllowedAnswers) -> JsonObject:
+    if constraint == "structured_outputs":
+        return {"structured_outputs": {"json": build_answer_schema(answers)}}
+    if constraint == "output_config":
+        schema = build_answer_schema(answers, counted=False)
+        return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+    if constraint == "tgi_grammar":
+        return {"response_format": {"type": "json", "value": build_answer_schema(answers)}}
+    strict = constraint == "strict"
+    named: JsonObject = {"name": "answer", "schema": build_answer_schema(answers, one_object=strict)}
+    return {
+        "response_format": {"type": "json_schema", "json_schema": {**named, **({"strict": True} if strict else {})}}
+    }

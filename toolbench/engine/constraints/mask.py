@@ -1,0 +1,107 @@
+"""Masks for a host that runs the model itself and has the logits in hand: which tokens may come next.
+
+    mask = Mask(vocabulary, compile_constraint(tools, "grammar", Asked()).grammar)
+    while not mask.stopped:
+        token = sample(logits, mask.allowed())
+        mask.consume(token)
+
+One vocabulary serves many masks; a mask serves one answer, on one thread."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+
+from toolbench.engine.errors import PlanError
+
+Tokenize = Callable[[bytes], list[int]]
+
+
+class _LlguidanceTokens:
+    """A vocabulary as llguidance asks for one."""
+
+    def __init__(self, tokens: Sequence[bytes], end: int, special: Sequence[int], tokenize: Tokenize | None) -> None:
+        self.tokens = tokens
+        self.eos_token_id = end
+        self.bos_token_id = None
+        self.special_token_ids = list(special)
+        hidden = set(special)
+        self._numbers = (
+            {} if tokenize else {text: number for number, text in enumerate(tokens) if text and number not in hidden}
+        )
+        self._longest = max(map(len, self._numbers), default=0)
+        self._tokenize = tokenize
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        sent = text.encode() if isinstance(text, str) else text
+        return self._tokenize(sent) if self._tokenize else list(self._greedy(sent))
+
+    def _greedy(self, text: bytes) -> Iterator[int]:
+        at = 0
+        while at < len(text):
+            sizes = range(min(self._longest, len(text) - at), 0, -1)
+            size = next((size for size in sizes if text[at : at + size] in self._numbers), 0)
+            if not size:
+                return
+            yield self._numbers[text[at : at + size]]
+            at += size
+
+
+class Vocabulary:
+    """The tokens of a model by their numbers, as the bytes they stand for. `end` is the token that ends an answer;
+    `special` are those that stand for no text, which no grammar allows. `tokenize` is the model's own way of cutting
+    text, asked where only one text can follow; without it the longest tokens are taken. Building one takes a while and
+    can be shared."""
+
+    def __init__(
+        self, tokens: Sequence[bytes], *, end: int, special: Sequence[int] = (), tokenize: Tokenize | None = None
+    ) -> None:
+        if not 0 <= end < len(tokens):
+            raise PlanError(f"the vocabulary has {len(tokens)} tokens; the one that ends an answer cannot be {end}")
+        self.size = len(tokens)
+        self.end = end
+        wrapped = TokenizerWrapper(_LlguidanceTokens(tokens, end, sorted({end, *special}), tokenize))
+        self.tokenizer = LLTokenizer(wrapped, n_vocab=len(tokens))
+
+
+class Mask:
+    """What one answer may go on with. `grammar` is in llguidance's words, as `compile_constraint` gives it for the
+    constraint `grammar`. Raises PlanError for a grammar that llguidance does not take."""
+
+    def __init__(self, vocabulary: Vocabulary, grammar: str) -> None:
+        self._vocabulary = vocabulary
+        self._matcher = LLMatcher(vocabulary.tokenizer, LLMatcher.grammar_from_lark(grammar), log_level=0)
+        self._ended = False
+        self._check()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the answer is whole and nothing may follow."""
+        return self._ended or self._matcher.is_stopped()
+
+    def allowed(self) -> bytes:
+        """One bit per token, token 0 the lowest bit of the first byte; the ending token's bit is set where the answer
+        may end. Once stopped, only that."""
+        if self._ended:
+            return (1 << self._vocabulary.end).to_bytes((self._vocabulary.size + 31) // 32 * 4, "little")
+        bits = self._matcher.compute_bitmask()
+        self._check()
+        return bits
+
+    def consume(self, token: int) -> None:
+        """Goes on by one token. Raises ValueError for one that is not allowed; the mask then stays as it was."""
+        if self._ended or not self._may(token):
+            raise ValueError(f"token {token} is not allowed here")
+        if token == self._vocabulary.end:
+            self._ended = True
+            return
+        self._matcher.consume_token(token)
+        self._check()
+
+    def _may(self, token: int) -> bool:
+        if token == self._vocabulary.end:
+            return self._matcher.is_accepting()
+        return 0 <= token < self._vocabulary.size and self._matcher.validate_tokens([token]) == 1
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            raise PlanError(f"llguidance gave up on the grammar: {self._matcher.get_error().splitlines()[0]}")

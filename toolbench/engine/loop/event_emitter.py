@@ -1,0 +1,142 @@
+"""The loop's events, under the case study's names. Times of requests are the listener's to add; a tool call's
+`elapsed_ms` is what its outcome said. `tool_call_end` carries the whole ToolResult as `result`."""
+
+from contextlib import suppress
+from typing import Any
+
+from toolbench.engine.arguments import measure_arguments
+from toolbench.engine.events import Delta, EmitEvent, Event, ExchangeError, OnDelta, Request, ToolResult
+from toolbench.engine.loop.dispatch import DispatchedCall
+from toolbench.engine.loop.run_state import RunState
+from toolbench.engine.loop.turn_setup import TurnSetup
+from toolbench.engine.strict_json import count_utf8_bytes
+from toolbench.engine.types import JsonObject, Turn
+from toolbench.engine.wire_formats.usage import usage_to_json
+
+
+class EventEmitter:
+    """Tells a listener what happens. What the listener raises is swallowed: it cannot end a run. A `brief` one leaves
+    out what a trace shows anyway: that requests and calls began, what was answered, the end."""
+
+    def __init__(self, setup: TurnSetup, emit: EmitEvent, *, brief: bool = False) -> None:
+        self._setup = setup
+        self._emit = emit
+        self._brief = brief
+        self._policies: JsonObject = {
+            "tool_use_mode": setup.policy.tool_use_mode,
+            "tool_failure_policy": setup.policy.tool_failure_policy,
+        }
+
+    def _emit_event(self, type_: str, turn: int, **data: Any) -> None:
+        with suppress(Exception):
+            self._emit(Event(type_, turn, data))
+
+    def request_start(self, request: Request, history_count: int, attempts_left: int) -> None:
+        if self._brief:
+            return
+        sent = request.tools_sent
+        self._emit_event(
+            "llm_request_start",
+            request.turn,
+            **self._policies,
+            tools_enabled=sent,
+            messages_count=history_count + bool(self._setup.system.strip()),
+            tools_count=len(self._setup.tools_json) if sent else 0,
+            tool_choice=self._setup.policy.tool_choice if sent else None,
+            request_attempts_left=attempts_left,
+        )
+
+    def hear(self, turn: int) -> OnDelta:
+        """Tells of the pieces of a streamed answer as they come, as `llm_delta`: text, reasoning, or with `call` (its
+        place from 0) the call's name, the new piece of its arguments, and whether these are whole now."""
+
+        def heard(delta: Delta) -> None:
+            said: JsonObject = {"text": delta.text, "reasoning": delta.reasoning}
+            if delta.call is not None:
+                said = {"call": delta.call, "name": delta.name, "arguments": delta.arguments, "closed": delta.closed}
+            self._emit_event("llm_delta", turn, **said)
+
+        return heard
+
+    def request_error(self, turn: int, error: ExchangeError, with_tools: bool) -> None:
+        self._emit_event(
+            "llm_request_error",
+            turn,
+            tools_enabled=with_tools,
+            status=error.status,
+            error_class=error.code,
+            message=error.message,
+        )
+
+    def request_retry(self, turn: int, attempts_left: int) -> None:
+        self._emit_event("llm_request_retry", turn, tools_enabled=False, request_attempts_left=attempts_left)
+
+    def request_end(self, turn: int, answer: Turn, with_tools: bool) -> None:
+        if self._brief:
+            return
+        calls = [
+            {"id": call.id, "name": call.name, "arguments_bytes": measure_arguments(call.arguments)}
+            for call in answer.calls
+        ]
+        self._emit_event(
+            "llm_request_end",
+            turn,
+            **self._policies,
+            tools_enabled=with_tools,
+            finish_reason=answer.finish_reason,
+            assistant_content_bytes=count_utf8_bytes(answer.text),
+            usage=usage_to_json(answer.usage),
+            tool_calls_count=len(calls),
+            ignored_tool_calls_count=answer.ignored_calls,
+            tool_calls=calls,
+        )
+
+    def call_start(self, turn: int, dispatched: DispatchedCall) -> None:
+        if self._brief:
+            return
+        self._emit_event(
+            "tool_call_start",
+            turn,
+            tool_call_id=dispatched.call.id,
+            name=dispatched.call.name,
+            arguments_bytes=dispatched.read.size,
+            parse_status=dispatched.read.status,
+        )
+
+    def call_end(self, turn: int, result: ToolResult) -> None:
+        self._emit_event(
+            "tool_call_end",
+            turn,
+            tool_call_id=result.call.id,
+            name=result.call.name,
+            ok=result.envelope.ok,
+            elapsed_ms=round(result.duration_ms),
+            output_bytes=count_utf8_bytes(result.content),
+            output_replaced=result.output_replaced,
+            error_codes=[error["code"] for error in result.envelope.errors],
+            result=result,
+        )
+
+    def fix_empty_final(self, turn: int) -> None:
+        policy = self._setup.policy
+        self._emit_event(
+            "fix_empty_final",
+            turn,
+            disable_tools=policy.fix_empty_final_disable_tools,
+            user_text_bytes=count_utf8_bytes(policy.fix_empty_final_user_text),
+        )
+
+    def ask_again(self, turn: int, answer: Turn) -> None:
+        """A call of this answer could not be run; the next request quotes why."""
+        self._emit_event("tool_not_executed", turn, reason=answer.not_run_because, ask_again=True)
+
+    def final(self, turn: int, ledger: RunState, text: str) -> None:
+        if self._brief:
+            return
+        self._emit_event(
+            "final",
+            turn,
+            assistant_content_bytes=count_utf8_bytes(text),
+            any_tool_calls_seen=ledger.any_calls,
+            any_tool_success_seen=ledger.any_success,
+        )

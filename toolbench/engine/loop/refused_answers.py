@@ -1,0 +1,40 @@
+"""Answers that a server refused to pass on, read all the same: some report a call that they could not read as an error
+and quote what the model wrote."""
+
+from collections.abc import Collection
+
+from toolbench.engine.loop.turn import read_answer
+from toolbench.engine.loop.turn_setup import TurnSetup
+from toolbench.engine.methods.json_in_text import UNREADABLE_CODES, find_unread_call
+from toolbench.engine.types import Finding, Turn
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer
+
+HEALING_TRANSFORM = "tool_calls_from_text"
+_FINDING_MESSAGE = (
+    "The server refused this answer because it could not read the call in it; the text it quotes was read instead."
+)
+
+
+def read_refused_answer(setup: TurnSetup, text: str, *, with_tools: bool, taken: Collection[str] = ()) -> Turn | str:
+    """The turn that the quoted text makes, where the policy heals calls in text and there is one; else a sentence on
+    what could be read in it, "" for nothing. `taken` are ids of calls that the conversation holds."""
+    names = [tool.name for tool in setup.tools.definitions] if with_tools else []
+    heals = HEALING_TRANSFORM in setup.policy.response_transforms and bool(names)
+    if heals:
+        finding = Finding("answer_refused", _FINDING_MESSAGE, "$.error.failed_generation")
+        message = {"role": "assistant", "content": _restore_start_marker(text, names)}
+        turn = read_answer(setup, ChatAnswer(message, findings=(finding,)), with_tools=True, taken=taken)
+        if turn.calls:
+            return turn
+    meant = find_unread_call(_restore_start_marker(text, names), names)
+    if not meant:
+        return ""
+    said = f"What the model wrote is a call ({meant})"
+    lost = heals or meant in UNREADABLE_CODES
+    return f"{said} that cannot be read." if lost else f"{said}; the transform {HEALING_TRANSFORM} reads such answers."
+
+
+def _restore_start_marker(text: str, names: list[str]) -> str:
+    """Some servers quote a call without its opener: `name{…}</function>`."""
+    bare = text.lstrip().startswith(tuple(f"{name}{{" for name in names))
+    return f"<function={text.lstrip()}" if bare else text

@@ -1,0 +1,100 @@
+"""What the model is told about a call: the envelope, and the exact text it becomes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.events import Outcome
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.strict_json import count_utf8_bytes, read_json, write_json
+from toolbench.engine.transforms import apply_result
+from toolbench.engine.types import Envelope, JsonObject, TransformChange
+
+
+@light(frozen=True, slots=True)
+class RenderedEnvelope:
+    """`envelope` is before result transforms, `content` the text sent to the model after them. `replaced` says that
+    the tool's own result was too large."""
+
+    envelope: Envelope
+    content: str
+    replaced: bool
+    changes: tuple[TransformChange, ...]
+
+
+def build_refusal(tool_name: str, code: str, message: str, data: JsonObject | None = None) -> Envelope:
+    return Envelope(False, tool_name, data or {}, (), ({"code": code, "message": message},))
+
+
+def build_envelope(outcome: Outcome, tool_name: str) -> Envelope:
+    """The envelope of what a tool gave back, with a copy of its value that the tool cannot change later. A value that
+    JSON cannot hold becomes TOOL_OUTPUT_SERIALIZATION_ERROR."""
+    if outcome.error_code:
+        return build_refusal(tool_name, outcome.error_code, outcome.error_message)
+    try:
+        value = read_json(write_json(outcome.value))
+    except (TypeError, ValueError, RecursionError, InvalidJsonError) as error:
+        cause = {"error_class": type(error).__name__, "message": str(error)[:200]}
+        return build_refusal(tool_name, "TOOL_OUTPUT_SERIALIZATION_ERROR", "The tool's result is not JSON.", cause)
+    if not isinstance(value, dict):
+        return Envelope(True, tool_name, {"value": value})
+    return _read_own_envelope(value, tool_name) if "ok" in value else Envelope(True, tool_name, value)
+
+
+def _read_own_envelope(value: JsonObject, tool_name: str) -> Envelope:
+    """A tool's own envelope, brought into shape: `ok` must be exactly true."""
+    own_name, data = value.get("tool_name"), value.get("data")
+    name = own_name if isinstance(own_name, str) and own_name.strip() else tool_name
+    if not isinstance(data, dict):
+        data = {} if data is None else {"value": data}
+    warnings = tuple(w if isinstance(w, str) else write_json(w) for w in _as_list(value.get("warnings")))
+    errors = tuple(_normalise_error(e) for e in _as_list(value.get("errors")) if isinstance(e, dict))
+    return Envelope(value["ok"] is True, name, data, warnings, errors)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _normalise_error(value: Mapping[str, Any]) -> JsonObject:
+    return {key: _render_text(value.get(key)) for key in ("code", "message")}
+
+
+def _render_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else write_json(value)
+
+
+def envelope_to_json(envelope: Envelope) -> JsonObject:
+    """The five keys, always all of them."""
+    return {
+        "ok": envelope.ok,
+        "tool_name": envelope.tool_name,
+        "data": envelope.data,
+        "warnings": list(envelope.warnings),
+        "errors": list(envelope.errors),
+    }
+
+
+def render_envelope(
+    envelope: Envelope, transforms: tuple[str, ...], *, max_bytes: int, call_id: str
+) -> RenderedEnvelope:
+    """Transforms, then text, then the size check (`max_bytes` are allowed). A text too large is replaced by a short
+    refusal, which goes through the transforms too and is not checked again."""
+    content, changes = _render_content(envelope, transforms, call_id)
+    size = count_utf8_bytes(content)
+    if size <= max_bytes:
+        return RenderedEnvelope(envelope, content, False, changes)
+    message = f"The result is {size} bytes; at most {max_bytes} are allowed. Ask for less."
+    sizes = {"bytes": size, "max_bytes": max_bytes}
+    short = build_refusal(envelope.tool_name, "TOOL_OUTPUT_TOO_LARGE", message, sizes)
+    content, changes = _render_content(short, transforms, call_id)
+    return RenderedEnvelope(short, content, True, changes)
+
+
+def _render_content(
+    envelope: Envelope, transforms: tuple[str, ...], call_id: str
+) -> tuple[str, tuple[TransformChange, ...]]:
+    told, changes = apply_result(envelope_to_json(envelope), transforms, tool_name=envelope.tool_name, call_id=call_id)
+    return write_json(told), changes

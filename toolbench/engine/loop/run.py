@@ -1,0 +1,300 @@
+"""The tool loop: ask, run the calls, ask again, until the model answers without calls.
+
+A generator without I/O: it yields what it needs and is sent the outcome (see events). `StopRun` may be sent at any time
+and ends it with everything kept. Turns count from 0, on over all of the user's messages; a retried request belongs to
+the same turn."""
+
+from collections.abc import Callable, Generator, Iterator
+from copy import deepcopy
+from dataclasses import field, replace
+from itertools import count
+from typing import TypeAlias
+
+from toolbench.engine.events import (
+    ANSWERED_ENDS,
+    Ask,
+    EmitEvent,
+    EndReason,
+    ExchangeError,
+    Execute,
+    FailedExchange,
+    LoopInput,
+    LoopResult,
+    OmittedParameter,
+    Request,
+    StopRun,
+    ToolResult,
+)
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.loop.dispatch import DispatchedCall, build_tool_result, dispatch
+from toolbench.engine.loop.event_emitter import EventEmitter
+from toolbench.engine.loop.further_message import FurtherMessage
+from toolbench.engine.loop.ids import list_call_ids
+from toolbench.engine.loop.refused_answers import read_refused_answer
+from toolbench.engine.loop.run_state import RunState
+from toolbench.engine.loop.turn import build_ask
+from toolbench.engine.loop.turn_setup import TurnSetup, prepare_turns
+from toolbench.engine.methods.instructions import build_reprompt
+from toolbench.engine.policy.limits import is_parallel_allowed
+from toolbench.engine.policy.optional_parameters import list_refused_parameters
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.strict_json import list_object_keys
+from toolbench.engine.tools.definitions import ToolRegistry
+from toolbench.engine.types import JsonObject, Message, ResultMessage, Turn
+from toolbench.engine.visible_text import is_blank
+from toolbench.engine.wire_formats.registry import choose_wire_format
+
+MAX_REASON_LENGTH = 300  # characters of a refusal that are kept with what is left out for it
+Loop: TypeAlias = Generator[Ask | Execute, LoopInput, LoopResult]
+
+
+@light(frozen=True, slots=True)
+class LoopPlan:
+    """Everything a run depends on. `history` comes before `user_text`: messages in OpenAI's shape, role `user` where
+    none is given; a bare text is a user message. `options` go into the request body, over the policy's defaults and
+    under its overrides. `further` is what the user says next, each after an answer without calls; `max_turns` holds for
+    each message. `left_out` are parameters that this endpoint is known to refuse, where the policy drops those. With
+    `stream` answers are asked for as they are written. `wire` names how requests travel (see
+    wires). Nothing in here is changed."""
+
+    model: str
+    policy: Policy
+    system: str
+    user_text: str
+    history: tuple[Message | str, ...] = ()
+    tools: ToolRegistry = field(default_factory=ToolRegistry)
+    options: JsonObject = field(default_factory=dict)
+    seed: int | None = None
+    stream: bool = False
+    wire: str = "chat"
+    further: tuple[FurtherMessage, ...] = ()
+    left_out: tuple[OmittedParameter, ...] = ()
+
+
+def run_loop(plan: LoopPlan, emit: EmitEvent, *, brief: bool = False) -> Loop:
+    """Before the first request it raises PlanError or, in strict mode, UnknownTransformError; later nothing of its own.
+    An exception of `emit` is swallowed; `brief` as in Narration."""
+    run = _Run(plan, emit, brief=brief)
+    with_tools = run.has_tools
+    for turn in count():
+        if run.is_turn_limit_reached(turn):
+            break
+        answer = yield from _ask_model(run, turn, with_tools)
+        if isinstance(answer, LoopResult):
+            return answer
+        if answer.calls:
+            stopped = yield from _execute_calls(run, turn, answer)
+            if stopped:
+                return stopped
+        elif answer.continues:
+            continue
+        elif run.should_reprompt_for_call(turn, answer):
+            run.reprompt_for_call(turn, answer)
+        elif run.should_reprompt_for_text(answer):
+            with_tools = run.reprompt_for_text(turn)
+        elif run.has_further_message:
+            with_tools = run.add_further_message(turn)
+        else:
+            return run.finish(turn)
+    return run.state.ended(EndReason.MAX_TURNS_EXCEEDED, f"No final answer within {plan.policy.max_turns} turns.")
+
+
+def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, LoopInput, Turn | LoopResult]:
+    """One answer. Where the endpoint says that it cannot use tools, the turn is asked again without them."""
+    retries = run.fallback_retries
+    while True:
+        ask = build_ask(
+            run.setup,
+            turn,
+            run.state.messages,
+            with_tools=with_tools,
+            must_call=run.must_call,
+            heard=run.emitter.hear(turn),
+        )
+        ask = replace(
+            ask,
+            request=run.add_message_number(ask.request),
+            read_refused=run.build_refused_reader(with_tools=with_tools),
+        )
+        run.state.record_request(ask.request)
+        run.emitter.request_start(ask.request, len(run.state.messages), retries)
+        sent = yield ask
+        match sent:
+            case Turn():
+                run.state.record_answer(sent)
+                run.emitter.request_end(turn, sent, with_tools)
+                return sent
+            case FailedExchange(error):
+                run.state.record_failure(error)
+                run.emitter.request_error(turn, error, with_tools)
+                if run.omit_refused_parameters(error, ask.request):
+                    continue
+                if not (error.tool_support and with_tools and retries):
+                    return run.state.ended(EndReason.PROVIDER_ERROR, error.message, error)
+            case StopRun():
+                return run.state.stopped(sent)
+            case _:
+                raise TypeError(f"an Ask is answered by Turn, Failed or Stop, not {type(sent).__name__}")
+        retries, with_tools = retries - 1, False
+        run.emitter.request_retry(turn, retries)
+
+
+def _execute_calls(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Execute, LoopInput, LoopResult | None]:
+    """Runs the calls that may run and gives the model every call's result, in call order."""
+    policy = run.setup.policy
+    calls = [dispatch(call, run.setup.tools, policy) for call in answer.calls]
+    for call in calls:
+        run.emitter.call_start(turn, call)
+    prepared = tuple(call.prepared for call in calls if call.prepared)
+    execute = Execute(turn, prepared, side_by_side=is_parallel_allowed(run.setup.options))
+    sent = (yield execute) if prepared else ()
+    if isinstance(sent, StopRun):
+        refused = [call for call in calls if call.refused]
+        run.take(turn, [(call, build_tool_result(call, None, policy)) for call in refused])
+        return run.state.stopped(sent)
+    if not isinstance(sent, tuple) or len(sent) != len(prepared):
+        raise TypeError(f"{len(prepared)} calls need as many outcomes")
+    outcomes = iter(sent)
+    run.take(
+        turn, [(call, build_tool_result(call, next(outcomes) if call.prepared else None, policy)) for call in calls]
+    )
+    return None
+
+
+class _Run:
+    """One run of the loop: its setup, its ledger and its narration."""
+
+    def __init__(self, plan: LoopPlan, emit: EmitEvent, *, brief: bool) -> None:
+        self._setups = tuple(_prepare_setups(plan, tools) for tools in _list_offered_tools(plan))
+        self.setup = self._setups[0]
+        self._further = plan.further
+        self._message = 0
+        self._unsent = ""  # what the user said since the last request
+        self._began = 0  # the turn that the message came with
+        history = self.setup.asking.render_history([_to_message(item) for item in plan.history])
+        self.state = RunState(plan.policy, history)
+        self.state.say(plan.user_text)
+        self.emitter = EventEmitter(self.setup, emit, brief=brief)
+        self._emit, self._brief = emit, brief
+        self._asked_for_final_text = False
+        self._called = False  # since the user last spoke
+
+    @property
+    def has_tools(self) -> bool:
+        return bool(self.setup.tools.definitions)
+
+    def is_turn_limit_reached(self, turn: int) -> bool:
+        """Whether the message has had all its turns."""
+        return turn - self._began >= self.setup.policy.max_turns
+
+    @property
+    def has_further_message(self) -> bool:
+        return self._message < len(self._further)
+
+    def add_further_message(self, turn: int) -> bool:
+        """Adds the user's next message; says whether the next request carries tools."""
+        said = self._further[self._message]
+        self._message, self._began = self._message + 1, turn + 1
+        self.setup = self._setups[self._message]
+        self._asked_for_final_text = self._called = False
+        self._unsent = said.text
+        self.state.say(said.text)
+        self.emitter = EventEmitter(self.setup, self._emit, brief=self._brief)
+        return self.has_tools
+
+    def add_message_number(self, request: Request) -> Request:
+        """The request with the message that it belongs to, the first one with its text."""
+        if not self._message:
+            return request
+        said, self._unsent = self._unsent, ""
+        return replace(request, message=self._message, said=said)
+
+    def build_refused_reader(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
+        def read(text: str) -> Turn | str:
+            taken = frozenset(list_call_ids(self.state.messages))
+            return read_refused_answer(self.setup, text, with_tools=with_tools, taken=taken)
+
+        return read
+
+    def omit_refused_parameters(self, error: ExchangeError, request: Request) -> bool:
+        """Leaves out of all further requests what the endpoint refused of this one; False where the policy does not
+        want that or the error names nothing that can be left out."""
+        if not self.setup.policy.drop_refused_parameters:
+            return False
+        found = list_refused_parameters(error, list_object_keys(request.body))
+        learnt = [OmittedParameter(name, error.message[:MAX_REASON_LENGTH], known=False) for name in found]
+        self._setups = tuple(setup.without(learnt) for setup in self._setups)
+        self.setup = self._setups[self._message]
+        return bool(learnt)
+
+    @property
+    def must_call(self) -> bool:
+        return self.setup.policy.tool_use_mode == "enforced" and not self.state.any_calls
+
+    @property
+    def fallback_retries(self) -> int:
+        policy = self.setup.policy
+        return policy.fallback_retry_count if policy.tool_use_mode == "relaxed" else 0
+
+    def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
+        """Whether a call that could not be run is worth one more request; once per run, and the answer is kept."""
+        policy = self.setup.policy
+        wanted = policy.repair_request and not self.state.asked_again and not self.is_turn_limit_reached(turn + 1)
+        return wanted and answer.not_executed and self.has_tools
+
+    def reprompt_for_call(self, turn: int, answer: Turn) -> None:
+        """Adds the user's message, which quotes the error."""
+        self.state.asked_again += 1
+        self.state.say(build_reprompt(self.setup.asking.method, answer.not_run_because, self.setup.tools_json))
+        self.emitter.ask_again(turn, answer)
+
+    def should_reprompt_for_text(self, answer: Turn) -> bool:
+        """Whether a blank answer after tool calls is worth one more request; each message of the user's for itself."""
+        policy = self.setup.policy
+        wanted = policy.fix_empty_final and not self._asked_for_final_text
+        return wanted and self._called and is_blank(answer.text)
+
+    def reprompt_for_text(self, turn: int) -> bool:
+        """Adds the user's message; says whether the next request carries tools."""
+        policy = self.setup.policy
+        self._asked_for_final_text = True
+        self.state.say(policy.fix_empty_final_user_text)
+        self.emitter.fix_empty_final(turn)
+        return self.has_tools and not policy.fix_empty_final_disable_tools
+
+    def take(self, turn: int, pairs: list[tuple[DispatchedCall, ToolResult]]) -> None:
+        """Writes results down and gives them to the model."""
+        self._called = True
+        self.state.record_results(tuple(result for _, result in pairs), [call.tool_name for call, _ in pairs])
+        for _, result in pairs:
+            self.state.messages.extend(self.setup.asking.result_messages(result.call, result.content))
+            self.emitter.call_end(turn, result)
+
+    def finish(self, turn: int) -> LoopResult:
+        ended = self.state.final()
+        if ended.end in ANSWERED_ENDS:
+            self.emitter.final(turn, self.state, ended.final_text)
+        return ended
+
+
+def _list_offered_tools(plan: LoopPlan) -> Iterator[ToolRegistry]:
+    """The tools that go with each of the user's messages."""
+    tools = plan.tools
+    yield tools
+    for said in plan.further:
+        tools = ToolRegistry((*tools.definitions, *said.tools)) if said.tools else tools
+        yield tools
+
+
+def _prepare_setups(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
+    setup = prepare_turns(
+        plan.model, plan.policy, system=plan.system, tools=tools, options=plan.options, seed=plan.seed
+    )
+    known = plan.left_out if plan.policy.drop_refused_parameters else ()
+    return replace(setup.without(known), stream=plan.stream, wire=choose_wire_format(plan.policy, plan.wire))
+
+
+def _to_message(item: Message | str) -> Message:
+    if isinstance(item, ResultMessage):
+        return deepcopy(item)
+    return {"role": "user", "content": item} if isinstance(item, str) else {"role": "user", **deepcopy(item)}

@@ -1,0 +1,153 @@
+"""What is the same in every turn of a run: made once, from the policy and what the run offers."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from functools import lru_cache
+from operator import is_
+
+from toolbench.engine.constraints.compiling import ConstraintOptions
+from toolbench.engine.constraints.schema_support import SizeLimits
+from toolbench.engine.errors import PlanError
+from toolbench.engine.events import OmittedParameter
+from toolbench.engine.identity_key import IdentityKey
+from toolbench.engine.light_dataclass import light
+from toolbench.engine.methods.registry import CallMethod, build_method
+from toolbench.engine.policy.limits import check_tool_set, get_max_calls
+from toolbench.engine.policy.overrides import merge_options
+from toolbench.engine.policy.settings import Policy
+from toolbench.engine.repairs import check_repairs
+from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep, sort_keys, write_json
+from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
+from toolbench.engine.tools.validation import check_schema
+from toolbench.engine.transforms import TransformContext, apply_tools, check_names
+from toolbench.engine.types import JsonObject, TransformChange
+from toolbench.engine.wire_formats.registry import CHAT, WireFormat
+
+_OMITTED_BY_SETTINGS = "The settings leave it out."
+MAX_PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parallel calls and sets no number
+
+
+@light(frozen=True, slots=True)
+class TurnSetup:
+    """What is the same in every turn of a run. `tools` are those that are sent and may run, none in disabled mode,
+    `tools_text` the JSON of `tools_json`; `options` go into every body. `stream` asks for answers as they are written;
+    their `stream_options` may be given with the options, null for none. `wire` is how bodies and answers travel."""
+
+    model: str
+    policy: Policy
+    system: str
+    options: JsonObject
+    tools: ToolRegistry
+    tools_json: tuple[JsonObject, ...]
+    tools_text: str
+    tool_changes: tuple[TransformChange, ...]
+    asking: CallMethod
+    calls_kept: int | None
+    stream: bool = False
+    wire: WireFormat = CHAT
+    left_out: Mapping[str, OmittedParameter] = field(
+        default_factory=dict
+    )  # what the endpoint is known to refuse, by its name
+
+    def without(self, more: Iterable[OmittedParameter]) -> "TurnSetup":
+        """The same with further parameters left out."""
+        return replace(self, left_out={**self.left_out, **{one.name: one for one in more}})
+
+    def facts(self, *, with_tools: bool) -> TransformContext:
+        """What its transforms may know."""
+        tools = self.tools.definitions if with_tools else ()
+        policy = self.policy
+        return TransformContext(tools, policy.text_format, policy.tool_id_pattern, policy.guess_untyped)
+
+    def written(self, body: JsonObject) -> dict[str, str]:
+        """The JSON of what every body says again, by its key: the tools, where nobody made others of them."""
+        tools = body.get("tools")
+        known = isinstance(tools, list) and len(tools) == len(self.tools_json) and all(map(is_, tools, self.tools_json))
+        return {"tools": self.tools_text} if known else {}
+
+
+def prepare_turns(
+    model: str, policy: Policy, *, system: str, tools: ToolRegistry, options: JsonObject, seed: int | None
+) -> TurnSetup:
+    """Raises PlanError for a blank model or tools that cannot be sent, UnknownTransformError in strict mode.
+
+    Options from the weakest: the policy's defaults, `options`, the policy's overrides, the seed."""
+    if not model.strip():
+        raise PlanError("no model is named")
+    offer = _prepare_tools(IdentityKey(policy), *map(IdentityKey, tools.definitions))
+    merged = _merge_all_options(policy, options, seed)
+    asking = _build_method(policy, merged)
+    dropped = asking.dropped(list(offer.tools_json), policy.tool_choice) if offer.tools_json else ()
+    return TurnSetup(
+        model=model,
+        policy=policy,
+        system=system,
+        options=merged,
+        tools=offer.tools,
+        tools_json=offer.tools_json,
+        tools_text=offer.tools_text,
+        tool_changes=(*offer.changes, *dropped),
+        asking=asking,
+        left_out={name: OmittedParameter(name, _OMITTED_BY_SETTINGS) for name in policy.left_out_parameters},
+        calls_kept=get_max_calls(policy, merged),
+    )
+
+
+@light(frozen=True, slots=True)
+class _OfferedTools:
+    """The tools that are sent and may run, as they go over the wire and as JSON, and what transforms changed of
+    them."""
+
+    tools: ToolRegistry
+    tools_json: tuple[JsonObject, ...]
+    tools_text: str
+    changes: tuple[TransformChange, ...]
+
+
+@lru_cache(maxsize=256)
+def _prepare_tools(policy: IdentityKey[Policy], *definitions: IdentityKey[ToolDefinition]) -> _OfferedTools:
+    """Trials of one configuration share policy and tools. Raises as prepare_turns does."""
+    _check_transforms(policy.value)
+    offered = _select_tools(ToolRegistry(tuple(definition.value for definition in definitions)), policy.value)
+    sent = [tool.to_openai() for tool in offered.exposed()]
+    tools_json, changes = apply_tools(sent, policy.value.tool_transforms)
+    check_tool_set(tools_json, policy.value)
+    return _OfferedTools(offered, tuple(tools_json), write_json(tools_json), changes)
+
+
+def _merge_all_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
+    """In the order of their names, so that equal plans give equal bytes."""
+    try:
+        merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
+        kept = {name: value for name, value in merged.items() if name != "stream"}
+        return dict(sort_keys({**kept, "seed": seed} if seed is not None else kept))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PlanError(f"the request options are not JSON: {error}") from None
+
+
+def _select_tools(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
+    if policy.tool_use_mode == "disabled":
+        return ToolRegistry()
+    offered = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
+    for tool in offered.definitions:
+        if not tool.name.strip():
+            raise PlanError("a tool has no name; no model could call it")
+        if is_too_deep(tool.parameters):
+            raise PlanError(f"the parameters of tool {tool.name} are nested deeper than {MAX_DEPTH} levels")
+        if policy.validate_arguments or policy.method == "constrained":
+            check_schema(tool)
+    return offered
+
+
+def _build_method(policy: Policy, options: JsonObject) -> CallMethod:
+    """Several calls in one constrained answer are for runs that ask for parallel calls by name."""
+    wanted = options.get("parallel_tool_calls") is True
+    many = (policy.max_tool_calls_per_turn or MAX_PARALLEL_CALLS) if wanted else 1
+    limits = SizeLimits(policy.constraint_max_string, policy.constraint_max_items)
+    return build_method(policy, ConstraintOptions(many=many, limits=limits))
+
+
+def _check_transforms(policy: Policy) -> None:
+    check_repairs(policy.argument_repairs, strict=policy.strict)
+    for kind in ("message", "tool", "request", "response", "tool_call", "tool_result"):
+        check_names(kind, getattr(policy, f"{kind}_transforms"), strict=policy.strict)

@@ -1,0 +1,135 @@
+"""Asking for calls by constraint: the endpoint is held to a schema or a grammar of the calls that may be made, so that
+every answer is a call or a final answer. Valid does not mean right."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from toolbench.engine.constraints.allowed_answers import FINAL_ANSWER_KEY, is_final_answer_allowed, select_tools
+from toolbench.engine.constraints.compiling import CompiledConstraint, ConstraintOptions, compile_constraint
+from toolbench.engine.constraints.strict import remove_added_nulls
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.methods.inline_reasoning import split_message_reasoning, split_partial_reasoning
+from toolbench.engine.methods.instructions import (
+    append_to_system,
+    build_instruction,
+    build_result_message,
+    get_prompt_version,
+    render_call_json,
+    render_history_as_text,
+)
+from toolbench.engine.methods.json_in_text import JsonCall, parse_call
+from toolbench.engine.methods.parsed_answer import ParsedAnswer
+from toolbench.engine.methods.streaming_calls import FindCalls, JsonCallWatcher
+from toolbench.engine.strict_json import read_json, write_json
+from toolbench.engine.tools.choice import RequestChoice
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.types import Finding, JsonObject, Message, ToolCall, TransformChange, remove_calls
+from toolbench.engine.wire_formats.parse_answer import (
+    build_openai_call,
+    get_message_text,
+    list_structured_calls,
+    truncate_snippet,
+)
+
+
+class ConstrainedMethod:
+    """`constraint` is one of CONSTRAINTS and says how the endpoint is told. A final answer is allowed unless the tool
+    choice is `required` or names a tool. Without tools nothing is constrained."""
+
+    method = "constrained"
+    prompt_version = get_prompt_version("constrained")
+
+    def __init__(self, constraint: str, asked: ConstraintOptions | None = None) -> None:
+        self.constraint = constraint
+        self._asked = asked or ConstraintOptions()
+
+    def prepare_body(
+        self,
+        body: JsonObject,
+        tools: Sequence[ToolDefinition],
+        tools_json: list[JsonObject],
+        tool_choice: RequestChoice,
+    ) -> JsonObject:
+        if not tools_json or tool_choice == "none":
+            return dict(body)
+        told = build_instruction(
+            self.method, tools_json, final=is_final_answer_allowed(tool_choice), several=self._asked.many > 1
+        )
+        messages = append_to_system(body["messages"], told)
+        return {**body, "messages": messages, **self._compiled(tools_json, tool_choice).fields}
+
+    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        read = self._read(message, get_message_text(message), tools)
+        if read.path == "constrained":
+            return read
+        text, apart = split_message_reasoning(message)
+        return replace(self._read(message, text, tools), message=apart) if apart else read
+
+    def _read(self, message: Message, text: str, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        try:
+            value = read_json(text)
+        except InvalidJsonError:
+            return _build_off_schema_answer(message, text, asked=bool(tools))
+        if self.constraint == "strict" and isinstance(value, dict):
+            value = value.get(FINAL_ANSWER_KEY, value)
+        if isinstance(value, dict) and isinstance(value.get("final"), str):
+            return ParsedAnswer((), value["final"], "constrained")
+        calls = self._calls(value, tools)
+        if not calls:
+            return _build_off_schema_answer(message, text, asked=bool(tools))
+        made = (
+            build_openai_call(f"constrained_call_{n}", call.name, call.arguments)
+            for n, call in enumerate(calls, start=1)
+        )
+        return ParsedAnswer(tuple(made), "", "constrained", values=tuple(call.arguments for call in calls))
+
+    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        return lambda: JsonCallWatcher(lambda text: self._read({}, split_partial_reasoning(text), tools).calls)
+
+    def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+        return {"role": "assistant", **remove_calls(message)}
+
+    def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+        return [build_result_message(call, content)]
+
+    def render_history(self, messages: Sequence[Message]) -> list[Message]:
+        return render_history_as_text(messages, as_call=render_call_json, as_final=_find_final_text)
+
+    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+        if not tools_json or tool_choice == "none":
+            return ()
+        return tuple(dropped.as_change() for dropped in self._compiled(tools_json, tool_choice).dropped)
+
+    def _compiled(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> CompiledConstraint:
+        asked = replace(self._asked, final=is_final_answer_allowed(tool_choice))
+        return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, asked)
+
+    def _calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
+        """The calls of an answer; none where one of several is of no known tool."""
+        schemas = {tool.name: tool.parameters for tool in tools}
+        several = value.get("calls") if isinstance(value, dict) and self._asked.many > 1 else None
+        found = [parse_call(one, list(schemas)) for one in (several if isinstance(several, list) else [value])]
+        calls = [call for call in found if call is not None]
+        if len(calls) < len(found):
+            return []
+        if self.constraint != "strict":
+            return calls
+        return [JsonCall(c.name, remove_added_nulls(c.arguments, schemas[c.name]), c.exact) for c in calls]
+
+
+def _find_final_text(text: str) -> str:
+    return write_json({"final": text})
+
+
+def _build_off_schema_answer(message: Message, text: str, *, asked: bool) -> ParsedAnswer:
+    """An answer that is not of the schema: cut off, or of an endpoint that passes over constraints."""
+    if not asked:
+        return ParsedAnswer((), text, "text")
+    if list_structured_calls(message):
+        said = "The answer has tool_calls although no tools were sent; they were not executed."
+        return ParsedAnswer((), text, "text", (Finding("unasked_tool_calls", said, "$.tool_calls"),), not_executed=True)
+    if text.lstrip().startswith("{"):
+        said = f"The answer is not of the schema it was held to; nothing was executed: {truncate_snippet(text)}"
+        return ParsedAnswer((), text, "text", (Finding("parse_error", said, "$.content"),), not_executed=True)
+    said = "The answer is free text: the endpoint did not keep to the schema."
+    return ParsedAnswer((), text, "text", (Finding("constraint_ignored", said, "$.content"),))

@@ -1,0 +1,82 @@
+"""Reasoning that stands in an answer's text, told apart from what the answer says and calls."""
+
+import re
+
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.formats import REASONING_FORMAT, split_reasoning
+from toolbench.engine.repairs.tokens import find_objects
+from toolbench.engine.strict_json import get_text, read_json
+from toolbench.engine.types import Message
+from toolbench.engine.wire_formats.parse_answer import get_message_text
+
+_REASONING_FIELD = "reasoning_content"
+_START_TAGS = tuple(opener for opener, _ in REASONING_FORMAT.reasoning)
+_TAGS = (*_START_TAGS, *(closer for _, closer in REASONING_FORMAT.reasoning))
+_PRIVATE_USE_CODES = range(0xE000, 0xF900)  # characters that mean nothing
+
+
+def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
+    """The answer's text without the reasoning that stands closed in it, in which nothing is called; and the message
+    with that reasoning in its own field, None where there is none."""
+    text, thought = split_text_reasoning(get_message_text(message))
+    if not thought:
+        return text, None
+    together = "\n".join(filter(None, (get_text(message.get(_REASONING_FIELD)), thought)))
+    return text, {**message, "content": text, _REASONING_FIELD: together}
+
+
+def split_text_reasoning(text: str) -> tuple[str, str]:
+    """The text without the reasoning in it, in any family's tags, and that reasoning. Tags inside of a JSON object are
+    part of a value. Reasoning that is never closed stays: what is called for in it may be meant."""
+    if not any(tag in text for tag in _TAGS):
+        return text, ""
+    veil = _MaskedJson(text)
+    said, thought = split_reasoning(veil.text)
+    if veil.is_value(thought) and not any(opener in veil.text for opener in _START_TAGS):
+        return veil.lifted(thought + said), ""  # nobody thinks in nothing but a call
+    return veil.lifted(said), veil.lifted(thought)
+
+
+def split_partial_reasoning(text: str) -> str:
+    """The same of an answer that is still being written: reasoning that is open may yet be closed, so that nothing is
+    called in it."""
+    if not any(tag in text for tag in _TAGS):
+        return text
+    veil = _MaskedJson(text)
+    said, _ = split_reasoning(veil.text)
+    opened = [at for opener in _START_TAGS if (at := said.find(opener)) >= 0]
+    return veil.lifted(said[: min(opened, default=len(said))])
+
+
+class _MaskedJson:
+    """A text with its JSON objects behind signs that it does not hold."""
+
+    def __init__(self, text: str) -> None:
+        self._sign = next((chr(code) for code in _PRIVATE_USE_CODES if chr(code) not in text), "")
+        self._hidden = [one for one in find_objects(text)[0] if _is_json(one)] if self._sign else []
+        parts, at = [], 0
+        for place, one in enumerate(self._hidden):
+            start = text.index(one, at)
+            parts += [text[at:start], f"{self._sign}{place}{self._sign}"]
+            at = start + len(one)
+        self.text = "".join([*parts, text[at:]])
+
+    def is_value(self, text: str) -> bool:
+        """Whether a text is one JSON object, fenced or not."""
+        return (
+            bool(self._hidden)
+            and re.fullmatch(rf"\s*(?:```\w*)?\s*{self._sign}\d+{self._sign}\s*(?:```)?\s*", text) is not None
+        )
+
+    def lifted(self, text: str) -> str:
+        if not self._hidden:
+            return text
+        return re.sub(f"{self._sign}([0-9]+){self._sign}", lambda found: self._hidden[int(found[1])], text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        read_json(text)
+    except InvalidJsonError:
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""The fixed instructions of the methods that ask in words, and how calls and results are told in the history."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from toolbench.engine.strict_json import write_json
+from toolbench.engine.types import JsonObject, Message, ResultMessage, ToolCall, get_called_function, remove_calls
+from toolbench.engine.wire_formats.parse_answer import list_structured_calls
+
+_PROMPTS: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "prompts.json").read_text("utf-8"))
+
+RenderCall = Callable[[str, str], str]
+
+
+def get_prompt_version(method: str) -> str:
+    """Name and version of a method's instruction, such as `text_json 1`."""
+    return f"{method} {_PROMPTS[method]['version']}"
+
+
+def build_instruction(
+    method: str, tools_json: Sequence[JsonObject], *, final: bool = False, several: bool = False
+) -> str:
+    """The method's instruction with one line per tool and one example, of the first tool (small models copy its name,
+    so it must be a real one). `several` and `final` add how to make more than one call at once and how to answer
+    without a tool, where the method says that apart."""
+    added = [_PROMPTS[method][part] for part, wanted in (("several", several), ("final", final)) if wanted]
+    lines = [*_PROMPTS[method]["instruction"], *added]
+    tools = "\n".join(write_json(tool["function"]) for tool in tools_json)
+    example = _build_example(tools_json[0]["function"])
+    return "\n".join(lines).replace("{example}", example, 1).replace("{tools}", tools, 1)
+
+
+def build_reprompt(method: str, error: str, tools_json: Sequence[JsonObject]) -> str:
+    """What the user says when a call could not be run: the error, and once more the one form to answer in."""
+    lines = _PROMPTS["again"].get(method, _PROMPTS["again"]["otherwise"])
+    before, _, after = "\n".join(lines).partition("{error}")
+    return before + error.rstrip(".") + after.replace("{example}", _build_example(tools_json[0]["function"]), 1)
+
+
+def append_to_system(messages: Sequence[Message], text: str) -> list[Message]:
+    """The messages with `text` at the end of the system message, or in one of its own in front."""
+    first = messages[0] if messages else {}
+    if first.get("role") != "system":
+        return [{"role": "system", "content": text}, *messages]
+    content = first.get("content")
+    if isinstance(content, list):
+        joined: object = [*content, {"type": "text", "text": text}]
+    else:
+        joined = f"{content}\n\n{text}" if content else text
+    return [{**first, "content": joined}, *messages[1:]]
+
+
+def build_result_message(call: ToolCall, content: str) -> Message:
+    """A result as the user tells it: many endpoints without tool support refuse the role tool."""
+    filled = str(_PROMPTS["result"]).replace("{name}", call.name, 1).replace("{id}", call.id, 1)
+    return ResultMessage(role="user", content=filled.replace("{content}", content, 1))
+
+
+def render_history_as_text(
+    messages: Sequence[Message], *, as_call: RenderCall, as_final: Callable[[str], str] = str
+) -> list[Message]:
+    """Calls and results of OpenAI's shape told as plain messages: each call an answer of its own, followed by its
+    result. `as_call(name, arguments)` and `as_final(text)` write what the assistant says."""
+    results = {str(m.get("tool_call_id")): str(m.get("content")) for m in messages if m.get("role") == "tool"}
+    told: list[Message] = []
+    for message in messages:
+        if message.get("role") == "tool":
+            continue
+        if message.get("role") != "assistant":
+            told.append(message)
+        elif not list_structured_calls(message):
+            told.append({**remove_calls(message), "content": as_final(str(message.get("content") or ""))})
+        for call in list_structured_calls(message):
+            told += _render_call_with_results(call, results, as_call)
+    return told
+
+
+def _render_call_with_results(call: JsonObject, results: dict[str, str], as_call: RenderCall) -> list[Message]:
+    function = get_called_function(call)
+    made = ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), function.get("arguments"))
+    arguments = made.arguments if isinstance(made.arguments, str) else write_json(made.arguments or {})
+    said: Message = {"role": "assistant", "content": as_call(made.name, arguments)}
+    return [said, build_result_message(made, results[made.id])] if made.id in results else [said]
+
+
+def render_call_json(name: str, arguments: str) -> str:
+    """A call as both methods write it; `arguments` is JSON text."""
+    return f'{{"name": {json.dumps(name)}, "arguments": {arguments}}}'
+
+
+def _build_example(function: JsonObject) -> str:
+    schema = function.get("parameters") or {}
+    properties = schema.get("properties") or {}
+    wanted = schema.get("required") or list(properties)[:1]
+    arguments = {name: _build_placeholder(properties.get(name)) for name in wanted}
+    return render_call_json(str(function["name"]), json.dumps(arguments, ensure_ascii=False))
+
+
+def _build_placeholder(schema: object) -> object:
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    empty: dict[object, object] = {"number": 0, "integer": 0, "boolean": False, "array": [], "object": {}}
+    return empty.get(kind, "...") if isinstance(kind, str) else "..."

@@ -1,0 +1,66 @@
+"""Asking for calls in the request's own field, as most endpoints take them."""
+
+from collections.abc import Callable, Sequence
+
+from toolbench.engine.methods.instructions import append_to_system, build_instruction, get_prompt_version
+from toolbench.engine.methods.json_in_text import find_unread_call
+from toolbench.engine.methods.parsed_answer import ParsedAnswer
+from toolbench.engine.methods.streaming_calls import FindCalls
+from toolbench.engine.tools.choice import RequestChoice
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.types import Finding, JsonObject, Message, ToolCall, TransformChange, remove_calls
+from toolbench.engine.wire_formats.parse_answer import get_message_text, list_structured_calls
+
+
+class NativeMethod:
+    """Tools travel in the request's own field and calls come back in theirs. A call that the model writes into its
+    text instead is reported and never runs. When `instructed`, the system message says the opposite of text_json's:
+    fill in parameters, write no JSON."""
+
+    method = "native"
+
+    def __init__(self, *, instructed: bool = False) -> None:
+        self.prompt_version = get_prompt_version(self.method) if instructed else ""
+
+    def prepare_body(
+        self,
+        body: JsonObject,
+        tools: Sequence[ToolDefinition],
+        tools_json: list[JsonObject],
+        tool_choice: RequestChoice,
+    ) -> JsonObject:
+        if not tools_json:
+            return dict(body)
+        told = (
+            append_to_system(body["messages"], build_instruction(self.method, tools_json))
+            if self.prompt_version
+            else None
+        )
+        return {**body, **({"messages": told} if told else {}), "tools": tools_json, "tool_choice": tool_choice}
+
+    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        calls, text = list_structured_calls(message), get_message_text(message)
+        if calls:
+            return ParsedAnswer(calls, text, "tool_use")
+        meant = find_unread_call(text, [tool.name for tool in tools])
+        if meant is None:
+            return ParsedAnswer((), text, "text")
+        said = f"The answer spells a call in its text ({meant}) and has no tool_calls; it was not executed."
+        return ParsedAnswer((), text, "text", (Finding("call_in_text", said, "$.content"),), not_executed=True)
+
+    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        return None
+
+    def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+        rest = remove_calls(message)
+        rest.setdefault("role", "assistant")
+        return {**rest, "tool_calls": list(calls)} if calls else rest
+
+    def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+        return [{"role": "tool", "tool_call_id": call.id, "content": content}]
+
+    def render_history(self, messages: Sequence[Message]) -> list[Message]:
+        return list(messages)
+
+    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+        return ()

@@ -1,0 +1,59 @@
+"""Native strict tools: the endpoint holds the arguments of calls to their schema."""
+
+from collections.abc import Mapping, Sequence
+
+from toolbench.engine.constraints.compiling import ConstraintOptions, compile_constraint
+from toolbench.engine.constraints.strict import remove_added_nulls
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.methods.native import NativeMethod
+from toolbench.engine.methods.parsed_answer import ParsedAnswer
+from toolbench.engine.strict_json import read_json, write_json
+from toolbench.engine.tools.choice import RequestChoice
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.types import JsonObject, Message, TransformChange, get_called_function
+
+
+class NativeStrictMethod(NativeMethod):
+    """`constraint` is one of TOOL_CONSTRAINTS. Every key of OpenAI's strict schema is required, an optional one as
+    null; those nulls are taken out of what comes back, so that the tool sees the arguments it knows."""
+
+    method = "constrained"
+
+    def __init__(self, constraint: str, asked: ConstraintOptions) -> None:
+        super().__init__()
+        self._constraint = constraint
+        self._asked = asked
+
+    def prepare_body(
+        self,
+        body: JsonObject,
+        tools: Sequence[ToolDefinition],
+        tools_json: list[JsonObject],
+        tool_choice: RequestChoice,
+    ) -> JsonObject:
+        shaped = super().prepare_body(body, tools, tools_json, tool_choice)
+        if not tools_json:
+            return shaped
+        return {**shaped, **compile_constraint(tools_json, self._constraint, self._asked).fields}
+
+    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        read = super().read(message, tools)
+        schemas = {tool.name: tool.parameters for tool in tools}
+        calls = tuple(_remove_added_nulls(call, schemas) for call in read.calls)
+        return ParsedAnswer(calls, read.text, read.path, read.findings, read.not_executed)
+
+    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+        compiled = compile_constraint(tools_json, self._constraint, self._asked)
+        return tuple(dropped.as_change() for dropped in compiled.dropped)
+
+
+def _remove_added_nulls(call: JsonObject, schemas: Mapping[str, object]) -> JsonObject:
+    function = get_called_function(call)
+    given = function.get("arguments")
+    if not isinstance(given, str) or "null" not in given:
+        return call
+    try:
+        arguments = remove_added_nulls(read_json(given), schemas.get(str(function.get("name"))))
+    except InvalidJsonError:
+        return call
+    return {**call, "function": {**function, "arguments": write_json(arguments)}}

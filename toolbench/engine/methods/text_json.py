@@ -1,0 +1,137 @@
+"""Asking for calls in words: one fixed instruction, one fenced JSON block per call, no `tools` in the request."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from toolbench.engine.methods.argument_repair import build_parse_error, build_repair_changes, build_repair_finding
+from toolbench.engine.methods.inline_reasoning import split_message_reasoning, split_partial_reasoning
+from toolbench.engine.methods.instructions import (
+    append_to_system,
+    build_instruction,
+    build_result_message,
+    get_prompt_version,
+    render_call_json,
+    render_history_as_text,
+)
+from toolbench.engine.methods.json_in_text import JsonBlock, JsonCall, find_blocks, find_unread_call, parse_call
+from toolbench.engine.methods.parsed_answer import ParsedAnswer
+from toolbench.engine.methods.streaming_calls import FindCalls, JsonCallWatcher
+from toolbench.engine.methods.text_blocks import RepairedBlock, find_bare_blocks, find_repairable_block
+from toolbench.engine.tools.choice import RequestChoice
+from toolbench.engine.tools.definitions import ToolDefinition
+from toolbench.engine.types import Finding, JsonObject, Message, ToolCall, TransformChange, remove_calls
+from toolbench.engine.wire_formats.parse_answer import build_openai_call, list_structured_calls, truncate_snippet
+
+CALL_ID = "text_call_1"
+
+
+class TextJsonMethod:
+    """The first fenced JSON object that names a known tool is the call; failing that, an object outside of fences, and
+    then what the named repairs make of the text. Everything else is text, and a call that cannot be read, or broke off,
+    is reported and never runs."""
+
+    method = "text_json"
+    prompt_version = get_prompt_version("text_json")
+
+    def __init__(self, repairs: Sequence[str] = ()) -> None:
+        self._repairs = tuple(repairs)
+
+    def prepare_body(
+        self,
+        body: JsonObject,
+        tools: Sequence[ToolDefinition],
+        tools_json: list[JsonObject],
+        tool_choice: RequestChoice,
+    ) -> JsonObject:
+        if not tools_json or tool_choice == "none":
+            return dict(body)
+        return {**body, "messages": append_to_system(body["messages"], build_instruction(self.method, tools_json))}
+
+    def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        text, apart = split_message_reasoning(message)
+        read = self._read(message, text, [tool.name for tool in tools])
+        return replace(read, message=apart) if apart else read
+
+    def _read(self, message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
+        found = _read_calls(find_blocks(text), names) or _read_calls(find_bare_blocks(text, names), names)
+        if not found:
+            mended = find_repairable_block(text, names, self._repairs)
+            return _build_repaired_answer(text, mended) if mended else _build_answer_without_call(message, text, names)
+        block, call = found[0]
+        rest = (text[: block.start] + text[block.end :]).strip()
+        findings = tuple(_build_findings(block, call, rest, sum(len(_list_values(block)) for block, _ in found)))
+        made = build_openai_call(CALL_ID, call.name, call.arguments)
+        return ParsedAnswer((made,), rest, "json_fallback", findings, values=(call.arguments,))
+
+    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        names = [tool.name for tool in tools]
+        return lambda: JsonCallWatcher(lambda text: self._read({}, split_partial_reasoning(text), names).calls)
+
+    def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+        return {"role": "assistant", **remove_calls(message)}
+
+    def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+        return [build_result_message(call, content)]
+
+    def render_history(self, messages: Sequence[Message]) -> list[Message]:
+        return render_history_as_text(messages, as_call=_render_fenced_call)
+
+    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+        return ()
+
+
+def _read_calls(blocks: Iterable[JsonBlock], names: Sequence[str]) -> list[tuple[JsonBlock, JsonCall]]:
+    return [(block, call) for block in blocks if (call := parse_call(block.value, names))]
+
+
+def _list_values(block: JsonBlock) -> list[object]:
+    return block.value if isinstance(block.value, list) else [block.value]
+
+
+def _build_repaired_answer(text: str, mended: RepairedBlock) -> ParsedAnswer:
+    """A call that needed repairs; one that broke off is no call."""
+    found = mended.repaired
+    error = build_parse_error("json_fallback", "The call is no JSON object", mended.written, call=0, repaired=found)
+    noted = build_repair_finding(found, "$.content")
+    if found.truncated:
+        said = f"The call breaks off; nothing was executed: {truncate_snippet(text)}"
+        findings = (Finding("parse_error", said, "$.content"), noted)
+        return ParsedAnswer((), text, "text", findings, not_executed=True, parse_errors=(replace(error, call=None),))
+    rest = (text[: mended.start] + text[mended.end :]).strip()
+    changes = build_repair_changes(mended.written, found, "$.content")
+    call = build_openai_call(CALL_ID, mended.call.name, mended.call.arguments)
+    return ParsedAnswer((call,), rest, "json_fallback", (noted,), parse_errors=(error,), changes=changes)
+
+
+def _render_fenced_call(name: str, arguments: str) -> str:
+    return f"```json\n{render_call_json(name, arguments)}\n```"
+
+
+def _build_findings(block: JsonBlock, call: JsonCall, rest: str, calls: int) -> Iterator[Finding]:
+    if not block.fenced or not block.closed:
+        yield Finding("fence_missing", "The call stands without its fence; it was read all the same.", "$.content")
+    if not call.exact:
+        yield Finding("call_shape", "The call has another shape than the one asked for.", "$.content")
+    if calls > 1:
+        yield Finding("calls_ignored", f"{calls} calls in one answer; only the first counts.", "$.content")
+    if rest:
+        yield Finding("prose_around_call", f"There is text around the call: {truncate_snippet(rest)}", "$.content")
+
+
+def _build_answer_without_call(message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
+    if list_structured_calls(message):
+        said = "The answer has tool_calls although no tools were sent; they were not executed."
+        return ParsedAnswer((), text, "text", (Finding("unasked_tool_calls", said, "$.tool_calls"),), not_executed=True)
+    if find_unread_call(text, names) or _has_unreadable_block(text):
+        said = f"No call of a known tool can be read; nothing was executed: {truncate_snippet(text)}"
+        return ParsedAnswer((), text, "text", (Finding("parse_error", said, "$.content"),), not_executed=True)
+    return ParsedAnswer((), text, "text")
+
+
+def _has_unreadable_block(text: str) -> bool:
+    """Whether a block of the text is broken JSON or spells a call of a tool that nobody knows."""
+    return any(block.broken or _names_something(block.value) for block in find_blocks(text))
+
+
+def _names_something(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("name"), str) and "arguments" in value

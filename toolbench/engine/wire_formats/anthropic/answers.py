@@ -1,0 +1,100 @@
+"""A Messages answer in chat shape. Its own blocks go along in the message, to be sent back unchanged."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolbench.engine.errors import MalformedAnswerError
+from toolbench.engine.strict_json import write_json
+from toolbench.engine.types import Finding, JsonObject, Message, Usage
+from toolbench.engine.wire_formats.anthropic.blocks import KEPT_BLOCKS_FIELD
+from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text, read_object
+from toolbench.engine.wire_formats.usage import UsageReader
+
+FINISH_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+PAUSED_STOP_REASON = "pause_turn"
+_CACHE_TOKEN_FIELDS = ("cache_read_input_tokens", "cache_creation_input_tokens")
+_READ_FIELDS = ("id", "type", "role", "model", "content", "stop_reason", "usage")
+
+
+def decode_message(body: bytes) -> ChatAnswer:
+    """Raises MalformedAnswerError, and nothing else, for any bytes that are no answer."""
+    return parse_messages_answer(read_object(body))
+
+
+def parse_messages_answer(root: JsonObject, *, cut: bool = False, findings: Sequence[Finding] = ()) -> ChatAnswer:
+    """The answer that a Messages object holds. A reason to stop that is not known is handed on as it is. Raises
+    MalformedAnswerError."""
+    if error := root.get("error"):
+        raise MalformedAnswerError("error_object", f"the answer holds an error: {get_error_text(error)}")
+    blocks = root.get("content")
+    if not isinstance(blocks, list):
+        hint = ": it looks like a chat completion, so the other wire is the right one" if "choices" in root else ""
+        raise MalformedAnswerError("no_message", f"the answer has no content blocks{hint}")
+    reason = root.get("stop_reason")
+    reason = reason if isinstance(reason, str) else None
+    usage, implausible = read_messages_usage(root.get("usage"))
+    return ChatAnswer(
+        message=build_chat_message(root, blocks),
+        finish_reason=FINISH_REASONS.get(reason, reason) if reason else None,
+        usage=usage,
+        model_echoed=root["model"] if isinstance(root.get("model"), str) else "",
+        findings=(*findings, *_list_findings(blocks, reason), *implausible),
+        cut=cut,
+        continues=reason == PAUSED_STOP_REASON,
+    )
+
+
+def _list_findings(blocks: list[Any], reason: str | None) -> Iterator[Finding]:
+    for place, block in enumerate(blocks):
+        if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("input"), str):
+            said = "A call's input is a text instead of an object; what it holds was taken for the arguments."
+            yield Finding("input_is_text", said, f"$.content[{place}].input")
+    if reason == PAUSED_STOP_REASON:
+        yield Finding("turn_paused", "The endpoint paused a long turn and is asked to go on.", "$.stop_reason")
+
+
+def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
+    """Text, thinking and calls where chat has them, the blocks as they came, and what else the object said."""
+    known = [block for block in blocks if isinstance(block, dict)]
+    thoughts = [thought for block in known if isinstance(thought := block.get("thinking"), str)]
+    calls = [_to_chat_call(block) for block in known if block.get("type") == "tool_use"]
+    extra = {name: value for name, value in root.items() if name not in _READ_FIELDS and value is not None}
+    return {
+        "role": "assistant",
+        "content": "".join(text for block in known if isinstance(text := block.get("text"), str)),
+        **({"reasoning_content": "".join(thoughts)} if thoughts else {}),
+        **({"tool_calls": calls} if calls else {}),
+        **({KEPT_BLOCKS_FIELD: blocks} if blocks else {}),
+        **extra,
+    }
+
+
+def _to_chat_call(block: JsonObject) -> JsonObject:
+    """An object of arguments as compact text, nothing as an empty one, anything else as it came."""
+    given = block.get("input")
+    arguments = "{}" if given is None else write_json(given) if isinstance(given, dict) else given
+    return {
+        "id": block.get("id"),
+        "type": "function",
+        "function": {"name": block.get("name"), "arguments": arguments},
+    }
+
+
+def read_messages_usage(given: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
+    """Return tokens as chat counts them, where the prompt has what was read from and written to the cache, and what is
+    implausible in them."""
+    reader = UsageReader(given)
+    usage = Usage(
+        input_tokens=reader.tokens_sum("input_tokens", *_CACHE_TOKEN_FIELDS),
+        output_tokens=reader.tokens("output_tokens"),
+        cached_tokens=reader.tokens(_CACHE_TOKEN_FIELDS[0]),
+        reasoning_tokens=reader.tokens("output_tokens_details.thinking_tokens"),
+    )
+    return usage if reader.present else None, tuple(dict.fromkeys(reader.findings))

@@ -1,0 +1,119 @@
+"""A chat message's content as the blocks of Messages."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolbench.engine.errors import InvalidJsonError
+from toolbench.engine.strict_json import read_json
+from toolbench.engine.types import JsonObject, Message, get_called_function
+from toolbench.engine.wire_formats.anthropic.changes import WireChanges
+from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT, get_message_text, list_structured_calls
+
+KEPT_BLOCKS_FIELD = (
+    "content_blocks"  # where an answer's own blocks stand in its chat message, to be sent back unchanged
+)
+INVALID_JSON_KEY = "INVALID_JSON"  # the key under which Anthropic's documentation sends arguments back that are no JSON
+
+
+def build_text_block(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def build_user_blocks(content: Any) -> list[JsonObject]:
+    """What a user says; text without a sign in it is refused by Messages and left out."""
+    parts = [build_text_block(content)] if isinstance(content, str) else content if isinstance(content, list) else []
+    return [block for part in parts if isinstance(part, dict) and not is_blank_block(block := _to_block(part))]
+
+
+def is_blank_block(block: JsonObject) -> bool:
+    """Whether a block is text that says nothing."""
+    return block.get("type") == "text" and not str(block.get("text") or "").strip()
+
+
+def _to_block(part: JsonObject) -> JsonObject:
+    if part.get("type") != "image_url":
+        return part
+    image = part.get("image_url")
+    url = str(image.get("url", "") if isinstance(image, dict) else image)
+    head, _, data = url.partition(";base64,")
+    if data and head.startswith("data:"):
+        source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
+    else:
+        source = {"type": "url", "url": url}
+    return {"type": "image", "source": source}
+
+
+def build_result_block(travelling_id: str, message: Message | None) -> JsonObject:
+    """A tool's message as a result; without one, a result that says so."""
+    block: JsonObject = {"type": "tool_result", "tool_use_id": travelling_id}
+    if message is None:
+        return {**block, "content": INTERRUPTED_RESULT, "is_error": True}
+    content = message.get("content")
+    told = content if isinstance(content, str) else build_user_blocks(content)
+    return {**block, "content": told, **({"is_error": True} if _is_failed_result(content) else {})}
+
+
+def _is_failed_result(content: Any) -> bool:
+    """Whether a result is an envelope that says that its call failed."""
+    try:
+        told = read_json(content) if isinstance(content, str) else None
+    except InvalidJsonError:
+        return False
+    return isinstance(told, dict) and told.get("ok") is False and "tool_name" in told
+
+
+def build_assistant_blocks(message: Message, ids: Sequence[str], changes: WireChanges) -> list[JsonObject]:
+    """An assistant's turn: its own blocks where they are known, thinking and all, with the calls that were kept; else
+    text and calls. `ids` are those of its calls, as they travel."""
+    calls = [_build_tool_use(*pair, changes) for pair in zip(list_structured_calls(message), ids, strict=True)]
+    known = message.get(KEPT_BLOCKS_FIELD)
+    if isinstance(known, list) and known:
+        return list(_update_kept_blocks(message, known, calls))
+    for name in ("reasoning_content", "reasoning"):
+        if said := message.get(name):
+            changes.note("unsigned_reasoning_left_out", f"$.messages[*].{name}", said)
+    return [*build_user_blocks(message.get("content")), *calls]
+
+
+def _update_kept_blocks(message: Message, known: list[Any], calls: list[JsonObject]) -> Iterator[JsonObject]:
+    """Each call in the place of its block. Where a transform changed the text, the changed one is said."""
+    blocks = [block for block in known if isinstance(block, dict)]
+    text = get_message_text(message)
+    texts = [text] if "".join(_get_text(block) for block in blocks) != text else None
+    waiting = iter(calls)
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            call = next(waiting, None)
+            block = {**block, **call} if call else {}
+        elif block.get("type") == "text" and texts is not None:
+            block = build_text_block(texts.pop()) if texts else {}
+        if block and not is_blank_block(block):
+            yield block
+    if texts and texts[0].strip():
+        yield build_text_block(texts[0])
+    yield from waiting
+
+
+def _get_text(block: JsonObject) -> str:
+    text = block.get("text") if block.get("type") == "text" else ""
+    return text if isinstance(text, str) else ""
+
+
+def _build_tool_use(call: JsonObject, travelling_id: str, changes: WireChanges) -> JsonObject:
+    function = get_called_function(call)
+    given = function.get("arguments")
+    value = _read_input(given)
+    if value is None:
+        value = {INVALID_JSON_KEY: given}
+        changes.note("invalid_arguments_wrapped", "$.messages[*].content[*].input", given, value)
+    return {"type": "tool_use", "id": travelling_id, "name": str(function.get("name") or ""), "input": value}
+
+
+def _read_input(given: Any) -> JsonObject | None:
+    """Arguments as the object that Messages wants; nothing said is an empty one. None where they are no object."""
+    if isinstance(given, str):
+        try:
+            given = read_json(given) if given.strip() else {}
+        except InvalidJsonError:
+            return None
+    return {} if given is None else given if isinstance(given, dict) else None

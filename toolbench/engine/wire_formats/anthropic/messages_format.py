@@ -1,0 +1,27 @@
+"""The wire to Anthropic's Messages API and to whatever else speaks it."""
+
+from collections.abc import Callable
+
+from toolbench.engine.events import AnswerDecoder, OnDelta
+from toolbench.engine.types import JsonObject, TransformChange, Turn
+from toolbench.engine.wire_formats.anthropic.answers import decode_message
+from toolbench.engine.wire_formats.anthropic.requests import encode_request
+from toolbench.engine.wire_formats.anthropic.stream_assembly import MessagesAssembler
+from toolbench.engine.wire_formats.chat_answer import BodyDecoder, ChatAnswer
+from toolbench.engine.wire_formats.stream_reader import StreamDecoder
+
+
+class MessagesFormat:
+    """Bodies travel in Anthropic's shape and answers come back from it."""
+
+    name = "anthropic"
+    path = "messages"
+    usual_findings: tuple[str, ...] = ("content_beside_calls",)  # the model says what it is about to do
+
+    def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+        return encode_request(body)
+
+    def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+        if not stream:
+            return BodyDecoder(read, decode_message)
+        return StreamDecoder(read, heard, assemble=MessagesAssembler, whole=decode_message)

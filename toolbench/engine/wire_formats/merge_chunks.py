@@ -1,0 +1,38 @@
+"""A field that came in pieces, as one value."""
+
+from collections.abc import Sequence
+from typing import Any
+
+JOINED_FIELDS = ("text", "summary", "data", "thinking", "reasoning", "reasoning_content", "content", "refusal")
+_FIXED_FIELDS = ("type", "id", "index", "format", "role")
+
+
+def merge_chunks(pieces: Sequence[Any], key: str = "") -> Any:
+    """One piece is the value. Of several, texts are joined, objects merged, and the items of lists with equal `index`
+    and `type` too; of anything else the last stays. A text that cannot grow (`type`, `id` …), or that only says again
+    what it said, is taken once. Nulls count for nothing."""
+    said = [piece for piece in pieces if piece is not None]
+    if len(said) < 2:
+        return said[0] if said else None
+    if all(isinstance(piece, str) for piece in said):
+        return _join_text(said, key)
+    if all(isinstance(piece, dict) for piece in said):
+        names = dict.fromkeys(name for piece in said for name in piece)
+        return {name: merge_chunks([piece[name] for piece in said if name in piece], name) for name in names}
+    if all(isinstance(piece, list) for piece in said):
+        return _merge_items([item for piece in said for item in piece])
+    return said[-1]
+
+
+def _join_text(said: Sequence[str], key: str) -> str:
+    again = key in _FIXED_FIELDS or (key not in JOINED_FIELDS and len({text for text in said if text}) == 1)
+    return next((text for text in reversed(said) if text), "") if again else "".join(said)
+
+
+def _merge_items(items: Sequence[Any]) -> list[Any]:
+    groups: dict[object, list[Any]] = {}
+    for place, item in enumerate(items):
+        index = item.get("index") if isinstance(item, dict) else None
+        known = isinstance(index, int)
+        groups.setdefault((index, str(item.get("type"))) if known else ("", place), []).append(item)
+    return [merge_chunks(group) for group in groups.values()]

@@ -1,0 +1,71 @@
+"""Which calls of an answer the published wire standards allow: OpenAI's chat completions and Anthropic's Messages.
+
+Of a call's arguments `engine.arguments` says whether they are as the standards have them."""
+
+from collections.abc import Iterator
+
+from toolbench.engine.types import Finding, JsonObject, Message
+from toolbench.engine.wire_formats.anthropic.blocks import KEPT_BLOCKS_FIELD
+
+_MESSAGE_PATH = "$.choices[0].message"
+
+
+def keep_standard_calls(message: Message, received: Message) -> tuple[Message, tuple[Finding, ...]]:
+    """Return the message without the calls that no standard allows, and a parse error for each.
+
+    Args:
+        message: the answer after its transforms.
+        received: the answer before them: a call that a transform made has no id of the endpoint's.
+    """
+    calls = message.get("tool_calls")
+    findings = list(_list_misplaced_calls(message))
+    if not isinstance(calls, list):
+        return {**message, "tool_calls": []} if calls else message, tuple(findings)
+    asked = [*_match_received_calls(received, len(calls))]
+    wrong = [_find_violation(call, came, block) for call, (came, block) in zip(calls, asked, strict=True)]
+    findings += [_build_parse_error(said, f"{_MESSAGE_PATH}.tool_calls[{at}]") for at, said in enumerate(wrong) if said]
+    if not any(wrong):
+        return message, tuple(findings)
+    return {**message, "tool_calls": [call for call, said in zip(calls, wrong, strict=True) if not said]}, tuple(
+        findings
+    )
+
+
+def _list_misplaced_calls(message: Message) -> Iterator[Finding]:
+    """Calls that stand where the standards have none."""
+    calls = message.get("tool_calls")
+    if calls and not isinstance(calls, list):
+        yield _build_parse_error("tool_calls is no list", f"{_MESSAGE_PATH}.tool_calls")
+    if message.get("function_call") and not (isinstance(calls, list) and calls):
+        yield _build_parse_error("the call stands in the older function_call", f"{_MESSAGE_PATH}.function_call")
+
+
+def _match_received_calls(received: Message, count: int) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
+    """Each call as the endpoint sent it, and its block on Anthropic's wire; None for those a transform made."""
+    calls = received.get("tool_calls")
+    came = calls if isinstance(calls, list) and len(calls) == count else [None] * count
+    kept = received.get(KEPT_BLOCKS_FIELD)
+    blocks = [one for one in kept if isinstance(one, dict) and one.get("type") == "tool_use"] if kept else []
+    for place, call in enumerate(came):
+        yield call if isinstance(call, dict) else None, blocks[place] if len(blocks) == count else None
+
+
+def _find_violation(call: object, came: JsonObject | None, block: JsonObject | None) -> str:
+    """What no standard allows about a call; "" for nothing. A type may be left out, as Mistral's standard has it."""
+    if not isinstance(call, dict):
+        return "a call is no object"
+    function = call.get("function")
+    name = function.get("name") if isinstance(function, dict) else None
+    if call.get("type") not in (None, "function") or not isinstance(function, dict):
+        return "a call is no function"
+    if not isinstance(name, str) or not name or name != name.strip():
+        return "a call has no name, or one with blanks around it"
+    if came is not None and not (isinstance(came.get("id"), str) and came["id"].strip()):
+        return "a call has no id"
+    if block is not None and not isinstance(block.get("input"), dict):
+        return "the input of a call is no object"
+    return ""
+
+
+def _build_parse_error(said: str, path: str) -> Finding:
+    return Finding("parse_error", f"No wire standard allows this: {said}; it was not executed.", path)
