@@ -1,5 +1,7 @@
 """Statements that lie in files."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -7,10 +9,13 @@ import pytest
 from toolbench.lab import sql
 from toolbench.lab.sql import statement
 
+LAB = Path(sql.__file__).parent
+STATEMENT = re.compile(r"\b(SELECT|INSERT INTO|DELETE FROM)\s|\bUPDATE \w+ .*\bSET\b", re.DOTALL)
+
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    statement.cache_clear()
+    sql._read.cache_clear()
     monkeypatch.setattr(sql, "_ROOMS", tmp_path)
     (tmp_path / "worker/sql").mkdir(parents=True)
     file = tmp_path / "worker/sql/claim.sql"
@@ -33,5 +38,21 @@ def test_statement_without_a_part_raises_key_error(written: Path) -> None:
 
 
 def test_every_sql_file_begins_with_a_comment() -> None:
-    files = sorted(Path(sql.__file__).parent.rglob("*.sql"))
+    files = sorted(LAB.rglob("*.sql"))
     assert [file.name for file in files if not file.read_text("utf-8").startswith("-- ")] == []
+
+
+def test_every_sql_file_is_read_by_a_module() -> None:
+    code = "".join(path.read_text("utf-8") for path in LAB.rglob("*.py"))
+    names = [f"{file.parent.parent.relative_to(LAB)}/{file.stem}" for file in LAB.rglob("*.sql")]
+    assert [name for name in names if f'"{name}"' not in code] == []
+
+
+def test_modules_hold_no_sql_in_f_strings_and_none_of_more_than_three_lines() -> None:
+    for path in (path for path in LAB.rglob("*.py") if "migrations" not in path.parts):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [part.value for part in node.values if isinstance(part, ast.Constant)]
+                assert not STATEMENT.search("".join(map(str, parts))), f"{path}:{node.lineno}"
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and STATEMENT.search(node.value):
+                assert node.value.strip().count("\n") < 3, f"{path}:{node.lineno}"

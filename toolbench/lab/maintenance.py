@@ -11,6 +11,7 @@ from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.planning.auto_method import decide_all_waiting_methods
 from toolbench.lab.replays.queue import list_waiting_replays
 from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
+from toolbench.lab.sql import statement
 from toolbench.lab.worker.completion import cancel_queued_trials, end_orphaned_trials, finish_runs, reopen_runs
 from toolbench.lab.worker.job_failures import delete_old_failures, record_failures
 from toolbench.lab.worker.notify import notify_workers, notify_workers_of_probes, notify_workers_of_replays
@@ -19,14 +20,7 @@ from toolbench.lab.worker.request_budget import correct_request_counts, pause_ru
 _CELLS_PER_SWEEP = 2000
 _CELLS_PER_CHECK = 200
 
-_REQUEUE_EXPIRED = """
-WITH lost AS (
-    SELECT id FROM lab_trial WHERE state = 'running' AND lease_until < clock_timestamp()
-    FOR NO KEY UPDATE SKIP LOCKED
-)
-UPDATE lab_trial AS trial SET state = 'queued', lease = NULL, lease_until = NULL, backing_off = false
-FROM lost WHERE trial.id = lost.id RETURNING trial.cell_id
-"""
+_REQUEUE_EXPIRED = statement("worker/requeue_expired")
 
 _SELECT_WAITING_PROVIDERS = """
 SELECT provider.id FROM lab_provider AS provider WHERE EXISTS (

@@ -8,11 +8,10 @@ from functools import cache
 from pathlib import Path
 
 _ROOMS = Path(__file__).parent
-_PART = re.compile(r"\{([a-z_]+)\}")
+_PART = re.compile(r"\{([a-z0-9_]+)\}")
 _COMMENT = re.compile(r"^\s*--.*\n?", re.MULTILINE)
 
 
-@cache
 def statement(name: str, **parts: str) -> str:
     """Return a statement without its comments.
 
@@ -24,6 +23,10 @@ def statement(name: str, **parts: str) -> str:
     Raises:
         KeyError: the file names a part that is not given.
     """
+    return _PART.sub(lambda part: parts[part[1]], _read(name))
+
+
+@cache
+def _read(name: str) -> str:
     room, _, file = name.rpartition("/")
-    text = (_ROOMS / room / "sql" / f"{file}.sql").read_text("utf-8")
-    return _PART.sub(lambda part: parts[part[1]], _COMMENT.sub("", text)).strip()
+    return _COMMENT.sub("", (_ROOMS / room / "sql" / f"{file}.sql").read_text("utf-8")).strip()

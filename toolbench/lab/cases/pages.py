@@ -21,17 +21,13 @@ from toolbench.lab.metrics.tally import Tally, tally_cells
 from toolbench.lab.models import Case, CaseSet, CaseVersion, Cell, Judgement, Model, Provider, Run
 from toolbench.lab.scenarios.case_sets import render_launch_query
 from toolbench.lab.scenarios.catalogue import build_scenario
+from toolbench.lab.sql import statement
 from toolbench.providers.simulated.personas import load_personas
 from toolbench.providers.simulated.wire_formats import MESSAGES
 
 MAX_RUNS_SHOWN = 12
 MAX_FAILED_CHECKS_SHOWN = 5
-_FAILED_CHECKS = """
-SELECT trial.cell_id, found->>'name', count(*), min(trial.id), min(found->>'detail')
-FROM lab_trial AS trial CROSS JOIN LATERAL jsonb_array_elements(trial.verdict->'checks') AS found
-WHERE trial.cell_id = ANY(%s) AND trial.outcome = 'fail' AND found->>'ok' = 'false'
-GROUP BY 1, 2 ORDER BY 3 DESC, 2
-"""
+_FAILED_CHECKS = statement("cases/failed_checks")
 
 
 @dataclass(frozen=True, slots=True)

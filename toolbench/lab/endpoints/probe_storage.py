@@ -16,19 +16,14 @@ from toolbench.engine.bounds import parse_cost, parse_count
 from toolbench.engine.events import ExchangeError
 from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.models import Probe, ProbeExchange
+from toolbench.lab.sql import statement
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.worker.claims import lock_slots
 from toolbench.providers.driver.step_records import ExchangeStep
 from toolbench.providers.masking.url_keys import mask_address
 from toolbench.providers.probing.check_result import ProbeCheck, learned
 
-_CLAIM = """
-UPDATE lab_probe AS probe SET state = 'running', execution = execution + 1, lease = gen_random_uuid(), checks = '[]',
-    lease_until = clock_timestamp() + make_interval(secs => %s), worker = %s, started_at = clock_timestamp()
-WHERE id = %s AND state = 'queued' AND NOT EXISTS (
-    SELECT 1 FROM lab_probe AS other WHERE other.provider_id = probe.provider_id AND other.state = 'running')
-RETURNING id, model_id, provider_id, kind, execution, lease
-"""
+_CLAIM = statement("endpoints/claim_probe")
 _RENEW = """
 UPDATE lab_probe SET lease_until = clock_timestamp() + make_interval(secs => %s)
 WHERE id = %s AND lease = %s AND state = 'running'

@@ -12,6 +12,7 @@ from django.db.models import Q
 from toolbench.lab.metrics.retries import RETRY_COUNTS_SQL, RETRY_SUMS
 from toolbench.lab.metrics.spending import COST_SQL, LOST_SPENDING_SQL, find_prices, to_price_columns
 from toolbench.lab.models import Cell, CellTimes, RunConfig
+from toolbench.lab.sql import statement
 
 logger = logging.getLogger(__name__)
 
@@ -105,46 +106,30 @@ def _render_assignments(columns: Mapping[str, str], blank: str = "0") -> str:
     return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK_VALUES.get(name, blank)})' for name in columns)
 
 
-_TRIED = """
-tried AS (
-    SELECT *, outcome = 'pass' OR (outcome = 'fail' AND "end" <> 'DEADLINE_EXCEEDED') AS answered,
-        state = 'done' AND outcome <> 'cancelled' AS counted
-    FROM lab_trial WHERE cell_id = ANY(%(cells)s)
-)"""
+_TRIED = statement("metrics/tried_trials")
 
-_FROM_DERIVED = """
-FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived AS d ON d.cell_id = wanted.id
-WHERE cell.id = wanted.id
-"""
 
-_RECOMPUTE = f"""
-WITH {_TRIED}, spent AS ({LOST_SPENDING_SQL}), noted AS ({RETRY_COUNTS_SQL}), paid AS (
-    SELECT tried.id, {COST_SQL} AS dollars,
-        outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent
-    FROM tried LEFT JOIN spent USING (id)
-    LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)
-        ON price.config = tried.config_id
-), derived AS (
-    SELECT cell_id, {_render_select(_TRIAL_COUNTS)}, {_render_select(_SUMS)},
-        {_render_select(_STATISTICS)}, {_render_select(_TIMES)}
-    FROM tried LEFT JOIN spent USING (id) LEFT JOIN noted USING (id) JOIN paid USING (id) GROUP BY cell_id
-), times AS (
-    INSERT INTO lab_celltimes (cell_id, durations, first_tokens, longest_ms)
-    SELECT wanted.id, coalesce(durations, ''::bytea), coalesce(first_tokens, ''::bytea), longest_ms
-    FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived ON derived.cell_id = wanted.id
-    ON CONFLICT (cell_id) DO UPDATE
-    SET durations = excluded.durations, first_tokens = excluded.first_tokens, longest_ms = excluded.longest_ms
+_RECOMPUTE = statement(
+    "metrics/recompute_cells",
+    tried=_TRIED,
+    lost_spending=LOST_SPENDING_SQL,
+    retry_counts=RETRY_COUNTS_SQL,
+    cost=COST_SQL,
+    counts=_render_select(_TRIAL_COUNTS),
+    sums=_render_select(_SUMS),
+    statistics=_render_select(_STATISTICS),
+    times=_render_select(_TIMES),
+    set_counts=_render_assignments(_TRIAL_COUNTS),
+    set_sums=_render_assignments(_SUMS),
+    set_statistics=_render_assignments(_STATISTICS, "NULL"),
 )
-UPDATE lab_cell AS cell SET stale = false, compute_error = '',
-    {_render_assignments(_TRIAL_COUNTS)}, {_render_assignments(_SUMS)},
-    {_render_assignments(_STATISTICS, "NULL")}
-{_FROM_DERIVED}
-"""
 
-_COUNT_TRIALS = f"""
-WITH {_TRIED}, derived AS (SELECT cell_id, {_render_select(_TRIAL_COUNTS)} FROM tried GROUP BY cell_id)
-UPDATE lab_cell AS cell SET stale = false, {_render_assignments(_TRIAL_COUNTS)} {_FROM_DERIVED}
-"""
+_COUNT_TRIALS = statement(
+    "metrics/count_trials",
+    tried=_TRIED,
+    counts=_render_select(_TRIAL_COUNTS),
+    set_counts=_render_assignments(_TRIAL_COUNTS),
+)
 
 
 def mark_stale(cell_ids: Iterable[int]) -> None:

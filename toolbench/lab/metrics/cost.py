@@ -19,23 +19,7 @@ from toolbench.lab.metrics.spending import (
     to_price_columns,
 )
 from toolbench.lab.models import RunConfig, Trial
-
-_SUM_COSTS = f"""
-WITH tried AS (
-    SELECT * FROM lab_trial WHERE outcome IN ('pass', 'fail', 'infra') AND id IN ({{trials}})
-), spent AS ({LOST_SPENDING_SQL}), priced AS (
-    SELECT tried.config_id, tried.outcome = 'pass' AND tried.errors_retried = 0 AS delivered,
-        {HAS_REPORTED_COST_SQL} AS named,
-        {COST_SQL} AS dollars
-    FROM tried LEFT JOIN spent USING (id)
-    LEFT JOIN unnest(%s::bigint[], %s::float[], %s::float[]) AS price(config, input, output)
-        ON price.config = tried.config_id
-)
-SELECT config_id, count(*), count(*) FILTER (WHERE named), count(dollars),
-    coalesce(sum(dollars), 0), coalesce(sum(dollars * dollars), 0),
-    coalesce(sum(dollars) FILTER (WHERE delivered), 0), count(*) FILTER (WHERE delivered)
-FROM priced GROUP BY config_id
-"""
+from toolbench.lab.sql import statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +62,16 @@ def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
     except EmptyResultSet:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_SUM_COSTS.format(trials=sql), (*params, *to_price_columns(prices)))
+        cursor.execute(
+            statement(
+                "metrics/cost_by_configuration",
+                trials=sql,
+                lost_spending=LOST_SPENDING_SQL,
+                has_reported_cost=HAS_REPORTED_COST_SQL,
+                cost=COST_SQL,
+            ),
+            (*params, *to_price_columns(prices)),
+        )
         rows = cursor.fetchall()
     return {pk: _add_price_list(CostSums(*sums), prices.get(pk)) for pk, *sums in rows}
 

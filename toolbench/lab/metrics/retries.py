@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 
 from toolbench.lab.models import Step, Trial
 from toolbench.lab.models.trials import RETRY_RELEVANT_STEP
+from toolbench.lab.sql import statement
 
 _RATE_LIMITED = ("rate_limited",)  # of providers/data/outcomes.json
 _SERVER_FAILED = ("server_error", "bad_gateway", "unavailable", "gateway_timeout", "overloaded", "server_failed")
@@ -34,15 +35,7 @@ RETRY_CONDITIONS: Mapping[str, Q] = {
 _UNREADABLE = Q(status=None) & (Q(ok=True) | Q(ok=None) | Q(error_code="logged_error"))
 _ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED"))  # as `answered` of a tally
 
-# Of `tried`, rows of lab_trial. The condition is that of the index `steps_with_retries`.
-RETRY_COUNTS_SQL = f"""
-    SELECT step.trial_id AS id, count(*) FILTER (WHERE {_IS_429}) AS answers_429,
-        count(*) FILTER (WHERE {_IS_5XX}) AS answers_5xx, count(*) FILTER (WHERE step.attempt > 1) AS retries,
-        sum(step.backoff_ms) AS backoff_ms, bool_or({_WITHOUT_STATUS}) AS without_status
-    FROM tried JOIN lab_step AS step ON step.trial_id = tried.id AND step.kind = 'exchange'
-        AND (step.attempt > 1 OR NOT step.ok OR step.ok IS NULL OR step.status IS NULL)
-    GROUP BY step.trial_id
-"""
+RETRY_COUNTS_SQL = statement("metrics/retry_counts", is_429=_IS_429, is_5xx=_IS_5XX, without_status=_WITHOUT_STATUS)
 
 # Columns of a cell, from `noted` beside `tried`.
 RETRY_SUMS = {

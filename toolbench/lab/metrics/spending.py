@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from toolbench.engine.bounds import MAX_COST
 from toolbench.evals.prices import Price, find_price
 from toolbench.lab.models import RunConfig
+from toolbench.lab.sql import statement
 
 
 def _render_bounded_cost(column: str) -> str:
@@ -15,30 +16,13 @@ def _render_bounded_cost(column: str) -> str:
     return f"CASE WHEN {column} BETWEEN 0 AND {MAX_COST} THEN {column} END"
 
 
-# The steps that a trial's own figures do not hold, since its execution was lost, given back or tried again. `tried` are
-# rows of lab_trial.
-LOST_SPENDING_SQL = f"""
-    SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
-        sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens,
-        sum({_render_bounded_cost("step.cost")}) AS cost
-    FROM tried AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
-        AND (step.execution < trial.execution OR trial.requests = 0)
-    WHERE trial.execution > 1 OR (trial.execution = 1 AND trial.requests = 0)
-    GROUP BY trial.id
-"""
+LOST_SPENDING_SQL = statement("metrics/lost_spending", step_cost=_render_bounded_cost("step.cost"))
 
 # Of `tried` with `spent` and `price` beside it. Who was answered nothing has paid nothing; an answer whose tokens
 # nobody counted has no known price.
 _REPORTED_COST = _render_bounded_cost("tried.cost")
 HAS_REPORTED_COST_SQL = f"coalesce({_REPORTED_COST}, spent.cost) IS NOT NULL"
-COST_SQL = f"""
-    CASE WHEN {HAS_REPORTED_COST_SQL} THEN coalesce({_REPORTED_COST}, 0) + coalesce(spent.cost, 0)
-        WHEN tried.input_tokens::float + tried.output_tokens + coalesce(spent.input_tokens, 0)
-            + coalesce(spent.output_tokens, 0) > 0
-        THEN (price.input * (tried.input_tokens::float + coalesce(spent.input_tokens, 0))
-            + price.output * (tried.output_tokens::float + coalesce(spent.output_tokens, 0))) / 1000000
-        WHEN tried.answered_turns = 0 THEN 0 END
-"""
+COST_SQL = statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQL, reported_cost=_REPORTED_COST)
 
 
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:

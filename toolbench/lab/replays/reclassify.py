@@ -19,6 +19,7 @@ from toolbench.evals.types import Scenario
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Judgement, Trial
 from toolbench.lab.scenarios.catalogue import load_scenario
+from toolbench.lab.sql import statement
 from toolbench.lab.traces.cause_columns import CAUSE_COLUMNS, build_cause_columns
 from toolbench.lab.traces.taxonomy_steps import load_wire_steps
 
@@ -38,13 +39,11 @@ _READ_COLUMNS = (
     *_GRADED_COLUMNS,
 )
 
-_WRITE = f"""
-UPDATE lab_trial AS trial SET {", ".join(f'"{name}" = row."{name}"' for name in CAUSE_COLUMNS)}
-FROM json_to_recordset(%s::json) AS row(id bigint, execution integer,
-    {", ".join(f'"{name}" {kind}' for name, kind in CAUSE_COLUMNS.items())})
-WHERE trial.id = row.id AND trial.state = 'done' AND trial.execution = row.execution
-RETURNING trial.cell_id
-"""
+_WRITE = statement(
+    "replays/store_causes",
+    assignments=", ".join(f'"{name}" = row."{name}"' for name in CAUSE_COLUMNS),
+    typed=", ".join(f'"{name}" {kind}' for name, kind in CAUSE_COLUMNS.items()),
+)
 
 
 def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, int]:

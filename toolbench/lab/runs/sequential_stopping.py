@@ -15,6 +15,7 @@ from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.runs.launch import build_trial, derive_seed
+from toolbench.lab.sql import statement
 from toolbench.lab.worker.job_failures import record_failures
 from toolbench.lab.worker.notify import notify_workers
 from toolbench.lab.worker.queue import queue_trials
@@ -31,16 +32,7 @@ DECISION_TEXTS: Mapping[str, str] = {
     PROVIDER_DELETED: "ended: its provider was deleted",
 }
 
-# One look at a time for each provider of a run; the best of several needs all of them at once.
-_FINISHED_ROUNDS = """
-SELECT run.id, cell.id FROM lab_run AS run
-JOIN lab_cell AS cell ON cell.run_id = run.id AND cell.error IS NOT NULL AND cell.decided = ''
-JOIN lab_runconfig AS config ON config.id = cell.config_id
-WHERE run.state = 'running' AND run.deleted_at IS NULL AND run.until <> '{}'::jsonb AND NOT EXISTS (
-    SELECT 1 FROM lab_trial AS trial WHERE trial.run_id = run.id AND trial.state <> 'done'
-        AND (run.until ->> 'rule' = 'best' OR trial.provider_id = config.provider_id))
-ORDER BY run.id, cell.id
-"""
+_FINISHED_ROUNDS = statement("runs/finished_rounds")
 
 
 def analyse_undecided_runs() -> int:

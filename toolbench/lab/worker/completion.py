@@ -5,52 +5,17 @@ from django.db import connection, transaction
 
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.lab.metrics.cells import recompute_immediately
+from toolbench.lab.sql import statement
 
-# Every trial done, every cell counted and, where its number of trials was left open, decided. A page that finds its run
-# ended asks no more, so what it shows then has to be the last.
-_IS_RUN_FINISHED = """
-state IN ('running', 'paused', 'cancelling')
-    AND NOT EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state <> 'done')
-    AND NOT EXISTS (SELECT 1 FROM lab_cell WHERE run_id = run.id
-        AND (stale OR run.state <> 'cancelling' AND error IS NOT NULL AND decided = ''))
-"""
+_IS_RUN_FINISHED = statement("worker/is_run_finished")
+_LOCK_FINISHED = statement("worker/lock_finished_runs", is_finished=_IS_RUN_FINISHED)
+_FINISH_RUNS = statement("worker/finish_runs", is_finished=_IS_RUN_FINISHED)
 
-# Locked by a statement of their own, since whoever queues trials again holds the run: the next statement sees them.
-_LOCK_FINISHED = f"SELECT id FROM lab_run AS run WHERE {_IS_RUN_FINISHED} ORDER BY id FOR NO KEY UPDATE"
+_REOPEN_RUNS = statement("worker/reopen_runs")
 
-_FINISH_RUNS = f"""
-UPDATE lab_run AS run SET finished_at = clock_timestamp(),
-    state = CASE WHEN state = 'cancelling' THEN 'cancelled' ELSE 'finished' END
-WHERE id = ANY(%s) AND {_IS_RUN_FINISHED} RETURNING id
-"""
+_CANCEL_QUEUED_TRIALS = statement("worker/cancel_queued_trials")
 
-_REOPEN_RUNS = """
-UPDATE lab_run AS run SET finished_at = NULL, state = 'running', stopped_reason = ''
-WHERE state = 'finished' AND deleted_at IS NULL AND id IN (SELECT run_id FROM lab_trial WHERE state <> 'done')
-RETURNING id
-"""
-
-_CANCEL_QUEUED_TRIALS = """
-WITH ended AS (
-    SELECT trial.id FROM lab_trial AS trial JOIN lab_run AS run ON run.id = trial.run_id
-    WHERE trial.state = 'queued' AND run.state IN ('cancelling', 'cancelled')
-    FOR NO KEY UPDATE OF trial SKIP LOCKED
-)
-UPDATE lab_trial AS trial SET state = 'done', outcome = 'cancelled', "end" = 'CANCELLED', failure_class = 'cancelled',
-    sentence = 'The run was cancelled before this trial began.', finished_at = clock_timestamp()
-FROM ended WHERE trial.id = ended.id RETURNING trial.cell_id
-"""
-
-_END_ORPHANED_TRIALS = """
-WITH ended AS (
-    SELECT trial.id FROM lab_trial AS trial WHERE trial.state = 'queued' AND trial.provider_id IS NULL
-    FOR NO KEY UPDATE SKIP LOCKED
-)
-UPDATE lab_trial AS trial SET state = 'done', outcome = 'infra', "end" = 'PROVIDER_ERROR',
-    failure_class = 'provider_deleted', sentence = 'The provider was deleted before this trial began.',
-    signature = 'provider_deleted', cause = 'never_sent', taxonomy = %s, finished_at = clock_timestamp()
-FROM ended WHERE trial.id = ended.id RETURNING trial.cell_id
-"""
+_END_ORPHANED_TRIALS = statement("worker/end_orphaned_trials")
 
 
 def finish_runs() -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from toolbench.lab.models import JobFailure
+from toolbench.lab.sql import statement
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
 
 logger = logging.getLogger(__name__)
@@ -16,13 +17,7 @@ logger = logging.getLogger(__name__)
 SESSION_JOB = "a worker session"  # a job
 FAILURE_RETENTION = timedelta(days=1)  # since its last failure a job stays on /health/
 
-_COUNT_FAILURE = """
-INSERT INTO lab_jobfailure AS known (job, provider_name, error, place, count, first_at, last_at)
-VALUES (%(job)s, coalesce((SELECT name FROM lab_provider WHERE id = %(provider)s), ''), %(error)s, %(place)s, 1,
-    clock_timestamp(), clock_timestamp())
-ON CONFLICT (job, provider_name, error) DO UPDATE SET
-    count = known.count + 1, place = excluded.place, last_at = clock_timestamp()
-"""
+_COUNT_FAILURE = statement("worker/count_failure")
 
 
 @contextmanager

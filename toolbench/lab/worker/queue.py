@@ -8,6 +8,7 @@ from django.db import connection
 from django.db.models import Field
 
 from toolbench.lab.models import Trial
+from toolbench.lab.sql import statement
 
 
 def queue_trials(trials: Sequence[Trial]) -> None:
@@ -30,15 +31,17 @@ def queue_trials(trials: Sequence[Trial]) -> None:
         f"%s::{_get_column_type(field)}" if field in same else f"row.{_quote_column(field)}" for field in columns
     )
     arrays = ", ".join(f"%s::{_get_column_type(field)}[]" for field in differing)
-    # S608: names are those of the model's columns.
-    statement = (
-        f"INSERT INTO lab_trial ({', '.join(map(_quote_column, columns))}) SELECT {given} "
-        f"FROM unnest({arrays}) AS row({', '.join(map(_quote_column, differing))})"
+    insert = statement(
+        "worker/queue_trials",
+        columns=", ".join(map(_quote_column, columns)),
+        values=given,
+        arrays=arrays,
+        differing=", ".join(map(_quote_column, differing)),
     )
     constants = [field.get_db_prep_save(value, connection) for field, value in same.items()]
     lists = [[field.get_db_prep_save(value, connection) for value in values] for field, values in differing.items()]
     with connection.cursor() as cursor:
-        cursor.execute(statement, [*constants, *lists])
+        cursor.execute(insert, [*constants, *lists])
 
 
 def _get_column_type(field: "Field[Any, Any]") -> str:

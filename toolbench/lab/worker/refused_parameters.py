@@ -11,6 +11,7 @@ from dataclasses import replace
 from toolbench.engine.events import OmittedParameter
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import RefusedParameter
+from toolbench.lab.sql import statement
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.traces.trial_columns import AnyStep
 from toolbench.lab.worker import pipeline
@@ -18,14 +19,7 @@ from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.trial_plan import FrozenConfig
 from toolbench.providers.driver.step_records import ExchangeStep
 
-_STORE_REFUSED = """
-INSERT INTO lab_refusedparameter (run_id, provider_id, model_name, name, why, trial_id, created_at)
-SELECT trial.run_id, trial.provider_id, config.model_name, given.name, given.why, trial.id, clock_timestamp()
-FROM json_to_recordset(%s::json) AS given(trial_id bigint, name text, why text)
-JOIN lab_trial AS trial ON trial.id = given.trial_id JOIN lab_runconfig AS config ON config.id = trial.config_id
-WHERE trial.provider_id IS NOT NULL ORDER BY trial.run_id, config.model_name, given.name, trial.id
-ON CONFLICT DO NOTHING
-"""
+_STORE_REFUSED = statement("worker/store_refused")
 
 
 class SessionRefusals:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.db import connection
 
 from toolbench.lab.models import Run
+from toolbench.lab.sql import statement
 from toolbench.lab.worker import pipeline
 
 # Requests that a trial mostly sends, counted with its claim. Of a run with a cap on requests only while SPARE more are
@@ -14,62 +15,20 @@ REQUESTS_RESERVED_AT_CLAIM = 3
 MIN_SPARE_REQUESTS = 12
 _UNFINISHED_STATES = [Run.State.RUNNING, Run.State.PAUSED, Run.State.CANCELLING]
 
-# What is counted is on disk before it is sent, also at a server that does not wait for the disk otherwise. That holds
-# without a cap too: a trial that was claimed without one may still send when a cap is set, and what a crash made the
-# server forget would be sent beyond it.
-_SYNCHRONOUS_COMMIT = "set_config('synchronous_commit', 'on', true)"
-ENABLE_SYNCHRONOUS_COMMIT = f"SELECT {_SYNCHRONOUS_COMMIT}"
+# For the reasons that worker/sql/reserve_requests.sql gives, counts at a claim are on disk before anything is sent.
+ENABLE_SYNCHRONOUS_COMMIT = "SELECT set_config('synchronous_commit', 'on', true)"
 
-_RESERVE = f"""
-WITH before AS (
-    SELECT id, state, {_SYNCHRONOUS_COMMIT},
-        CASE WHEN state NOT IN ('running', 'paused') OR tokens_used >= token_cap THEN 0
-             ELSE greatest(0, least(%(wanted)s, coalesce(request_cap - requests_reserved, %(wanted)s))) END AS granted
-    FROM lab_run WHERE id = %(run)s FOR NO KEY UPDATE
-)
-UPDATE lab_run AS run SET requests_reserved = run.requests_reserved + before.granted
-FROM before WHERE run.id = before.id
-RETURNING before.granted, before.state
-"""
+_RESERVE = statement("worker/reserve_requests")
 
-_RESERVE_AT_CLAIM = """
-UPDATE lab_run SET requests_reserved = requests_reserved + %(wanted)s
-WHERE id = %(run)s AND token_cap IS NULL AND request_cap - requests_reserved >= %(wanted)s + %(spare)s
-RETURNING id
-"""
+_RESERVE_AT_CLAIM = statement("worker/reserve_at_claim")
 
 _RECONCILE = """
 UPDATE lab_run SET tokens_used = tokens_used + %s, requests_reserved = requests_reserved - %s WHERE id = %s
 """
 
-# Cells count the attempts that are stored, those of lost executions included; of a cell that was set aside, whose sums
-# are unknown, they are counted here. One run must not keep the others from being corrected: a sum that the column
-# cannot hold is cut.
-_CORRECT_REQUEST_COUNTS = """
-WITH stored AS (
-    SELECT run_id, least(sum(CASE WHEN compute_error = '' THEN requests ELSE (
-        SELECT count(*) FROM lab_trial AS trial JOIN lab_step AS step ON step.trial_id = trial.id
-        WHERE trial.cell_id = cell.id AND step.kind = 'exchange') END), 2147483647) AS requests
-    FROM lab_cell AS cell
-    WHERE run_id IN (SELECT id FROM lab_run WHERE id = %(run)s OR %(run)s IS NULL AND state = ANY(%(open)s))
-    GROUP BY run_id
-), low AS (
-    SELECT run.id, stored.requests FROM lab_run AS run JOIN stored ON stored.run_id = run.id
-    WHERE run.requests_reserved < stored.requests ORDER BY run.id FOR NO KEY UPDATE OF run
-)
-UPDATE lab_run AS run SET requests_reserved = greatest(run.requests_reserved, low.requests)
-FROM low WHERE run.id = low.id RETURNING run.id
-"""
+_CORRECT_REQUEST_COUNTS = statement("worker/correct_request_counts")
 
-_PAUSE_RUNS_AT_LIMIT = """
-UPDATE lab_run AS run SET state = 'paused', stopped_reason = CASE
-    WHEN requests_reserved >= request_cap
-        THEN format('The cap of %s requests is reached. Raise the cap and resume.', request_cap)
-    ELSE format('The cap of %s tokens is reached. Raise the cap and resume.', token_cap) END
-WHERE state = 'running' AND (requests_reserved >= request_cap OR tokens_used >= token_cap)
-    AND EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state = 'queued')
-RETURNING id
-"""
+_PAUSE_RUNS_AT_LIMIT = statement("worker/pause_runs_at_limit")
 
 
 @dataclass(frozen=True, slots=True)

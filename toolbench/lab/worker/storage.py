@@ -17,6 +17,7 @@ from psycopg import Cursor
 
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.types import JsonObject
+from toolbench.lab.sql import statement
 from toolbench.lab.traces import cause_columns
 from toolbench.lab.traces.step_rows import STEP_COLUMNS, build_bare_row, build_bodies, build_step_row
 from toolbench.lab.traces.trial_columns import AnyStep
@@ -104,50 +105,15 @@ def _render_assignment(name: str) -> str:
     return f'"{name}" = coalesce({given}, trial."{name}")'
 
 
-# Steps whose lease is lost are left out; steps already there stay as they are. Gives the tokens of what is new, by run.
-_WRITE_STEPS = f"""
-WITH given AS (
-    SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {_render_typed_columns(STEP_COLUMNS)})
-), fresh AS (
-    SELECT given.*, trial.run_id FROM given JOIN lab_trial AS trial
-        ON trial.id = given.trial_id AND trial.lease = given.lease AND trial.state = 'running'
-), stored AS (
-    INSERT INTO lab_step ({_render_names(STEP_COLUMNS)}) SELECT {_render_names(STEP_COLUMNS)} FROM fresh
-    ON CONFLICT (trial_id, execution, ordinal) DO NOTHING
-    RETURNING id, trial_id, execution, ordinal, coalesce(input_tokens, 0)::bigint + coalesce(output_tokens, 0) AS tokens
-), bodies AS (
-    INSERT INTO lab_stepbody (step_id, request, response, facts)
-    SELECT stored.id, body.request, body.response, body.facts
-    FROM stored JOIN fresh USING (trial_id, execution, ordinal)
-    JOIN unnest(%b::bytea[], %b::bytea[], %b::bytea[]) WITH ORDINALITY AS body(request, response, facts, place)
-        ON body.place = fresh.place
+_WRITE_STEPS = statement(
+    "worker/store_steps", typed=_render_typed_columns(STEP_COLUMNS), names=_render_names(STEP_COLUMNS)
 )
-SELECT fresh.run_id, sum(stored.tokens)::bigint FROM stored JOIN fresh USING (trial_id, execution, ordinal)
-GROUP BY fresh.run_id ORDER BY fresh.run_id
-"""
 
-# No trial ends while a step that it counted is missing: a server that crashed may have forgotten commits that it had
-# acknowledged. Such trials are answered without a run.
-_WRITE_OUTCOMES = f"""
-WITH held AS (
-    SELECT row.*, row.steps <= (SELECT count(*) FROM lab_step AS step
-        WHERE step.trial_id = trial.id AND step.execution = trial.execution) AS complete
-    FROM json_to_recordset(%s::json) AS row(
-        trial_id bigint, held uuid, steps integer, {_render_typed_columns(_OUTCOME_COLUMNS)})
-    JOIN lab_trial AS trial ON trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
-), ended AS (
-    UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
-        backing_off = false,
-        {", ".join(_render_assignment(name) for name in _OUTCOME_COLUMNS)}
-    FROM held AS row
-    WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running' AND row.complete
-    RETURNING trial.id, trial.run_id, trial.cell_id
-), marked AS (
-    UPDATE lab_cell SET stale = true WHERE id IN (
-        SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM ended) ORDER BY id FOR NO KEY UPDATE)
+_WRITE_OUTCOMES = statement(
+    "worker/store_outcomes",
+    typed=_render_typed_columns(_OUTCOME_COLUMNS),
+    assignments=", ".join(_render_assignment(name) for name in _OUTCOME_COLUMNS),
 )
-SELECT id, run_id FROM ended UNION ALL SELECT trial_id, NULL FROM held WHERE NOT complete
-"""
 
 
 @light(frozen=True, slots=True)

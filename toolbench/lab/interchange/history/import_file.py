@@ -15,6 +15,7 @@ from toolbench.lab.credentials.known_secrets import load_known_secrets
 from toolbench.lab.interchange.history.lines import HistoryImportError, HistoryLine, parse_lines
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate, build_rate
 from toolbench.lab.models import History, HistoryTurn
+from toolbench.lab.sql import statement
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.providers.masking.secrets import Masker
 
@@ -23,22 +24,6 @@ MAX_ERRORS_SHOWN = 20
 _TURNS_PER_INSERT = 1000  # per INSERT
 _MAX_TEXT_CHARS = 200  # characters of an error or a snippet that are kept
 _CLUSTER_SUMS = ("m", "k", "n", "kk", "kn", "nn")  # as Clustered takes them
-# A turn that names no conversation is one of its own.
-_COUNTS = """
-SELECT {key}, sum(turns)::bigint AS turns, count(*) FILTER (WHERE named) AS conversations,
-    sum(retried)::bigint AS retried, sum(unprobed)::bigint AS unprobed,
-    count(*) FILTER (WHERE called > 0) AS faulty_m, sum(faulty) AS faulty_k, sum(called) AS faulty_n,
-    sum(faulty * faulty) AS faulty_kk, sum(faulty * called) AS faulty_kn, sum(called * called) AS faulty_nn,
-    count(*) FILTER (WHERE told > 0) AS good_m, sum(good) AS good_k, sum(told) AS good_n,
-    sum(good * good) AS good_kk, sum(good * told) AS good_kn, sum(told * told) AS good_nn
-FROM (
-    SELECT {key}, conversation <> '' AS named, count(*) AS turns, sum(retries) AS retried,
-        count(*) FILTER (WHERE probe_ok = false) AS unprobed, count(*) FILTER (WHERE called) AS called,
-        count(*) FILTER (WHERE parse_error <> '') AS faulty, count(ok) AS told, count(*) FILTER (WHERE ok) AS good
-    FROM lab_historyturn WHERE history_id = %s
-    GROUP BY {key}, conversation, CASE WHEN conversation = '' THEN line END
-) AS talks GROUP BY {key} ORDER BY {key}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +119,7 @@ def _count_turns(history: History, *key: str) -> Iterator[Mapping[str, Any]]:
     """Rows by the columns `key`, each with sums over its conversations. One query."""
     names = ", ".join(key)
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS.format(key=names), [history.pk])
+        cursor.execute(statement("interchange/history/count_turns", key=names), [history.pk])
         columns = [column.name for column in cursor.description or ()]
         yield from (dict(zip(columns, row, strict=True)) for row in cursor.fetchall())
 

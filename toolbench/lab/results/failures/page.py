@@ -28,19 +28,14 @@ from toolbench.lab.results.failures.query import FailuresQuery
 from toolbench.lab.results.run_choices import list_run_choices
 from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.nearest_pass import find_nearest_passes
+from toolbench.lab.sql import statement
 
 MAX_MODELS = 30
 MAX_FAILURE_GROUPS = 40
 MAX_SEEN_CAUSES = 40
 FAILED_OUTCOMES = (Trial.Outcome.FAIL, Trial.Outcome.INFRA)
 
-_SEEN_CAUSES_SQL = """
-SELECT one.code, regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') AS place, count(DISTINCT trial.id), sum(one.count),
-    count(DISTINCT trial.id) FILTER (WHERE one.mended)
-FROM lab_trial AS trial, jsonb_to_recordset(trial.causes) AS one(code text, path text, count integer, mended boolean)
-WHERE trial.run_id = %s AND trial.taxonomy = %s AND trial.causes <> '[]'
-GROUP BY one.code, place ORDER BY 3 DESC, 1, 2 LIMIT %s
-"""
+_SEEN_CAUSES_SQL = statement("results/failures/seen_causes")
 
 
 @dataclass(frozen=True, slots=True)

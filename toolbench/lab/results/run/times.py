@@ -9,20 +9,11 @@ from django.utils import timezone
 
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.models import Run
+from toolbench.lab.sql import statement
 
 PACE_WINDOW = timedelta(minutes=3)
 
-# Time in which at least one trial was under way: the union of all spans, each without what lies before the end of an
-# earlier one.
-_ACTIVE_SECONDS_SQL = """
-WITH spans AS (
-    SELECT started_at, finished_at, max(finished_at) OVER (
-        ORDER BY started_at, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ended_before
-    FROM lab_trial WHERE run_id = %s AND execution > 0 AND finished_at >= started_at
-)
-SELECT extract(epoch FROM sum(finished_at - greatest(started_at, ended_before))
-    FILTER (WHERE ended_before IS NULL OR finished_at > ended_before))::float8 FROM spans
-"""
+_ACTIVE_SECONDS_SQL = statement("results/run/active_seconds")
 
 
 @dataclass(frozen=True, slots=True)

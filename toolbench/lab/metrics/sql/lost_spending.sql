@@ -1,0 +1,11 @@
+-- Fragment: the steps that a trial's own figures do not hold, since its execution was lost, queued again or retried.
+--
+-- Needs: `tried`, rows of lab_trial.
+-- Parts: step_cost: the cost of a step within its bounds.
+    SELECT trial.id, count(*) AS requests, count(*) FILTER (WHERE step.attempt > 1) AS retries,
+        sum(step.input_tokens) AS input_tokens, sum(step.output_tokens) AS output_tokens,
+        sum({step_cost}) AS cost
+    FROM tried AS trial JOIN lab_step AS step ON step.trial_id = trial.id AND step.kind = 'exchange'
+        AND (step.execution < trial.execution OR trial.requests = 0)
+    WHERE trial.execution > 1 OR (trial.execution = 1 AND trial.requests = 0)
+    GROUP BY trial.id

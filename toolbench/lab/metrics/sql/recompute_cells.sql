@@ -1,0 +1,28 @@
+-- Derive every figure of these cells anew from their trials, and the times of lab_celltimes.
+--
+-- Parameters: cells; priced, input, output: configurations with their list prices; lag: milliseconds from which a
+-- trial counts as saturated.
+-- Parts: fragments of this folder, and the columns of the tables in cells.py.
+-- Locks: call it with the cells locked, in the order of their ids.
+WITH {tried}, spent AS ({lost_spending}), noted AS ({retry_counts}), paid AS (
+    SELECT tried.id, {cost} AS dollars,
+        outcome IN ('pass', 'fail', 'infra') OR tried.requests > 0 OR spent.requests > 0 AS sent
+    FROM tried LEFT JOIN spent USING (id)
+    LEFT JOIN unnest(%(priced)s::bigint[], %(input)s::float[], %(output)s::float[]) AS price(config, input, output)
+        ON price.config = tried.config_id
+), derived AS (
+    SELECT cell_id, {counts}, {sums},
+        {statistics}, {times}
+    FROM tried LEFT JOIN spent USING (id) LEFT JOIN noted USING (id) JOIN paid USING (id) GROUP BY cell_id
+), times AS (
+    INSERT INTO lab_celltimes (cell_id, durations, first_tokens, longest_ms)
+    SELECT wanted.id, coalesce(durations, ''::bytea), coalesce(first_tokens, ''::bytea), longest_ms
+    FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived ON derived.cell_id = wanted.id
+    ON CONFLICT (cell_id) DO UPDATE
+    SET durations = excluded.durations, first_tokens = excluded.first_tokens, longest_ms = excluded.longest_ms
+)
+UPDATE lab_cell AS cell SET stale = false, compute_error = '',
+    {set_counts}, {set_sums},
+    {set_statistics}
+FROM unnest(%(cells)s::bigint[]) AS wanted(id) LEFT JOIN derived AS d ON d.cell_id = wanted.id
+WHERE cell.id = wanted.id

@@ -1,0 +1,7 @@
+-- Fragment of a WITH clause: the trials of the cells, with `answered` and `counted`.
+-- Parameters: cells.
+tried AS (
+    SELECT *, outcome = 'pass' OR (outcome = 'fail' AND "end" <> 'DEADLINE_EXCEEDED') AS answered,
+        state = 'done' AND outcome <> 'cancelled' AS counted
+    FROM lab_trial WHERE cell_id = ANY(%(cells)s)
+)

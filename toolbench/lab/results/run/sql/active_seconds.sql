@@ -1,0 +1,12 @@
+-- Compute the seconds in which at least one trial of a run was under way: the union of all spans, each without what
+-- lies before the end of an earlier one.
+--
+-- Parameters: run.
+-- Returns: seconds, or NULL without a finished trial.
+WITH spans AS (
+    SELECT started_at, finished_at, max(finished_at) OVER (
+        ORDER BY started_at, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ended_before
+    FROM lab_trial WHERE run_id = %s AND execution > 0 AND finished_at >= started_at
+)
+SELECT extract(epoch FROM sum(finished_at - greatest(started_at, ended_before))
+    FILTER (WHERE ended_before IS NULL OR finished_at > ended_before))::float8 FROM spans

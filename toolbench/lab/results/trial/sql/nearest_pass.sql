@@ -1,0 +1,13 @@
+-- Find a passed trial to compare each failed one with: of the same cell, else of the same run and scenario, there of
+-- the same model; of the same instance where there is one.
+--
+-- Parameters: ids of failed trials.
+-- Returns: the failed trial and the passed one.
+SELECT failed.id, near.id FROM lab_trial AS failed, LATERAL (
+    SELECT passed.id FROM lab_cell AS cell JOIN lab_trial AS passed ON passed.cell_id = cell.id
+    JOIN lab_runconfig AS config ON config.id = cell.config_id JOIN lab_runconfig AS own ON own.id = failed.config_id
+    WHERE cell.run_id = failed.run_id AND cell.scenario = failed.scenario AND cell.passed > 0
+        AND passed.outcome = 'pass'
+    ORDER BY cell.id = failed.cell_id DESC, (config.provider_name, config.model_name) =
+        (own.provider_name, own.model_name) DESC, passed.instance_seed = failed.instance_seed DESC, passed.id LIMIT 1
+) AS near WHERE failed.id = ANY(%s)

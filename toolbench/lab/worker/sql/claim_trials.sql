@@ -1,0 +1,78 @@
+-- Claim up to `want` queued trials of one provider and count their first requests.
+--
+-- A probe that was claimed holds a slot, also while it waits for trials to leave one. A trial whose lease is in
+-- `over` has sent its last request and holds none, though its end is not stored yet. Runs with fewest trials in
+-- flight come first, then in turn; none has more in flight than its own limit. Trials whose local server is not
+-- ready, or whose method a probe has yet to decide, stay queued. A run with a cap gets no more trials in flight than
+-- its remaining requests are likely to carry to their end, at what its trials took so far (3 requests before any is
+-- done): trials that the cap would stop half-way have only cost requests. A trial that lost its local server several
+-- times is claimed only while no other trial of the provider runs, and none is claimed beside it: if the server dies
+-- again, that trial is known to kill it.
+-- Parameters: provider; want; over: leases that hold no slot; kept: slots reserved for waiting trials; alone: claim
+-- only trials that lost their server `losses` times; lease: seconds; worker: name of the process; ahead: requests
+-- counted for each trial of a run without a cap.
+-- Returns: the columns of ClaimedTrial, the last is the number of requests that were counted.
+-- Locks: call it under the provider's advisory lock; then trials, then cells by id, then runs by id.
+WITH busy AS (
+    SELECT run_id, count(*) AS trials FROM lab_trial
+    WHERE state = 'running' AND provider_id = %(provider)s AND NOT backing_off
+        AND lease <> ALL(%(over)s::uuid[]) GROUP BY run_id
+), limits AS (
+    SELECT total.trials AS in_flight,
+        CASE WHEN EXISTS (SELECT 1 FROM lab_trial WHERE provider_id = %(provider)s AND state = 'running'
+            AND (%(alone)s OR server_losses >= %(losses)s)) THEN 0
+        ELSE greatest(0, least(%(want)s, provider.concurrency - total.trials - total.probes - %(kept)s)) END AS want
+    FROM lab_provider AS provider, (SELECT coalesce(sum(trials), 0)::int AS trials, (SELECT count(*)::int FROM lab_probe
+        WHERE provider_id = %(provider)s AND state = 'running') AS probes FROM busy) AS total
+    WHERE provider.id = %(provider)s
+), queue AS (
+    SELECT next.id, next.rank + coalesce(busy.trials, 0) AS turn, run.id AS run_id
+    FROM lab_run AS run
+    LEFT JOIN busy ON busy.run_id = run.id
+    CROSS JOIN LATERAL (
+        SELECT greatest(1, coalesce(sum(requests)::float / nullif(sum(passed + failed + infra), 0), 3)) AS requests
+        FROM lab_cell WHERE run_id = run.id AND run.request_cap IS NOT NULL
+    ) AS trial_cost
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN run.request_cap IS NOT NULL THEN greatest(0, greatest(1,
+            floor((run.request_cap - run.requests_reserved) / trial_cost.requests)::int) - coalesce(busy.trials, 0)
+        ) END AS trials
+    ) AS affordable
+    CROSS JOIN LATERAL (
+        SELECT id, row_number() OVER (ORDER BY position) AS rank FROM lab_trial AS trial
+        WHERE run_id = run.id AND provider_id = %(provider)s AND state = 'queued'
+            AND (server_losses >= %(losses)s) = %(alone)s AND NOT EXISTS (
+            SELECT 1 FROM lab_runconfig AS config WHERE config.id = trial.config_id AND (config.awaits_probe
+            OR config.service <> '' AND NOT EXISTS (
+                SELECT 1 FROM lab_serviceaddress AS address WHERE address.name = config.service)))
+        ORDER BY position LIMIT least((SELECT want FROM limits), affordable.trials,
+            CASE WHEN run.jobs IS NOT NULL THEN greatest(0, run.jobs - coalesce(busy.trials, 0)) END)
+    ) AS next
+    WHERE run.state = 'running' AND run.deleted_at IS NULL AND (run.requests_reserved < run.request_cap) IS NOT FALSE
+        AND (run.tokens_used < run.token_cap) IS NOT FALSE AND (SELECT want FROM limits) > 0
+    ORDER BY turn, run_id LIMIT (SELECT want FROM limits)
+), free AS (
+    SELECT trial.id FROM lab_trial AS trial JOIN queue USING (id)
+    WHERE trial.state = 'queued' FOR NO KEY UPDATE OF trial SKIP LOCKED
+), claimed AS (
+    UPDATE lab_trial AS trial SET state = 'running', execution = execution + 1, lease = gen_random_uuid(),
+        lease_until = clock_timestamp() + make_interval(secs => %(lease)s), worker = %(worker)s, backing_off = false,
+        started_at = clock_timestamp(), concurrency = limits.in_flight + (SELECT count(*) FROM free)
+    FROM free, limits WHERE trial.id = free.id
+    RETURNING trial.id, trial.run_id, trial.config_id, trial.cell_id, trial.execution, trial.lease, trial.scenario,
+        trial.scenario_version, trial.instance_kind, trial.instance_seed, trial.seed, trial.concurrency,
+        trial.server_losses
+), marked AS (
+    UPDATE lab_cell SET stale = true WHERE id IN (
+        SELECT id FROM lab_cell WHERE id IN (SELECT cell_id FROM claimed) ORDER BY id FOR NO KEY UPDATE)
+    RETURNING id
+), counted AS (
+    UPDATE lab_run AS run SET requests_reserved = run.requests_reserved
+        + %(ahead)s * (SELECT count(*) FROM claimed WHERE claimed.run_id = run.id)
+    WHERE (SELECT count(*) FROM marked) > 0 AND id IN (
+        SELECT id FROM lab_run WHERE id IN (SELECT run_id FROM claimed)
+            AND request_cap IS NULL AND token_cap IS NULL ORDER BY id FOR NO KEY UPDATE)
+    RETURNING id
+)
+SELECT claimed.*, CASE WHEN counted.id IS NULL THEN 0 ELSE %(ahead)s END
+FROM claimed LEFT JOIN counted ON counted.id = claimed.run_id

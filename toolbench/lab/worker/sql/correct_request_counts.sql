@@ -1,0 +1,21 @@
+-- Raise counts of requests that are below the number of stored attempts.
+--
+-- Cells count the attempts that are stored, those of lost executions included; of a cell that was set aside, whose
+-- sums are unknown, they are counted here. One run must not keep the others from being corrected: a sum that the
+-- column cannot hold is cut.
+-- Parameters: run: an id, or NULL for every run in one of the states `open`.
+-- Returns: ids of the corrected runs.
+-- Locks: runs by id.
+WITH stored AS (
+    SELECT run_id, least(sum(CASE WHEN compute_error = '' THEN requests ELSE (
+        SELECT count(*) FROM lab_trial AS trial JOIN lab_step AS step ON step.trial_id = trial.id
+        WHERE trial.cell_id = cell.id AND step.kind = 'exchange') END), 2147483647) AS requests
+    FROM lab_cell AS cell
+    WHERE run_id IN (SELECT id FROM lab_run WHERE id = %(run)s OR %(run)s IS NULL AND state = ANY(%(open)s))
+    GROUP BY run_id
+), low AS (
+    SELECT run.id, stored.requests FROM lab_run AS run JOIN stored ON stored.run_id = run.id
+    WHERE run.requests_reserved < stored.requests ORDER BY run.id FOR NO KEY UPDATE OF run
+)
+UPDATE lab_run AS run SET requests_reserved = greatest(run.requests_reserved, low.requests)
+FROM low WHERE run.id = low.id RETURNING run.id

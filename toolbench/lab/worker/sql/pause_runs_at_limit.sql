@@ -1,0 +1,9 @@
+-- Pause running runs that reached a cap and have trials left; store the reason.
+-- Returns: their ids.
+UPDATE lab_run AS run SET state = 'paused', stopped_reason = CASE
+    WHEN requests_reserved >= request_cap
+        THEN format('The cap of %s requests is reached. Raise the cap and resume.', request_cap)
+    ELSE format('The cap of %s tokens is reached. Raise the cap and resume.', token_cap) END
+WHERE state = 'running' AND (requests_reserved >= request_cap OR tokens_used >= token_cap)
+    AND EXISTS (SELECT 1 FROM lab_trial WHERE run_id = run.id AND state = 'queued')
+RETURNING id

@@ -1,0 +1,9 @@
+-- Queue running trials again that cannot go on now; their steps stay, as steps of a lost execution.
+--
+-- Parameters: ids of the trials under which the local server died, ids of all trials, their leases.
+-- Returns: id, run and cell of each trial whose lease was still held.
+UPDATE lab_trial AS trial SET state = 'queued', lease = NULL, lease_until = NULL, backing_off = false,
+    server_losses = server_losses + (trial.id = ANY(%s::bigint[]))::int
+FROM unnest(%s::bigint[], %s::uuid[]) AS held(id, lease)
+WHERE trial.id = held.id AND trial.lease = held.lease AND trial.state = 'running'
+RETURNING trial.id, trial.run_id, trial.cell_id

@@ -1,0 +1,24 @@
+-- Store steps with their bodies. Steps whose lease is lost are left out; steps that are stored already stay as they
+-- are.
+--
+-- Parameters: one JSON array of rows; then arrays of requests, responses and facts, in the order of `place`.
+-- Parts: typed: the columns with their types; names: their names.
+-- Returns: run and tokens of what is new, by run.
+WITH given AS (
+    SELECT * FROM json_to_recordset(%s::json) AS row(place integer, lease uuid, {typed})
+), fresh AS (
+    SELECT given.*, trial.run_id FROM given JOIN lab_trial AS trial
+        ON trial.id = given.trial_id AND trial.lease = given.lease AND trial.state = 'running'
+), stored AS (
+    INSERT INTO lab_step ({names}) SELECT {names} FROM fresh
+    ON CONFLICT (trial_id, execution, ordinal) DO NOTHING
+    RETURNING id, trial_id, execution, ordinal, coalesce(input_tokens, 0)::bigint + coalesce(output_tokens, 0) AS tokens
+), bodies AS (
+    INSERT INTO lab_stepbody (step_id, request, response, facts)
+    SELECT stored.id, body.request, body.response, body.facts
+    FROM stored JOIN fresh USING (trial_id, execution, ordinal)
+    JOIN unnest(%b::bytea[], %b::bytea[], %b::bytea[]) WITH ORDINALITY AS body(request, response, facts, place)
+        ON body.place = fresh.place
+)
+SELECT fresh.run_id, sum(stored.tokens)::bigint FROM stored JOIN fresh USING (trial_id, execution, ordinal)
+GROUP BY fresh.run_id ORDER BY fresh.run_id
