@@ -9,9 +9,10 @@ from typing import Any
 from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Q
 
-from toolbench.lab.metrics.retries import RETRY_COUNTS_SQL, RETRY_SUMS
+from toolbench.lab.metrics.retries import RETRY_COUNTS_SQL
 from toolbench.lab.metrics.spending import COST_SQL, LOST_SPENDING_SQL, find_prices, to_price_columns
 from toolbench.lab.models import Cell, CellTimes, RunConfig
+from toolbench.lab.models.counters import build_count_expressions
 from toolbench.lab.sql import statement
 
 logger = logging.getLogger(__name__)
@@ -32,54 +33,9 @@ SELECT id FROM lab_cell WHERE stale AND id > %s AND (%s::bigint IS NULL OR run_i
 ORDER BY id LIMIT %s FOR NO KEY UPDATE
 """
 
-# Counts of a trial of which its cell has the sum.
-SUMMED_COUNTS = (
-    "calls", "valid_calls", "structured_answers", "calling_answers", "parse_error_turns", "calling_turns",
-    "repaired_calls", "parse_error_ends", "fallback_turns", "asked_again", "failed_calls", "missing_calls",
-    "type_calls", "enum_calls", "range_calls", "extra_calls", "ignored_calls", "answered_turns", "good_turns",
-    "final_answers", "empty_finals", "arguments_asked", "arguments_right",
-)  # fmt: skip
-
-# How many trials of the cell are something: whatever a trial says, these are in range.
-_TRIAL_COUNTS = {
-    "queued": "count(*) FILTER (WHERE state = 'queued')",
-    "running": "count(*) FILTER (WHERE state = 'running')",
-    "passed": "count(*) FILTER (WHERE outcome = 'pass')",
-    "failed": "count(*) FILTER (WHERE outcome = 'fail')",
-    "infra": "count(*) FILTER (WHERE outcome = 'infra')",
-    "not_applicable": "count(*) FILTER (WHERE outcome = 'na')",
-    "cancelled": "count(*) FILTER (WHERE outcome = 'cancelled')",
-    "deadline_failed": "count(*) FILTER (WHERE outcome = 'fail' AND \"end\" = 'DEADLINE_EXCEEDED')",
-    "parity_passed": "count(*) FILTER (WHERE answered AND parity_pass)",
-    "parity_judged": "count(*) FILTER (WHERE answered AND parity_pass IS NOT NULL)",
-    "behaviour_seen": "count(*) FILTER (WHERE answered AND behaviour_seen)",
-    "behaviour_asked": "count(*) FILTER (WHERE answered AND behaviour_seen IS NOT NULL)",
-    "distinct": "count(DISTINCT answer_hash) FILTER (WHERE answered AND answer_hash <> '')",
-    "first_attempt_passed": "count(*) FILTER (WHERE outcome = 'pass' AND output_retries = 0)",
-    "error_trials": "count(*) FILTER (WHERE answered AND failed_calls > 0)",
-    "recovered_trials": "count(*) FILTER (WHERE outcome = 'pass' AND failed_calls > 0)",
-    "called_rightly": "count(*) FILTER (WHERE answered AND call_expected AND calling_answers > 0)",
-    "called_needlessly": "count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers > 0)",
-    "call_missed": "count(*) FILTER (WHERE answered AND call_expected AND calling_answers = 0)",
-    "rightly_silent": "count(*) FILTER (WHERE answered AND NOT call_expected AND calling_answers = 0)",
-    "added_by_hand": "count(*) FILTER (WHERE added_by_hand)",
-    "errors_retried": "count(*) FILTER (WHERE errors_retried > 0)",
-    "late_passes": "count(*) FILTER (WHERE errors_retried > 0 AND outcome = 'pass')",
-    "saturated": "count(*) FILTER (WHERE client_lag_ms > %(lag)s)",
-}
-
-# What is added up or picked out of what trials say, and may be out of range. What is paid is counted whatever became of
-# it. The cost of a cell is known when that of every trial is.
-_SUMS = {
-    **{name: f"sum({name}) FILTER (WHERE counted)" for name in SUMMED_COUNTS},
-    "requests": "sum(tried.requests + coalesce(spent.requests, 0))",
-    "retries": "sum(tried.retries + coalesce(spent.retries, 0))",
-    "input_tokens": "sum(tried.input_tokens + coalesce(spent.input_tokens, 0))",
-    "output_tokens": "sum(tried.output_tokens + coalesce(spent.output_tokens, 0))",
-    "cached_tokens": "sum(cached_tokens)",
-    "reasoning_tokens": "sum(reasoning_tokens)",
-    **RETRY_SUMS,
-}
+# The cost of a cell is known when that of every trial is.
+_TRIAL_COUNTS = build_count_expressions(in_range=True)
+_SUMS = build_count_expressions(in_range=False)
 _STATISTICS = {
     "prompt_version": "max(prompt_version)",
     "cost": "CASE WHEN bool_and(dollars IS NOT NULL) AND bool_or(sent) THEN sum(dollars) END",

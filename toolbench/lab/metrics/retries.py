@@ -37,17 +37,6 @@ _ANSWERED = Q(outcome="pass") | (Q(outcome="fail") & ~Q(end="DEADLINE_EXCEEDED")
 
 RETRY_COUNTS_SQL = statement("metrics/retry_counts", is_429=_IS_429, is_5xx=_IS_5XX, without_status=_WITHOUT_STATUS)
 
-# Columns of a cell, from `noted` beside `tried`.
-RETRY_SUMS = {
-    "answers_429": "sum(noted.answers_429)",
-    "answers_5xx": "sum(noted.answers_5xx)",
-    "trials_429": "count(*) FILTER (WHERE noted.answers_429 > 0)",
-    "trials_5xx": "count(*) FILTER (WHERE noted.answers_5xx > 0)",
-    "trials_retried": "count(*) FILTER (WHERE noted.retries > 0)",
-    "backoff_ms": "sum(noted.backoff_ms)",
-    "trials_without_status": "count(*) FILTER (WHERE noted.without_status)",
-}
-
 TRIAL_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries_all", "backoff_ms_all")  # of a trial, over all executions
 
 

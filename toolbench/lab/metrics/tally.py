@@ -1,7 +1,7 @@
 """Counts of several cells added up, and the two rates that follow from them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Aggregate, Count, F, Min, Q, Sum
@@ -9,73 +9,16 @@ from django.db.models import Aggregate, Count, F, Min, Q, Sum
 from toolbench.evals.statistics.intervals import StoppingDesign
 from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.models import Cell
+from toolbench.lab.models.counters import COUNTERS, CellCounts
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(CellCounts):
     """Sums over `cells` cells. `cost` is None where that of some trial is not known; of `unpriced` cells it is not.
     `repeating` counts cells of a deterministic endpoint in which an answer came more than once: no interval may be
     claimed for them. `set_aside` cells have counts of their trials, and no sums: what is added up leaves them out."""
 
     cells: int = 0
-    queued: int = 0
-    running: int = 0
-    passed: int = 0
-    failed: int = 0
-    infra: int = 0
-    not_applicable: int = 0
-    cancelled: int = 0
-    deadline_failed: int = 0
-    distinct: int = 0
-    requests: int = 0
-    retries: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    added_by_hand: int = 0
-    errors_retried: int = 0
-    late_passes: int = 0
-    answers_429: int = 0
-    answers_5xx: int = 0
-    trials_429: int = 0
-    trials_5xx: int = 0
-    trials_retried: int = 0
-    backoff_ms: float = 0.0
-    trials_without_status: int = 0
-    saturated: int = 0
-    parity_passed: int = 0
-    parity_judged: int = 0
-    first_attempt_passed: int = 0
-    calls: int = 0
-    valid_calls: int = 0
-    structured_answers: int = 0
-    calling_answers: int = 0
-    parse_error_turns: int = 0
-    calling_turns: int = 0
-    repaired_calls: int = 0
-    parse_error_ends: int = 0
-    fallback_turns: int = 0
-    asked_again: int = 0
-    failed_calls: int = 0
-    missing_calls: int = 0
-    type_calls: int = 0
-    enum_calls: int = 0
-    range_calls: int = 0
-    extra_calls: int = 0
-    ignored_calls: int = 0
-    answered_turns: int = 0
-    good_turns: int = 0
-    final_answers: int = 0
-    empty_finals: int = 0
-    arguments_asked: int = 0
-    arguments_right: int = 0
-    error_trials: int = 0
-    recovered_trials: int = 0
-    called_rightly: int = 0
-    called_needlessly: int = 0
-    call_missed: int = 0
-    rightly_silent: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
     repeating: int = 0
     unpriced: int = 0
     set_aside: int = 0
@@ -159,12 +102,11 @@ class Tally:
 
 
 _COUNTED_FIELDS = ("cells", "repeating", "unpriced", "set_aside")  # of cells
-SUMMED_FIELDS = tuple(one.name for one in fields(Tally) if one.name not in (*_COUNTED_FIELDS, "cost", "error"))
 
 
 def tally_cells(cells: Iterable[Cell]) -> Tally:
     cells = tuple(cells)
-    counts = {name: sum(getattr(cell, name) for cell in cells) for name in SUMMED_FIELDS}
+    counts = {name: sum(getattr(cell, name) for cell in cells) for name in COUNTERS}
     counts |= {"repeating": sum(map(_has_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
     counts["set_aside"] = sum(bool(cell.compute_error) for cell in cells)
     cost, error = (
@@ -198,17 +140,17 @@ def build_aggregates() -> dict[str, Aggregate]:
     tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
     counted |= {"sum_unpriced": Count("pk", filter=Q(cost=None) & tried), "sum_error": Min("error")}
     counted["sum_set_aside"] = Count("pk", filter=~Q(compute_error=""))
-    return counted | {f"sum_{name}": Sum(name) for name in (*SUMMED_FIELDS, "cost")}
+    return counted | {f"sum_{name}": Sum(name) for name in (*COUNTERS, "cost")}
 
 
 def build_tally(line: Mapping[str, Any]) -> Tally:
-    counts = {name: line[f"sum_{name}"] for name in (*_COUNTED_FIELDS, *SUMMED_FIELDS, "error")}
+    counts = {name: line[f"sum_{name}"] for name in (*_COUNTED_FIELDS, *COUNTERS, "error")}
     return Tally(cost=_sum_costs([line["sum_cost"]], counts["unpriced"]), **counts)
 
 
 def add_tallies(tallies: Iterable[Tally]) -> Tally:
     """The sum of sums."""
     tallies = tuple(tallies)
-    counts = {name: sum(getattr(one, name) for one in tallies) for name in (*_COUNTED_FIELDS, *SUMMED_FIELDS)}
+    counts = {name: sum(getattr(one, name) for one in tallies) for name in (*_COUNTED_FIELDS, *COUNTERS)}
     cost = _sum_costs((one.cost for one in tallies), counts["unpriced"])
     return Tally(cost=cost, error=_find_min_error(one.error for one in tallies), **counts)

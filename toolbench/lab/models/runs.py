@@ -3,6 +3,8 @@
 from django.conf import settings
 from django.db import models
 
+from toolbench.lab.models.counters import COUNTERS, CellColumns, add_count_columns
+
 MAX_FIGURE = 1e12  # dollars or milliseconds of one cell; above it, sums over cells would leave the range of floats
 
 
@@ -104,7 +106,8 @@ class RunConfig(models.Model):
         return f"{named} · {self.strategy} · {self.method}{examples}{streamed}"
 
 
-class Cell(models.Model):
+@add_count_columns(*COUNTERS)
+class Cell(models.Model, CellColumns):
     """Run × configuration × scenario × instance kind, with counts derived from its trials by one idempotent
     statement."""
 
@@ -124,71 +127,10 @@ class Cell(models.Model):
         max_length=12, blank=True
     )  # what ended it (lab/runs/sequential_stopping.py); blank while undecided
 
-    queued = models.PositiveIntegerField(default=0)
-    running = models.PositiveIntegerField(default=0)
-    passed = models.PositiveIntegerField(default=0)
-    failed = models.PositiveIntegerField(default=0)
-    infra = models.PositiveIntegerField(default=0)
-    not_applicable = models.PositiveIntegerField(default=0)
-    cancelled = models.PositiveIntegerField(default=0)
-    deadline_failed = models.PositiveIntegerField(default=0)  # of failed: our own deadline, not given an answer
-    parity_passed = models.PositiveIntegerField(default=0)
-    parity_judged = models.PositiveIntegerField(default=0)  # trials with an answer that the case study has a rule for
-    behaviour_seen = models.PositiveIntegerField(default=0)
-    behaviour_asked = models.PositiveIntegerField(default=0)
-    distinct = models.PositiveIntegerField(default=0)  # distinct answers among trials with an answer
-    first_attempt_passed = models.PositiveIntegerField(default=0)  # passed without a retry after model output
-    calls = models.PositiveIntegerField(default=0)
-    valid_calls = models.PositiveIntegerField(default=0)
-    structured_answers = models.PositiveIntegerField(default=0)
-    calling_answers = models.PositiveIntegerField(default=0)
-    parse_error_turns = models.PositiveIntegerField(default=0)
-    calling_turns = models.PositiveIntegerField(default=0)
-    repaired_calls = models.PositiveIntegerField(default=0)  # readable only after a named repair
-    parse_error_ends = models.PositiveIntegerField(default=0)  # turns that a parse error ended
-    fallback_turns = models.PositiveIntegerField(default=0)  # turns asked by text JSON, which is deprecated
-    asked_again = models.PositiveIntegerField(default=0)  # requests that quoted an error: second samples
-    failed_calls = models.PositiveIntegerField(default=0)
-    missing_calls = models.PositiveIntegerField(default=0)
-    type_calls = models.PositiveIntegerField(default=0)
-    enum_calls = models.PositiveIntegerField(default=0)
-    range_calls = models.PositiveIntegerField(default=0)
-    extra_calls = models.PositiveIntegerField(default=0)
-    ignored_calls = models.PositiveIntegerField(default=0)
-    answered_turns = models.PositiveIntegerField(default=0)
-    good_turns = models.PositiveIntegerField(default=0)
-    final_answers = models.PositiveIntegerField(default=0)
-    empty_finals = models.PositiveIntegerField(default=0)
-    error_trials = models.PositiveIntegerField(default=0)  # trials with an answer in which a call failed
-    recovered_trials = models.PositiveIntegerField(default=0)  # of these, passed all the same
-    called_rightly = models.PositiveIntegerField(default=0)  # trials: a call was due and was made
-    called_needlessly = models.PositiveIntegerField(default=0)
-    call_missed = models.PositiveIntegerField(default=0)
-    rightly_silent = models.PositiveIntegerField(default=0)
-    arguments_asked = models.PositiveIntegerField(default=0)
-    arguments_right = models.PositiveIntegerField(default=0)
-    requests = models.PositiveIntegerField(default=0)
-    retries = models.PositiveIntegerField(default=0)
-    input_tokens = models.PositiveBigIntegerField(default=0)
-    output_tokens = models.PositiveBigIntegerField(default=0)
-    cached_tokens = models.PositiveBigIntegerField(default=0)
-    reasoning_tokens = models.PositiveBigIntegerField(default=0)
     cost = models.FloatField(null=True)
     first_token_p50_ms = models.FloatField(null=True)  # streamed only
     p50_ms = models.FloatField(null=True)
     p95_ms = models.FloatField(null=True)
-    added_by_hand = models.PositiveIntegerField(default=0)
-    errors_retried = models.PositiveIntegerField(default=0)  # trials tried again after an error: never delivered
-    late_passes = models.PositiveIntegerField(default=0)  # of passed: only when tried again
-    # The next seven are counted over the steps of every execution (lab/metrics/retries.py).
-    answers_429 = models.PositiveIntegerField(default=0)
-    answers_5xx = models.PositiveIntegerField(default=0)
-    trials_429 = models.PositiveIntegerField(default=0)  # trials with such an answer
-    trials_5xx = models.PositiveIntegerField(default=0)
-    trials_retried = models.PositiveIntegerField(default=0)  # trials in which a request was sent again
-    backoff_ms = models.FloatField(default=0)  # waited before requests that were sent again
-    trials_without_status = models.PositiveIntegerField(default=0)  # trials with an answer whose status is not stored
-    saturated = models.PositiveIntegerField(default=0)  # trials measured while the client lagged
     upstreams = models.JSONField(default=list)
     prompt_version = models.CharField(max_length=40, blank=True)  # of its trials, the newest
 

@@ -2,13 +2,16 @@
 
 from django.db import models
 
+from toolbench.lab.models.counters import TRIAL_COUNTERS, TrialColumns, add_count_columns
+
 # Exchanges that counts of retries look at: sent again, without a readable answer, or with an unknown status.
 RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
     models.Q(attempt__gt=1) | models.Q(ok=False) | models.Q(ok=None) | models.Q(status=None)
 )
 
 
-class Trial(models.Model):
+@add_count_columns(*TRIAL_COUNTERS)
+class Trial(models.Model, TrialColumns):
     """One try of one instance. Every write while it runs carries `lease`; a late writer finds its write refused."""
 
     class State(models.TextChoices):
@@ -87,17 +90,6 @@ class Trial(models.Model):
     requests = models.PositiveIntegerField(default=0)  # every attempt
     retries = models.PositiveIntegerField(default=0)
     output_retries = models.PositiveIntegerField(default=0)  # after model output: a second sample
-    calls = models.PositiveIntegerField(default=0)
-    valid_calls = models.PositiveIntegerField(default=0)
-    structured_answers = models.PositiveIntegerField(default=0)
-    calling_answers = models.PositiveIntegerField(default=0)
-    parse_error_turns = models.PositiveIntegerField(default=0)
-    calling_turns = models.PositiveIntegerField(default=0)
-    ignored_calls = models.PositiveIntegerField(default=0)
-    repaired_calls = models.PositiveIntegerField(default=0)  # readable only after a named repair
-    parse_error_ends = models.PositiveIntegerField(default=0)  # turns that a parse error ended
-    fallback_turns = models.PositiveIntegerField(default=0)  # turns asked by text JSON, which is deprecated
-    asked_again = models.PositiveIntegerField(default=0)  # requests that quoted an error: second samples
     input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)
     cached_tokens = models.PositiveBigIntegerField(default=0)
@@ -109,19 +101,7 @@ class Trial(models.Model):
     model_echoed = models.CharField(max_length=200, blank=True)
     tools_dropped = models.BooleanField(default=False)  # the rendered prompt shows no tool
     not_executed = models.BooleanField(default=False)  # the answer spoke of a call that was never run
-    failed_calls = models.PositiveIntegerField(default=0)  # calls that came to no good result
-    missing_calls = models.PositiveIntegerField(default=0)  # calls with a violation of this kind, as are the next four
-    type_calls = models.PositiveIntegerField(default=0)
-    enum_calls = models.PositiveIntegerField(default=0)
-    range_calls = models.PositiveIntegerField(default=0)
-    extra_calls = models.PositiveIntegerField(default=0)
-    answered_turns = models.PositiveIntegerField(default=0)
-    good_turns = models.PositiveIntegerField(default=0)  # of these, in which nothing on the wire was wrong
-    final_answers = models.PositiveIntegerField(default=0)  # answers without a call
-    empty_finals = models.PositiveIntegerField(default=0)  # of these, blank after a tool's result
     call_expected = models.BooleanField(null=True)  # null: no tool was offered
-    arguments_asked = models.PositiveIntegerField(default=0)  # valid calls whose right arguments the task names
-    arguments_right = models.PositiveIntegerField(default=0)
     cause = models.CharField(max_length=40, blank=True)  # a row of evals/data/wire_causes.json; "" for a pass
     cause_signature = models.CharField(max_length=240, blank=True)  # code, scenario, path, turn: groups failures
     causes = models.JSONField(default=list)  # all that was seen, mended or not (evals.causes.classifying.Occurrence)

@@ -17,6 +17,7 @@ from psycopg import Cursor
 
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.types import JsonObject
+from toolbench.lab.models.counters import TRIAL_COUNTERS
 from toolbench.lab.sql import statement
 from toolbench.lab.traces import cause_columns
 from toolbench.lab.traces.step_rows import STEP_COLUMNS, build_bare_row, build_bodies, build_step_row
@@ -57,17 +58,6 @@ _OUTCOME_COLUMNS = {
     "requests": "integer",
     "retries": "integer",
     "output_retries": "integer",
-    "calls": "integer",
-    "valid_calls": "integer",
-    "structured_answers": "integer",
-    "calling_answers": "integer",
-    "calling_turns": "integer",
-    "parse_error_turns": "integer",
-    "ignored_calls": "integer",
-    "repaired_calls": "integer",
-    "parse_error_ends": "integer",
-    "fallback_turns": "integer",
-    "asked_again": "integer",
     "not_executed": "boolean",
     "input_tokens": "bigint",
     "output_tokens": "bigint",
@@ -86,6 +76,7 @@ _OUTCOME_COLUMNS = {
     "tools_dropped": "boolean",
     "rendered_prompt": "text",
     "left_out": "jsonb",
+    **dict.fromkeys(TRIAL_COUNTERS, "integer"),
     **cause_columns.CAUSE_COLUMNS,
 }
 _HEX_COLUMNS = ("final_text", "rendered_prompt")

@@ -4,8 +4,8 @@ import pytest
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.lab.interchange.report.trials_table import export_trials
-from toolbench.lab.metrics.cells import SUMMED_COUNTS
 from toolbench.lab.metrics.tally import tally_cells
+from toolbench.lab.models.counters import TRIAL_COUNTERS
 
 pytestmark = pytest.mark.django_db
 
@@ -23,5 +23,5 @@ def test_delivered_success_and_every_sum_can_be_counted_from_the_trials() -> Non
     passed = [row for row in rows if row["outcome"] == "pass" and not row["errors_retried"]]
     assert (len(passed), len(rows)) == (delivered.k, delivered.n) == (1, 3)
     assert [one["p50_ms_value"] for one in table.times] == [1010.0]
-    for name in SUMMED_COUNTS:
+    for name in TRIAL_COUNTERS:
         assert sum(int(row[name] or 0) for row in rows) == getattr(cell, name)

@@ -12,10 +12,10 @@ from toolbench.evals.record_counts import TAG_TRANSFORM
 from toolbench.lab.interchange.file_json import decode_text, parse_object
 from toolbench.lab.interchange.report.labels import ConfigLabel, sanitise_file_name
 from toolbench.lab.interchange.report.trial_history import build_history, build_trace, rebuild_final_draft
-from toolbench.lab.metrics.cells import SUMMED_COUNTS
 from toolbench.lab.metrics.rate import round_to_int
 from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS
 from toolbench.lab.models import RunConfig, Trial
+from toolbench.lab.models.counters import TRIAL_COUNTERS
 from toolbench.lab.scenarios.catalogue import load_scenario
 from toolbench.lab.traces.reading import StepWithDetails, list_steps
 
@@ -73,7 +73,7 @@ _TRIAL_COLUMNS = (
     "retries",
     "errors_retried",
     "output_retries",
-    *SUMMED_COUNTS,
+    *TRIAL_COUNTERS,
     "call_expected",
     "first_token_ms",
     "first_call_ms",

@@ -2,11 +2,12 @@
 
 from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.report.write import ReportError
-from toolbench.lab.metrics.cells import SUMMED_COUNTS, recompute_all_stale
+from toolbench.lab.metrics.cells import recompute_all_stale
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS, annotate_retry_counts
 from toolbench.lab.metrics.times import load_cell_times, times_to_json
 from toolbench.lab.models import Run, Trial
+from toolbench.lab.models.counters import TRIAL_COUNTERS
 
 _EXPORTED_NAMES = {
     "pk": "trial_id",
@@ -29,7 +30,7 @@ _COLUMNS = (
     "index", "position", "state", "outcome", "task_pass", "parity_pass", "end", "failure_class", "category", "sentence",
     "behaviour_seen", "avoided", "instance_kind", "instance_seed", "seed", "seed_sent", "duration_ms", "backoff_ms",
     "model_ms", "tool_ms", "first_byte_ms", "first_token_ms", "first_call_ms", "turns", "requests", "retries",
-    "errors_retried", "output_retries", *SUMMED_COUNTS, "not_executed", "call_expected", "cause",
+    "errors_retried", "output_retries", *TRIAL_COUNTERS, "not_executed", "call_expected", "cause",
     "cause_signature", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "paths",
     "upstream", "fingerprint", "model_echoed", "answer_hash", "plan_hash", "engine_version", "added_by_hand", "label",
     "left_out", *TRIAL_RETRY_COLUMNS, "taxonomy",
