@@ -1,4 +1,4 @@
-"""Where a model is reached: an address and a key inside one value, never a database row."""
+"""Address, key and settings of a model at a provider, as one value without a database row."""
 
 from dataclasses import field
 
@@ -8,7 +8,7 @@ from toolbench.engine.types import JsonObject
 
 @light(frozen=True, slots=True)
 class Timeouts:
-    """Seconds. `deadline` bounds the whole trial, back-off counted."""
+    """Time limits in seconds; `deadline` limits the whole trial, back-off included."""
 
     connect: float = 10.0
     read: float = 120.0
@@ -17,8 +17,14 @@ class Timeouts:
 
 @light(frozen=True, slots=True)
 class Endpoint:
-    """`key` never shows in a repr. `url(path)` never doubles the prefix. `wire` is a name in
-    engine/wire_formats/registry.py, and decides how the key is shown."""
+    """Address, key and settings of one model at one provider.
+
+    Attributes:
+        key: API key, "" for none; it never appears in a repr.
+        max_attempts: attempts per request, the first included.
+        wire: name in engine/wire_formats/registry.py; it also decides which header carries the key.
+        seeded: whether to send the trial's seed (simulated and local models).
+    """
 
     base_url: str
     model: str
@@ -28,11 +34,13 @@ class Endpoint:
     timeouts: Timeouts = Timeouts()
     max_attempts: int = 3
     wire: str = "chat"
-    seeded: bool = False  # send the trial's seed (simulated and local models)
+    seeded: bool = False
 
     def url(self, path: str) -> str:
-        """The full address for `path`: base URL, prefix, path, with `/v1` never written twice. A path that begins with
-        a slash stands beside the prefix, not below it."""
+        """Return the full address for `path`: base URL, prefix and path, without repeating the prefix.
+
+        A path that begins with a slash is appended to the base URL without the prefix.
+        """
         base = self.base_url.rstrip("/")
         prefix = self.api_prefix.strip("/")
         if prefix and base.endswith("/" + prefix):

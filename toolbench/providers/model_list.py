@@ -1,4 +1,4 @@
-"""Asking a provider which models it has."""
+"""Requests for the list of models that a provider has."""
 
 from toolbench.engine.events import ExchangeError
 from toolbench.engine.types import JsonObject
@@ -10,7 +10,7 @@ from toolbench.providers.http.exchange import Exchange
 
 
 class ProviderRequestError(Exception):
-    """A question to a provider that got no answer; `error` is classified by the table."""
+    """Request to a provider that failed; `error` is classified by the table of error codes."""
 
     def __init__(self, error: ExchangeError) -> None:
         self.error = error
@@ -18,8 +18,13 @@ class ProviderRequestError(Exception):
 
 
 async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
-    """The model ids of the provider's own /models, in its order. Anthropic's comes in pages of a thousand at most; the
-    first is read. Raises ProviderRequestError."""
+    """Return the model ids of the provider's `/models`, in its order.
+
+    Anthropic sends pages of at most 1,000 models; only the first page is read.
+
+    Raises:
+        ProviderRequestError: the provider sent no list of models.
+    """
     payload = await request_json(endpoint, "models?limit=1000" if endpoint.wire == "anthropic" else "models")
     entries = payload.get("data", payload.get("models")) if isinstance(payload, dict) else payload
     if not isinstance(entries, list):
@@ -28,7 +33,13 @@ async def list_models(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 async def request_json(endpoint: Endpoint, path: str, body: bytes | None = None) -> object:
-    """The JSON that the endpoint answers, asked once on a connection of its own. Raises ProviderRequestError."""
+    """Send one request over a new connection and return its JSON.
+
+    It is a POST of `body`, or a GET without it.
+
+    Raises:
+        ProviderRequestError: the request failed or the response is not JSON.
+    """
     async with HttpClient() as door:
         exchange = door.open(endpoint, path, body)
         await door.send(exchange)
@@ -47,7 +58,10 @@ def _check_payload(exchange: Exchange) -> object:
 
 
 def _find_model_id(entry: object) -> str:
-    """Together answers a bare list of objects, others strings, some `name` in place of `id`."""
+    """Return the id of an entry: the entry itself, or its `id` or `name`.
+
+    Together sends a bare list of objects, others a list of strings; some use `name` in place of `id`.
+    """
     if isinstance(entry, dict):
         fields: JsonObject = entry
         entry = fields.get("id") or fields.get("name")

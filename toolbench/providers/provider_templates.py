@@ -1,4 +1,4 @@
-"""Providers that can be connected by name: addresses, key variables and presets, as data."""
+"""Templates of known providers: addresses, key variables and presets, kept as data."""
 
 import json
 from collections.abc import Mapping
@@ -11,10 +11,16 @@ TEMPLATES_PATH = Path(__file__).parent / "data" / "templates.json"
 
 @dataclass(frozen=True, slots=True)
 class ProviderTemplate:
-    """`base_url` and `api_prefix` go into an Endpoint as they are. `key_env` is the environment variable the provider's
-    own documentation names, "" where no key is needed. `preset` is a name in engine/data/presets.json. `probe_port` is
-    where a program on this machine listens unless told otherwise, None for providers elsewhere. `wire` is a name in
-    engine/wire_formats/registry.py."""
+    """Settings with which a known provider is connected.
+
+    Attributes:
+        base_url: address as in an `Endpoint`.
+        api_prefix: prefix as in an `Endpoint`.
+        key_env: environment variable that the provider's documentation names, "" where no key is needed.
+        preset: name in engine/data/presets.json.
+        probe_port: default port of a program on this machine, None for remote providers.
+        wire: name in engine/wire_formats/registry.py.
+    """
 
     slug: str
     title: str
@@ -30,16 +36,20 @@ class ProviderTemplate:
 
 @cache
 def load_templates() -> dict[str, ProviderTemplate]:
-    """Every template by slug, in the order of the file."""
+    """Return every template by slug, in the order of the file."""
     rows = json.loads(TEMPLATES_PATH.read_text(encoding="utf-8"))
     return {row["slug"]: ProviderTemplate(**row) for row in rows}
 
 
 def lookup_template(slug: str) -> ProviderTemplate:
-    """Raises KeyError for an unknown slug."""
+    """Return the template with this slug.
+
+    Raises:
+        KeyError: no template has this slug.
+    """
     return load_templates()[slug]
 
 
 def list_templates_with_key(environment: Mapping[str, str]) -> tuple[ProviderTemplate, ...]:
-    """The templates whose key variable is set and not blank, in order."""
+    """Return the templates whose key variable is set and not blank, in the order of the file."""
     return tuple(t for t in load_templates().values() if t.key_env and environment.get(t.key_env, "").strip())

@@ -1,19 +1,24 @@
-"""The one line by which a local server tells its supervisor that it is ready, and the sentence when it cannot be."""
+"""Line that a local server prints when it is ready, and the message when it cannot start."""
 
 import json
 import sys
 from dataclasses import asdict, dataclass
 
-START_FAILED_EXIT_CODE = 3  # exit code; standard error then holds one sentence
+START_FAILED_EXIT_CODE = 3  # standard error then holds one sentence
 
 
 class ServerStartError(Exception):
-    """A local server that cannot be started; its text is one sentence that says what to do."""
+    """Failure to start a local server; its text is one sentence that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyLine:
-    """Where a server listens. `url` has no prefix and no trailing slash; `key` goes into the Authorization header."""
+    """Address of a local server that is ready.
+
+    Attributes:
+        url: address without prefix and without trailing slash.
+        key: value for the Authorization header.
+    """
 
     name: str
     url: str
@@ -21,16 +26,17 @@ class ReadyLine:
     model: str
 
     def to_json(self) -> str:
+        """Return the line as a JSON object."""
         return json.dumps(asdict(self))
 
 
 def print_ready_line(announcement: ReadyLine) -> None:
-    """Writes the ready line to standard output, at once."""
+    """Write the ready line to standard output and flush it."""
     sys.stdout.write(announcement.to_json() + "\n")
     sys.stdout.flush()
 
 
 def report_start_error(error: ServerStartError) -> int:
-    """Writes the sentence to standard error and returns the exit code that goes with it."""
+    """Write the error's sentence to standard error and return the exit code for it."""
     sys.stderr.write(f"{error}\n")
     return START_FAILED_EXIT_CODE

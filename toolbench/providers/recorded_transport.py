@@ -1,9 +1,11 @@
-"""A provider that says again what was stored. Nothing is sent and no time passes: the one loop and the one driver run
-on a clock that jumps, with answers, failures and stops from a record.
+"""Transport that replays a stored trial: no request is sent and no real time passes.
 
-An answer is used again while the model is shown the same. Two requests show the same when they go to the same path and
-their bodies are equal as JSON but for `UNSEEN_FIELDS`, which steer the server and never reach the model. From the first
-request that shows something else on, nobody can know what the model would have said."""
+The same loop and driver run on a virtual clock, with responses, failures and stops from a recording.
+
+A stored response is used while the model would see the same request. Two requests are the same for the model when they
+go to the same path and their bodies are equal as JSON except for `UNSEEN_FIELDS`, which configure the server and never
+reach the model. From the first request that differs otherwise, the model's answer is unknown.
+"""
 
 import asyncio
 import json
@@ -27,7 +29,7 @@ UNSEEN_FIELDS = frozenset(
     {"parallel_tool_calls", "stream", "stream_options", "user", "metadata", "store", "service_tier"}
 )
 PARALLEL_FIELD = "parallel_tool_calls"
-LOCAL_STOP_CODES = (StopReason.DEADLINE.value, StopReason.CANCELLED.value)  # codes of exchanges that we ended ourselves
+LOCAL_STOP_CODES = (StopReason.DEADLINE.value, StopReason.CANCELLED.value)  # codes of exchanges that Toolbench ended
 _BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 _EXCEPTION_BY_CODE: dict[str, type[httpx.HTTPError]] = {
     "dns": DnsError,
@@ -48,13 +50,20 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class NotRecordedError(Exception):
-    """What would have happened from here on is not in the record; its text says why."""
+    """Replay that needs something the recording does not hold; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredExchange:
-    """One attempt as it was kept. `calls` were found in the answer; `masked` says that secrets are overwritten; of a
-    `cut` body only the beginning is there; `left_out` are parameters that the endpoint was known to refuse."""
+    """One attempt as it was stored.
+
+    Attributes:
+        chunks: sizes of the body's chunks in bytes, in the order received.
+        calls: number of calls found in the answer.
+        masked: whether secrets are masked.
+        cut: whether the body is truncated.
+        left_out: parameters that the endpoint was known to refuse.
+    """
 
     url: str
     request: bytes
@@ -71,8 +80,14 @@ class StoredExchange:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One execution of one trial. `stopped` is our own stop that ended it, if one did; `in_tools`: while tools ran.
-    `own_plan` says that it is replayed as it ran: then a cut body is the failure it was."""
+    """One execution of one trial.
+
+    Attributes:
+        stopped: reason with which Toolbench ended the trial, None when it did not.
+        in_tools: whether it ended the trial while tools ran.
+        own_plan: whether the trial is replayed with its original plan. A truncated body is then the failure that it
+            was.
+    """
 
     exchanges: tuple[StoredExchange, ...]
     stopped: StopReason | None = None
@@ -82,8 +97,12 @@ class Recording:
 
 @dataclass(eq=False, slots=True)
 class RecordedTransport(httpx.AsyncBaseTransport):
-    """Gives one recording's answers in their order, and is the gate that a recorded stop closes. `cancelled` is the
-    trial's. `assumed` gathers the unseen fields in which requests differed."""
+    """Transport that returns a recording's responses in order, and gate that stops the trial as recorded.
+
+    Attributes:
+        cancelled: cancellation event of the trial.
+        assumed: unseen fields in which requests differed from the recording.
+    """
 
     recording: Recording
     cancelled: asyncio.Event
@@ -92,18 +111,28 @@ class RecordedTransport(httpx.AsyncBaseTransport):
 
     @property
     def is_exhausted(self) -> bool:
+        """Whether every stored exchange has been used."""
         return self._position == len(self.recording.exchanges)
 
     async def reserve(self) -> None:
-        """Raises driving.Stopped where the recorded trial was stopped before it could send again."""
+        """Permit the next request.
+
+        Raises:
+            TrialStoppedError: the recorded trial was stopped before it sent another request.
+        """
         if self.is_exhausted and self.recording.stopped:
             raise TrialStoppedError(self.recording.stopped)
 
     async def back_off(self, seconds: float) -> None:
-        """What was waited is over."""
+        """Return at once: a replay does not wait between attempts."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises NotRecordedError where the record says nothing, and the stored failures of the world."""
+        """Return the next stored response.
+
+        Raises:
+            NotRecordedError: the recording has no response for this request.
+            httpx.HTTPError: the stored exchange failed in this way.
+        """
         made = await request.aread()
         if self.is_exhausted:
             raise NotRecordedError("no further answer is stored")
@@ -115,7 +144,10 @@ class RecordedTransport(httpx.AsyncBaseTransport):
         return self._build_response(stored)
 
     def wrap_tools(self, call_tool: CallTool) -> CallTool:
-        """The workspace's tools; they never end where the recorded trial was stopped in them."""
+        """Return a function that runs tools as recorded.
+
+        Where the recorded trial was stopped while tools ran, its calls never return.
+        """
 
         def call(name: str, arguments: JsonObject, call_id: str) -> object:
             stopped = self.recording.stopped
@@ -143,7 +175,7 @@ class RecordedTransport(httpx.AsyncBaseTransport):
             raise NotRecordedError("the stored answer is cut")
 
     async def _wait_for_stop(self, reason: StopReason) -> None:
-        """Waits for the stop that ended the trial."""
+        """Wait until the trial is stopped for this reason; a cancellation is triggered here."""
         if reason is StopReason.CANCELLED:
             self.cancelled.set()
         await asyncio.Event().wait()
@@ -158,7 +190,7 @@ class RecordedTransport(httpx.AsyncBaseTransport):
 
 @dataclass(eq=False, slots=True)
 class _RecordedBody(httpx.AsyncByteStream):
-    """The body in the chunks in which it came, then what broke it off."""
+    """Stored body in the chunks in which it came, followed by the failure that ended it."""
 
     stored: StoredExchange
     failure: httpx.HTTPError | None
@@ -175,7 +207,7 @@ class _RecordedBody(httpx.AsyncByteStream):
 
 
 def _find_exception(stored: StoredExchange) -> httpx.HTTPError | None:
-    """The exception that ended the exchange; None where the stored bytes say themselves what went wrong."""
+    """Return the exception that ended the exchange; None where the stored status and body show the error."""
     error = stored.error
     if error is None or error.code not in _EXCEPTION_BY_CODE or (stored.status or 0) >= 300:
         return None
@@ -187,13 +219,13 @@ def _find_exception(stored: StoredExchange) -> httpx.HTTPError | None:
 
 
 def _is_same_but_masked(stored: bytes, made: bytes) -> bool:
-    """Whether they differ only where a secret was overwritten, its length kept."""
+    """Return whether the bodies differ only where a secret was masked, its length kept."""
     alike = (kept in (sent, ord("*")) for kept, sent in zip(stored, made, strict=False))
     return len(stored) == len(made) and all(alike)
 
 
 def _find_differing_fields(stored: bytes, made: bytes) -> set[str]:
-    """The top-level fields in which two bodies differ."""
+    """Return the top-level fields in which two bodies differ; {"body"} when one is not a JSON object."""
     before, after = _parse_fields(stored), _parse_fields(made)
     if before is None or after is None:
         return {"body"}
@@ -209,13 +241,18 @@ def _parse_fields(body: bytes) -> JsonObject | None:
 
 
 class _VirtualTimeSelector(DefaultSelector):
-    """Never waits: where an event loop would, its clock goes on instead."""
+    """Selector that never waits but moves the event loop's clock forward."""
 
     def __init__(self, jump: Callable[[float], None]) -> None:
         super().__init__()
         self._jump = jump
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        """Move the clock by `timeout` seconds and return the events that are ready.
+
+        Raises:
+            RuntimeError: the loop waits without a timeout, so nothing could ever happen.
+        """
         if timeout is None:
             raise RuntimeError("a replay waits for something that cannot happen")
         if timeout > 0:
@@ -224,20 +261,20 @@ class _VirtualTimeSelector(DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock stands still while anything can be done, and jumps to the next moment for which
-    something waits."""
+    """Event loop whose clock stands still while tasks can run and jumps to the next scheduled time."""
 
     def __init__(self) -> None:
         self._now = 0.0
         super().__init__(_VirtualTimeSelector(self._jump))
 
     def time(self) -> float:
+        """Return the virtual time in seconds."""
         return self._now
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Arguments], Value], *args: *Arguments
     ) -> asyncio.Future[Value]:
-        """Run the function at once, since this loop waits for no other thread."""
+        """Run the function at once in this thread, because this loop cannot wait for another thread."""
         future: asyncio.Future[Value] = self.create_future()
         try:
             future.set_result(func(*args))
@@ -250,6 +287,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(replays: Coroutine[Any, Any, Value]) -> Value:
-    """Runs to the end without waiting for anything. To be called in a thread without an event loop."""
+    """Run the coroutine to its end without waiting. Call it in a thread without a running event loop."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(replays)

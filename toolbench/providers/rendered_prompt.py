@@ -1,4 +1,4 @@
-"""Looking at the prompt that a llama.cpp server makes of a request, before the model sees it."""
+"""Requests for the prompt that a llama.cpp server renders from a request."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from toolbench.providers.model_list import ProviderRequestError, request_json
 async def fetch_rendered_prompt(
     endpoint: Endpoint, messages: Sequence[Message], tools: Sequence[JsonObject]
 ) -> str | None:
-    """The exact text that the model is given; None where the server cannot show it."""
+    """Return the exact text that the model gets; None where the server cannot show it."""
     body = {"messages": list(messages)} | ({"tools": list(tools)} if tools else {})
     try:
         payload = await request_json(_strip_api_prefix(endpoint), "apply-template", encode_json(body))
@@ -23,6 +23,6 @@ async def fetch_rendered_prompt(
 
 
 def _strip_api_prefix(endpoint: Endpoint) -> Endpoint:
-    """The same server without the API's prefix, where llama.cpp keeps what OpenAI does not have."""
+    """Return the same server without the API prefix: llama.cpp serves its own routes outside the prefix."""
     address = endpoint.url("").removesuffix("/" + endpoint.api_prefix.strip("/"))
     return replace(endpoint, base_url=address, api_prefix="")

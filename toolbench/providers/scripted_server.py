@@ -1,6 +1,7 @@
-"""A provider that says what it was told to say: a real HTTP server on this machine, for tests.
+"""HTTP server on this machine that sends scripted replies, for tests.
 
-It also misbehaves on order: late, half, never, reset, or not in HTTP at all."""
+A reply can also fail on purpose: late, truncated, never sent, reset, or not HTTP at all.
+"""
 
 import json
 import socket
@@ -23,8 +24,10 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 seconds
 
 
 class ConnectionEnd(StrEnum):
-    """What the server does after the last byte of an answer: keep the connection, close it, reset it, or say nothing
-    more until the client goes or the server stops."""
+    """Action of the server after the last byte of a reply.
+
+    HANG sends nothing more until the client closes the connection or the server stops.
+    """
 
     KEEP = "keep"
     CLOSE = "close"
@@ -34,9 +37,15 @@ class ConnectionEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScriptedReply:
-    """One canned answer. `body` may be many chunks: they are sent one by one, `pause` seconds apart. `declared` is the
-    Content-Length when it should not be the true one. `raw` replaces everything, head too. `delay` seconds pass before
-    the first byte."""
+    """One prepared reply.
+
+    Attributes:
+        body: bytes, or chunks that are sent one by one.
+        declared: Content-Length to send in place of the true one.
+        raw: bytes that replace the whole reply, head included.
+        delay: seconds before the first byte.
+        pause: seconds after each chunk.
+    """
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -50,7 +59,7 @@ class ScriptedReply:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """One request as it arrived; header names in lower case."""
+    """One request as it arrived; header names are in lower case."""
 
     method: str
     path: str
@@ -58,11 +67,15 @@ class ReceivedRequest:
     body: bytes
 
     def json(self) -> Any:
+        """Return the body parsed as JSON."""
         return json.loads(self.body)
 
 
 def chat_reply(message: JsonObject, *, finish_reason: str = "stop", **more: Any) -> ScriptedReply:
-    """A chat completion with this message; `more` are further keys of the body (usage, model, error …)."""
+    """Build a chat completion with this message.
+
+    `more` are further keys of the body, such as usage, model or error.
+    """
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}
     body = {"id": "scripted-1", "object": "chat.completion", "model": "scripted", "choices": [choice], "usage": usage}
@@ -70,19 +83,19 @@ def chat_reply(message: JsonObject, *, finish_reason: str = "stop", **more: Any)
 
 
 def text_reply(text: str) -> ScriptedReply:
-    """A plain text answer."""
+    """Build a chat completion with a plain text."""
     return chat_reply({"content": text})
 
 
 def completion_reply(text: str, *, finish_reason: str = "stop") -> ScriptedReply:
-    """A raw completion of a prompt."""
+    """Build a text completion of a prompt."""
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish_reason}
     return json_reply({"object": "text_completion", "model": "scripted", "choices": [choice], "usage": usage})
 
 
 def tool_call_reply(*made: tuple[str, JsonObject]) -> ScriptedReply:
-    """An answer with one tool call per (name, arguments), ids call_1, call_2 …"""
+    """Build a chat completion with one tool call per (name, arguments); ids are call_1, call_2 and so on."""
     tool_calls = [
         {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for place, (name, arguments) in enumerate(made, start=1)
@@ -91,11 +104,12 @@ def tool_call_reply(*made: tuple[str, JsonObject]) -> ScriptedReply:
 
 
 def error_reply(status: int, message: str = "", **more: Any) -> ScriptedReply:
-    """An error answer in OpenAI's shape; `more` are further keys of the error object."""
+    """Build an error in OpenAI's format; `more` are further keys of the error object."""
     return json_reply({"error": {"message": message, "code": status} | more}, status=status)
 
 
 def json_reply(value: object, *, status: int = 200, headers: dict[str, str] | None = None) -> ScriptedReply:
+    """Build a reply whose body is the value as JSON."""
     return ScriptedReply(status, {"content-type": "application/json"} | (headers or {}), json.dumps(value).encode())
 
 
@@ -103,8 +117,17 @@ ReplyScript = Iterable[ScriptedReply] | Callable[[ReceivedRequest], ScriptedRepl
 
 
 class ScriptedServer:
-    """Serves on 127.0.0.1 from `start` to `stop`, in threads of its own. The script is a list of answers, given in
-    order of arrival (after the last one every request is refused with 400), or a function of the request."""
+    """Server on 127.0.0.1 that runs in its own threads from `start` to `stop`.
+
+    The script is a list of replies, sent in order of arrival, or a function of the request. After the last reply of a
+    list, every request gets status 400.
+
+    Attributes:
+        seen: requests received so far, in order.
+        connections: number of connections accepted.
+        arrived: semaphore that is released once per request.
+        stopping: event that is set by `stop`.
+    """
 
     def __init__(self, script: ReplyScript = (), *, tls: ssl.SSLContext | None = None) -> None:
         self.seen: list[ReceivedRequest] = []
@@ -125,19 +148,20 @@ class ScriptedServer:
 
     @property
     def base_url(self) -> str:
+        """Address of the server without a path."""
         return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def endpoint(self, **more: Any) -> Endpoint:
-        """An endpoint that leads here; `more` are further fields of Endpoint."""
+        """Return an endpoint for this server; `more` are further fields of `Endpoint`."""
         return Endpoint(**({"base_url": self.base_url, "model": "scripted"} | more))
 
     def set_script(self, *script: ScriptedReply) -> None:
-        """Replaces what is still to be said."""
+        """Replace the replies that have not been sent yet."""
         with self._script_lock:
             self._script = iter(script)
 
     def take_next_reply(self, seen: ReceivedRequest) -> ScriptedReply:
-        """The answer to this request; the request is noted in `seen`."""
+        """Return the reply to this request and add the request to `seen`."""
         with self._script_lock:
             self.seen.append(seen)
             script = self._script
@@ -150,10 +174,12 @@ class ScriptedServer:
         return answer
 
     def start(self) -> "ScriptedServer":
+        """Start serving and return the server."""
         self._thread.start()
         return self
 
     def stop(self) -> None:
+        """Stop serving and wait for the server's thread."""
         self.stopping.set()
         self._server.shutdown()
         self._server.server_close()
@@ -179,17 +205,18 @@ class _TcpServer(socketserver.ThreadingTCPServer):
     provider: ScriptedServer
 
     def shutdown_request(self, request: Any) -> None:
-        """Closes without the polite half-close, so that a reset is one."""
+        """Close the connection without a half-close, so that a reset reaches the client as one."""
         self.close_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no news here."""
+        """Ignore the error: a client may close its connection at any time."""
 
 
 class _ConnectionHandler(socketserver.StreamRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
+        """Answer the requests of one connection until a reply or the client ends it."""
         provider = cast(_TcpServer, self.server).provider
         provider.connections += 1
         if cast(BufferedReader, self.rfile).peek(1).startswith(_TLS_HELLO):
@@ -232,7 +259,7 @@ def _render_head(answer: ScriptedReply) -> bytes:
 
 
 def _parse_request(stream: BufferedIOBase) -> ReceivedRequest | None:
-    """The next request on a connection; None when the client has gone."""
+    """Return the next request on a connection; None when the client has closed it."""
     first = stream.readline().decode("latin-1").split()
     if len(first) < 2:
         return None

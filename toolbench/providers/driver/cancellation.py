@@ -1,4 +1,4 @@
-"""Telling running trials that they are over."""
+"""Cancellation of running trials."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,22 +6,28 @@ from contextlib import contextmanager
 
 
 class CancellationToken(asyncio.Event):
-    """Set by whoever wants the trials that share it to end now. It knows the limits of those that run, so that nobody
-    has to wait on it for each. Belongs to one event loop."""
+    """Cancellation event shared by the trials of one run, bound to one event loop.
+
+    Setting it expires the registered timeouts, so no task has to wait for the event.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._limits: set[asyncio.Timeout] = set()
 
     def set(self) -> None:
-        """Lets the limits pass at once."""
+        """Set the event and expire the registered timeouts."""
         super().set()
         for limit in self._limits:
             _expire(limit)
 
     @contextmanager
     def expire_on_cancel(self, limit: asyncio.Timeout) -> Iterator[None]:
-        """Meanwhile the limit, which has been entered, passes when this is set."""
+        """Expire `limit` as soon as the event is set, within the `with` block.
+
+        Args:
+            limit: a timeout that has been entered.
+        """
         self._limits.add(limit)
         if self.is_set():
             _expire(limit)

@@ -1,4 +1,4 @@
-"""Holding a conversation: the one driver, with Python functions as tools."""
+"""Conversation with a model that has Python functions as tools."""
 
 import asyncio
 import inspect
@@ -19,16 +19,21 @@ from toolbench.providers.http.client import HttpClient
 
 
 async def converse(conversation: Conversation, text: str, world: RunContext) -> LoopResult:
-    """Says `text`, has the calls run and their results fed back until there is an answer, and keeps what came of it in
-    the conversation. Every end is a value."""
+    """Send a user message, run tool calls until the model answers, and add the result to the conversation.
+
+    Returns:
+        How the run ended; errors, deadline and cancellation are values, not exceptions.
+    """
     ended = await drive(conversation.say(text), world)
     conversation.take(ended)
     return ended
 
 
 def run_context(endpoint: Endpoint, door: HttpClient, tools: PythonTools, emit: EmitEvent | None = None) -> RunContext:
-    """A world of one's own: tools are Python functions, requests are sent as soon as they are wanted, steps are not
-    kept. Cancel with `world.cancelled.set()`."""
+    """Build a run context for a single conversation with Python functions as tools.
+
+    Requests are sent without limits and steps are not stored. To cancel, call `cancelled.set()` on the result.
+    """
     alone = _UnlimitedGate()
     return RunContext(
         endpoint=endpoint,
@@ -43,14 +48,18 @@ def run_context(endpoint: Endpoint, door: HttpClient, tools: PythonTools, emit: 
 
 
 class PythonToolRunner:
-    """Runs Python tools by name. Every call is awaited: async functions on this loop, others in a thread of their own,
-    so that calls may run side by side and a time limit holds. A thread whose time is over runs on unheard until its
-    function returns; it keeps no process alive."""
+    """Runner that calls Python tools by name.
+
+    Async functions run on the event loop, other functions each in a daemon thread, so that calls may run in parallel
+    and a time limit holds. After a timeout the thread continues until its function returns, and the result is dropped.
+    It does not keep the process alive.
+    """
 
     def __init__(self, tools: PythonTools) -> None:
         self._tools = tools
 
     async def __call__(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        """Call the tool and return its result as a plain value."""
         tool = self._tools.by_name[name]
         value = tool.call(arguments) if tool.is_async else await _run_in_thread(tool, arguments)
         return to_plain_value(await value if inspect.isawaitable(value) else value)
@@ -72,9 +81,9 @@ async def _run_in_thread(tool: PythonTool, arguments: JsonObject) -> object:
             value = context.run(tool.call, arguments)
         except Exception as error:
             failure = error
-        except BaseException as error:  # a tool that ends the program ends its own call
+        except BaseException as error:  # sys.exit in a tool ends only its call
             failure = RuntimeError(type(error).__name__)
-        with suppress(RuntimeError):  # nobody waits any more: the loop is closed
+        with suppress(RuntimeError):  # the loop is closed, so no task waits for the result
             loop.call_soon_threadsafe(tell, value, failure)
 
     threading.Thread(target=work, name=f"tool {tool.definition.name}", daemon=True).start()
@@ -85,7 +94,7 @@ async def _run_in_thread(tool: PythonTool, arguments: JsonObject) -> object:
 
 
 class _UnlimitedGate:
-    """A gate that lets everything through and a recorder that keeps nothing."""
+    """Gate without limits, and recorder that stores nothing."""
 
     async def reserve(self) -> None: ...
 
@@ -96,4 +105,4 @@ class _UnlimitedGate:
 
 
 def _ignore_event(event: Event) -> None:
-    """Nobody listens."""
+    """Do nothing with an event."""

@@ -1,4 +1,4 @@
-"""The one driver of the loop: it does what the loop asks for, writes down every step, and knows when to stop."""
+"""Driver of the loop: it sends requests, runs tools, records every step and stops on time."""
 
 import asyncio
 from collections.abc import Callable
@@ -34,11 +34,11 @@ from toolbench.providers.http.request_template import build_endpoint_masker
 from toolbench.providers.http.retry_delay import compute_wait_seconds
 from toolbench.providers.masking.streamed_text import StreamMasker
 
-TRUNCATED_CODES = ("stream_cut", "answer_cut")  # after the answer had begun: sending again is a second sample
+TRUNCATED_CODES = ("stream_cut", "answer_cut")  # the answer had begun, so sending again gives a second sample
 
 
 class TrialStoppedError(Exception):
-    """Raised by a gate that lets no further request through; the trial ends with this reason."""
+    """Error of a gate that permits no further request; the trial ends with `reason`."""
 
     def __init__(self, reason: StopReason) -> None:
         self.reason = reason
@@ -47,9 +47,15 @@ class TrialStoppedError(Exception):
 
 @light(frozen=True, slots=True)
 class RunContext:
-    """All that one trial touches. `call_tool` takes name, arguments and call id and gives the value, or something to
-    await for it; it refuses arguments with ToolArgumentError. `clock` gives seconds. `cancelled` is set by whoever
-    wants the trial to end now."""
+    """Endpoint, client, tools, gate, recorder and clock of one trial.
+
+    Attributes:
+        call_tool: takes name, arguments and call id; returns the value or an awaitable of it. It raises
+            `ToolArgumentError` for wrong arguments.
+        clock: returns seconds.
+        cancelled: ends the trial once it is set.
+        emit: receives the loop's events; None when no events are needed.
+    """
 
     endpoint: Endpoint
     client: HttpClient
@@ -58,13 +64,16 @@ class RunContext:
     recorder: Recorder
     clock: Callable[[], float]
     cancelled: CancellationToken
-    emit: EmitEvent | None = None  # nobody listens
+    emit: EmitEvent | None = None
 
 
 async def drive(plan: LoopPlan, world: RunContext) -> LoopResult:
-    """Runs one trial to its end. Every end is a value: the deadline, a cancel and a closed gate are sent into the
-    loop as Stop, after what was under way has been recorded. Errors of the recorder and of the gate, and the task's
-    own cancellation, pass through."""
+    """Run one trial to its end.
+
+    The deadline, a cancellation and a stop by the gate are sent into the loop as `StopRun`, after the current step has
+    been recorded. They are part of the result, not exceptions. Errors of the recorder and of the gate, and the
+    cancellation of this task, are raised.
+    """
     limit = asyncio.timeout(world.endpoint.timeouts.deadline)
     trial = _TrialRun(world, limit)
     loop = run_loop(plan, trial.handle_event, brief=world.emit is None)
@@ -90,7 +99,10 @@ def _stop_loop(loop: Loop, reason: StopReason) -> LoopResult:
 
 
 class _TrialRun:
-    """One running trial. It hears of tool results from the loop's events, since refused calls never reach it."""
+    """One running trial.
+
+    It takes tool results from the loop's events, because refused calls are never executed.
+    """
 
     def __init__(self, world: RunContext, limit: asyncio.Timeout) -> None:
         self._world = world
@@ -98,13 +110,13 @@ class _TrialRun:
         self._log = StepLog(world.recorder, world.clock)
         self._results: list[tuple[int, ToolResult]] = []
         self._tools_started: dict[str, float] = {}
-        self._current_exchange: Exchange | None = None  # whose pieces are heard
+        self._current_exchange: Exchange | None = None  # source of streamed events
         self._attempt = 1
         self._masker = build_endpoint_masker(world.endpoint)
         self._stream_masker = StreamMasker(self._masker)
 
     def handle_event(self, event: Event) -> None:
-        """Passes events on; a piece of a streamed answer with the number of the attempt it belongs to."""
+        """Pass an event on; a part of a streamed answer is masked and gets the number of its attempt."""
         if event.type == "llm_delta":
             if self._current_exchange is None or self._current_exchange.on_chunk is None:
                 return
@@ -122,15 +134,16 @@ class _TrialRun:
             self._world.emit(Event("llm_delta", turn, {**data, "attempt": self._attempt}))
 
     def _emit_held_back(self, turn: int) -> None:
-        """Tells what was held back of an answer that is over."""
+        """Emit what the masker held back of an answer that is over."""
         for data in self._stream_masker.flush():
             self._emit_delta(turn, data)
 
     def find_stop_reason(self) -> StopReason:
-        """Why the limit has passed."""
+        """Return why the time limit expired: a cancellation or the deadline."""
         return StopReason.CANCELLED if self._world.cancelled.is_set() else StopReason.DEADLINE
 
     async def run(self, loop: Loop) -> LoopResult:
+        """Carry out the loop's commands until it returns its result."""
         try:
             wanted = next(loop)
             while True:
@@ -144,7 +157,11 @@ class _TrialRun:
             return ended
 
     def mask_ended(self, ended: LoopResult) -> LoopResult:
-        """What is told of the end, as a text that several answers make may hold what none of them does."""
+        """Return the result with secrets masked in the final text and message.
+
+        Each answer is masked already, but the text composed of several answers may hold a secret that none of them
+        holds.
+        """
         final_text, message = self._masker.mask_value((ended.final_text, ended.message))
         same = final_text is ended.final_text and message is ended.message
         return ended if same else replace(ended, final_text=final_text, message=message)
@@ -163,8 +180,10 @@ class _TrialRun:
             number, backoff_ms = number + 1, await self._back_off(number, exchange)
 
     def _find_retry_reason(self, ask: Ask, number: int, read: Turn | ExchangeError) -> str:
-        """Why the request is sent again after attempt `number`; "" when it is not. Another sample of an answer that
-        broke off is taken only where the policy allows it."""
+        """Return why the request is sent again after attempt `number`, "" when it is not.
+
+        Another sample of an answer that broke off is taken only where the policy allows it.
+        """
         code = read.code if isinstance(read, ExchangeError) else "stream_cut" if read.cut else ""
         if code in TRUNCATED_CODES and number <= ask.request.cut_retries:
             return code
@@ -172,13 +191,16 @@ class _TrialRun:
         return code if retryable and number < self._world.endpoint.max_attempts else ""
 
     async def _back_off(self, attempts: int, exchange: Exchange) -> float:
-        """Waits through the gate; the milliseconds it took."""
+        """Wait through the gate and return the milliseconds that it took."""
         before = self._log.now_ms()
         await self._world.gate.back_off(compute_wait_seconds(attempts, exchange.response_headers))
         return self._log.now_ms() - before
 
     async def _exchange(self, ask: Ask, attempt: Attempt) -> tuple[Exchange, Turn | ExchangeError]:
-        """One attempt, written down, also when it is cut off. A streamed answer is read while it comes."""
+        """Send one attempt and record it, also when it is interrupted.
+
+        A streamed answer is read while it arrives.
+        """
         exchange = self._current_exchange = self._world.client.open(
             self._world.endpoint, ask.request.path, ask.request.body
         )
@@ -200,7 +222,7 @@ class _TrialRun:
         return exchange, self._log.record_exchange(attempt, exchange, read=read, partial=partial)
 
     def _build_cut_off_error(self, exchange: Exchange) -> ExchangeError:
-        """Why an exchange was cut off: by the trial's limit, or because this task is being stopped."""
+        """Return why an exchange was interrupted: the trial's limit expired, or this task is being cancelled."""
         if self._limit.expired():
             return build_exchange_error(self.find_stop_reason().value, status=exchange.status)
         return build_exchange_error(
@@ -220,7 +242,7 @@ class _TrialRun:
 
 
 def _parse_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
-    """The answer as a turn. A stream was fed as it came, any other body is fed in one piece."""
+    """Return the answer as a turn. A stream was read as it came; any other body is read here at once."""
     if not ask.request.stream:
         ask.decoder.feed(exchange.body)
     _decode_masked_body(ask, exchange)
@@ -231,13 +253,13 @@ def _parse_answer(ask: Ask, exchange: Exchange) -> Turn | ExchangeError:
 
 
 def _resolve_error(ask: Ask, error: ExchangeError) -> Turn | ExchangeError:
-    """What becomes of an error: the turn that the text it quotes makes, else the error, with a hint."""
+    """Return the turn that the text quoted by an error makes, else the error with a hint."""
     read = ask.read_refused(error.generation) if error.generation else ""
     return replace(error, hint=error.hint or read) if isinstance(read, str) else read
 
 
 def _take_partial_message(ask: Ask, exchange: Exchange) -> Message:
-    """The message as far as it came; the decoder is empty then."""
+    """Return the message as far as it came, and empty the decoder."""
     _decode_masked_body(ask, exchange)
     partial = ask.decoder.partial
     _reset_decoder(ask)
@@ -245,7 +267,7 @@ def _take_partial_message(ask: Ask, exchange: Exchange) -> Message:
 
 
 def _decode_masked_body(ask: Ask, exchange: Exchange) -> None:
-    """Has a stream that holds a secret read again, masked; nobody hears it a second time."""
+    """Decode a stream that holds a secret again from its masked body, without emitting it again."""
     if ask.request.stream and exchange.has_secret:
         exchange.on_chunk = None
         _reset_decoder(ask)

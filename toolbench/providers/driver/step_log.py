@@ -1,4 +1,4 @@
-"""Writing down what the driver did, numbered and timed."""
+"""Log of what the driver did, with numbered and timed steps."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,8 +12,14 @@ from toolbench.providers.http.exchange import Exchange
 
 @light(frozen=True, slots=True)
 class Attempt:
-    """One try at a request: its number from 1, when it began, what was waited before it, and the code that it
-    follows. Times in milliseconds, `started_ms` from the trial's start."""
+    """One attempt to send a request.
+
+    Attributes:
+        number: counts from 1.
+        started_ms: milliseconds from the trial's start.
+        backoff_ms: milliseconds waited before this attempt.
+        reason: error code of the attempt before, "" for the first attempt.
+    """
 
     request: Request
     number: int
@@ -23,7 +29,10 @@ class Attempt:
 
 
 class StepLog:
-    """Counts the steps of one trial from 1 and its time from now. `clock` gives seconds."""
+    """Log that numbers the steps of one trial from 1 and measures time from its own creation.
+
+    `clock` returns seconds.
+    """
 
     def __init__(self, recorder: Recorder, clock: Callable[[], float]) -> None:
         self._recorder = recorder
@@ -32,14 +41,23 @@ class StepLog:
         self._ordinal = 0
 
     def now_ms(self) -> float:
-        """Milliseconds since the trial's start."""
+        """Return the milliseconds since the trial's start."""
         return (self._clock() - self._start) * 1000
 
     def record_exchange(
         self, attempt: Attempt, exchange: Exchange, *, read: Turn | ExchangeError, partial: Message | None = None
     ) -> Turn | ExchangeError:
-        """Writes down one attempt with all that came back, what it was read as, and of an answer that broke off the
-        message as far as it came. Returns what it was read as, masked: nothing else of an answer may go on."""
+        """Record one attempt with all that came back.
+
+        Args:
+            attempt: the attempt that ended.
+            exchange: its request and response.
+            read: what the response was read as.
+            partial: of an answer that broke off, the message as far as it came.
+
+        Returns:
+            `read` with secrets masked. Callers must use it in place of `read`.
+        """
         body, masker = exchange.request_body, exchange.template.masker
         parsed, partial = read, partial or {}
         read, partial = masker.mask_value((read, partial))
@@ -74,7 +92,7 @@ class StepLog:
         return read
 
     def record_tool(self, turn: int, result: ToolResult, started_ms: float) -> None:
-        """Writes down one call with what became of it; a call that never ran took no time."""
+        """Record one call with its result; a call that never ran has a duration of 0."""
         self._recorder.record(ToolStep(self._next_ordinal(), turn, started_ms, result.duration_ms, result))
 
     def _next_ordinal(self) -> int:

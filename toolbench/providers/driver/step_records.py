@@ -1,5 +1,7 @@
-"""What the driver writes down: one value per exchange attempt and per tool execution, in order, secrets already
-masked."""
+"""Records that the driver writes, in order and with secrets masked.
+
+There is one per exchange attempt and one per tool call.
+"""
 
 from dataclasses import field
 from typing import Protocol
@@ -11,11 +13,16 @@ from toolbench.engine.types import JsonObject, Message, Turn
 
 @light(frozen=True, slots=True)
 class ExchangeStep:
-    """One attempt to get one answer. Times in milliseconds; `started_ms` counts from the trial's start. `chunks` are
-    (offset ms, length in bytes) in the order received. `masked` says that a known secret was overwritten, length
-    kept. Of a streamed answer, `first_token_ms` and `first_call_ms` say when the first piece of text, reasoning or call
-    was read, and when the arguments of a call were whole; `partial` is the message of one that broke off, as far as it
-    came."""
+    """One attempt to get one answer.
+
+    Attributes:
+        masked: whether a known secret was masked, its length kept.
+        started_ms: milliseconds from the trial's start; the other times count from the attempt's start.
+        chunks: (offset in ms, length in bytes) in the order received.
+        first_token_ms: when the first text, reasoning or call of a stream was read.
+        first_call_ms: when the arguments of a call in a stream were first complete.
+        partial: message of a stream that broke off, as far as it came.
+    """
 
     ordinal: int
     turn: int
@@ -27,13 +34,13 @@ class ExchangeStep:
     status: int | None
     response_headers: JsonObject
     response_body: bytes
-    body_bytes: int  # as received, before any cut
+    body_bytes: int  # bytes received, before truncation
     body_cut: bool
     masked: bool
     started_ms: float
     first_byte_ms: float | None
     duration_ms: float
-    backoff_ms: float  # waited before this attempt
+    backoff_ms: float  # wait before this attempt
     retry_reason: str
     error: ExchangeError | None
     turn_read: Turn | None
@@ -45,6 +52,8 @@ class ExchangeStep:
 
 @light(frozen=True, slots=True)
 class ToolStep:
+    """One tool call with its result; `started_ms` counts from the trial's start."""
+
     ordinal: int
     turn: int
     started_ms: float
@@ -53,18 +62,27 @@ class ToolStep:
 
 
 class Recorder(Protocol):
-    def record(self, step: "ExchangeStep | ToolStep") -> None: ...
+    """Receiver of the steps of a trial."""
+
+    def record(self, step: "ExchangeStep | ToolStep") -> None:
+        """Store one step."""
+        ...
 
 
 class Gate(Protocol):
-    """The trial's permission to send. The driver awaits `reserve` before every attempt and lets the gate do the
-    waiting between."""
+    """Control over the requests of a trial.
+
+    The driver awaits `reserve` before every attempt and `back_off` between attempts.
+    """
 
     async def reserve(self) -> None:
-        """Counts one request against the run's caps before it is sent. Raises providers.driving.Stopped when none is
-        left or the run was cancelled."""
+        """Count one request against the run's request budget before it is sent.
+
+        Raises:
+            TrialStoppedError: the budget is used up or the run was cancelled.
+        """
         ...
 
     async def back_off(self, seconds: float) -> None:
-        """Waits without holding the provider's slot, and takes a slot again before it returns."""
+        """Wait without holding the provider's slot, and take a slot again before returning."""
         ...

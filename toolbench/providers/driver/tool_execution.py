@@ -1,4 +1,4 @@
-"""Running the calls of one answer: side by side where that is allowed, results in call order."""
+"""Execution of the calls of one answer: in parallel where allowed, with results in call order."""
 
 import asyncio
 import inspect
@@ -12,8 +12,11 @@ CallTool = Callable[[str, JsonObject, str], object]
 
 
 async def run_calls(wanted: Execute, call_tool: CallTool, now_ms: Callable[[], float]) -> tuple[Outcome, ...]:
-    """One outcome per call, in call order. A tool's failure is a value; only this task's own cancellation passes
-    through, and stops what is under way. A call runs beside others only while it awaits something."""
+    """Run the calls and return one outcome per call, in call order.
+
+    A tool's failure is a value. Only the cancellation of this task is raised, and it stops the running calls. A call
+    runs in parallel to others only while it awaits.
+    """
     outcomes: list[Outcome] = []
     for group in group_calls(wanted):
         if len(group) == 1:
@@ -24,7 +27,7 @@ async def run_calls(wanted: Execute, call_tool: CallTool, now_ms: Callable[[], f
 
 
 def group_calls(wanted: Execute) -> list[list[PreparedCall]]:
-    """The calls that may run at the same time, group after group."""
+    """Return the calls in groups; the calls of one group may run at the same time."""
     made: list[list[PreparedCall]] = []
     before_alone = True
     for call in wanted.calls:
@@ -37,8 +40,11 @@ def group_calls(wanted: Execute) -> list[list[PreparedCall]]:
 
 
 async def _run_call(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[], float]) -> Outcome:
-    """The model learns why its arguments were refused and that time ran out; of any other failure only the kind, since
-    the text of an exception may hold what is none of its business."""
+    """Run one call and return its outcome.
+
+    The model gets the reason when its arguments are refused or the time is over. Of any other failure it gets only the
+    exception's type, because the text may hold details of the host.
+    """
     started = now_ms()
     limit = asyncio.timeout(call.timeout_seconds)
     value: object = None
@@ -54,7 +60,7 @@ async def _run_call(call: PreparedCall, call_tool: CallTool, now_ms: Callable[[]
         if _is_task_cancelled():
             raise
         code, message = _describe_failure(error)
-    except (Exception, SystemExit) as error:  # a tool that ends the program ends its own call
+    except (Exception, SystemExit) as error:  # sys.exit in a tool ends only its call
         code, message = _describe_failure(error)
         if limit.expired():
             code, message = "TOOL_TIMEOUT", f"The tool gave no result within {call.timeout_seconds:g} s."
@@ -66,6 +72,6 @@ def _describe_failure(error: BaseException) -> tuple[str, str]:
 
 
 def _is_task_cancelled() -> bool:
-    """Whether it is this task that is being cancelled, and not something a tool waited for."""
+    """Return whether this task is being cancelled, and not only what a tool awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

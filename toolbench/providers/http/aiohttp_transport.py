@@ -1,7 +1,9 @@
-"""Our own carrier under httpx's vocabulary: aiohttp does the work, httpx's words describe it.
+"""Transport for httpx that sends requests with aiohttp.
 
-No redirects, no cookies, no decompression, no retries: every byte comes through as it was sent. Request extensions
-know one key, `timeout`, in httpx's shape (`connect` and `read` are used; seconds, None for no limit)."""
+It follows no redirects, keeps no cookies, decompresses nothing and never retries: bodies arrive as the server sent
+them. Of the request extensions it reads only `timeout`, in httpx's form (`connect` and `read` in seconds, None for no
+limit).
+"""
 
 import functools
 import io
@@ -13,25 +15,25 @@ import httpx
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 
-# Shorter than the five seconds after which common servers close an idle connection under a client's hands.
+# Common servers close an idle connection after five seconds; a request sent at that moment would fail.
 KEEPALIVE_SECONDS = 4.0
 DNS_CACHE_SECONDS = 60
-MIN_STREAMED_BODY_BYTES = 2**20  # bytes
+MIN_STREAMED_BODY_BYTES = 2**20
 
 
 class DnsError(httpx.ConnectError):
-    """The host's name has no address."""
+    """Failure to resolve the host's name to an address."""
 
 
 class TlsError(httpx.ConnectError):
-    """The secure connection could not be made: wrong certificate, or no TLS at the other end."""
+    """Failure to set up TLS: a wrong certificate, or a server without TLS."""
 
 
 class ServerDisconnectedError(httpx.RemoteProtocolError):
-    """The server closed the connection without an answer."""
+    """Connection that the server closed before it sent a response."""
 
 
-# The first row that fits wins: narrower errors stand before wider ones.
+# The first matching row counts, so subclasses come before their base classes.
 _TRANSLATIONS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
     (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout),
     (aiohttp.SocketTimeoutError, httpx.ReadTimeout),
@@ -55,13 +57,15 @@ _TRANSPORT_ERRORS = (aiohttp.ClientError, OSError, ValueError)
 
 
 def _translate_error(error: Exception) -> httpx.TransportError:
-    """The httpx exception for what aiohttp raised."""
     kind = next(target for source, target in _TRANSLATIONS if isinstance(error, source))
     return kind(str(error) or type(error).__name__)
 
 
 def is_connection_refused(error: Exception | None) -> bool:
-    """Return whether nothing listens at the address. Other failures to connect may be this machine's own."""
+    """Return whether the connection failed because no program listens at the address.
+
+    Other failures to connect may have their cause on this machine.
+    """
     cause = error.__cause__ if error is not None else None
     return isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionRefusedError)
 
@@ -82,14 +86,15 @@ class _Response(aiohttp.ClientResponse):
     _http_protocol: ResponseHandler | None = None
 
     async def start(self, connection: Connection) -> "_Response":
+        """Read the head of the response and keep the protocol object of the connection."""
         self._http_protocol = connection.protocol
         await super().start(connection)
         return self
 
     def find_reset(self) -> BaseException | None:
-        """Return the error that ended a body without declared length.
+        """Return the error that ended a body without a declared length, or None.
 
-        aiohttp takes every end of the connection for the end of such a body, a reset as well.
+        aiohttp takes every end of the connection for the end of such a body, also a reset.
         """
         declared = self.headers.get("content-length") or "chunked" in self.headers.get("transfer-encoding", "").lower()
         error = None if declared or self._http_protocol is None else self._http_protocol.exception()
@@ -97,7 +102,7 @@ class _Response(aiohttp.ClientResponse):
 
 
 class _ResponseBody(httpx.AsyncByteStream):
-    """The answer's body, chunk by chunk as it arrives; closing it early closes the connection."""
+    """Body of a response as a stream of chunks; closing it early closes the connection."""
 
     def __init__(self, answer: _Response) -> None:
         self._answer = answer
@@ -117,22 +122,33 @@ class _ResponseBody(httpx.AsyncByteStream):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
+        """Close the response and its connection."""
         self._answer.close()
 
 
 def _wrap_large_body(data: bytes) -> bytes | io.BytesIO | None:
-    """A large body as a stream, which aiohttp sends in parts: at once it would hold up the event loop."""
+    """Return a body above `MIN_STREAMED_BODY_BYTES` as a stream, and None for an empty body.
+
+    aiohttp sends a stream in parts. Sending a large body at once would block the event loop.
+    """
     return io.BytesIO(data) if len(data) > MIN_STREAMED_BODY_BYTES else data or None
 
 
 class AiohttpTransport(httpx.AsyncBaseTransport):
-    """One aiohttp session, opened with the first request and shared by all: it belongs to one event loop."""
+    """Transport over one aiohttp session, bound to one event loop.
+
+    The session is opened with the first request.
+    """
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Returns as soon as the head of the answer is there. Raises httpx.TransportError."""
+        """Send the request and return as soon as the head of the response has arrived.
+
+        Raises:
+            httpx.TransportError: the request could not be sent or no response head arrived.
+        """
         timeout = request.extensions.get("timeout", {})
         try:
             answer = await self._get_session().request(
@@ -164,6 +180,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         return self._session
 
     async def aclose(self) -> None:
+        """Close the session; a later request opens a new one."""
         if self._session is not None:
             await self._session.close()
             self._session = None

@@ -1,4 +1,4 @@
-"""The one door to the network."""
+"""HTTP client through which all requests to providers are sent."""
 
 import time
 from collections.abc import Callable
@@ -13,8 +13,10 @@ from toolbench.providers.http.request_template import build_request_template
 
 
 class HttpClient:
-    """One HTTP session, shared by all trials of a shift and bound to one event loop; close it when the shift ends.
-    `clock` gives seconds."""
+    """One HTTP session, shared by all trials of a worker session and bound to one event loop.
+
+    Close it when the worker session ends. `clock` returns seconds.
+    """
 
     def __init__(
         self, transport: httpx.AsyncBaseTransport | None = None, *, clock: Callable[[], float] = time.perf_counter
@@ -23,12 +25,17 @@ class HttpClient:
         self._clock = clock
 
     def open(self, endpoint: Endpoint, path: str, body: bytes | None = None) -> Exchange:
-        """An exchange whose clock runs from now and that has sent nothing yet: a POST of `body`, or a GET without."""
+        """Return an exchange that has sent nothing yet and whose clock starts now.
+
+        Without `body` the exchange is a GET, otherwise a POST of `body`.
+        """
         return Exchange(build_request_template(endpoint, path), body, self._clock)
 
     async def send(self, exchange: Exchange) -> None:
-        """Sends and receives, filling `exchange`. The world's failures end up in `exchange.exception`; being
-        cancelled leaves there what had come."""
+        """Send the request and read the response into `exchange`.
+
+        Network errors are stored in `exchange.exception`. On cancellation, what has arrived is kept in `exchange`.
+        """
         try:
             response = await self._transport.handle_async_request(exchange.request())
             await _receive(exchange, response)
@@ -41,6 +48,7 @@ class HttpClient:
             await exchange.mask_large_body()
 
     async def aclose(self) -> None:
+        """Close the transport and its connections."""
         await self._transport.aclose()
 
     async def __aenter__(self) -> "HttpClient":

@@ -1,20 +1,25 @@
-"""Undoing compression ourselves, chunk by chunk and within a limit.
+"""Decompression of response bodies, chunk by chunk and within a limit.
 
-We ask for none (`Accept-Encoding: identity`), so that times and bytes of chunks are the model's own; some servers
-compress all the same. gzip and deflate are read, everything else is an error."""
+Requests ask for no compression (`Accept-Encoding: identity`), so that times and sizes of chunks are those of the model.
+Some servers compress nevertheless. gzip and deflate are read; any other coding is an error.
+"""
 
 import zlib
 
 import httpx
 
-_WINDOW_AUTO = zlib.MAX_WBITS | 32  # gzip or zlib, whichever the header says
+_WINDOW_AUTO = zlib.MAX_WBITS | 32  # detects gzip or zlib by the header
 
 
 class Decompressor:
-    """Reads one body of the given content coding."""
+    """Decompressor for one body of a given content coding."""
 
     def __init__(self, coding: str) -> None:
-        """Raises httpx.DecodingError for a coding that is neither gzip nor deflate."""
+        """Prepare to read a body.
+
+        Raises:
+            httpx.DecodingError: the coding is neither gzip nor deflate.
+        """
         if coding not in ("gzip", "x-gzip", "deflate"):
             raise httpx.DecodingError(f"The body is coded as {coding!r}, which was not asked for.")
         self._deflate = coding == "deflate"
@@ -22,7 +27,14 @@ class Decompressor:
         self._begun = False
 
     def decompress_chunk(self, chunk: bytes, limit: int) -> tuple[bytes, bool]:
-        """At most `limit` bytes, and whether there would have been more. Raises httpx.DecodingError."""
+        """Decompress a chunk.
+
+        Returns:
+            At most `limit` bytes, and whether the chunk held more.
+
+        Raises:
+            httpx.DecodingError: the bytes are not valid in this coding.
+        """
         try:
             piece = self._decompress(chunk, limit + 1)
         except zlib.error as error:
@@ -36,5 +48,5 @@ class Decompressor:
         except zlib.error:
             if begun or not self._deflate:
                 raise
-        self._inflating = zlib.decompressobj(-zlib.MAX_WBITS)  # deflate without its wrapper, as some servers send it
+        self._inflating = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers send deflate without the zlib header
         return self._inflating.decompress(chunk, limit)

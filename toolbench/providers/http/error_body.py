@@ -1,4 +1,4 @@
-"""Reading the error that a provider wrote into a body, whatever its shape."""
+"""Parsing of the error that a provider wrote into a body, in any of the known shapes."""
 
 import json
 from collections.abc import Iterator
@@ -10,17 +10,25 @@ from toolbench.engine.strict_json import read_json
 
 MAX_PLAIN_BYTES = 400
 REFUSED_CALL_CODE = "tool_use_failed"  # Groq's code
-_MAX_VALUES, _MAX_PLACE_CHARS = 1000, 200  # values of an error, characters of a place in the request
+_MAX_VALUES, _MAX_PLACE_CHARS = 1000, 200  # limits for one error and for one place in the request
 _OUTPUT_FIELDS = ("content", "tool_calls", "function_call", "reasoning_content", "reasoning", "refusal")
 _SSE_FIELDS = (b"data", b"error", b"event", b"id", b"retry")  # of a stream of server-sent events
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamError:
-    """`code` and `kind` as text, "" when absent. `text` is everything worth searching, in lower case. `hint` is
-    "<upstream's name>: <upstream's message>" where a router passes these on. `after_output` says that the answer had
-    begun when the error came, `generation` what the model wrote, where the error quotes it (Groq). `named` are the
-    places in the request that fields of the error name: `param` of OpenAI, `loc` of pydantic."""
+    """Error as the provider or a router reported it.
+
+    Attributes:
+        message: the error's sentence.
+        code: the error's code as text, "" when absent.
+        kind: the error's `type` as text, "" when absent.
+        hint: "<upstream's name>: <upstream's message>" where a router passes these on.
+        text: the whole error in lower case, for searching.
+        after_output: whether the answer had begun before the error.
+        generation: the model's output, where the error quotes it (Groq).
+        named: places in the request that the error names (`param` of OpenAI, `loc` of pydantic).
+    """
 
     message: str
     code: str = ""
@@ -33,12 +41,15 @@ class UpstreamError:
 
     @property
     def refuses_call(self) -> bool:
-        """Whether the server refuses a call that it could not read, however much of the answer it passed on before."""
+        """Whether the server refuses a call that it could not read.
+
+        It may have sent part of the answer before.
+        """
         return bool(self.generation) or self.code == REFUSED_CALL_CODE
 
 
 def parse_json(body: bytes | str) -> Any:
-    """The parsed value, or None for what is no JSON or too deep to walk."""
+    """Return the parsed value, or None when `body` is not JSON or is nested too deeply."""
     try:
         return read_json(body if isinstance(body, str) else body.decode())
     except (InvalidJsonError, UnicodeDecodeError):
@@ -46,8 +57,11 @@ def parse_json(body: bytes | str) -> Any:
 
 
 def parse_error(body: bytes, *, must_be: bool) -> UpstreamError | None:
-    """The error inside `body`. With `must_be` (a status that says error) anything is taken for one, plain text too;
-    without it only a clear error object in an answer or in an event stream, else None."""
+    """Return the error inside `body`.
+
+    With `must_be` (the status says error), any body is read as an error, also plain text. Without it, only a clear
+    error object in an answer or in an event stream is read as one; otherwise None is returned.
+    """
     payload = parse_json(body)
     if payload is None and not must_be:
         return next(_find_stream_errors(body), None)
@@ -65,7 +79,7 @@ def parse_error(body: bytes, *, must_be: bool) -> UpstreamError | None:
 
 
 def _find_error(payload: Any) -> Any:
-    """The error object (or text) of an answer: its own, or its first choice's."""
+    """Return the error object (or text) of an answer or of its first choice."""
     if not isinstance(payload, dict):
         return None
     if payload.get("error"):
@@ -95,8 +109,8 @@ def _has_output(payload: Any) -> bool:
 def has_answer_begun(body: bytes) -> bool:
     """Return whether the model's answer has begun in a body that broke off.
 
-    Blanks and the comments, pings and empty first events of a stream keep a connection open and answer nothing. A line
-    that broke off counts as an answer once it holds more than the field's name.
+    Blank lines and the comments, pings and empty first events of a stream only keep a connection open, so they do not
+    count. A line that broke off counts as an answer once it holds more than the field's name.
     """
     return any(_is_answer_line(line.strip()) for line in body.splitlines())
 
@@ -114,12 +128,12 @@ def _is_answer_line(line: bytes) -> bool:
 
 
 def has_json_event(body: bytes) -> bool:
-    """Whether the body is a stream with at least one JSON object in it."""
+    """Return whether the body is a stream with at least one JSON object in it."""
     return any(isinstance(payload, dict) for _, payload in _parse_events(body))
 
 
 def _parse_events(body: bytes) -> Iterator[tuple[bytes, Any]]:
-    """The JSON of every line `data: …` or `error: …`, None where it is none."""
+    """Yield name and JSON of every line `data: …` or `error: …`; the JSON is None where it is not valid."""
     for line in body.splitlines():
         name, _, value = line.partition(b":")
         if name in (b"data", b"error"):
@@ -127,7 +141,7 @@ def _parse_events(body: bytes) -> Iterator[tuple[bytes, Any]]:
 
 
 def _find_stream_errors(body: bytes) -> Iterator[UpstreamError]:
-    """Errors that stand as events in a stream of server-sent events."""
+    """Yield the errors that are events in a stream of server-sent events."""
     output_seen = False
     for name, payload in _parse_events(body):
         found = payload if name == b"error" and payload else _find_error(payload)
@@ -161,7 +175,7 @@ def _build_error(error: Any, *, after_output: bool) -> UpstreamError:
 
 
 def _find_request_places(*values: Any) -> Iterator[str]:
-    """The places that fields of an error name, wherever they stand in it."""
+    """Yield the places in the request that fields of an error name, at any depth."""
     waiting = list(values)
     for _ in range(_MAX_VALUES):
         if not waiting:
@@ -179,7 +193,10 @@ def _find_request_places(*values: Any) -> Iterator[str]:
 
 
 def find_message(value: Any) -> str:
-    """The sentence in an error of any shape: text, an object with a message, detail or error, or a list of these."""
+    """Return the sentence in an error of any shape, "" when it has none.
+
+    `value` may be text, an object with a message, detail or error, or a list of these.
+    """
     for _ in range(8):
         if isinstance(value, dict):
             value = next((value[key] for key in ("error", "message", "detail", "msg") if value.get(key)), None)

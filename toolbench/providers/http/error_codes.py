@@ -1,4 +1,4 @@
-"""What a failed exchange is called: one closed table, kept as data, and the one function that reads an answer by it."""
+"""Error codes of failed exchanges and classification of responses by a table, which is kept as data."""
 
 import functools
 import json
@@ -15,7 +15,7 @@ from toolbench.providers.http.aiohttp_transport import DnsError, ServerDisconnec
 from toolbench.providers.http.error_body import UpstreamError, has_answer_begun, has_json_event, parse_error, parse_json
 
 MAX_MESSAGE_CHARS = 2000
-_ANSWER_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON, or a stream
+_ANSWER_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|:|(?:data|event|error|id|retry):)")  # JSON or an event stream
 
 _CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
     (DnsError, "dns"),
@@ -35,8 +35,16 @@ _CODES_OF_EXCEPTIONS: tuple[tuple[type[Exception], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """One way to fail. `kind` is the table's class: network, garbage, server, limit, access, rejected, model, content
-    or ours."""
+    """Row of the table of error codes.
+
+    Attributes:
+        code: the name under which the failure is stored.
+        kind: the table's class: network, garbage, server, limit, access, rejected, model, content or ours.
+        infrastructure: whether the failure counts as an infrastructure error.
+        retryable: whether the same request may be sent again.
+        sentence: the message where the error has none.
+        remedy: what to do about the failure.
+    """
 
     code: str
     kind: str
@@ -81,12 +89,19 @@ def _load_table() -> _ErrorTable:
 
 
 def lookup_error_code(code: str) -> ErrorCode:
-    """The row of this code. Raises KeyError for a code that the table does not have."""
+    """Return the row of this code.
+
+    Raises:
+        KeyError: the table does not have the code.
+    """
     return _load_table().rows[code]
 
 
 def build_exchange_error(code: str, message: str = "", *, status: int | None = None, hint: str = "") -> ExchangeError:
-    """An error of this code, with the table's properties; without a message the table's sentence stands in."""
+    """Build an error of this code with the table's properties.
+
+    An empty message is replaced by the table's sentence.
+    """
     row = lookup_error_code(code)
     return ExchangeError(
         code=code,
@@ -106,9 +121,16 @@ def classify_response(
     body: bytes,
     exception: Exception | None = None,
 ) -> ExchangeError | None:
-    """What went wrong, or None for a success that holds no error. `headers` have lower-case names, `body` is without
-    content coding, as far as it came before the exception. Whether a good-looking body is an answer is for its reader
-    to say: see `classify_unreadable`."""
+    """Return the error of a response, or None for a success that holds no error.
+
+    Whether a body without an error is an answer is decided by its decoder: see `classify_unreadable`.
+
+    Args:
+        status: the HTTP status, None when no response head arrived.
+        headers: response headers with lower-case names.
+        body: the body without content coding, as far as it came before the exception.
+        exception: the error that ended the exchange.
+    """
     if exception is not None and (status is None or status < 300):
         return _classify_exception(exception, status, body)
     if status is None:
@@ -123,8 +145,10 @@ def classify_response(
 
 
 def classify_unreadable(status: int | None, body: bytes, reason: str = "") -> ExchangeError:
-    """A success whose body could not be read as an answer: garbage is infrastructure, an odd JSON object or an odd
-    stream is not."""
+    """Return the error for a success whose body could not be read as an answer.
+
+    An unexpected JSON object or stream is no infrastructure error; any other body is one.
+    """
     if isinstance(parse_json(body), dict) or has_json_event(body):
         return build_exchange_error("malformed_answer", reason, status=status)
     start = body[:200].decode("utf-8", "replace").strip()
@@ -153,8 +177,13 @@ def _classify_success(status: int, body: bytes) -> ExchangeError | None:
 
 
 def _classify_error(error: UpstreamError | None, meant: int, status: int) -> ExchangeError:
-    """`meant` is the status that the error speaks of, `status` the one on the wire. An error that speaks of none, in a
-    success, is known by its words alone."""
+    """Return the error with the code that its words, else its status, select.
+
+    Args:
+        error: the parsed error, or None.
+        meant: the status that the error names, else `status`. Below 400 only the words of the error select a code.
+        status: the status of the response.
+    """
     table = _load_table()
     text = error.text if error else ""
     fitting = (rule for rule in table.by_text if meant in rule.statuses or meant < 400)
@@ -170,7 +199,7 @@ def _classify_error(error: UpstreamError | None, meant: int, status: int) -> Exc
 
 
 def _find_status(error: UpstreamError) -> int | None:
-    """The HTTP status that an error object names by its code, or by a word in its code or type."""
+    """Return the HTTP status that an error names by its code, or by a word in its code or type."""
     if error.code.isdigit() and 400 <= int(error.code) <= 599:
         return int(error.code)
     words = f"{error.code} {error.kind}".lower()

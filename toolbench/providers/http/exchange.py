@@ -1,4 +1,4 @@
-"""One request and its answer, filled in while it happens, so that half an answer is never lost."""
+"""One HTTP request and its response, filled in while they happen, so that a partial response is kept."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -12,18 +12,26 @@ from toolbench.providers.http.decompression import Decompressor
 from toolbench.providers.http.error_codes import build_exchange_error, classify_response
 from toolbench.providers.http.request_template import RequestTemplate
 
-MAX_BODY_BYTES = 16 * 1024 * 1024  # bytes kept of one body; reading stops there
-MIN_THREAD_MASKING_BYTES = 64 * 1024  # bytes from which a body is masked in a thread
-MAX_TIMED_CHUNKS = 10_000  # chunks beyond this count into the last one
+MAX_BODY_BYTES = 16 * 1024 * 1024  # reading of a body stops at this size
+MIN_THREAD_MASKING_BYTES = 64 * 1024  # larger bodies are masked in a thread
+MAX_TIMED_CHUNKS = 10_000  # further chunks are added to the last one
 
 
 @dataclass(slots=True)
 class Exchange:
-    """What is shown here is masked already, but for `sent_body`. `clock` and the times read from it are in seconds.
+    """One HTTP request and its response; every public value except `sent_body` is masked.
 
-    Bodies are kept without content coding: `body_bytes` counts what came over the wire, `response_headers` say how it
-    was coded, and `chunks` are (ms since the start, bytes of the kept body) in the order received. `on_chunk` is given
-    every piece of a success's body at once, unmasked."""
+    Times are read from `clock`, in seconds. Bodies are kept without content coding.
+
+    Attributes:
+        on_chunk: called with each chunk of a success's body as it arrives, unmasked.
+        first_byte: when the first chunk arrived; None before.
+        first_token: when the first piece of the answer was read; None before.
+        first_call: when the arguments of a call were first complete; None before.
+        body_bytes: bytes received over the network, before decompression.
+        cut: whether the body exceeded `MAX_BODY_BYTES` and was truncated.
+        chunks: (ms since the start, bytes of the kept body) in the order received.
+    """
 
     template: RequestTemplate
     sent_body: bytes | None = field(repr=False)  # unmasked: for sending only
@@ -53,11 +61,20 @@ class Exchange:
         self.started = self.ended = self.clock()
 
     def request(self) -> httpx.Request:
-        """What is sent. Raises httpx.InvalidURL or ValueError for what HTTP cannot say."""
+        """Return the request to send.
+
+        Raises:
+            httpx.InvalidURL: the URL is not valid.
+            ValueError: a header cannot be sent over HTTP.
+        """
         return self.template.request(self.sent_body)
 
     def start_response(self, response: httpx.Response) -> None:
-        """The head of the answer is there. Raises httpx.DecodingError for a content coding that cannot be read."""
+        """Store status and headers of the response.
+
+        Raises:
+            httpx.DecodingError: the content coding is not supported.
+        """
         self.status = response.status_code
         self._masked_headers = None
         self._headers = response.headers
@@ -66,7 +83,11 @@ class Exchange:
             self._decompressor = Decompressor(coding)
 
     def add_chunk(self, chunk: bytes) -> bool:
-        """Keeps a chunk of the body. False when the cap is reached: what would follow is not read."""
+        """Keep a chunk of the body.
+
+        Returns:
+            False once `MAX_BODY_BYTES` is exceeded; the rest of the body must not be read then.
+        """
         now = self.clock()
         if self.first_byte is None:
             self.first_byte = now
@@ -84,7 +105,7 @@ class Exchange:
         return not self.cut
 
     def record_progress(self, *, call: bool) -> None:
-        """Something was read of what came so far; `call` says that the arguments of a call are whole."""
+        """Note that part of the answer was read now; `call` says that the arguments of a call are complete."""
         now = self.clock()
         self.first_token = now if self.first_token is None else self.first_token
         if call and self.first_call is None:
@@ -97,28 +118,30 @@ class Exchange:
             self.chunks[-1] = (self.chunks[-1][0], self.chunks[-1][1] + size)
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Note the end of the exchange; no chunk may follow."""
         self.ended = self.clock()
         self._body = None
 
     @property
     def response_headers(self) -> JsonObject:
-        """Lower-case names; a header that came twice is joined by commas."""
+        """Masked headers with lower-case names; the values of a repeated header are joined by commas."""
         if self._masked_headers is None:
             self._masked_headers = self.template.masker.mask_headers(_join_headers(self._headers))
         return self._masked_headers
 
     @property
     def body(self) -> bytes:
-        """The body as far as it came; to be read once nothing more comes."""
+        """Masked body as far as it came. Read it only after `finish`."""
         if self._body is None:
             received = b"".join(self._received_chunks)
             self._store_body(received, self.template.masker.mask_body(received))
         return self._body or b""
 
     async def mask_large_body(self) -> None:
-        """Mask a large body in a thread: one that repeats the key takes up to two seconds per MB, and nothing else
-        waits for it. Call it when nothing more comes. A task that is cancelled meanwhile ends once the body is masked.
+        """Mask a body of `MIN_THREAD_MASKING_BYTES` or more in a thread.
+
+        A body that repeats the key takes up to two seconds per MB, which must not block the event loop. Call it after
+        `finish`. When the task is cancelled meanwhile, the cancellation is raised once the body is masked.
         """
         if self._size < MIN_THREAD_MASKING_BYTES:
             return
@@ -135,11 +158,11 @@ class Exchange:
 
     @property
     def has_secret(self) -> bool:
-        """Whether what came holds a secret, so that `body` is not what was heard."""
+        """Whether the received body holds a secret, so that `body` differs from it."""
         return self.body is not None and self._body_masked
 
     def iter_chunks(self) -> Iterator[bytes]:
-        """The body again in the chunks in which it came."""
+        """Yield the masked body in the chunks in which it came."""
         start = 0
         for _, size in self.chunks:
             yield self.body[start : start + size]
@@ -147,12 +170,12 @@ class Exchange:
 
     @property
     def masked(self) -> bool:
-        """Whether anything that was sent or received is overwritten in what is shown."""
+        """Whether a secret is masked in the URL, the request's headers or one of the bodies."""
         sent, shown = self.sent_body or b"", self.request_body
         return self.template.is_masked or shown is not sent or self._body_masked
 
     def error(self) -> ExchangeError | None:
-        """What went wrong, by the table; None when there is a body that may be an answer."""
+        """Return the error of this exchange by the table of error codes; None when the body may be an answer."""
         if self.cut and self.status is not None and self.status < 300:
             return build_exchange_error("body_too_large", status=self.status)
         found = classify_response(

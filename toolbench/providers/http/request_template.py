@@ -1,4 +1,4 @@
-"""Everything that is the same for all requests to one address with one key, made once."""
+"""Headers and URL shared by all requests to one endpoint with one key, built once."""
 
 import functools
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.masking.secrets import Masker, build_masker
 
-ANTHROPIC_VERSION = "2023-06-01"  # the last one that takes sampling parameters; an extra header asks for another
+ANTHROPIC_VERSION = "2023-06-01"  # the last version with sampling parameters; an extra header can replace it
 _FIXED_HEADERS = {
     "accept": "application/json, text/event-stream",
     "accept-encoding": "identity",
@@ -20,8 +20,15 @@ _FIXED_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class RequestTemplate:
-    """`masked_url` and `masked_headers` are masked (`is_masked` says whether that changed them), the others are what is
-    sent."""
+    """URL, headers and masker shared by requests to one endpoint.
+
+    Attributes:
+        url: the address that is sent, unmasked.
+        headers: the headers that are sent, unmasked.
+        masked_url: the address for display.
+        masked_headers: the headers for display.
+        is_masked: whether masking changed the address or the headers.
+    """
 
     url: str = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(repr=False)
@@ -32,7 +39,12 @@ class RequestTemplate:
     timeouts: Timeouts
 
     def request(self, body: bytes | None) -> httpx.Request:
-        """A POST of `body`, or a GET without one. Raises httpx.InvalidURL or ValueError for what HTTP cannot say."""
+        """Build a POST of `body`, or a GET when it is None.
+
+        Raises:
+            httpx.InvalidURL: the URL is not valid.
+            ValueError: a header cannot be sent over HTTP.
+        """
         return httpx.Request(
             "GET" if body is None else "POST",
             _parse_url(self.url),
@@ -43,13 +55,16 @@ class RequestTemplate:
 
 
 def build_request_template(endpoint: Endpoint, path: str) -> RequestTemplate:
-    """The line to `path` at this endpoint; asking twice gives the same one. Extra headers win over ours."""
+    """Return the template for `path` at this endpoint, from a cache where possible.
+
+    The endpoint's own headers replace fixed headers of the same name.
+    """
     extra = tuple((str(name).lower(), str(value)) for name, value in endpoint.headers.items())
     return _build_template(endpoint.url(path), endpoint.base_url, endpoint.key, endpoint.wire, extra, endpoint.timeouts)
 
 
 def build_endpoint_masker(endpoint: Endpoint) -> Masker:
-    """The masker for all that this endpoint's secrets may stand in."""
+    """Return the masker for every text that may hold this endpoint's secrets."""
     return build_request_template(endpoint, "").masker
 
 
@@ -72,7 +87,7 @@ def _build_template(
 
 
 def _build_auth_headers(key: str, wire: str) -> dict[str, str]:
-    """Who asks, and for which version of the API."""
+    """Return the headers for the key and, for Anthropic, the API version."""
     if wire == "anthropic":
         return {"anthropic-version": ANTHROPIC_VERSION, **({"x-api-key": key} if key else {})}
     return {"authorization": f"Bearer {key}"} if key else {}

@@ -1,4 +1,4 @@
-"""How long to wait before the same request is sent again."""
+"""Wait before the same request is sent again."""
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -8,14 +8,18 @@ import tenacity
 from toolbench.engine.bounds import parse_duration_ms
 from toolbench.engine.types import JsonObject
 
-MAX_WAIT_SECONDS = 60.0  # seconds; a longer Retry-After is cut to this
+MAX_WAIT_SECONDS = 60.0  # a longer Retry-After is reduced to this
 _EXPONENTIAL_WAIT = tenacity.wait_exponential_jitter(multiplier=0.5, max=20.0, jitter=0.5)
 _RETRYING = tenacity.AsyncRetrying(reraise=True)
 
 
 def compute_wait_seconds(attempt: int, headers: JsonObject) -> float:
-    """Seconds to wait after the `attempt`-th failure (from 1): what the answer asks for by Retry-After, else
-    exponential with jitter. `headers` have lower-case names."""
+    """Return the seconds to wait after a failed attempt: `Retry-After`, else exponential with jitter.
+
+    Args:
+        attempt: number of the failed attempt, from 1.
+        headers: response headers with lower-case names.
+    """
     asked = parse_retry_after(headers)
     if asked is not None:
         return asked
@@ -25,8 +29,13 @@ def compute_wait_seconds(attempt: int, headers: JsonObject) -> float:
 
 
 def parse_retry_after(headers: JsonObject) -> float | None:
-    """The wait that an answer asks for, in seconds from 0 to MAX_WAIT_SECONDS; None when it asks for none that can be
-    read, or for an implausible one. A date is taken against the answer's own Date, where it has one."""
+    """Return the wait that a response asks for, in seconds from 0 to `MAX_WAIT_SECONDS`.
+
+    A date is compared with the response's own `Date` header, else with the clock of this machine.
+
+    Returns:
+        None when the header is absent, unreadable or implausible.
+    """
     value = str(headers.get("retry-after", "")).strip()
     seconds = _parse_seconds(value)
     if seconds is None:

@@ -1,7 +1,9 @@
-"""`python -m toolbench.providers.llama --template own|tools [--gguf PATH] [--name NAME] [--port 0]`
+"""Command that serves one GGUF model with llama.cpp.
 
-Prints one JSON line (name, url, key, model) when ready and serves until SIGTERM. Exits with 3 and one sentence on
-standard error when it cannot start.
+Usage: `python -m toolbench.providers.llama --template own|tools [--gguf PATH] [--name NAME] [--port 0]`
+
+It prints one JSON line (name, url, key, model) when ready and serves until SIGTERM. When it cannot start, it writes one
+sentence to standard error and exits with 3.
 """
 
 import argparse
@@ -17,8 +19,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Start the server, print the ready line, wait for a stop signal and return the exit code."""
     chosen = _parse_arguments(arguments)
-    # Blocked before any thread exists, so that the library's threads never take them; sigwait below does.
+    # Blocked before any thread exists, so that the library's threads never receive them but sigwait below does.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     model = build_model_name(chosen.gguf)
     try:

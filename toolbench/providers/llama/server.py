@@ -1,6 +1,6 @@
-"""llama.cpp's own OpenAI-compatible server, in this process, on one GGUF file.
+"""llama.cpp's OpenAI-compatible server for one GGUF file, run in this process.
 
-It has no stop of its own: it lives as long as the process, which is why every local model has a process to itself.
+The server cannot be stopped separately from the process. Therefore every local model has its own process.
 """
 
 import os
@@ -24,7 +24,12 @@ TOOLS_TEMPLATE = Path(__file__).with_name("tools.jinja")
 
 @dataclass(frozen=True, slots=True)
 class LaunchOptions:
-    """`template` is own (the one inside the GGUF) or tools (ours); `port` 0 takes a free one."""
+    """Options to start a server.
+
+    Attributes:
+        template: "own" for the chat template in the GGUF file, "tools" for Toolbench's template.
+        port: 0 selects a free port.
+    """
 
     weights: Path
     model: str
@@ -34,7 +39,7 @@ class LaunchOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A running server. `server` must be kept: letting it go stops the answers."""
+    """Running server. Keep a reference to `server`: it stops when the object is deleted."""
 
     url: str
     key: str
@@ -42,8 +47,11 @@ class RunningServer:
 
 
 def start_server(launch: LaunchOptions) -> RunningServer:
-    """Loads the model and serves it; returns when it answers, seconds later. Raises ServerStartError with one
-    sentence."""
+    """Load the model and serve it; return when the server answers, which takes seconds.
+
+    Raises:
+        ServerStartError: the library is missing or the model cannot be loaded.
+    """
     if xllamacpp is None:
         raise ServerStartError(_explain_missing_library(IMPORT_FAILURE))
     key = f"local-{secrets.token_urlsafe(24)}"
@@ -67,7 +75,7 @@ def _build_parameters(launch: LaunchOptions, key: str) -> Any:
     parameters.verbosity = -1
     parameters.ui = False
     parameters.api_keys = [key]
-    threads = max(1, (os.cpu_count() or 2) - 1)  # with every core taken, one waits for the other and both are slow
+    threads = max(1, (os.cpu_count() or 2) - 1)  # with every core in use, threads wait for each other
     parameters.cpuparams.n_threads = threads
     parameters.cpuparams_batch.n_threads = threads
     parameters.use_jinja = True

@@ -1,4 +1,7 @@
-"""The vocabulary in a GGUF file, for a host that masks tokens itself. Only its header is read, never the weights."""
+"""Reader of the vocabulary in a GGUF file, for token masks that Toolbench computes itself.
+
+Only the file's header is read, never the weights.
+"""
 
 import struct
 from collections.abc import Iterator
@@ -10,11 +13,15 @@ from toolbench.providers.llama.weights import GGUF_MAGIC
 
 _NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT_TYPE, _LIST_TYPE = 8, 9
-_CONTROL_TOKEN, _UNUSED_TOKEN = 3, 5  # kinds of token that stand for no text
+_CONTROL_TOKEN, _UNUSED_TOKEN = 3, 5  # token types without text
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """Raises ValueError for a file that is no GGUF, or whose tokens are not written in byte-level BPE."""
+    """Return the vocabulary of a GGUF file.
+
+    Raises:
+        ValueError: the file is no GGUF file, or its tokens are not written in byte-level BPE.
+    """
     facts = _read_header(path)
     if facts.get("tokenizer.ggml.model") != "gpt2":
         raise ValueError(f"{path.name} has no vocabulary in byte-level BPE")
@@ -63,8 +70,10 @@ def _read_text(file: BinaryIO) -> str:
 
 
 def _build_byte_table() -> dict[str, bytes]:
-    """Byte-level BPE writes every byte as one visible character: those that are visible as themselves, the rest from
-    U+0100 on."""
+    """Return the byte for each character with which byte-level BPE writes a byte.
+
+    A byte that is a visible character is written as that character, the others as characters from U+0100 on.
+    """
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in visible]
     table = {chr(byte): bytes([byte]) for byte in visible}

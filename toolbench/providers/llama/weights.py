@@ -1,4 +1,4 @@
-"""Where the weights are: the file given by the user, or the small model that comes as a package."""
+"""Location of the weights: a file given by the user, or the small model from a package."""
 
 import importlib.util
 from pathlib import Path
@@ -11,7 +11,11 @@ GGUF_MAGIC = b"GGUF"
 
 
 def find_weights(given: str) -> Path:
-    """The GGUF file at `given`, or the packaged one when `given` is empty. Raises ServerStartError with what to do."""
+    """Return the GGUF file at `given`, or the packaged one when `given` is empty.
+
+    Raises:
+        ServerStartError: there is no such file or it is no GGUF file.
+    """
     path = Path(given).expanduser() if given else _find_packaged_weights()
     if not path.is_file():
         raise ServerStartError(f"There is no model file at {path}: give --gguf the path of a .gguf file.")
@@ -22,7 +26,7 @@ def find_weights(given: str) -> Path:
 
 
 def build_model_name(given: str) -> str:
-    """What the model is called on the wire; never a path of this machine."""
+    """Return the model's name for requests; it never contains a path."""
     return Path(given).stem.lower() if given else DEFAULT_MODEL_NAME
 
 

@@ -1,8 +1,9 @@
-"""The texts of a JSON body or of a stream of events, each with where it stands in the bytes.
+"""Texts of a JSON body or of an event stream, each with its position in the bytes.
 
-A text may come in parts: over the events of a stream, over the parts of one message. Parts that belong together have
-the same path, or the same field name one after the other. No body is refused: what is not JSON has its quoted texts
-all the same."""
+A text may come in several parts: over the events of a stream, or over the parts of one message. Parts that belong
+together have the same path, or the same field name in succession. Any body is accepted: of a body that is not JSON, the
+quoted texts are read.
+"""
 
 import json
 import re
@@ -20,14 +21,17 @@ _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\],:]|-?[0-9][0-9.eE+-]*+', re
 _CONTAINER_STARTS = (b"{", b"[")
 _BOM = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
-_SEPARATOR = b"\0\n"  # no secret that HTTP can send holds it
-_MAX_DEPTH = 128  # what is nested deeper counts as one level
-_MAX_LABEL_BYTES = 80  # bytes of a key or an id that tells texts apart
+_SEPARATOR = b"\0\n"  # cannot be part of a secret that HTTP can send
+_MAX_DEPTH = 128  # deeper levels count as one
+_MAX_LABEL_BYTES = 80  # a longer key or id does not distinguish texts
 
 
 def join_split_texts(data: bytes) -> bytes | None:
-    """Return the texts that came in more than one part, joined and decoded, one a line; None where `data` is not what
-    can be read quickly, so that `extract_texts` has to be asked."""
+    """Return the texts that came in more than one part, joined and decoded, one per line.
+
+    Returns:
+        None when `data` cannot be read quickly; use `extract_texts` then.
+    """
     parts = _TextCollector()
     try:
         parts.add_documents(_parse_documents(data))
@@ -37,7 +41,12 @@ def join_split_texts(data: bytes) -> bytes | None:
 
 
 def _parse_documents(data: bytes) -> Sequence[Any]:
-    """Return the values of a body. Raises ValueError or RecursionError for what is not JSON."""
+    """Return the values of a body.
+
+    Raises:
+        ValueError: the body is not JSON.
+        RecursionError: the JSON is nested too deeply.
+    """
     whole = data.removeprefix(_BOM).lstrip()
     if whole[:1] in _CONTAINER_STARTS:
         return (json.loads(whole),)
@@ -47,7 +56,10 @@ def _parse_documents(data: bytes) -> Sequence[Any]:
 
 
 class _TextNode:
-    """A place in the values of a body. `texts` came there, `named` came under its field name anywhere."""
+    """Place in the values of a body.
+
+    `texts` were found at this place, `named` under its field name anywhere.
+    """
 
     __slots__ = ("inner", "named", "texts")
 
@@ -58,7 +70,7 @@ class _TextNode:
 
 
 class _TextCollector:
-    """Texts by path and by field name."""
+    """Collector of texts by path and by field name."""
 
     def __init__(self) -> None:
         self._named: dict[str, list[str]] = {}
@@ -71,7 +83,7 @@ class _TextCollector:
         return place
 
     def add_documents(self, documents: Iterable[Any]) -> None:
-        """Take the texts of these values in."""
+        """Add the texts of these values."""
         for document in documents:
             if type(document) is dict:
                 index = document.get("index")
@@ -111,24 +123,27 @@ class _TextCollector:
                 place.named.append(item)
 
     def joined(self) -> str:
-        """Return the texts of more than one part, one a line."""
+        """Return the texts of more than one part, one per line."""
         groups = {id(group): group for place in self._places for group in (place.texts, place.named)}
         return "\n".join("".join(group) for group in groups.values() if len(group) > 1)
 
 
 @dataclass(slots=True, eq=False)
 class _JsonContainer:
-    """An object or a list that a scan is in. `key` is the one that was read last, in a list its own."""
+    """Object or list that a scan is in.
+
+    `key` is the last key that was read; in a list it is the key of the list itself.
+    """
 
     parent: "_JsonContainer | None" = None
-    within: str = ""  # the key of the parent under which it stands
+    within: str = ""  # its key in the parent
     is_list: bool = False
     key: str = ""
     depth: int = 0
     labels: dict[str, str] = field(default_factory=dict)
 
     def path(self) -> tuple[str, ...]:
-        """Return the path of its texts; to be asked once the container was read."""
+        """Return the path of the container's texts. Call it after the whole container was read."""
         steps: list[str] = []
         at: _JsonContainer | None = self
         while at is not None:
@@ -140,8 +155,14 @@ class _JsonContainer:
 
 @dataclass(frozen=True, slots=True)
 class BodyTexts:
-    """The texts of a body in one row: `joined` with a separator after each, `parts` with their spans in the body, and
-    `begins` with where each part begins in `joined`. `numbers` are spans in the body."""
+    """Texts of a body, joined.
+
+    Attributes:
+        joined: all texts; those of one group are adjacent, with a separator after each group.
+        parts: spans of the parts in the body.
+        begins: start of each part in `joined`.
+        numbers: spans of numbers in the body.
+    """
 
     joined: bytes
     parts: tuple[Span, ...]
@@ -149,7 +170,7 @@ class BodyTexts:
     numbers: tuple[Span, ...]
 
     def map_to_body(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """Yield the spans of the body that spans of `joined` cover."""
+        """Yield the spans of the body that the given spans of `joined` cover."""
         for start, end in spans:
             place = max(0, bisect_right(self.begins, start) - 1)
             while place < len(self.parts) and self.begins[place] < end:
@@ -162,7 +183,7 @@ class BodyTexts:
 
 
 def extract_texts(data: bytes) -> BodyTexts:
-    """Return every text of `data`, object keys included, with where its parts stand."""
+    """Return every text of `data`, object keys included, with the positions of its parts."""
     scan = _TokenScanner(data)
     whole = data.removeprefix(_BOM).lstrip()[:1] in _CONTAINER_STARTS
     if whole and not _DATA_LINE.search(data):
@@ -174,7 +195,7 @@ def extract_texts(data: bytes) -> BodyTexts:
 
 
 class _TokenScanner:
-    """A scan over the tokens of JSON that may be broken."""
+    """Scan over the tokens of JSON that may be invalid."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -185,7 +206,7 @@ class _TokenScanner:
         self._numbers: list[Span] = []
 
     def line(self, start: int, end: int) -> None:
-        """Read one line of a stream. An event that begins with an object or a list begins anew."""
+        """Read one line of a stream. An event that starts with an object or a list resets the path."""
         name, colon, value = self._data[start:end].removeprefix(_BOM).partition(b":")
         if colon and name.strip() in (b"data", b"error"):
             start = end - len(value)
@@ -242,7 +263,7 @@ class _TokenScanner:
             self._at.labels["index"] = self._data[slice(*span)].decode()
 
     def texts(self) -> BodyTexts:
-        """Return what was read: each text by its path and, with all of its name, once more."""
+        """Return the texts that were read, grouped by path and again by field name."""
         by_path: defaultdict[tuple[tuple[str, ...], str], list[Span]] = defaultdict(list)
         by_name: defaultdict[str, list[Span]] = defaultdict(list)
         paths: dict[int, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""Overwriting known secrets before anything is kept, with as many bytes as they had."""
+"""Masking of known secrets before anything is stored, with their length kept."""
 
 import functools
 import re
@@ -14,7 +14,7 @@ from toolbench.providers.masking.values import collect_texts, map_texts
 Value = TypeVar("Value")
 
 _SECRET_HEADERS = re.compile(r"authorization|cookie|api[-_]?key|token|secret|password", re.IGNORECASE)
-# Extra headers that say who asks and in what form; every other one may be a key, whatever its name.
+# Extra headers that identify the client or a format; any other one may hold a key, whatever its name.
 _PUBLIC_HEADERS = re.compile(
     r"accept|accept-encoding|accept-language|anthropic-beta|anthropic-version|content-type|http-referer|openai-beta"
     r"|openai-organization|openai-project|referer|user-agent|x-title",
@@ -23,8 +23,11 @@ _PUBLIC_HEADERS = re.compile(
 
 
 class Masker:
-    """Knows the secrets of one endpoint, each in every spelling of `secret_spellings`. `headers` are the lower-case
-    names of those that carry them."""
+    """Masker of one endpoint's secrets in every spelling of `SecretSpellings`.
+
+    Secrets shorter than `MIN_SECRET_CHARS` are masked only in their headers. `headers` are the lower-case names of
+    headers that carry secrets. A masker without secrets is false.
+    """
 
     def __init__(self, secrets: Iterable[str], headers: Iterable[str] = ()) -> None:
         self._headers = frozenset(headers)
@@ -36,14 +39,17 @@ class Masker:
         return bool(self._spellings)
 
     def mask(self, data: bytes) -> bytes:
-        """Return `data` itself when it holds no secret, else a copy of the same length."""
+        """Return `data` itself when it holds no secret, else a masked copy of the same length."""
         if not self._spellings.has_match(data):
             return data
         return overwrite(data, self._spellings.find_spans(data))
 
     def mask_body(self, data: bytes, *, parts: bool = True) -> bytes:
-        """Mask a body so that JSON stays JSON and a stream keeps its events. With `parts`, also a secret that came in
-        parts: over the events of a stream, over the texts of one field."""
+        """Mask a body so that JSON stays valid and a stream keeps its events.
+
+        With `parts`, a secret is also found when it came in parts: over the events of a stream, or the texts of one
+        field. Without a secret, `data` itself is returned.
+        """
         if not self._spellings or not (self._spellings.has_match(data) or (parts and self._has_split_secret(data))):
             return data
         texts = extract_texts(data)
@@ -56,23 +62,29 @@ class Masker:
         return self._spellings.has_match(extract_texts(data).joined if joined is None else joined)
 
     def mask_text(self, text: str) -> str:
+        """Return the text with secrets masked."""
         return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def mask_value(self, value: Value) -> Value:
-        """Return `value` itself when no text in it holds a secret, else a copy: of JSON, or of what was parsed."""
+        """Return `value` itself when no text in it holds a secret, else a masked copy.
+
+        `value` may be JSON or a parsed dataclass.
+        """
         if not self._spellings or not self._spellings.has_match(collect_texts(value).encode("utf-8", "surrogatepass")):
             return value
         return map_texts(value, self.mask_text)
 
     def split_at_secret(self, text: str) -> tuple[str, str]:
-        """Return the masked text in two: what may be shown, and an end with which a secret may begin."""
+        """Return the masked text in two parts: the part to show, and an end with which a secret may begin."""
         encoded = self.mask_text(text).encode("utf-8", "surrogatepass")
         at = self._spellings.find_partial_start(encoded)
         return encoded[:at].decode("utf-8", "surrogatepass"), encoded[at:].decode("utf-8", "surrogatepass")
 
     def mask_headers(self, headers: JsonObject) -> JsonObject:
-        """A copy in which headers that carry secrets are overwritten whole: those of this endpoint, and what a name
-        gives away."""
+        """Return a copy of the headers with secrets masked.
+
+        A header is masked whole when it is one of this endpoint's secret headers or its name indicates a secret.
+        """
         texts = {name: str(value) for name, value in headers.items()}
         together = "\n".join(texts.values()).encode("utf-8", "surrogatepass")
         clean = self.mask(together) is together
@@ -82,7 +94,7 @@ class Masker:
         }
 
     def _mask_name(self, name: str) -> str:
-        """Return a header's name with secrets overwritten; they are in lower case, as names are."""
+        """Return a header's name with secrets masked; they are compared in lower case, as header names are."""
         for secret in self._lowered:
             name = name.replace(secret, "*" * len(secret))
         return name
@@ -92,7 +104,7 @@ class Masker:
 
 
 def is_public_header(name: str) -> bool:
-    """Whether a header of this name is known to carry no secret when a person adds it."""
+    """Return whether an extra header of this name is known to carry no secret."""
     return _PUBLIC_HEADERS.fullmatch(name.strip()) is not None
 
 
@@ -102,13 +114,14 @@ def _has_secret_name(name: str) -> bool:
 
 
 class _MaskerRegistry:
-    """All secrets that this process has made a masker for."""
+    """All secrets for which this process has built a masker."""
 
     def __init__(self) -> None:
         self._secrets: frozenset[str] = frozenset()
         self.masker = Masker(())
 
     def add(self, secrets: frozenset[str]) -> None:
+        """Add secrets, and rebuild the masker if one of them is new."""
         if not secrets <= self._secrets:
             self._secrets |= secrets
             self.masker = Masker(self._secrets)
@@ -118,16 +131,20 @@ _registry = _MaskerRegistry()
 
 
 def mask_known_secrets(text: str) -> str:
-    """Mask every secret that `build_masker` was given in this process, for texts such as log records that belong to no
-    endpoint."""
+    """Mask every secret that `build_masker` received in this process.
+
+    Use it for texts that belong to no endpoint, such as log records.
+    """
     return _registry.masker.mask_text(text)
 
 
 def build_masker(key: str, headers: Iterable[tuple[str, str]], addresses: Iterable[str] = ()) -> Masker:
-    """Return the masker for an endpoint: for its key, for its extra headers but those known to be no secret, and for
-    the secrets in its addresses."""
+    """Return the masker for an endpoint and register its secrets for `mask_known_secrets`.
+
+    Its secrets are the key, the extra headers that are not public, and the secrets in its addresses.
+    """
     secret = {name.lower(): value for name, value in headers if not is_public_header(name)}
-    credentials = [value.partition(" ")[2].strip() for value in secret.values()]  # what follows "Bearer"
+    credentials = [value.partition(" ")[2].strip() for value in secret.values()]  # the part after "Bearer"
     in_addresses = [text for address in addresses for text in find_url_secrets(address)]
     secrets = frozenset((key, *secret.values(), *credentials, *in_addresses))
     _registry.add(secrets)

@@ -1,7 +1,8 @@
-"""Finds secrets in bytes in every spelling that this project masks.
+"""Search for secrets in bytes, in every spelling that Toolbench masks.
 
 The spellings are: plain; with characters written as JSON escapes (nested ones too), percent escapes or character
-entities; as base64 at each of its three alignments in both alphabets; and mixtures of these."""
+entities; as base64 at each of its three alignments in both alphabets; and mixtures of these.
+"""
 
 import base64
 import functools
@@ -11,9 +12,9 @@ from collections.abc import Iterable, Iterator
 
 Span = tuple[int, int]
 
-MIN_SECRET_CHARS = 8  # characters; a shorter key ("ollama") is also an ordinary word: it is masked in its header only
+MIN_SECRET_CHARS = 8  # a shorter key ("ollama") may be an ordinary word: it is masked only in its header
 
-_MAX_DEPTH = 6  # escapes inside escapes are followed this far
+_MAX_DEPTH = 6  # levels of nested escapes that are decoded
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}"
     rb"|\\[\"'\\/bfnrt]|%[0-9a-fA-F]{2}|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|amp|lt|gt|quot|apos);"
@@ -25,7 +26,7 @@ _RARE_ESCAPE = (
     b"\\x",
     b"&#",
     b"&amp;",
-)  # all that a secret of `_ORDINARY` characters can hide behind
+)  # the only escapes with which `_ORDINARY` characters are written
 _PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
 _ORDINARY = re.compile(rb"[!#-%(-;=?-\[\]-~]*")
 _NAMED_ENTITIES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
@@ -34,12 +35,12 @@ _PARTIAL_ESCAPE = re.compile(rb"\\+(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
 _PARTIAL_ESCAPES = re.compile(
     rb"(?:\\++(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%[0-9a-fA-F]?|&(?:#?[0-9a-zA-Z]{0,8})?)++\Z"
 )
-_MAX_ESCAPE_BYTES = 12  # bytes that one character may take in an escape
-_MAX_PARTIAL_ESCAPE_BYTES = 64  # bytes before a hit, or at the end, in which an escape that is cut may begin
+_MAX_ESCAPE_BYTES = 12  # longest escape of one character
+_MAX_PARTIAL_ESCAPE_BYTES = 64  # range before a hit, or at the end, in which a partial escape may begin
 
 
 class SecretSpellings:
-    """The spellings of some secrets. An instance without secrets is false and finds nothing."""
+    """Spellings of some secrets. An instance without secrets is false and finds nothing."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self.needles = tuple(dict.fromkeys(needle for secret in secrets for needle in _build_needles(secret)))
@@ -53,7 +54,7 @@ class SecretSpellings:
         return bool(self.needles)
 
     def has_match(self, data: bytes) -> bool:
-        """Return whether `data` holds a secret. It takes time in proportion to the size of `data`."""
+        """Return whether `data` holds a secret, in time proportional to the size of `data`."""
         for _ in range(_MAX_DEPTH):
             for needle in self.needles:
                 if needle in data:
@@ -64,9 +65,10 @@ class SecretSpellings:
         return any(needle in data for needle in self.needles)
 
     def find_spans(self, data: bytes) -> list[Span]:
-        """Return where `data` spells a secret, sorted and without overlaps.
+        """Return the spans of `data` that spell a secret, sorted and without overlaps.
 
-        A span never begins or ends inside an escape, so that overwriting it leaves valid JSON."""
+        A span never begins or ends inside an escape, so that overwriting it leaves valid JSON.
+        """
         found = list(self._find_plain(data))
         layers: list[_DecodedLayer] = []
         decoded = data
@@ -80,9 +82,13 @@ class SecretSpellings:
         return _merge_spans(_extend_to_escapes(data, span) for span in found)
 
     def find_partial_start(self, data: bytes) -> int:
-        """Return where the end of `data` begins that a secret may begin with, the size of `data` for none.
+        """Return the position from which the end of `data` may be the beginning of a secret.
 
-        Its end is decoded as a whole, layer by layer, so that text full of escapes takes no longer than its size."""
+        The end of `data` is decoded as a whole, layer by layer, so that the time stays proportional to its size.
+
+        Returns:
+            The size of `data` when no secret can begin in it.
+        """
         if not self.needles:
             return len(data)
         begin = max(0, len(data) - self._reach - _MAX_PARTIAL_ESCAPE_BYTES)
@@ -101,7 +107,7 @@ class SecretSpellings:
             decoded = layers[-1].decoded
 
     def _find_prefix_start(self, data: bytes) -> int:
-        """Return where `data` ends with the beginning of a secret or with escapes that are not whole yet."""
+        """Return where a secret's beginning, or incomplete escapes, start at the end of `data`."""
         tail = data[-_MAX_PARTIAL_ESCAPE_BYTES:]
         size = len(data) - len(tail) + len(_PARTIAL_ESCAPES.sub(b"", tail))
         whole = data[max(0, size - self._longest + 1) : size]
@@ -111,7 +117,7 @@ class SecretSpellings:
         return size
 
     def _has_escape(self, data: bytes) -> bool:
-        """Return whether `data` holds an escape behind which a secret can hide."""
+        """Return whether `data` holds an escape that may be part of a secret's spelling."""
         for sign in self._signs:
             if sign in data:
                 return True
@@ -126,11 +132,11 @@ class SecretSpellings:
 
 
 class _DecodedLayer:
-    """Bytes with one layer of escapes decoded, and where each decoded byte came from."""
+    """Bytes with one layer of escapes decoded, and the source position of each decoded byte."""
 
     def __init__(self, data: bytes) -> None:
         pieces: list[bytes] = []
-        self._starts: list[int] = []  # of what escapes mean, in the decoded bytes
+        self._starts: list[int] = []  # of the meanings of escapes, in the decoded bytes
         self._ends: list[int] = []
         self._sources: list[Span] = []
         at = size = 0
@@ -146,7 +152,7 @@ class _DecodedLayer:
         self.decoded = b"".join((*pieces, data[at:]))
 
     def source(self, span: Span) -> Span:
-        """Return the span of the encoded bytes from which a span of the decoded ones came."""
+        """Return the span of the encoded bytes that a span of the decoded bytes came from."""
         return self._source(span[0])[0], self._source(span[1] - 1)[1]
 
     def _source(self, at: int) -> Span:
@@ -168,8 +174,11 @@ def overwrite(data: bytes, spans: Iterable[Span], sign: bytes = b"*") -> bytes:
 
 
 def _build_needles(secret: str) -> Iterator[bytes]:
-    """Yield what is searched for in every layer: the secret, what is left of it when its own escapes are decoded, and
-    its base64. Of base64 only the characters that the secret alone determines are searched for."""
+    """Yield the byte strings to search for in every layer.
+
+    They are the secret, the secret with its escapes decoded, and its base64. Of the base64, only the characters that
+    depend on the secret alone are searched for.
+    """
     plain = secret.encode("utf-8", "surrogatepass")
     yield plain
     decoded = plain
@@ -189,7 +198,7 @@ def _decode_match(match: re.Match[bytes]) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def _decode_escape(escape: bytes) -> bytes:
-    """Return the bytes that an escape stands for; those of one that stands for no character are its own."""
+    """Return the bytes that an escape stands for; an escape without a character is returned unchanged."""
     if escape[:1] == b"%":
         return bytes((int(escape[1:], 16),))
     if escape[:1] == b"&":
@@ -211,7 +220,7 @@ def _decode_entity(entity: bytes) -> bytes:
 
 
 def _extend_to_escapes(data: bytes, span: Span) -> Span:
-    """Return the span with the escapes that it would cut in two."""
+    """Return the span extended over the escapes that it would split."""
     start, end = span
     head = max(0, start - _MAX_PARTIAL_ESCAPE_BYTES)
     if cut := _PARTIAL_ESCAPE.search(data[head:start]):

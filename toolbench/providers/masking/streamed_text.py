@@ -1,20 +1,21 @@
-"""Masks the pieces of a streamed answer for those who listen while it comes.
+"""Masking of a streamed answer while it arrives.
 
-A piece that may be the beginning of a secret is held back until the next one shows whether it is: so a listener never
-receives a whole secret, whatever the pieces, and never waits longer than a secret is."""
+Text that may be the beginning of a secret is held back until the next chunk decides. So a listener never receives a
+whole secret, however the text is divided, and at most a secret's length is held back.
+"""
 
 from collections.abc import Iterator
 
 from toolbench.engine.types import JsonObject
 from toolbench.providers.masking.secrets import Masker
 
-Channel = tuple[str, int | None]  # the kind of text, and of arguments the place of the call
+Channel = tuple[str, int | None]  # kind of text, and for arguments the index of the call
 
 _TEXT_KINDS = ("text", "reasoning")
 
 
 class StreamMasker:
-    """Takes the data of `llm_delta` events of one attempt."""
+    """Masker for the data of `llm_delta` events of one attempt."""
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
@@ -22,7 +23,7 @@ class StreamMasker:
         self._names: dict[int | None, str] = {}
 
     def mask(self, data: JsonObject) -> JsonObject:
-        """Return the event's data with what may be shown now."""
+        """Return the event's data with the text that may be shown now."""
         call = data.get("call")
         if call is None:
             return {**data, **{kind: self._release((kind, None), data[kind]) for kind in _TEXT_KINDS}}
@@ -32,7 +33,7 @@ class StreamMasker:
         return {**data, "name": name, "arguments": arguments}
 
     def flush(self) -> Iterator[JsonObject]:
-        """Yield what is still held back, as data of further events; to be asked when the attempt is over."""
+        """Yield the text that is still held back as data of further events. Call it when the attempt is over."""
         held, self._held = self._held, {}
         for (kind, call), text in held.items():
             if kind == "arguments":

@@ -1,4 +1,4 @@
-"""Keys inside addresses: found, so that no base URL that holds one is taken, and masked where one is stored already.
+"""Keys inside addresses: they are detected in new base URLs and masked in stored ones.
 
 A part of a path looks like a key when one of these holds, after percent-decoding:
 
@@ -8,10 +8,10 @@ A part of a path looks like a key when one of these holds, after percent-decodin
 - it is a run of at least 20 letters and digits that has capitals, small letters and digits, and at least two in five
   neighbours are of different kinds; or one of at least 32, with `-` and `_` left out, of which at least half are;
 - it is a run of more than 40 letters and digits that has both;
-- it holds four stars: it was masked.
+- it holds four stars, because it was masked.
 
-So account ids of 32 hexadecimal digits, UUIDs, commit hashes, names of deployments and models, projects and regions
-pass. So does a key of that shape, unless it is known: such a key cannot be told from an account id.
+Account ids of 32 hexadecimal digits, UUIDs, commit hashes, names of deployments and models, projects and regions are
+therefore accepted. So is an unknown key of such a shape, because it cannot be distinguished from an account id.
 """
 
 import itertools
@@ -25,7 +25,7 @@ MAX_ID_CHARS = 40  # hexadecimal digits of a SHA-1
 MIN_CHANGE_RATE, MIN_CHANGE_RATE_WITH_DASHES = (
     0.4,
     0.5,
-)  # of neighbours; 0.62 of random ones differ, a third in words written together
+)  # share of neighbours of different kinds: 0.62 in random text, about a third in joined words
 _VENDOR_PREFIXES = re.compile(
     r"\*{4}|(?<![A-Za-z0-9])(?:c?sk[-_][A-Za-z0-9_.\-]{8}|AIza[A-Za-z0-9_\-]{30}|(?:gsk_|xai-|pplx-|nvapi-|tgp_v1_|fw_|hf_|r8_"
     r"|rk_live_|gh[pousr]_|github_pat_|glpat-|esecret_|dapi|ya29\.|eyJ)[A-Za-z0-9]{16})"
@@ -35,18 +35,21 @@ _DASHED_RUN = re.compile(r"[A-Za-z0-9_\-]{32,}")
 
 
 def find_keys(address: str, known: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the parts of an address or path that look like keys, as they are written there; () for none."""
+    """Return the parts of an address or path that look like keys, as they are written there.
+
+    The whole address is returned when a known secret spans several parts or is in the host's name.
+    """
     path = _parse_path(address)
     parts = (part for part in re.split(r"[/;,=&:]", path) if part)
     secrets = [secret.casefold() for secret in known if len(secret) >= MIN_SECRET_CHARS]
     found = [part for part in parts if looks_like_key(part) or _has_secret(part, secrets)]
-    if not found and _has_secret(address, secrets):  # it has a separator of its own, or stands in the host's name
+    if not found and _has_secret(address, secrets):  # the secret holds a separator or is in the host's name
         found = [address]
     return tuple(dict.fromkeys(found))
 
 
 def looks_like_key(part: str) -> bool:
-    """Return whether a part of a path has the shape of a key, as this module says above."""
+    """Return whether a part of a path has the shape of a key by the rules of this module."""
     return any(
         _VENDOR_PREFIXES.search(text)
         or any(_is_long(run) or _is_random(run, MIN_CHANGE_RATE) for run in _RUN.findall(text))
@@ -60,7 +63,7 @@ def looks_like_key(part: str) -> bool:
 
 
 def mask_address(address: str, known: Iterable[str] = ()) -> str:
-    """Return the address with user name, password, query, fragment and whatever looks like a key as stars."""
+    """Return the address with user name, password, query, fragment and parts that look like keys masked."""
     bare, mark, hidden = _split_once(address, "[?#]")
     scheme, colon, rest = bare.rpartition("://")
     host, slash, path = _split_once(rest, "/")
@@ -72,8 +75,10 @@ def mask_address(address: str, known: Iterable[str] = ()) -> str:
 
 
 def find_url_secrets(url: str) -> tuple[str, ...]:
-    """Return what of an address may be a secret, as it is written and decoded: the user's name and password, the
-    values of its query, and the parts of its path that look like keys."""
+    """Return the parts of an address that may be secrets, as written and decoded.
+
+    These are user name, password, values of the query, and parts of the path that look like keys.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -84,7 +89,7 @@ def find_url_secrets(url: str) -> tuple[str, ...]:
 
 
 def _split_once(text: str, separator: str) -> tuple[str, str, str]:
-    """Return what stands before the first match of a pattern, the match, and what follows."""
+    """Return the text before the first match of a pattern, the match, and the text after it."""
     match = re.search(separator, text)
     return (text, "", "") if match is None else (text[: match.start()], match[0], text[match.end() :])
 
@@ -95,7 +100,7 @@ def _parse_path(address: str) -> str:
 
 
 def _decode_percent(text: str) -> Iterator[str]:
-    """Return the text as it is and as it reads after each round of percent-decoding."""
+    """Yield the text, and its form after each of up to four rounds of percent-decoding."""
     yield text
     for _ in range(4):
         decoded = unquote(text)

@@ -1,4 +1,4 @@
-"""Masks the texts inside values: what was parsed from an answer, JSON, the columns of a row."""
+"""Masking of the texts inside values: parsed answers, JSON, columns of a row."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -13,7 +13,7 @@ _SEPARATOR = "\0\n"
 
 
 def collect_texts(value: Any) -> str:
-    """Return all texts in `value`, keys and bytes included, in one row with separators between them."""
+    """Return all texts in `value`, keys and bytes included, joined with separators."""
     texts: list[str] = []
     _collect(value, texts)
     return _SEPARATOR.join(texts)
@@ -38,7 +38,7 @@ def _collect(value: Any, texts: list[str]) -> None:
 
 
 def map_texts(value: Value, change: TextTransform) -> Value:
-    """Return `value` with `change` applied to every text in it. Values of unknown types stay as they are."""
+    """Return `value` with `change` applied to every text in it. Values of unknown types stay unchanged."""
     return cast(Value, _map_value(value, change))
 
 
@@ -62,7 +62,7 @@ def _map_key(key: Any, change: TextTransform) -> Any:
 
 @lru_cache(maxsize=256)
 def _list_field_names(kind: type) -> tuple[str, ...]:
-    """Return the fields of a dataclass; () for any other type."""
+    """Return the names of a dataclass's fields; () for any other type."""
     if not is_dataclass(kind):
         return ()
     return tuple(field.name for field in fields(kind) if field.init)

@@ -1,1 +1,1 @@
-"""Finding out what an endpoint can do, by asking it."""
+"""Probes that find out what an endpoint supports by sending requests to it."""

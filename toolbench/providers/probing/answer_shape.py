@@ -1,4 +1,4 @@
-"""The shapes in which calls came, read from the bytes of an answer before anything of ours touched them."""
+"""Shape of calls, ids and reasoning, read from the bytes of an answer before any normalisation."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,12 +11,14 @@ from toolbench.providers.probing.check_result import ProbeCheck
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 LEGACY_FIELD, SINGLE_OBJECT, CALL_LIST = "function_call", "object", "list"
-_ARGUMENT_FAULTS = ("unreadable", "twice_encoded", "object", "blank")  # the worst first
+_ARGUMENT_FAULTS = ("unreadable", "twice_encoded", "object", "blank")  # most severe first
 
 
 def parse_raw_message(step: ExchangeStep) -> Message:
-    """The first choice's message as it came, of a Messages answer the message that it stands for; {} where the body
-    has none."""
+    """Return the first choice's message as it came; {} where the body has none.
+
+    An answer in Anthropic's Messages format is converted to the equivalent chat message.
+    """
     payload = parse_json(step.response_body)
     if isinstance(payload, dict) and isinstance(payload.get("content"), list):
         return build_chat_message(payload, payload["content"])
@@ -27,9 +29,11 @@ def parse_raw_message(step: ExchangeStep) -> Message:
 
 
 def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
-    """Return where calls stand and what their arguments are, over all answers that call.
+    """Check where calls are and what their arguments look like, over all answers with calls.
 
-    One structured call that came back shows that tools are taken, whatever an earlier check concluded without one."""
+    One structured call that came back shows that the endpoint accepts tools, even if an earlier check concluded
+    otherwise because it saw no call.
+    """
     calling = [(step.ordinal, message) for step in exchanges if _list_calls(message := parse_raw_message(step))]
     numbers = tuple(number for number, _ in calling)
     if not calling:
@@ -70,7 +74,7 @@ _ARGUMENT_TEXTS = {
 
 
 def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
-    """Whether calls can be told apart by their ids, over all answers that call."""
+    """Check whether the ids of calls are present and distinct, over all answers with calls."""
     found = [(step.ordinal, call.get("id")) for step in exchanges for call in _list_calls(parse_raw_message(step))]
     ids = [one for _, one in found]
     numbers = tuple(dict.fromkeys(number for number, _ in found))
@@ -88,7 +92,7 @@ def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
 
 
 def find_reasoning_field(message: Message) -> str:
-    """Where the answer's reasoning stands: a field's name, `tags`, or "" for none."""
+    """Return where the message's reasoning is: a field's name, `tags`, or "" for none."""
     found = next((name for name in REASONING_FIELDS if message.get(name)), "")
     content = message.get("content")
     return found or ("tags" if isinstance(content, str) and "<think>" in content else "")

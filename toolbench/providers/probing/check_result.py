@@ -1,4 +1,4 @@
-"""What a probe found, check by check."""
+"""Results of a probe, one per check."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,9 +13,14 @@ CheckOutcome = Literal["passed", "failed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ProbeCheck:
-    """One question to the endpoint. `learned` are the capabilities that it shows, by name; nothing where it could not
-    be told. `exchanges` are the numbers of the exchanges that are the evidence. `blocked` says that the endpoint could
-    not be asked at all: then no other check can tell anything either."""
+    """Result of one check.
+
+    Attributes:
+        sentence: the result in words.
+        learned: capabilities that the check shows, by name; empty when it is inconclusive.
+        exchanges: numbers of the exchanges that are the evidence.
+        blocked: whether the endpoint cannot be probed at all, so that every other check would be inconclusive too.
+    """
 
     slug: str
     outcome: CheckOutcome
@@ -26,13 +31,16 @@ class ProbeCheck:
 
 
 def build_inconclusive(slug: str, error: ExchangeError | None, exchanges: tuple[int, ...] = ()) -> ProbeCheck:
-    """The endpoint did not answer the question: nothing is learned, and nothing may be remembered as unsupported."""
+    """Build an inconclusive result, from which no capability is learned."""
     said = f"{error.message} ({error.code})" if error else "There was no answer."
     return ProbeCheck(slug, "unknown", f"Could not be told: {said}", exchanges=exchanges)
 
 
 def learned(checks: Iterable[ProbeCheck]) -> Capabilities:
-    """What all checks show together. Lists are joined; of anything else the later check knows better."""
+    """Return the capabilities that all checks show together.
+
+    Lists are joined; of any other value the later check's counts.
+    """
     together: JsonObject = {}
     for check in checks:
         for name, value in check.learned.items():

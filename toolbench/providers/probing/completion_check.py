@@ -1,4 +1,4 @@
-"""Whether a raw completion endpoint continues a prompt."""
+"""Check whether the endpoint continues a raw prompt."""
 
 from typing import Any
 
@@ -9,7 +9,10 @@ from toolbench.providers.probing.prober import Prober
 
 
 async def check_completion(prober: Prober) -> ProbeCheck:
-    """OpenAI's, else llama.cpp's own. Beside Messages there is none that could be used."""
+    """Check OpenAI's completions endpoint, then llama.cpp's own.
+
+    An endpoint with the Messages format has neither, so no request is sent to it.
+    """
     if prober.uses_messages:
         said = "An endpoint that speaks Messages takes no raw prompt."
         return ProbeCheck("completion", "failed", said, {"raw_completion": False})
@@ -31,7 +34,7 @@ async def check_completion(prober: Prober) -> ProbeCheck:
 
 
 def _has_continuation(payload: Any) -> bool:
-    """Whether an answer has a text where OpenAI's completion has it, or llama.cpp's."""
+    """Return whether an answer has a text where OpenAI's or llama.cpp's completion has it."""
     told = payload if isinstance(payload, dict) else {}
     choices = told.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None

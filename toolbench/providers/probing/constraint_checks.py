@@ -1,4 +1,4 @@
-"""Checks of constraints: which ones hold an answer, and whether tools may be marked strict."""
+"""Checks of constraints: which ones an endpoint enforces, and whether it accepts strict tools."""
 
 from toolbench.engine.types import JsonObject
 from toolbench.providers.http.error_body import parse_json
@@ -24,7 +24,7 @@ _LOOSE_FORMAT, _STRICT_FORMAT = (
     _build_schema_format(_VERDICT_SCHEMA, strict=True),
 )
 _GBNF_GRAMMAR, _LARK_GRAMMAR = 'root ::= "kestrel"', '%llguidance {}\nstart: "kestrel"'
-# By constraint, what asks for it: the first that holds is the one that is used. OpenAI promises nothing without strict.
+# Request fields by constraint, in order of preference. OpenAI enforces a schema only with strict.
 _FIELDS_BY_CONSTRAINT: dict[str, JsonObject] = {
     "grammar": {"grammar": _LARK_GRAMMAR},
     "gbnf": {"grammar": _GBNF_GRAMMAR},
@@ -40,7 +40,10 @@ _MESSAGES_FIELDS_BY_CONSTRAINT: dict[str, JsonObject] = {"output_config": {"resp
 
 
 async def check_constraints(prober: Prober) -> ProbeCheck:
-    """A question whose true answer the constraint forbids: who honours it cannot say Oslo."""
+    """Check which constraints are enforced, with a question whose true answer each constraint forbids.
+
+    An endpoint that enforces the constraint cannot answer "Oslo".
+    """
     asked = _MESSAGES_FIELDS_BY_CONSTRAINT if prober.uses_messages else _FIELDS_BY_CONSTRAINT
     replies = {name: await _post_constrained(prober, field) for name, field in asked.items()}
     numbers = tuple(reply.number for reply in replies.values())
@@ -72,7 +75,10 @@ def _describe_result(reply: PostResult, *, held: bool) -> str:
 
 
 async def check_strict(prober: Prober) -> ProbeCheck:
-    """Whether a tool marked strict is taken; whether it is held to could not be seen from one answer."""
+    """Check whether a tool marked strict is accepted.
+
+    One answer cannot show whether its schema is enforced.
+    """
     parameters = {**_VERDICT_SCHEMA, "properties": {"verdict": {"type": "string"}}}
     function = {"name": "probe_verdict", "description": "Takes a verdict.", "strict": True, "parameters": parameters}
     tool = {"type": "function", "function": function}

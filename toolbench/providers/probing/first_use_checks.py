@@ -1,4 +1,7 @@
-"""The probe of the first use: one call, its result back, a last word. It decides how calls are asked for."""
+"""Checks of the probe at first use: one call, its result sent back, and a final answer.
+
+They decide which method is used to request calls.
+"""
 
 from dataclasses import replace
 
@@ -15,17 +18,21 @@ _TOOL_WORDS = ("tool", "function")
 
 
 def build_echo_request(word: str) -> ProbeRequest:
-    """Asks for one call of probe_echo with this word, and for a sentence about its result."""
+    """Build a request for one call of `probe_echo` with this word and for a sentence about its result."""
     system = (
         f'Call the tool probe_echo with exactly these arguments: {{"value": "{word}"}}. '
         "When its result has come back, say in one sentence what it gave back."
     )
-    going_on = {"drop_refused_parameters": True}  # what is refused of them says nothing about tools
+    going_on = {"drop_refused_parameters": True}  # a refused optional parameter says nothing about tools
     return ProbeRequest(system, f"Call probe_echo with the value {word} now.", (ECHO_TOOL,), policy=going_on, turns=3)
 
 
 async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
-    """Whether calls come back in their own field. What came is handed on, for the checks that cost no request."""
+    """Check whether calls come back in their own field.
+
+    Returns:
+        The check, and the result of the first request for checks that need no request of their own.
+    """
     heard = await prober.ask(build_echo_request(prober.word))
     error, turn = heard.error, heard.turn
     if error is not None or turn is None:
@@ -46,7 +53,8 @@ async def _check_without_call(prober: Prober, heard: ProbeResult) -> ProbeCheck:
     """Ask again with tool_choice required, and compare token counts with a request without tools.
 
     A call that comes back decides. Equal token counts show dropped tools only if no call comes either: some endpoints
-    leave tools out of their count."""
+    leave tools out of their count.
+    """
     bare = await prober.ask(replace(build_echo_request(prober.word), tools=(), turns=1))
     held = await prober.ask(replace(build_echo_request(prober.word), policy={"tool_choice": "required"}, turns=1))
     numbers = (*heard.numbers, *bare.numbers, *held.numbers)
@@ -64,7 +72,7 @@ async def _check_without_call(prober: Prober, heard: ProbeResult) -> ProbeCheck:
 
 
 def check_round_trip(heard: ProbeResult) -> ProbeCheck:
-    """Whether the endpoint takes its own call back with a result, and speaks then."""
+    """Check whether the endpoint accepts its own call with a result, and then answers with text."""
     later = [record for record in heard.ended.turns if record.turn > 0]
     numbers = heard.numbers
     if not later:
@@ -80,7 +88,10 @@ def check_round_trip(heard: ProbeResult) -> ProbeCheck:
 
 
 def has_equal_token_counts(with_tools: ProbeResult, without: ProbeResult) -> bool:
-    """Whether tools made no difference to the number of tokens that the endpoint says it read."""
+    """Return whether the endpoint reports the same number of input tokens with tools and without.
+
+    The result is False when either answer has no token count.
+    """
     counts = [heard.turn.usage.input_tokens for heard in (with_tools, without) if heard.turn and heard.turn.usage]
     return len(counts) == 2 and None not in counts and counts[0] == counts[1]
 
@@ -101,7 +112,7 @@ def _judge_call(heard: ProbeResult, word: str) -> ProbeCheck:
 
 
 def _judge_error(error: ExchangeError | None, heard: ProbeResult) -> ProbeCheck:
-    """Only a refusal that speaks of tools says something about tools."""
+    """Return the check for an error; only an error that names tools shows something about tools."""
     if error is None or not _refuses_tools(error):
         return replace(build_inconclusive("tools", error, heard.numbers), blocked=True)
     said = f"The endpoint refuses requests with tools: {error.message}"
@@ -109,8 +120,10 @@ def _judge_error(error: ExchangeError | None, heard: ProbeResult) -> ProbeCheck:
 
 
 def _refuses_tools(error: ExchangeError) -> bool:
-    """Return whether the endpoint refuses tools. Trouble with the key, the money, the pace, the server or an optional
-    parameter is no refusal of tools."""
+    """Return whether the error refuses tools.
+
+    An error about the key, billing, rate limits, the server or an optional parameter is no refusal of tools.
+    """
     named = any(word in error.message.lower() for word in _TOOL_WORDS)
     if list_refused_parameters(error, OPTIONAL_PARAMETERS):
         return False

@@ -1,4 +1,7 @@
-"""Checks of what the endpoint takes: foreign history, system messages in the middle, reasoning, nonsense."""
+"""Checks of accepted histories and requests.
+
+They concern foreign history, later system messages, reasoning sent back, invalid requests and the prefix.
+"""
 
 from dataclasses import replace
 
@@ -19,8 +22,9 @@ _NOT_FOUND_CODES = ("not_found", "not_an_answer", "redirect_refused", "server_fa
 def check_dropped_tools(heard: ProbeResult, bare: ProbeResult) -> ProbeCheck:
     """Compare the endpoint's token counts of one request with tools and without.
 
-    Equal counts teach nothing by themselves: an endpoint may leave tools out of its count. A call that came back to
-    the request with tools shows that they arrived."""
+    Equal counts alone prove nothing, because an endpoint may leave tools out of its count. A call that came back to the
+    request with tools shows that they arrived.
+    """
     numbers = (*heard.numbers[:1], *bare.numbers)
     counts = [one.turn.usage.input_tokens if one.turn and one.turn.usage else None for one in (heard, bare)]
     if None in counts:
@@ -36,12 +40,12 @@ def check_dropped_tools(heard: ProbeResult, bare: ProbeResult) -> ProbeCheck:
 
 
 async def ask_without_tools(prober: Prober) -> ProbeResult:
-    """The question of the first use, asked without its tools."""
+    """Send the question of the first use without its tools."""
     return await prober.ask(replace(build_echo_request(prober.word), tools=(), turns=1))
 
 
 def _build_history(call_id: str, content: str | None) -> tuple[Message, ...]:
-    """A conversation in which another endpoint's call was answered."""
+    """Build a conversation in which another endpoint's call was answered."""
     call = {"id": call_id, "type": "function", "function": {"name": ECHO_TOOL.name, "arguments": '{"value": "blue"}'}}
     return (
         {"role": "user", "content": "Call probe_echo with blue."},
@@ -52,7 +56,7 @@ def _build_history(call_id: str, content: str | None) -> tuple[Message, ...]:
 
 
 async def check_foreign_history(prober: Prober) -> ProbeCheck:
-    """Whether calls with another endpoint's ids, and content null beside them, are taken in the history."""
+    """Check whether the history may hold calls with another endpoint's ids and with content null."""
     wish = ProbeRequest("", "Which colour was it? Answer in one word.", (ECHO_TOOL,))
     numbers: tuple[int, ...] = ()
     error: ExchangeError | None = None
@@ -88,7 +92,10 @@ _HISTORY_CASES: tuple[tuple[str, str | None, JsonObject, str], ...] = (
 
 
 async def check_midturn_system(prober: Prober) -> ProbeCheck:
-    """Whether a system message may stand in the middle of a conversation. Messages knows none, so nobody is asked."""
+    """Check whether a system message is accepted in the middle of a conversation.
+
+    The Messages format has no such message, so no request is sent to such an endpoint.
+    """
     if prober.uses_messages:
         said = "Messages takes a system text at the beginning only: later ones go into the user's turn."
         return ProbeCheck("midturn_system", "failed", said, {"allows_midturn_system": False})
@@ -113,7 +120,7 @@ async def check_midturn_system(prober: Prober) -> ProbeCheck:
 
 
 async def check_error_bodies(prober: Prober) -> ProbeCheck:
-    """Nonsense must be refused with a status from 400 on and a JSON body that says why."""
+    """Check that an invalid request is refused with a status below 500 and a JSON body with a reason."""
     reply = await prober.post_raw({"messages": "this is no list"})
     numbers = (reply.number,)
     if reply.status is None or reply.status in (401, 402, 403, 429):
@@ -131,7 +138,7 @@ async def check_error_bodies(prober: Prober) -> ProbeCheck:
 
 
 def check_reasoning(heard: ProbeResult) -> ProbeCheck:
-    """How reasoning came, and whether our replay of it beside a call was taken."""
+    """Check where reasoning is in the answer, and whether the endpoint accepts it back beside a call."""
     fields = {find_reasoning_field(parse_raw_message(step)) for step in heard.exchanges} - {""}
     if not fields:
         said = "Could not be told: no reasoning was seen."
@@ -151,7 +158,7 @@ def check_reasoning(heard: ProbeResult) -> ProbeCheck:
 
 
 async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError | None) -> ProbeCheck:
-    """Where nothing was found at the address: whether another prefix leads to the API."""
+    """Check whether another prefix leads to the API, when nothing was found at the address."""
     if not tools.blocked:
         return ProbeCheck("prefix", "passed", "The address leads to the API.", exchanges=tools.exchanges)
     if error is None or error.code not in _NOT_FOUND_CODES:

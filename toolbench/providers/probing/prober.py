@@ -1,5 +1,7 @@
-"""Asking on behalf of a probe: through the same door and the same loop as any trial, every exchange numbered and
-written down."""
+"""Prober that sends a probe's requests and numbers every exchange.
+
+It uses the same client and loop as a trial.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,9 +35,9 @@ ECHO_TOOL = ToolDefinition(
     {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]},
 )
 PING_TOOL = ToolDefinition("probe_ping", "Says that it is there.", {"type": "object", "properties": {}})
-MESSAGES_WIRE = "anthropic"  # a wire
-DEFAULT_LIMIT_NAME = "max_tokens"  # the usual name of the limit of an answer
-MAX_ANSWER_TOKENS = 512  # tokens: reasoning models think before they call
+MESSAGES_WIRE = "anthropic"
+DEFAULT_LIMIT_NAME = "max_tokens"  # newer models require another name
+MAX_ANSWER_TOKENS = 512  # reasoning models think before they call
 MAX_WAIT_SECONDS = 5.0  # seconds between two attempts
 MAX_ATTEMPTS = 2
 
@@ -44,8 +46,12 @@ AnyStep = ExchangeStep | ToolStep
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """One conversation with the endpoint. `policy` is a patch on top of the probe's own; an option of None takes the
-    probe's own away."""
+    """One conversation with the endpoint.
+
+    Attributes:
+        policy: patch on top of the probe's own policy.
+        options: options of the request; a value of None removes the probe's own option.
+    """
 
     system: str
     user: str
@@ -60,34 +66,35 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What came of a wish: how it ended, and its exchanges in order."""
+    """Result of a probe request: how the conversation ended, and its exchanges in order."""
 
     ended: LoopResult
     exchanges: tuple[ExchangeStep, ...]
 
     @property
     def numbers(self) -> tuple[int, ...]:
+        """Numbers of the exchanges within the probe."""
         return tuple(step.ordinal for step in self.exchanges)
 
     @property
     def turn(self) -> Turn | None:
-        """The first answer."""
+        """First answer; None when there is none."""
         return self.ended.turns[0].answer if self.ended.turns else None
 
     @property
     def error(self) -> ExchangeError | None:
-        """Why there is no first answer."""
+        """Error in place of the first answer; None when there is an answer."""
         return self.ended.turns[0].failure if self.ended.turns else self.ended.error
 
     def find_call_arguments(self, name: str) -> JsonObject | None:
-        """The arguments of the first call of this tool that are an object, as dispatched; None without one."""
+        """Return the arguments of the first executed call of this tool, as dispatched; None without one."""
         results = self.ended.turns[0].results if self.ended.turns else ()
         return next((one.arguments for one in results if one.call.name == name and one.executed), None)
 
 
 @dataclass(frozen=True, slots=True)
 class PostResult:
-    """What came of a request that the loop does not make."""
+    """Result of a request that is sent without the loop."""
 
     number: int
     status: int | None
@@ -97,18 +104,28 @@ class PostResult:
 
     @property
     def text(self) -> str:
+        """Text of the answer, "" without one."""
         return self.turn.text if self.turn else ""
 
     @property
     def refused(self) -> bool:
-        """The endpoint would not have it: no trouble with access, pace or the server."""
+        """Whether the endpoint refused the request itself: the error is no infrastructure error."""
         return self.error is not None and not self.error.infrastructure
 
 
 @dataclass(slots=True)
 class Prober:
-    """`on_exchange` is given every exchange with the check it belongs to; `wait_for_permit` is awaited before every
-    request and may raise what ends the probe. `word` is what the endpoint is asked to repeat."""
+    """Sender of a probe's requests, and gate and recorder for them.
+
+    Attributes:
+        on_exchange: called with the check's name and each exchange.
+        wait_for_permit: awaited before every request; an exception from it ends the probe.
+        clock: returns seconds.
+        word: the word that the endpoint has to repeat.
+        check: name of the check that is running.
+        limit_name: name under which the endpoint takes its token limit.
+        exchanges: all exchanges so far, in order.
+    """
 
     endpoint: Endpoint
     client: HttpClient
@@ -121,7 +138,10 @@ class Prober:
     exchanges: list[ExchangeStep] = field(default_factory=list)
 
     async def ask(self, wish: ProbeRequest) -> ProbeResult:
-        """Asks through the loop; an endpoint that wants its token limit under the newer name is asked again."""
+        """Send a request through the loop.
+
+        An endpoint that requires the newer name of the token limit is asked again with that name.
+        """
         heard = await self._ask(wish)
         if heard.error and "max_completion_tokens" in heard.error.message and self.limit_name == DEFAULT_LIMIT_NAME:
             self.limit_name = "max_completion_tokens"
@@ -153,21 +173,27 @@ class Prober:
 
     @property
     def uses_messages(self) -> bool:
-        """Whether the endpoint speaks Anthropic's Messages."""
+        """Whether the endpoint uses Anthropic's Messages format."""
         return self.endpoint.wire == MESSAGES_WIRE
 
     @property
     def wire(self) -> WireFormat:
+        """Wire format of the endpoint."""
         return get_wire_format(self.endpoint.wire)
 
     async def post(self, body: JsonObject) -> PostResult:
-        """One request that the loop does not make, sent once; `body` is in chat shape and travels as the endpoint's
-        wire has it."""
+        """Send one request without the loop and without retries.
+
+        `body` has the form of a chat completion request and is encoded in the endpoint's wire format.
+        """
         encoded, _ = self.wire.encode({"model": self.endpoint.model, **body})
         return await self._post(encoded, self.wire.path)
 
     async def post_raw(self, body: JsonObject, path: str = "") -> PostResult:
-        """The same for a body that no wire touches; `path` is another than the wire's own."""
+        """Send one request whose body is not encoded by the wire format.
+
+        `path` replaces the wire format's path; "" keeps it.
+        """
         return await self._post({"model": self.endpoint.model, **body}, path or self.wire.path)
 
     async def _post(self, body: JsonObject, path: str) -> PostResult:
@@ -187,16 +213,18 @@ class Prober:
         return PostResult(len(self.exchanges), exchange.status, error, turn, parse_json(exchange.body))
 
     def record(self, step: AnyStep) -> None:
-        """Numbers an exchange among those of the whole probe and hands it on; what tools did is of no interest."""
+        """Give an exchange its number within the whole probe and pass it on; tool steps are ignored."""
         if isinstance(step, ExchangeStep):
             numbered = replace(step, ordinal=len(self.exchanges) + 1)
             self.exchanges.append(numbered)
             self.on_exchange(self.check, numbered)
 
     async def reserve(self) -> None:
+        """Wait until the next request is permitted."""
         await self.wait_for_permit()
 
     async def back_off(self, seconds: float) -> None:
+        """Wait before the next attempt, at most `MAX_WAIT_SECONDS`."""
         await asyncio.sleep(min(seconds, MAX_WAIT_SECONDS))
 
 

@@ -1,4 +1,4 @@
-"""The probes: the one of the first use, and the one that asks everything, in two minutes at most."""
+"""The two probes: a short one at first use, and a conformance probe with every check."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,15 +19,18 @@ from toolbench.providers.probing.prober import DEFAULT_LIMIT_NAME, Prober, Probe
 from toolbench.providers.probing.reasoning_effort_check import check_effort
 
 MAX_PROBE_SECONDS = 120.0
-MAX_REQUESTS = 60  # of one conformance probe, none sent twice
-MAX_FIRST_USE_REQUESTS = 5  # of one probe of the first use
+MAX_REQUESTS = 60  # of one conformance probe, without retries
+MAX_FIRST_USE_REQUESTS = 5  # of one probe at first use
 
 RunCheck = Callable[[Prober], Awaitable[ProbeCheck]]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckDefinition:
-    """A check by its name and title. `run` asks for it; None where what is said to the others answers it."""
+    """Name and title of a check.
+
+    `run` sends the check's requests. It is None where the requests of other checks give the answer.
+    """
 
     slug: str
     title: str
@@ -65,11 +68,11 @@ CHECKS = (
     CheckDefinition("reasoning_replay", "Reasoning goes back"),
 )
 TITLES = {question.slug: question.title for question in CHECKS}
-_ALWAYS_REPORTED = ("prefix", "tools", "round_trip")  # told even of an endpoint that does not answer
+_ALWAYS_REPORTED = ("prefix", "tools", "round_trip")  # also reported when the endpoint does not answer
 
 
 async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
-    """The least that decides how calls are asked for: two to five requests."""
+    """Run the checks that decide which method is used to request calls, with two to five requests."""
     prober.check = "tools"
     tools, heard = await check_tools(prober)
     yield _add_limit_name(tools, prober)
@@ -78,8 +81,10 @@ async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
 
 
 async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) -> AsyncIterator[ProbeCheck]:
-    """Every check, one after the other; what there is no time for could not be told. Where the endpoint cannot be
-    asked at all nothing more is sent."""
+    """Run every check in order, for at most `seconds`.
+
+    A check without time left is inconclusive. When the endpoint cannot be probed at all, only other prefixes are tried.
+    """
     until = prober.clock() + seconds
     prober.check = "tools"
     tools, heard = await check_tools(prober)
@@ -102,7 +107,7 @@ async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) 
 
 
 def _add_limit_name(check: ProbeCheck, prober: Prober) -> ProbeCheck:
-    """With the newer name of the limit, where the endpoint wanted it."""
+    """Return the check with the newer name of the token limit, where the endpoint required it."""
     if prober.limit_name == DEFAULT_LIMIT_NAME or check.blocked:
         return check
     return replace(check, learned={**check.learned, "limit_name": prober.limit_name})

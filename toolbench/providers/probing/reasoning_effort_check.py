@@ -1,4 +1,7 @@
-"""Under which name an endpoint reads how hard to think: found by nonsense, which only he refuses who reads it."""
+"""Check of the name under which an endpoint reads the reasoning effort.
+
+An endpoint that reads a parameter refuses an invalid value in it; an endpoint that ignores it does not.
+"""
 
 from collections.abc import Mapping
 
@@ -6,14 +9,14 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober
 
-MAX_ANSWER_TOKENS = 2048  # tokens: a budget for thinking is 1024 at least, and stands below the limit
+MAX_ANSWER_TOKENS = 2048  # a thinking budget is at least 1,024 tokens and must be below the limit
 _QUESTION: list[JsonObject] = [{"role": "user", "content": "Say hello."}]
 _BUDGET_PAIR = (
     {"thinking": {"type": "enabled", "budget_tokens": "many"}},
     {"thinking": {"type": "enabled", "budget_tokens": 1024}},
 )
 
-NonsensePair = tuple[JsonObject, JsonObject]  # nonsense, and what makes sense
+NonsensePair = tuple[JsonObject, JsonObject]  # fields with an invalid value, fields with a valid one
 _PAIRS: Mapping[str, NonsensePair] = {
     "reasoning_effort": ({"reasoning_effort": "sideways"}, {"reasoning_effort": "low"}),
     "reasoning.effort": ({"reasoning": {"effort": "sideways"}}, {"reasoning": {"effort": "low"}}),
@@ -26,7 +29,7 @@ _MESSAGES_PAIRS: Mapping[str, NonsensePair] = {
 
 
 async def check_effort(prober: Prober) -> ProbeCheck:
-    """The first name under which nonsense is refused and sense is taken."""
+    """Find the first name under which an invalid value is refused and a valid one accepted."""
     names = _MESSAGES_PAIRS if prober.uses_messages else _PAIRS
     numbers: tuple[int, ...] = ()
     passed_over = 0

@@ -1,4 +1,4 @@
-"""Checks of sampling options: whether they have their effect."""
+"""Checks of whether sampling options have an effect."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,14 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
 from toolbench.providers.probing.prober import Prober, ProbeRequest, ProbeResult
 
-SMALL_LIMIT_TOKENS = 4  # tokens
+SMALL_LIMIT_TOKENS = 4
 
 
 async def check_max_tokens(prober: Prober) -> ProbeCheck:
-    """A limit of four tokens must cut a long answer; where it does not, the other name of it is tried."""
+    """Check that a limit of four tokens truncates a long answer.
+
+    Each name of the limit is tried until one has an effect.
+    """
     names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))
     numbers: tuple[int, ...] = ()
     for name in names:
@@ -32,14 +35,14 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
 
 
 def _build_limit_options(name: str, prober: Prober) -> JsonObject:
-    """A limit under this name alone; null takes the probe's own away."""
+    """Return options with a limit under this name only; None removes the probe's own limit."""
     return (
         {name: SMALL_LIMIT_TOKENS} if name == prober.limit_name else {prober.limit_name: None, name: SMALL_LIMIT_TOKENS}
     )
 
 
 async def check_stop(prober: Prober) -> ProbeCheck:
-    """A stop word must end the answer before it."""
+    """Check that a stop word ends the answer before the word."""
     wish = ProbeRequest("", "Write exactly this: one two three four five six", options={"stop": ["four"]})
     heard = await prober.ask(wish)
     if heard.error is not None or heard.turn is None:
@@ -55,7 +58,7 @@ async def check_stop(prober: Prober) -> ProbeCheck:
 
 
 async def check_temperature(prober: Prober) -> ProbeCheck:
-    """The same open question twice at temperature 0."""
+    """Check that the same open question gets the same answer twice at temperature 0."""
     heard = [await prober.ask(_build_open_question({"temperature": 0})) for _ in range(2)]
     numbers, texts = _collect_texts(heard)
     if len(texts) < 2:
@@ -67,7 +70,7 @@ async def check_temperature(prober: Prober) -> ProbeCheck:
 
 
 async def check_seed(prober: Prober) -> ProbeCheck:
-    """One seed twice and another once at temperature 1: equal, equal, different."""
+    """Check that, at temperature 1, one seed gives equal answers and another seed a different one."""
     heard = [await prober.ask(_build_open_question({"temperature": 1, "seed": seed})) for seed in (11, 11, 12)]
     numbers, texts = _collect_texts(heard)
     if len(texts) < 3:

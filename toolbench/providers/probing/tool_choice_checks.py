@@ -1,4 +1,4 @@
-"""Checks of how calls are made: the choice of tools, several at once, no arguments, odd characters, streams."""
+"""Checks of how calls are made: tool choice, parallel calls, empty arguments, Unicode, streams."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from toolbench.providers.probing.first_use_checks import build_echo_request
 from toolbench.providers.probing.prober import ECHO_TOOL, PING_TOOL, Prober, ProbeRequest, ProbeResult
 
 UNICODE_TEXT = 'naïve 東京 🦜 "quoted" back\\slash'
-UNFORCED_CHANGE = "forced_choice_to_auto"  # a change of the wire
+UNFORCED_CHANGE = "forced_choice_to_auto"  # name of a change by the wire format
 _HELLO_REQUEST = ProbeRequest("", "Say hello.", (PING_TOOL, ECHO_TOOL))
 _TWO_CALLS_REQUEST = ProbeRequest(
     'In your FIRST message make both calls at once: probe_echo {"value": "red"} and probe_echo {"value": "blue"}.',
@@ -18,7 +18,7 @@ _TWO_CALLS_REQUEST = ProbeRequest(
 
 
 async def check_choice_none(prober: Prober) -> ProbeCheck:
-    """Asked for a call while the choice is none, nothing may be called."""
+    """Check that no call comes while tool_choice is none, although the prompt asks for one."""
     heard = await prober.ask(replace(build_echo_request(prober.word), policy={"tool_choice": "none"}, turns=1))
     return _judge_choice(
         "none", heard, met=_count_calls(heard) == 0, otherwise="The endpoint calls although the choice is none."
@@ -26,7 +26,7 @@ async def check_choice_none(prober: Prober) -> ProbeCheck:
 
 
 async def check_choice_required(prober: Prober) -> ProbeCheck:
-    """Asked for nothing while a call is required, something must be called."""
+    """Check that a call comes while tool_choice is required, although the prompt asks for none."""
     heard = await prober.ask(replace(_HELLO_REQUEST, policy={"tool_choice": "required"}))
     return _judge_choice(
         "required", heard, met=_count_calls(heard) > 0, otherwise="Required is taken and not honoured."
@@ -34,7 +34,7 @@ async def check_choice_required(prober: Prober) -> ProbeCheck:
 
 
 async def check_choice_named(prober: Prober) -> ProbeCheck:
-    """Asked for nothing while one tool is named, that one must be called."""
+    """Check that only the named tool is called, although the prompt asks for no call."""
     named: JsonObject = {"type": "function", "function": {"name": ECHO_TOOL.name}}
     heard = await prober.ask(replace(_HELLO_REQUEST, policy={"tool_choice": named}))
     names = {call.name for call in heard.turn.calls_found} if heard.turn else set()
@@ -56,7 +56,10 @@ def _judge_choice(value: str, heard: ProbeResult, *, met: bool, otherwise: str) 
 
 
 async def check_parallel(prober: Prober) -> ProbeCheck:
-    """Whether two calls come in one answer when asked for, and one when the flag says no."""
+    """Check that two calls come in one answer on request.
+
+    When parallel_tool_calls is false, at most one may come.
+    """
     together = await prober.ask(replace(_TWO_CALLS_REQUEST, options={"parallel_tool_calls": True}))
     if together.error is not None:
         return _judge_refusal("parallel", together, "parallel_tool_calls")
@@ -77,7 +80,7 @@ async def check_parallel(prober: Prober) -> ProbeCheck:
 
 
 async def check_empty_arguments(prober: Prober) -> ProbeCheck:
-    """A tool without parameters is called with an empty object."""
+    """Check that a tool without parameters is called with an empty object."""
     wish = ProbeRequest(
         "Call the tool probe_ping with exactly these arguments: {}.", "Call probe_ping now.", (PING_TOOL,)
     )
@@ -93,7 +96,7 @@ async def check_empty_arguments(prober: Prober) -> ProbeCheck:
 
 
 async def check_unicode(prober: Prober) -> ProbeCheck:
-    """Letters, signs, quotes and backslashes come back as they were given."""
+    """Check that letters, symbols, quotes and backslashes come back unchanged."""
     spelled = UNICODE_TEXT.replace("\\", "\\\\").replace('"', '\\"')
     system = f'Call the tool probe_echo with exactly these arguments: {{"value": "{spelled}"}}.'
     heard = await prober.ask(ProbeRequest(system, "Make that call now.", (ECHO_TOOL,)))
@@ -109,7 +112,7 @@ async def check_unicode(prober: Prober) -> ProbeCheck:
 
 
 async def check_stream(prober: Prober, whole: ProbeResult) -> ProbeCheck:
-    """Whether the same question, streamed, gives the same call as the `whole` answer did."""
+    """Check that the streamed answer to the same question has the same call as the `whole` answer."""
     heard = await prober.ask(replace(build_echo_request(prober.word), stream=True, turns=1))
     if heard.error is not None:
         return _judge_refusal("stream", heard, "a streamed request with tools")

@@ -1,5 +1,7 @@
-"""Checks of the tools that are offered: which names, how many at once and which keywords of a schema an endpoint takes.
-Only a refusal of the request counts, and only where one plain tool is taken."""
+"""Checks of the offered tools: which names, how many and which schema keywords an endpoint accepts.
+
+Only a refusal of the request counts, and only where one plain tool is accepted.
+"""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +11,7 @@ from toolbench.providers.probing.check_result import ProbeCheck, build_inconclus
 from toolbench.providers.probing.prober import ECHO_TOOL, PostResult, Prober
 
 MANY_TOOLS = 129
-LONG_NAME_CHARS = 65  # characters
+LONG_NAME_CHARS = 65
 MAX_ROUNDS = 5
 _DOTTED_NAME, _LONG_NAME = "probe.echo", "probe_".ljust(LONG_NAME_CHARS, "e")
 _PATTERN_IN_ERROR = re.compile(r"\^(?:\[[^\[\]\s]+\](?:\{\d{1,4}(?:,\d{0,4})?\}|[+*?])?){1,4}\$")
@@ -33,12 +35,14 @@ _SCHEMA_BY_KEYWORD: dict[str, JsonObject] = {
     "additionalProperties": {"type": "object", "properties": {}, "additionalProperties": False},
     "patternProperties": {"type": "object", "patternProperties": {"^a": _TEXT_SCHEMA}},
 }
-_COMMON_WORDS = ("not", "const", "default", "pattern", "format")  # name a keyword only in quotes or in a path
+_COMMON_WORDS = ("not", "const", "default", "pattern", "format")  # count as keywords only in quotes or in a path
 
 
 async def check_names(prober: Prober) -> ProbeCheck:
-    """A name with a dot and one of 65 characters: what is refused tells what names must look like, unless the refusal
-    says it."""
+    """Check a tool name with a dot and one of 65 characters.
+
+    The pattern for names is taken from the refusal where it states one, else it follows from which names were refused.
+    """
     replies = {name: await _post_tools(prober, _build_function(name)) for name in (_DOTTED_NAME, _LONG_NAME)}
     numbers = tuple(reply.number for reply in replies.values())
     refused = [name for name, reply in replies.items() if reply.error is not None]
@@ -61,8 +65,10 @@ async def check_names(prober: Prober) -> ProbeCheck:
 
 
 def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
-    """The pattern that a refusal names, where it refuses what was refused and no plain name; "" for none. Classes and
-    counts only: an endpoint's own words must not be able to keep us busy."""
+    """Return a pattern quoted by a refusal that excludes the refused names but no plain name; "" for none.
+
+    Only patterns of character classes and counts are read, so that an endpoint's text cannot cause a slow search.
+    """
     for written in _PATTERN_IN_ERROR.findall(" ".join(map(_join_error_text, replies))):
         try:
             pattern = re.compile(written)
@@ -74,8 +80,10 @@ def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
 
 
 async def check_max_tools(prober: Prober) -> ProbeCheck:
-    """129 tools at once. Where that is too many, the number that the refusal names must be taken and one more must
-    not; where it names none, 128 must be taken."""
+    """Check how many tools one request may hold, beginning with 129.
+
+    When 129 are refused, the number that the refusal states (128 without one) must be accepted and one more refused.
+    """
     reply = await _post_tools(prober, *_build_functions(MANY_TOOLS))
     numbers: tuple[int, ...] = (reply.number,)
     if reply.error is None:
@@ -99,7 +107,11 @@ async def check_max_tools(prober: Prober) -> ProbeCheck:
 
 
 async def check_keywords(prober: Prober) -> ProbeCheck:
-    """A schema with many keywords; those that a refusal names are left out and it is sent again."""
+    """Check which schema keywords are accepted.
+
+    A schema with all keywords is sent; keywords that a refusal names are removed and it is sent again, at most
+    `MAX_ROUNDS` times.
+    """
     left, refused, numbers = dict(_SCHEMA_BY_KEYWORD), list[str](), tuple[int, ...]()
     for _ in range(MAX_ROUNDS):
         reply = await _post_tools(prober, _build_function_with_properties(left))
@@ -133,8 +145,10 @@ def _mentions_keyword(said: str, keyword: str) -> bool:
 
 
 async def _find_other_error(slug: str, prober: Prober, replies: Sequence[PostResult]) -> ProbeCheck | None:
-    """Why these errors say nothing of what was asked: one is no refusal of the request, or a plain tool is not taken
-    either. None where they do."""
+    """Return an inconclusive check where the errors have another reason than the one tested, else None.
+
+    That is so when one is no refusal of the request, or when a plain tool is refused too.
+    """
     numbers = tuple(reply.number for reply in replies)
     for reply in replies:
         if not _is_rejected(reply):

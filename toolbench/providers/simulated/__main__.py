@@ -1,7 +1,9 @@
-"""`python -m toolbench.providers.simulated [--port 0] [--latency 1.0]`
+"""Command that serves the simulated models.
 
-Prints one JSON line (name, url, key, model) when ready and serves until SIGTERM. Exits with 3 and one sentence on
-standard error when it cannot start.
+Usage: `python -m toolbench.providers.simulated [--port 0] [--latency 1.0]`
+
+It prints one JSON line (name, url, key, model) when ready and serves until SIGTERM. When it cannot start, it writes one
+sentence to standard error and exits with 3.
 """
 
 import argparse
@@ -16,6 +18,7 @@ from toolbench.providers.simulated.server import SERVER_NAME, SimulatedServer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until a stop signal and return the exit code."""
     chosen = _parse(arguments)
     try:
         asyncio.run(_serve(chosen.port, SimulatedServer(latency=chosen.latency)))

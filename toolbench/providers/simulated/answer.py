@@ -1,7 +1,7 @@
-"""From a request to an answer: what a persona says, whether it drifts this time, and how long it takes.
+"""Answer of a simulated model to a request: its content, whether its fault occurs, and its latency.
 
-Whether a trial drifts is drawn once, from seed and persona, so a persona's rate is a rate of trials however many
-turns they have. What a turn looks like is drawn from seed, persona and turn.
+Whether the fault occurs in a trial is drawn once, from the seed and the model, so a model's rate is a rate of trials,
+however many turns they have. The form of a turn is drawn from seed, model and turn.
 """
 
 import math
@@ -31,8 +31,8 @@ from toolbench.providers.simulated.vendor_requirements import REQUIREMENT_ADDITI
 from toolbench.providers.simulated.wire_formats import CHAT, SimulatedWireFormat
 
 MAX_REMEMBERED_TURNS = 10_000
-TOOLS_DROPPED = "tools_dropped"  # the one drift of hearing: the request is read without its tools
-ONLY_FUNCTIONS = "only_functions"  # another: tools are passed over, the older functions are heard
+TOOLS_DROPPED = "tools_dropped"  # the request is read without its tools
+ONLY_FUNCTIONS = "only_functions"  # tools are ignored, the older functions are read
 ALL_FAILURES = FAILURES | REQUIREMENTS | TEXT_FAILURES
 ALL_CALL_SHAPE_FAULTS = CALL_SHAPE_FAULTS | TEXT_FORMAT_FAULTS | REQUIREMENT_ADDITIONS | {ONLY_FUNCTIONS: function_call}
 SHAPE_FAULTS = ALL_CALL_SHAPE_FAULTS | ANY_SHAPE_FAULTS
@@ -40,7 +40,7 @@ SHAPE_FAULTS = ALL_CALL_SHAPE_FAULTS | ANY_SHAPE_FAULTS
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAnswer:
-    """`has_fault` says whether this very answer carries the persona's drift."""
+    """Answer with its latency in seconds; `has_fault` says whether a fault changed this answer."""
 
     reply: Reply
     has_fault: bool
@@ -49,12 +49,16 @@ class SimulatedAnswer:
 
 @dataclass(slots=True)
 class RefusedTurns:
-    """Which turns a persona that recovers has refused: the next try of the same turn is served, and forgets it, so
-    that a repeated trial sees the same again."""
+    """Turns that a recovering model has refused.
+
+    The next attempt at the same turn is served and the turn is forgotten, so that a repeated trial gets the same
+    answers. At most `MAX_REMEMBERED_TURNS` are kept, the newest ones.
+    """
 
     seen: OrderedDict[tuple[object, ...], None] = field(default_factory=OrderedDict)
 
     def register_refusal(self, *turn: object) -> bool:
+        """Return whether the turn is to be refused: True at the first attempt, False at the second."""
         if turn in self.seen:
             del self.seen[turn]
             return False
@@ -71,8 +75,15 @@ def build_answer(
     voice: SimulatedWireFormat = CHAT,
     beside: Sequence[Persona] = (),
 ) -> SimulatedAnswer:
-    """Return what the persona answers to a body, in the shape in which it is spoken to. It has the drifts of the
-    personas `beside` it as well, each with that persona's own rate, places and chance."""
+    """Build the answer of a simulated model to a request body, in the wire format of the request.
+
+    Args:
+        body: the request body as JSON.
+        persona: the simulated model.
+        refusals: turns refused so far; updated by this call.
+        voice: the wire format.
+        beside: further models whose faults also apply, each with its own rate, places and random draws.
+    """
     cast = (persona, *beside)
     older = any(one.drift == ONLY_FUNCTIONS for one in cast)
     try:
@@ -123,7 +134,7 @@ def _build_failure(persona: Persona, conversation: ChatRequest, refusals: Refuse
 def _build_completion(
     persona: Persona, drifting: Sequence[Persona], conversation: ChatRequest
 ) -> tuple[JsonObject, bool]:
-    """The completion, and whether it differs from a competent one."""
+    """Return the completion, and whether it differs from the correct one."""
     competent = move = choose_next_move(conversation)
     if any(one.drift == TOOLS_DROPPED for one in drifting):
         conversation = replace(conversation, functions=())

@@ -1,5 +1,7 @@
-"""A call of a tool that nobody told the player about, guessed from the words of the question: enough to walk the path
-of a case of one's own, and no measure of any model."""
+"""Guess of a tool and its arguments from the words of the question, for tools that have no known task.
+
+It is sufficient to try a user's own test case with a simulated model. It says nothing about real models.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,8 +25,8 @@ from toolbench.providers.simulated.text_values import (
     TextValue,
 )
 
-MAX_DEPTH = 4  # objects and arrays inside each other
-MIN_COMMON_PREFIX_CHARS = 4  # letters that make two words one: cancel, cancels
+MAX_DEPTH = 4  # of nested objects and arrays
+MIN_COMMON_PREFIX_CHARS = 4  # with this prefix in common, words are the same: cancel, cancels
 IDENTIFIER_WORDS = {"id", "number", "code", "no", "key", "sku", "order", "ticket", "invoice"}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _SAMPLES = {"date": "2026-01-01", "date-time": "2026-01-01T12:00:00Z", "email": "someone@example.com"}
@@ -32,7 +34,10 @@ Guesses = Iterator[tuple[Any, TextValue | None]]
 
 
 def rank_tools(tools: Sequence[JsonObject], question: str) -> list[JsonObject]:
-    """Those that share most words with the question, in their order; none where no tool shares any."""
+    """Return the tools that share the most words with the question, in their order.
+
+    Words of a tool's name count twice, words of its description once. The result is empty when no tool shares any word.
+    """
     asked = set(_split_words(question[:MAX_QUESTION_CHARS]))
     scores = [
         _score_shared_words(asked, str(tool["name"]), 2)
@@ -44,8 +49,10 @@ def rank_tools(tools: Sequence[JsonObject], question: str) -> list[JsonObject]:
 
 
 def guess_arguments(tool: JsonObject, question: str) -> JsonObject:
-    """Every required argument, and of the others those that the question names. They fit the schema where a value for
-    it was found or could be made."""
+    """Return every required argument, and the optional ones that the question names.
+
+    An argument fits its schema where a fitting value was found or could be built.
+    """
     parameters = tool.get("parameters")
     root = parameters if isinstance(parameters, dict) else {}
     return _ArgumentGuesser(root, QuestionValues.from_question(question)).build_arguments(root, 0)
@@ -53,13 +60,16 @@ def guess_arguments(tool: JsonObject, question: str) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class _ArgumentGuesser:
-    """One call's arguments, taken from the pieces of the question one after the other."""
+    """Guesser of one call's arguments; each value in the question is used once."""
 
     root: JsonObject
     values: QuestionValues
 
     def build_arguments(self, schema: JsonObject, depth: int) -> JsonObject:
-        """What is named in the question goes first, so that nothing else takes it."""
+        """Return the arguments of an object schema.
+
+        Arguments that the question names are filled first, so that no other argument uses their values.
+        """
         properties = {name: self._resolve(one) for name, one in _list_items(schema.get("properties"))}
         wanted = schema.get("required")
         required = [name for name in properties if isinstance(wanted, list) and name in wanted]
@@ -74,7 +84,10 @@ class _ArgumentGuesser:
         return {name: told[name] for name in properties if name in told}
 
     def _resolve(self, schema: Any) -> JsonObject:
-        """A schema of one type: a local reference followed, of several the first that is not null."""
+        """Return a schema of one type.
+
+        Local references are followed, and of several choices the first non-null one is used.
+        """
         for _ in range(MAX_DEPTH):
             schema = schema if isinstance(schema, dict) else {}
             choices = schema.get("anyOf") or schema.get("oneOf")
@@ -88,7 +101,7 @@ class _ArgumentGuesser:
         return schema if isinstance(schema, dict) else {}
 
     def _take_first_fitting(self, schema: JsonObject, values: Guesses, otherwise: Any) -> Any:
-        """The first that fits the schema; its piece is taken."""
+        """Return the first value that fits the schema and mark its text as used; `otherwise` if none fits."""
         for value, piece in values:
             if self._fits(schema, value):
                 if piece is not None:
@@ -103,10 +116,10 @@ class _ArgumentGuesser:
             whole = ToolDefinition("guessed", parameters=parameters)
             return not list_schema_errors(whole, {"value": value})
         except (ValueError, TypeError):
-            return True  # no schema that can be checked
+            return True  # the schema cannot be checked
 
     def _find_named_values(self, name: str, schema: JsonObject) -> Guesses:
-        """Values that the question names for this argument."""
+        """Yield values that the question names for this argument."""
         kind, word = _find_type(schema), _find_key_word(name)
         for option in _list_options(schema):
             if isinstance(option, str) and _mentions_option(self.values.question, option):
@@ -125,7 +138,7 @@ class _ArgumentGuesser:
                     yield from ((piece.text, piece) for piece in self.values.list_kinds(sort))
 
     def _find_likely_values(self, name: str, schema: JsonObject, depth: int) -> Guesses:
-        """Values that may be meant for this argument, the likeliest first."""
+        """Yield values that may be meant for this argument, the most likely first."""
         kind = _find_type(schema)
         known = find_known_value(name, schema, self.values.question)
         if known is not None and not self.values.is_used(str(known)):
@@ -144,7 +157,7 @@ class _ArgumentGuesser:
             yield self.values.question.strip().rstrip(".!?"), None
 
     def _build_lists(self, name: str, items: JsonObject, depth: int) -> Iterator[list[Any]]:
-        """All that the question has of the items' kind, else one item."""
+        """Yield lists of all values in the question of the items' kind, then a list of one item."""
         if options := _list_options(items):
             yield [
                 one for one in options if isinstance(one, str) and _mentions_option(self.values.question, one)
@@ -183,7 +196,7 @@ def _has_sort(sort: str, name: str, schema: JsonObject) -> bool:
 
 
 def _build_default(schema: JsonObject) -> Any:
-    """A value of the schema's kind where the question has none."""
+    """Return a value of the schema's type for an argument without a value in the question."""
     examples = schema.get("examples")
     for given in ([schema["default"]] if "default" in schema else [], _list_options(schema), examples):
         if isinstance(given, list) and given:
@@ -206,7 +219,7 @@ def _parse_number(text: str) -> int | float:
 
 
 def _find_key_word(name: str) -> str:
-    """The word by which a question would name the argument: `order` of `order_id`."""
+    """Return the word by which a question would name the argument: `order` for `order_id`."""
     words = _split_words(name)
     return next((word for word in words if word not in IDENTIFIER_WORDS - {"order", "ticket", "invoice"}), name.lower())
 

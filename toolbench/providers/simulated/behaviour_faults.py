@@ -1,5 +1,7 @@
-"""Drifts of judgement: the answer is well formed, and the player does the wrong thing. Each takes a competent move
-and returns what is played instead."""
+"""Faults of behaviour: the answer is well formed, but the simulated model does the wrong thing.
+
+Each function takes the correct move and returns the move that is made instead.
+"""
 
 import random
 from collections.abc import Callable
@@ -15,55 +17,62 @@ PROSE_TEXT = "I would look that up with a tool and then tell you what I found."
 
 
 def only_prose(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Announce the call in a text instead of making it."""
     return replace(move, calls=(), text=PROSE_TEXT)
 
 
 def says_done_too_early(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Answer "Done." instead of making the call."""
     return replace(move, calls=(), text="Done.")
 
 
 def several_calls(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Make all remaining calls of the script in one message."""
     return replace(move, calls=move.calls + move.remaining_calls)
 
 
 def unknown_tool(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Call tools that do not exist: each name gets the suffix `_now`."""
     return replace(move, calls=tuple(Call(f"{call.name}_now", call.arguments) for call in move.calls))
 
 
 def hidden_tool(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Call `facts_commit`, a tool that is not offered to the model."""
     arguments = {"request_id": "r1", "proposal_id": "p1", "user_confirmed": True}
     return replace(move, calls=(Call("facts_commit", arguments),))
 
 
 def wrong_types(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
-    """Arrays become their first item, texts become numbers in a tool without arrays."""
+    """Replace arrays by their first item; without arrays, replace every argument by a number."""
     return replace(move, calls=tuple(Call(call.name, _change_types(call.arguments)) for call in move.calls))
 
 
 def wrong_value(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Replace the last value of each call by "something else"."""
     return replace(move, calls=tuple(Call(call.name, _change_last_value(call.arguments)) for call in move.calls))
 
 
 def never_shortens(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
-    """Where too long an argument was refused, the same length is sent again."""
+    """Send an argument of 400 characters where the task is about arguments that are too large."""
     if "ARGUMENTS_TOO_LARGE" not in conversation.text:
         return move
     return replace(move, calls=tuple(Call(call.name, _lengthen_value(call.arguments)) for call in move.calls))
 
 
 def repeats_first_call(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
-    """Reads again and again, and never comes to the change."""
+    """Repeat the first call, without arguments, instead of continuing with the script."""
     if not conversation.reports or not move.calls:
         return move
     return replace(move, calls=(Call(conversation.reports[0].name, {}),))
 
 
 def chats_around(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Surround the text with a greeting and a question."""
     return replace(move, text=f"Sure! Here you go: {move.text} Is there anything else I can do for you?")
 
 
 def unreliable(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
-    """One of three ways to miss the task; any of them fails the trial."""
+    """Apply one of three faults at random; each of them fails the trial."""
     return draw.choice((only_prose, says_done_too_early, wrong_value))(move, conversation, draw)
 
 
@@ -74,7 +83,7 @@ def _change_types(arguments: dict[str, object]) -> dict[str, object]:
 
 
 def _change_last_value(arguments: dict[str, object]) -> dict[str, object]:
-    """The last value inside that is no mere reason is replaced: the value written, the city asked for."""
+    """Replace the last value that is not a reason, such as the value written or the city asked for."""
     told = [key for key in arguments if key not in REASON_KEYS]
     key = told[-1] if told else ""
     value = arguments.get(key)

@@ -1,4 +1,4 @@
-"""A chat request, read as a player reads it: what is asked, which tools there are, what happened so far."""
+"""Chat request as a simulated model reads it: the question, the tools, and the results so far."""
 
 import json
 import re
@@ -9,14 +9,14 @@ from typing import Any
 from toolbench.engine.types import JsonObject, Message
 
 FENCED_STYLE, BARE_STYLE, NATIVE_STYLE = "fenced", "bare", "native"
-MAX_TIGHT_TOKENS = 64  # tokens
+MAX_TIGHT_TOKENS = 64
 HTML_MARKER = "<html"
 _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReport:
-    """What a tool answered, as far as the conversation shows it. A web page where data belongs is no answer."""
+    """Result of a tool, as far as the conversation shows it. A web page in place of data is no success."""
 
     name: str
     ok: bool
@@ -26,11 +26,19 @@ class ToolReport:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """`instructions` is every system text; `question` the last thing the user asked; `reports` and `turns` count from
-    there. `style` says how a call is to be written: native, fenced (JSON in a code fence), bare (JSON alone), or a text
-    format's name. `is_tight` is a limit of 64 tokens or fewer. `is_reprompted` says that a blank answer was followed by
-    a plea for a final one. `messages_with_calls` are all answers that called, as the history shows them; `before` is
-    what was said before the question."""
+    """Parsed chat request.
+
+    Attributes:
+        instructions: all system texts.
+        question: the user message with the current task.
+        reports: results of tools since the question.
+        turns: number of answers since the question.
+        style: how a call is written: native, fenced (JSON in a code fence), bare (JSON alone), or a text format's name.
+        is_tight: whether the token limit is 64 or less.
+        is_reprompted: whether a blank answer was followed by a request for a final one.
+        messages_with_calls: all answers with calls in the history.
+        before: the texts before the question.
+    """
 
     seed: int | None
     instructions: str
@@ -47,11 +55,16 @@ class ChatRequest:
 
     @property
     def text(self) -> str:
+        """Instructions and question."""
         return f"{self.instructions}\n{self.question}"
 
 
 def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
-    """`style` where the request itself does not show it. Raises ValueError with a sentence for no chat request."""
+    """Parse a chat request; `style` is how a call is written where the request itself does not show it.
+
+    Raises:
+        ValueError: the body is no chat request; the text is one sentence.
+    """
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise ValueError("messages must be an array of objects")
@@ -78,7 +91,7 @@ def parse_chat_request(body: JsonObject, style: str = "") -> ChatRequest:
 
 
 def join_content(message: Message) -> str:
-    """A message's content as text; an array of parts is joined."""
+    """Return a message's content as text; an array of parts is joined."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
@@ -86,7 +99,7 @@ def join_content(message: Message) -> str:
 
 
 def find_json_objects(text: str) -> Iterator[tuple[int, int, JsonObject]]:
-    """Every JSON object written in a text: where it starts, where it ends, the object. Nested ones are not repeated."""
+    """Yield every JSON object in a text as (start, end, object), without the objects nested in it."""
     position = text.find("{")
     while position >= 0:
         try:
@@ -107,7 +120,7 @@ def _detect_style(body: JsonObject, instructions: str, *, has_tools: bool) -> st
 
 
 def _list_functions(items: object) -> Iterator[JsonObject]:
-    """The functions of tools, or of calls, that have a name; anything else is passed over."""
+    """Yield the functions of tools, or of calls, that have a name; other items are ignored."""
     for item in items if isinstance(items, list) else ():
         function = item.get("function") if isinstance(item, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
@@ -115,8 +128,11 @@ def _list_functions(items: object) -> Iterator[JsonObject]:
 
 
 def _find_task_start(messages: Sequence[Message]) -> int:
-    """Where the task at hand begins: the last user message that is neither a tool's report nor a plea for a final
-    answer. What comes before are examples."""
+    """Return the index of the message with the current task.
+
+    It is the last user message that is neither a tool's result nor a request for a final answer. The messages before it
+    are examples.
+    """
     for index in range(len(messages) - 1, 0, -1):
         if messages[index].get("role") != "user" or _find_envelopes(join_content(messages[index])):
             continue

@@ -1,4 +1,4 @@
-"""A raw completion's prompt, read as the player reads it: who said what, and in which format calls are wanted."""
+"""Prompt of a raw completion as a simulated model reads it: the turns, and the text format of calls."""
 
 import itertools
 import re
@@ -11,13 +11,17 @@ from toolbench.engine.formats.turn_templates import TURN_SPECS
 from toolbench.engine.types import JsonObject, Message
 from toolbench.providers.simulated.chat_request import find_json_objects
 
-TurnMarkers = tuple[tuple[str, str, str], ...]  # role, what opens its turn, what ends it
+TurnMarkers = tuple[tuple[str, str, str], ...]  # role, start marker of its turn, end marker
 
 
 def parse_prompt(body: JsonObject) -> tuple[JsonObject, str]:
-    """The request as a chat request, and the format in which its prompt wants calls. Raises ValueError with a sentence
-    when the prompt is none that the player can read: it reads families whose every turn has tokens of its own and
-    whose tools are told as JSON in the system's turn."""
+    """Return the request as a chat request, and the text format in which its prompt requests calls.
+
+    Only model families are read whose every turn has its own tokens and whose tools are JSON in the system turn.
+
+    Raises:
+        ValueError: the prompt cannot be read; the text is one sentence.
+    """
     prompt = body.get("prompt")
     if not isinstance(prompt, str):
         raise ValueError("prompt must be a text")
@@ -32,7 +36,10 @@ def parse_prompt(body: JsonObject) -> tuple[JsonObject, str]:
 
 
 def render_text_completion(event: JsonObject | str) -> JsonObject | str:
-    """A chat completion, or an event of one's stream, as a raw completion tells it."""
+    """Convert a chat completion, or an event of its stream, to a raw completion.
+
+    Values without choices, such as [DONE], are returned unchanged.
+    """
     if isinstance(event, str) or "choices" not in event:
         return event
     choices = [_render_text_choice(choice) for choice in event["choices"]]
@@ -72,7 +79,7 @@ def _find_functions(prompt: str) -> Iterator[JsonObject]:
 
 
 def _parse_messages(prompt: str, openers: Sequence[tuple[str, str, str]]) -> Iterator[Message]:
-    """Every turn but the last, which is the one that is asked for."""
+    """Yield every turn but the last, which is the one to be generated."""
     by_head = {before: (role, after) for role, before, after in openers}
     heads = list(re.finditer("|".join(re.escape(head) for head in by_head), prompt))
     for head, following in itertools.pairwise(heads):

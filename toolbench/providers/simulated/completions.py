@@ -1,4 +1,4 @@
-"""A well-formed chat completion for a move, labelled as simulated."""
+"""Well-formed chat completion for a move, marked as simulated."""
 
 import json
 import random
@@ -13,7 +13,10 @@ LETTERS_PER_TOKEN = 4
 
 
 def build_completion(move: Move, conversation: ChatRequest, model: str, draw: random.Random) -> JsonObject:
-    """A completion with native calls, or with the call written as text where no tools were offered."""
+    """Build a completion for a move.
+
+    It has native calls, or the calls as text where the request's style is not native.
+    """
     message: JsonObject = {"role": "assistant", "content": _render_content(move, conversation)}
     if move.calls and conversation.style == NATIVE_STYLE:
         message = {

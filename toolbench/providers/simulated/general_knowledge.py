@@ -1,4 +1,4 @@
-"""What a player knows without a tool: sums, a few facts, which words belong to a topic or to none, reading notes."""
+"""Knowledge of a simulated model without tools: sums, a few facts, words of topics, notes."""
 
 import json
 import operator
@@ -12,7 +12,7 @@ from toolbench.engine.types import JsonObject
 KNOWLEDGE_PATH = Path(__file__).parent.parent / "data" / "knowledge.json"
 SUM_PATTERN = re.compile(
     r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])"
-)  # dates are none
+)  # does not match dates
 NOTE_PATTERN = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
 OPERATORS = {
     "+": operator.add,
@@ -26,7 +26,7 @@ OPERATORS = {
 
 
 def find_plain_answer(question: str) -> str:
-    """A short answer; "" when the question is not among those known."""
+    """Return a short answer, "" when the question is not a known one."""
     if noted := NOTE_PATTERN.search(question):
         return f"It is in locker {noted.group(1)}."
     if found := SUM_PATTERN.search(question):
@@ -39,7 +39,7 @@ def find_plain_answer(question: str) -> str:
 
 
 def find_topic(question: str, topics: Sequence[str]) -> str | None:
-    """The topic whose words the question holds most of; None when it holds none of any."""
+    """Return the topic with the most words in the question; None when no topic has any."""
     words = f" {' '.join(re.findall(r'[a-z]+', question.lower()))} "
     known: dict[str, list[str]] = _load_knowledge()["topics"]
     scores = {topic: sum(f" {word} " in words for word in known.get(topic, [topic])) for topic in topics}
@@ -49,7 +49,7 @@ def find_topic(question: str, topics: Sequence[str]) -> str | None:
 
 @cache
 def load_stop_words() -> frozenset[str]:
-    """Words that say nothing of what a question or a tool is about."""
+    """Return words that do not show the subject of a question or a tool."""
     return frozenset(_load_knowledge()["empty_words"].split())
 
 

@@ -1,4 +1,4 @@
-"""Tasks whose wording a simulated model knows: from the sentences of the instructions to the calls they ask for."""
+"""Known tasks in system instructions: which calls their known sentences require."""
 
 import json
 import re
@@ -11,18 +11,18 @@ from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.known_tasks import NAME_PATTERN, build_pattern, fill_names
 
 TASKS_PATH = Path(__file__).parent.parent / "data" / "instruction_tasks.json"
-MAX_CACHED_INSTRUCTIONS = 2000  # instructions whose calls are remembered
-TASK_MARK = "/draft/"  # in every known task; other instructions are not searched
+MAX_CACHED_INSTRUCTIONS = 2000
+TASK_MARK = "/draft/"  # part of every known task; instructions without it are not searched
 Calls = tuple[tuple[str, JsonObject], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSentence:
-    """A row of the table.
+    """Row of the table of known sentences.
 
     Attributes:
         patterns: its wordings, in every version.
-        calls: what it asks for, with `$names` from this sentence or one before it.
+        calls: the calls that it requires, with `$names` from this sentence or an earlier one.
         names: those `$names`.
         with_next: whether its calls share one message with those of the next sentence.
         without: arguments that no call of the task may have.
@@ -41,11 +41,11 @@ class KnownSentence:
 
 
 def find_known_messages(instructions: str, workspace_id: str) -> tuple[Calls, ...]:
-    """Return the calls that known sentences ask for, message by message; () if there are none.
+    """Return the calls that known sentences require, message by message; () if there are none.
 
     Args:
         instructions: every system text, a sentence of the task on each line.
-        workspace_id: as the user gave it; "" leaves it out of every call.
+        workspace_id: as the user gave it; "" omits it from every call.
     """
     found = _find_sentences(instructions) if TASK_MARK in instructions else ()
     left_out = {name for sentence, _ in found for name in sentence.without}

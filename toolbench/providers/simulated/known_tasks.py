@@ -1,4 +1,4 @@
-"""Errands a player knows by heart: from a question's wording to the calls it wants and the reply after them."""
+"""Known tasks in questions: which calls a known wording requires, and the reply after them."""
 
 import json
 import re
@@ -14,13 +14,19 @@ from toolbench.providers.simulated.chat_request import ChatRequest
 
 KNOWN_TASKS_PATH = Path(__file__).parent.parent / "data" / "known_tasks.json"
 NAME_PATTERN = re.compile(r"\$\{?(\w+)\}?", re.ASCII)
-MAX_CACHED_QUESTIONS = 2000  # questions whose errand is remembered
+MAX_CACHED_QUESTIONS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTask:
-    """What is to be called, as (tool, arguments), and `reply_template`, the reply with `$names` from question and
-    results."""
+    """Scripted solution of a question.
+
+    Attributes:
+        calls: the calls to make, as (tool, arguments).
+        in_one_message: whether all calls belong in one message.
+        reply_template: the final reply with `$names` from question and results, "" for none.
+        values: values of the names in the question.
+    """
 
     calls: tuple[tuple[str, JsonObject], ...]
     in_one_message: bool
@@ -30,20 +36,23 @@ class KnownTask:
 
 @dataclass(frozen=True, slots=True)
 class _TaskRow:
-    """A row: `fact` is a sentence to be found in what was said, which tells more names; `numbers` are names that stand
-    for numbers."""
+    """Row of the table of known tasks.
+
+    Its key `fact` is a sentence in the conversation that gives values to more names, and `numbers` lists the names
+    whose values are numbers.
+    """
 
     patterns: tuple[re.Pattern[str], ...]
     row: JsonObject
 
 
 def find_known_task(conversation: ChatRequest) -> KnownTask | None:
-    """The errand whose wording is the question's last line; None for any other question."""
+    """Return the known task whose wording is the question's last line; None for any other question."""
     return _match_question(conversation.question, conversation.before)
 
 
 def render_final_reply(conversation: ChatRequest) -> str:
-    """The reply that ends an errand; "" where nothing is to be said or a result it needs is missing."""
+    """Return the reply that ends a known task; "" when it has none or a required result is missing."""
     errand = find_known_task(conversation)
     if errand is None or not errand.reply_template:
         return ""
@@ -78,7 +87,7 @@ def _fill_row(row: JsonObject, found: Mapping[str, str], said: str) -> KnownTask
 
 
 def build_pattern(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
-    """A wording as a pattern: `$name` stands for its value where it is known, else for anything on the line."""
+    """Build a pattern from a wording: `$name` matches its value where known, else any text on the line."""
     parts, named = [], set()
     for place, part in enumerate(NAME_PATTERN.split(text)):
         if place % 2 == 0:
@@ -92,7 +101,7 @@ def build_pattern(text: str, known: Mapping[str, object]) -> re.Pattern[str]:
 
 
 def fill_names(value: Any, values: JsonObject) -> Any:
-    """A text that is nothing but a name becomes the value itself."""
+    """Replace `$names` by their values at any depth; a text of one name only becomes the value itself."""
     if isinstance(value, str):
         alone = NAME_PATTERN.fullmatch(value)
         return values[alone[1]] if alone else _fill_text(value, values)
@@ -106,7 +115,7 @@ def _fill_text(text: str, values: JsonObject) -> str:
 
 
 def _list_scalars(data: Any) -> Iterator[tuple[str, Any]]:
-    """Names and values anywhere inside a result."""
+    """Yield names and values at any depth of a result."""
     if isinstance(data, list):
         for one in data:
             yield from _list_scalars(one)

@@ -1,4 +1,4 @@
-"""Argument values found in a question by plain patterns: enough for a player to be right, not a language model."""
+"""Argument values that simple patterns find in a question, for simulated models."""
 
 import re
 
@@ -12,7 +12,7 @@ CONFIDENCE_VALUE = 0.9
 
 
 def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
-    """Arguments for one tool, or None when the question holds nothing for it."""
+    """Return the required arguments of a tool; None when a value is not in the question."""
     parameters = _as_object(tool.get("parameters"))
     properties = _as_object(parameters.get("properties"))
     filled: JsonObject = {}
@@ -29,7 +29,7 @@ def _as_object(value: object) -> JsonObject:
 
 
 def find_known_value(name: str, schema: JsonObject, question: str) -> object:
-    """Of the few arguments that are known by their names; None of any other."""
+    """Return the value of an argument with an enum or a known name; None for any other argument."""
     options = schema.get("enum")
     if isinstance(options, list) and options:
         return find_topic(question, [str(option) for option in options])

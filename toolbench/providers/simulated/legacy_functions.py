@@ -1,9 +1,10 @@
-"""Requests in OpenAI's older shape, functions and function_call, told in the newer one; tools are passed over."""
+"""Conversion of requests with OpenAI's older fields `functions` and `function_call`."""
 
 from toolbench.engine.types import JsonObject, Message
 
 
 def convert_legacy_request(body: JsonObject) -> JsonObject:
+    """Return the request with its functions as tools; tools in the request are ignored."""
     functions = body.get("functions")
     tools = [{"type": "function", "function": one} for one in functions] if isinstance(functions, list) else []
     messages = body.get("messages")

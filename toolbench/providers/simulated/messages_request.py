@@ -1,4 +1,4 @@
-"""A request in Anthropic's shape, held to Anthropic's rules and read as the chat request that it stands for."""
+"""Parser of requests in Anthropic's Messages format, which applies Anthropic's rules."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,13 @@ _CHOICE_BY_TYPE = {"auto": "auto", "any": "required", "none": "none"}
 
 
 def parse_messages_request(body: JsonObject) -> JsonObject:
-    """The chat request. A label `seed-<number>` as the user's id is the seed. Raises ValueError with a sentence for
-    what Anthropic would refuse."""
+    """Convert a request to the equivalent chat request.
+
+    The seed is taken from a user id of the form `seed-<number>`.
+
+    Raises:
+        ValueError: Anthropic would refuse the request; the text is one sentence.
+    """
     turns = [(str(turn["role"]), _list_blocks(turn.get("content"))) for turn in _list_turns(body)]
     _check_rules(body, turns)
     chat: JsonObject = {"model": body["model"], "max_tokens": body["max_tokens"]}
@@ -65,7 +70,10 @@ def _check_rules(body: JsonObject, turns: Sequence[tuple[str, list[JsonObject]]]
 
 
 def _check_calls(turns: Sequence[tuple[str, list[JsonObject]]]) -> None:
-    """Every call has its result at the head of the very next turn, and no result is without its call."""
+    """Check that the ids of calls are valid and that calls and results match.
+
+    Every call must have its result at the start of the next turn, and every result its call.
+    """
     asked: list[str] = []
     used: list[str] = []
     for _, blocks in [*turns, ("user", [])]:
@@ -105,7 +113,10 @@ def _convert_call(block: JsonObject) -> JsonObject:
 
 
 def _convert_user_turn(blocks: Sequence[JsonObject]) -> Iterator[Message]:
-    """Results first. What the user says behind them is said after a blank answer, which Anthropic never shows."""
+    """Yield results first, then the user's text, after a blank answer if there are results.
+
+    The blank answer separates the text from the results; Anthropic's format does not have it.
+    """
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for block in results:
         yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": block.get("content", "")}

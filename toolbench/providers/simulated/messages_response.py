@@ -1,4 +1,4 @@
-"""A completion in Anthropic's shape, whole and as the events of a stream, with the drifts that befall such streams."""
+"""Completion in Anthropic's Messages format, whole or as a stream, with the faults of such streams."""
 
 import json
 import random
@@ -20,14 +20,16 @@ ERROR_TYPES = {
     502: "overloaded_error",
     503: "overloaded_error",
 }
-SIGNATURE = "c2ltdWxhdGVk"  # "simulated"
+SIGNATURE = "c2ltdWxhdGVk"  # base64 of "simulated"
 
 Events = list[JsonObject]
 
 
 def render_message(completion: JsonObject) -> JsonObject:
-    """The Messages object that says the same. Arguments that are no JSON object travel as the text that they are,
-    which Anthropic itself would never send."""
+    """Convert a completion to a Messages object.
+
+    Arguments that are no JSON object are kept as text, which Anthropic itself would never send.
+    """
     choice, usage = completion["choices"][0], completion["usage"]
     finish = choice["finish_reason"]
     return {
@@ -71,7 +73,10 @@ def _parse_input(arguments: Any) -> Any:
 
 
 def build_message_events(completion: JsonObject, draw: random.Random, *, with_usage: bool = True) -> Events:
-    """What Anthropic would send: the start, a ping, every block in pieces, the reason to stop with the usage."""
+    """Build the events of Anthropic's stream.
+
+    They are the start, a ping, every block in parts, the stop reason with the usage, and the end.
+    """
     message = render_message(completion)
     usage = message["usage"]
     head = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
@@ -101,12 +106,12 @@ def _split_block(block: JsonObject, draw: random.Random) -> tuple[JsonObject, li
 
 
 def encode_message_events(events: Events) -> tuple[bytes, ...]:
-    """One chunk of bytes per event."""
+    """Encode the events, one chunk of bytes per event."""
     return tuple(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
 
 
 def render_anthropic_error(reply: Reply) -> Reply:
-    """The same refusal as Anthropic would put it; what is no refusal in JSON stays as it is."""
+    """Convert an error to Anthropic's format; a reply without a JSON error is returned unchanged."""
     try:
         error = json.loads(reply.body)["error"]
     except (ValueError, RecursionError, TypeError, KeyError):
@@ -128,7 +133,7 @@ def _index_always_zero(events: Events) -> None:
 
 
 def _cut_inside_arguments(events: Events) -> None:
-    """The stream ends, politely, in the middle of the last call's arguments."""
+    """End the stream normally in the middle of the last call's arguments."""
     starts = [place for place, event in enumerate(events) if event.get("content_block", {}).get("type") == "tool_use"]
     if starts:
         deltas = sum(event["type"] == "content_block_delta" for event in events[starts[-1] :])

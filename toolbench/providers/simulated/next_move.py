@@ -1,4 +1,4 @@
-"""One move of a competent player: the next calls of its script, or a text when there is nothing left to call."""
+"""Next move of a correct model: the next calls of its script, or a text when no call is left."""
 
 import re
 from dataclasses import dataclass
@@ -9,23 +9,29 @@ from toolbench.providers.simulated.known_tasks import render_final_reply
 from toolbench.providers.simulated.script import Call, CallScript, build_script
 
 OUTPUT_TOO_LARGE_CODE = "TOOL_OUTPUT_TOO_LARGE"
-MAX_FAILED_TRIES = 4  # failed tries of one call before the player gives up
+MAX_FAILED_TRIES = 4  # failed attempts at one call before the model gives up
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Calls, or text, and where in the script it stands. `place` is first, middle, last (the script's last message),
-    final (a text after work), control (a text where nothing had to be called) or tight (the same in at most 64
-    tokens)."""
+    """Calls or a text, and their place in the script.
+
+    Attributes:
+        place: first, middle, last (the script's last message), final (a text after calls), control (a text where no
+            call was needed) or tight (the same with a limit of at most 64 tokens).
+        tried: whether the same message was sent before without success.
+        remaining_calls: calls of the script after this move.
+    """
 
     calls: tuple[Call, ...] = ()
     text: str = ""
     place: str = "control"
-    tried: bool = False  # this very message was sent before and did not do
-    remaining_calls: tuple[Call, ...] = ()  # what the script still holds after this move
+    tried: bool = False
+    remaining_calls: tuple[Call, ...] = ()
 
 
 def choose_next_move(conversation: ChatRequest) -> Move:
+    """Return the move that a correct model makes next."""
     script = build_script(conversation)
     position, failures = _count_progress(script, conversation)
     calls = [(call, number) for number, message in enumerate(script) for call in message]
@@ -39,8 +45,10 @@ def choose_next_move(conversation: ChatRequest) -> Move:
 
 
 def _count_progress(script: CallScript, conversation: ChatRequest) -> tuple[int, int]:
-    """How many calls of the script are behind us, and how often the next one has failed. A call that is followed by
-    another of the same tool is meant to be refused: one try settles it."""
+    """Return how many calls of the script are completed, and how often the next one has failed.
+
+    A call that is followed by another call of the same tool is expected to be refused, so one attempt completes it.
+    """
     names = [call.name for message in script for call in message]
     position = failures = 0
     for report in conversation.reports:

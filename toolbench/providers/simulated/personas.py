@@ -1,4 +1,4 @@
-"""The cast: personas as data, each with one drift and the rates that are true of it."""
+"""Simulated models as data, each with one fault and its true rates."""
 
 import json
 from dataclasses import dataclass
@@ -12,16 +12,23 @@ PERSONAS_PATH = Path(__file__).parent.parent / "data" / "personas.json"
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """`group` is where lists put it. `drift` names what it does wrong ("" for nothing); `rate` is the share of trials
-    in which it does; `places` the moves it befalls (see play.Move, or "any"); `once` means that only a first try is
-    befallen, so that it recovers. `median_ms` and `spread` describe a lognormal latency. `wires` are those on which its
-    drift can be said at all; on any other it does nothing wrong. `workarounds` are presets that strategy production
-    adds.
+    """Simulated model with one known fault.
 
-    `true_rates` holds `drift`, the share of trials that may drift; `infrastructure`, whether those are left out of
-    success given an answer; and under a scenario's slug or its group's name (the slug comes first) the probability of
-    a delivered task pass of the native method in strategies raw, baseline and production. Where streams fare
-    otherwise, the same stands under `streamed`."""
+    Attributes:
+        group: heading under which lists show it.
+        drift: name of its fault, "" for none.
+        rate: share of trials in which the fault occurs, 0 to 1.
+        places: moves that the fault affects, as in `Move.place`, or "any".
+        once: whether only the first attempt is affected, so that the model recovers.
+        median_ms: median of its lognormal latency.
+        spread: standard deviation of the logarithm of its latency.
+        wires: wire formats in which the fault can occur; in any other the model is correct.
+        workarounds: presets that the strategy production adds.
+        true_rates: `drift`, the share of trials that may show the fault; `infrastructure`, whether those trials are
+            left out of answered success; and by a scenario's slug or its group's name (the slug takes precedence) the
+            probability of end-to-end success of the native method in the strategies raw, baseline and production. Rates
+            that differ in streams are under `streamed`.
+    """
 
     slug: str
     group: str
@@ -39,7 +46,7 @@ class Persona:
 
 
 def describe_persona(persona: Persona) -> JsonObject:
-    """The persona as `/v1/models` lists it."""
+    """Return the simulated model as an entry of `/v1/models`."""
     return {
         "id": persona.slug,
         "object": "model",
@@ -57,7 +64,7 @@ def describe_persona(persona: Persona) -> JsonObject:
 
 @cache
 def load_personas() -> dict[str, Persona]:
-    """Every persona by slug, in the order of the file."""
+    """Return every simulated model by slug, in the order of the file."""
     written = json.loads(PERSONAS_PATH.read_text(encoding="utf-8"))
     return {item["slug"]: _parse_persona(item, written["defaults"]) for item in written["personas"]}
 
@@ -89,8 +96,10 @@ def _parse_persona(item: JsonObject, defaults: JsonObject) -> Persona:
 
 
 def _add_baseline(rates: JsonObject, workarounds: list[str]) -> JsonObject:
-    """Where the file does not say it, baseline is production without the persona's own workarounds: the same where it
-    has none, else like raw."""
+    """Return the rates with the one of baseline added where the file does not give it.
+
+    Baseline is production without the model's workarounds: equal to production for a model without any, else to raw.
+    """
     like = "raw" if workarounds else "production"
     return {
         name: {"raw": rate["raw"], "baseline": rate.get("baseline", rate[like]), **rate} for name, rate in rates.items()

@@ -1,5 +1,7 @@
-"""Drifts of form: the player means the right thing and the answer says it in another shape. Each takes a well-formed
-completion and changes it in place."""
+"""Faults of form: the simulated model's answer is right, but its completion has another form.
+
+Each function takes a well-formed completion and changes it in place.
+"""
 
 import json
 import random
@@ -13,93 +15,108 @@ BRACKET_COUNT = 100_000
 
 
 def get_message(completion: JsonObject) -> JsonObject:
+    """Return the message of the first choice."""
     message: JsonObject = completion["choices"][0]["message"]
     return message
 
 
 def list_functions(completion: JsonObject) -> list[JsonObject]:
+    """Return the functions of all calls."""
     return [call["function"] for call in get_message(completion).get("tool_calls", ())]
 
 
 def function_call(completion: JsonObject, draw: random.Random) -> None:
+    """Move the first call to the older field `function_call`."""
     message = get_message(completion)
     message["function_call"] = message.pop("tool_calls")[0]["function"]
     completion["choices"][0]["finish_reason"] = "function_call"
 
 
 def tool_calls_object(completion: JsonObject, draw: random.Random) -> None:
+    """Replace the list of calls by its first item."""
     message = get_message(completion)
     message["tool_calls"] = message["tool_calls"][0]
 
 
 def arguments_object(completion: JsonObject, draw: random.Random) -> None:
+    """Send arguments as an object instead of a JSON text."""
     for function in list_functions(completion):
         function["arguments"] = json.loads(function["arguments"])
 
 
 def arguments_blank(completion: JsonObject, draw: random.Random) -> None:
+    """Replace arguments by an empty text or white space."""
     for function in list_functions(completion):
         function["arguments"] = draw.choice(("", " ", "\n"))
 
 
 def arguments_broken(completion: JsonObject, draw: random.Random) -> None:
+    """Write arguments with single quotes and a trailing comma."""
     for function in list_functions(completion):
         function["arguments"] = function["arguments"].replace('"', "'").removesuffix("}") + ",}"
 
 
 def arguments_twice_encoded(completion: JsonObject, draw: random.Random) -> None:
+    """Encode arguments as JSON twice."""
     for function in list_functions(completion):
         function["arguments"] = json.dumps(function["arguments"])
 
 
 def arguments_fenced(completion: JsonObject, draw: random.Random) -> None:
+    """Put arguments into a code fence."""
     for function in list_functions(completion):
         function["arguments"] = f"```json\n{function['arguments']}\n```"
 
 
 def arguments_cut(completion: JsonObject, draw: random.Random) -> None:
-    """As when the token limit falls into the arguments."""
+    """Truncate the last call's arguments as if the token limit was reached in them."""
     function = list_functions(completion)[-1]
     function["arguments"] = function["arguments"][: max(1, len(function["arguments"]) // 2)]
     completion["choices"][0]["finish_reason"] = "length"
 
 
 def arguments_of_brackets(completion: JsonObject, draw: random.Random) -> None:
+    """Replace the last call's arguments by `BRACKET_COUNT` opening brackets."""
     list_functions(completion)[-1]["arguments"] = "[" * BRACKET_COUNT
 
 
 def ids_equal(completion: JsonObject, draw: random.Random) -> None:
+    """Give every call the same id."""
     for call in get_message(completion)["tool_calls"]:
         call["id"] = "call_0"
 
 
 def ids_blank(completion: JsonObject, draw: random.Random) -> None:
+    """Give every call an empty id."""
     for call in get_message(completion)["tool_calls"]:
         call["id"] = ""
 
 
 def arguments_null(completion: JsonObject, draw: random.Random) -> None:
+    """Replace arguments by null."""
     for function in list_functions(completion):
         function["arguments"] = None
 
 
 def type_missing(completion: JsonObject, draw: random.Random) -> None:
+    """Remove the field `type` of every call."""
     for call in get_message(completion)["tool_calls"]:
         call.pop("type")
 
 
 def finish_reason_stop(completion: JsonObject, draw: random.Random) -> None:
+    """Set the finish reason `stop` although there are calls."""
     completion["choices"][0]["finish_reason"] = "stop"
 
 
 def finish_reason_calls(completion: JsonObject, draw: random.Random) -> None:
-    """A finish reason that says calls, above an answer without any."""
+    """Set the finish reason `tool_calls` although there is no call."""
     if not get_message(completion).get("tool_calls"):
         completion["choices"][0]["finish_reason"] = "tool_calls"
 
 
 def parallel_wrapper(completion: JsonObject, draw: random.Random) -> None:
-    """All calls inside one of multi_tool_use.parallel, which nobody offered."""
+    """Put all calls into one call of `multi_tool_use.parallel`, a tool that is not offered."""
     calls = get_message(completion)["tool_calls"]
     uses = [
         {
@@ -113,51 +130,57 @@ def parallel_wrapper(completion: JsonObject, draw: random.Random) -> None:
 
 
 def names_with_tokens(completion: JsonObject, draw: random.Random) -> None:
-    """Special tokens of gpt-oss in the name, as a server leaves them that reads its answers badly."""
+    """Add special tokens of gpt-oss to names, as servers do that parse its answers incorrectly."""
     for function in list_functions(completion):
         function["name"] += "<|channel|>commentary"
 
 
 def names_padded(completion: JsonObject, draw: random.Random) -> None:
+    """Surround names with white space."""
     for function in list_functions(completion):
         function["name"] = f" {function['name']}\n"
 
 
 def call_in_tags(completion: JsonObject, draw: random.Random) -> None:
+    """Write the first call as text in `<tool_call>` tags."""
     _move_call_to_text(completion, "<tool_call>\n{}\n</tool_call>")
 
 
 def call_in_fence(completion: JsonObject, draw: random.Random) -> None:
+    """Write the first call as text in a code fence after a sentence."""
     _move_call_to_text(completion, "Let me do that.\n```json\n{}\n```")
 
 
 def call_as_json(completion: JsonObject, draw: random.Random) -> None:
+    """Write the first call as a text of JSON only."""
     _move_call_to_text(completion, "{}")
 
 
 def finish_reason_length(completion: JsonObject, draw: random.Random) -> None:
-    """Whole calls under the finish reason `length`, as a server says that stopped counting at the limit."""
+    """Set the finish reason `length` although the calls are complete."""
     completion["choices"][0]["finish_reason"] = "length"
 
 
 def content_in_parts(completion: JsonObject, draw: random.Random) -> None:
+    """Send the content as an array with one text part."""
     message = get_message(completion)
     message["content"] = [{"type": "text", "text": message["content"] or ""}]
 
 
 def empty_text(completion: JsonObject, draw: random.Random) -> None:
+    """Replace the content by an empty text."""
     get_message(completion)["content"] = ""
 
 
 def reasons_until_cut(completion: JsonObject, draw: random.Random) -> None:
-    """A reasoning model under a small token limit: thoughts, and nothing said."""
+    """Send only reasoning, as a reasoning model does under a small token limit."""
     get_message(completion).update(content="", reasoning="The user wants one word. Let me think about which one it is")
     completion["choices"][0]["finish_reason"] = "length"
     completion["usage"]["completion_tokens_details"] = {"reasoning_tokens": completion["usage"]["completion_tokens"]}
 
 
 def markup_everywhere(completion: JsonObject, draw: random.Random) -> None:
-    """HTML and a script in every field that a page may show, in calls beside the right arguments."""
+    """Put HTML and a script into every field that a page may show; the arguments of calls are replaced."""
     completion["id"] = completion["model"] = completion["system_fingerprint"] = f"simulated {MARKUP}"
     completion["provider"] = MARKUP
     choice = completion["choices"][0]
@@ -172,7 +195,7 @@ def markup_everywhere(completion: JsonObject, draw: random.Random) -> None:
 
 
 def odd_characters(completion: JsonObject, draw: random.Random) -> None:
-    """NUL and lone surrogates: legal in the JSON that models send, refused by databases."""
+    """Add NUL and lone surrogates to the content: legal in a model's JSON, refused by databases."""
     message = get_message(completion)
     message["content"] = f"{message['content'] or ''}\x00\ud800 \udfff end"
 
@@ -185,7 +208,7 @@ def _move_call_to_text(completion: JsonObject, frame: str) -> None:
     completion["choices"][0]["finish_reason"] = "stop"
 
 
-CALL_SHAPE_FAULTS: dict[str, ShapeFault] = {  # only where there are native calls
+CALL_SHAPE_FAULTS: dict[str, ShapeFault] = {  # require native calls
     drift.__name__: drift
     for drift in (
         function_call,

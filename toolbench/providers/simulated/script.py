@@ -1,6 +1,8 @@
-"""What a competent player would call for the task at hand: known as an errand or by the sentences of the instructions,
-or read from the instructions (the examples written there in order), else the offered tool with values found in the
-question."""
+"""Script of calls that a correct model makes for the current task.
+
+The first source that gives calls is used: a known task in the question, known sentences in the instructions, examples
+written in the instructions in their order, or an offered tool with values from the question.
+"""
 
 import re
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ WORKSPACE_ID_PATTERN = re.compile(r"workspace_id=([\w-]+)")
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """Call of a tool."""
+
     name: str
     arguments: JsonObject
 
@@ -27,7 +31,7 @@ CallScript = tuple[CallMessage, ...]
 
 
 def build_script(conversation: ChatRequest) -> CallScript:
-    """The messages a perfect player sends, each a tuple of calls; empty when no tool is asked for."""
+    """Return the messages that a correct model sends, each a tuple of calls; () when no call is needed."""
     if errand := find_known_task(conversation):
         return _build_known_task_script(errand, conversation)
     if known := _build_instruction_script(conversation):
@@ -39,14 +43,14 @@ def build_script(conversation: ChatRequest) -> CallScript:
 
 
 def _build_known_task_script(errand: KnownTask, conversation: ChatRequest) -> CallScript:
-    """Only what is offered can be called."""
+    """Return the messages of a known task, without calls of tools that are not offered."""
     offered = {tool["name"] for tool in list_offered_tools(conversation)}
     calls = tuple(Call(name, arguments) for name, arguments in errand.calls if name in offered)
     return (calls,) if errand.in_one_message and conversation.parallel and calls else tuple((call,) for call in calls)
 
 
 def _build_instruction_script(conversation: ChatRequest) -> CallScript:
-    """The messages of a known task; () where one of its tools is not offered."""
+    """Return the messages of a task in the instructions; () when one of its tools is not offered."""
     given = WORKSPACE_ID_PATTERN.search(conversation.question)
     messages = find_known_messages(conversation.instructions, given.group(1) if given else "")
     offered = {tool["name"] for tool in list_offered_tools(conversation)} if messages else set()
@@ -57,7 +61,7 @@ def _build_instruction_script(conversation: ChatRequest) -> CallScript:
 
 
 def list_offered_tools(conversation: ChatRequest) -> tuple[JsonObject, ...]:
-    """The tools of the request, or, where there are none, those whose definitions stand in the instructions."""
+    """Return the tools of the request; without any, those whose definitions are in the instructions."""
     if conversation.functions:
         return conversation.functions
     found = (item.get("function", item) for _, _, item in find_json_objects(conversation.instructions))
@@ -65,7 +69,7 @@ def list_offered_tools(conversation: ChatRequest) -> tuple[JsonObject, ...]:
 
 
 def _find_written_calls(conversation: ChatRequest) -> list[Call]:
-    """The calls that the instructions spell out: a tool's name, then its arguments as JSON."""
+    """Return the calls that the instructions contain as a tool's name followed by its arguments as JSON."""
     names = [str(tool["name"]) for tool in list_offered_tools(conversation)]
     if not names:
         return []
@@ -80,7 +84,7 @@ def _find_written_calls(conversation: ChatRequest) -> list[Call]:
 
 
 def _parse_call(found: JsonObject, named_before: list[str]) -> Call | None:
-    """A definition, or an example of how a call is to be written, is no call to make."""
+    """Return the call, or None for the definition of a tool or an example of how to write a call."""
     if {"parameters", "arguments", "function", "final"} & found.keys() or not named_before:
         return None
     return Call(named_before[-1], found)
@@ -100,8 +104,10 @@ def _group_into_messages(calls: list[Call], conversation: ChatRequest) -> CallSc
 
 
 def _guess_call(conversation: ChatRequest) -> Call | None:
-    """A call of the first tool that fits the question, one that is known by its arguments before one that is guessed
-    at; None when none is needed."""
+    """Return a call of the tool that fits the question best; None when no call is needed or no tool fits.
+
+    A tool whose arguments are all known is preferred to one whose arguments are guessed.
+    """
     question, tools = conversation.question, list_offered_tools(conversation)
     if find_plain_answer(question):
         return None

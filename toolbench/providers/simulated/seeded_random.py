@@ -1,4 +1,4 @@
-"""Chance that can be replayed: the same seed, persona and purpose give the same draws on every machine."""
+"""Reproducible random numbers: the same seed, model and purpose give the same draws on every machine."""
 
 import hashlib
 import random
@@ -6,7 +6,10 @@ import secrets
 
 
 def build_random(seed: int | None, *purpose: object) -> random.Random:
-    """A generator for one purpose. Without a seed it is a new one on every call."""
+    """Return a generator for one purpose.
+
+    Without a seed, every call returns a generator with a random start.
+    """
     if seed is None:
         return random.Random(secrets.randbits(64))
     text = "|".join(str(part) for part in (seed, *purpose))

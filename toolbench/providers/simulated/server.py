@@ -1,6 +1,8 @@
-"""The simulated provider over real HTTP: `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/messages` in
-Anthropic's shape, `/health`. Every answer says that it is simulated, in the header `x-simulated`, which names the
-persona and, where it drifted, the drift."""
+"""HTTP server of the simulated models.
+
+Routes: `/v1/models`, `/v1/chat/completions`, `/v1/completions`, `/v1/messages` in Anthropic's format, `/health`. The
+header `x-simulated` of answers and errors names the simulated model and, where its fault occurred, the fault.
+"""
 
 import asyncio
 import json
@@ -21,7 +23,15 @@ MAX_REQUEST_BYTES = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class SimulatedServer:
-    """`latency` scales every persona's own; 0 answers at once. `url` is set by `start`."""
+    """Server of the simulated models on this machine.
+
+    Attributes:
+        key: the key that requests must carry.
+        latency: factor for every model's latency; 0 answers at once.
+        url: address without a path; set by `start`.
+        refusals: turns that recovering models have refused.
+        runner: runner of the web application; None before `start`.
+    """
 
     key: str = field(default_factory=lambda: f"sim-{secrets.token_urlsafe(24)}")
     latency: float = 1.0
@@ -30,7 +40,11 @@ class SimulatedServer:
     runner: web.AppRunner | None = None
 
     async def start(self, port: int = 0) -> None:
-        """Listens on 127.0.0.1. Raises OSError when the port is taken."""
+        """Listen on 127.0.0.1; port 0 selects a free port.
+
+        Raises:
+            OSError: the port is in use.
+        """
         app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_get("/health", self.health)
         app.router.add_get("/v1/models", self.models)
@@ -44,29 +58,38 @@ class SimulatedServer:
         self.url = f"http://127.0.0.1:{self.runner.addresses[0][1]}"
 
     async def stop(self) -> None:
+        """Stop the server if it was started."""
         if self.runner is not None:
             await self.runner.cleanup()
 
     def find_personas(self, name: str) -> tuple[Persona, ...]:
-        """Return the persona of that name, then those whose drifts it has as well; () where there is none."""
+        """Return the model of that name, followed by models whose faults it also has.
+
+        The result is empty when the model does not exist.
+        """
         found = load_personas().get(name)
         return (found,) if found else ()
 
     async def health(self, request: web.Request) -> web.Response:
+        """Answer `/health`; no key is required."""
         return web.json_response({"status": "ok"})
 
     async def models(self, request: web.Request) -> web.Response:
+        """Answer `/v1/models` with all simulated models."""
         if not self._is_authorised(request):
             return _build_response(_build_key_error(), SERVER_NAME)
         return web.json_response({"object": "list", "data": [describe_persona(p) for p in load_personas().values()]})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/v1/chat/completions`."""
         return await self._answer_request(request, CHAT)
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/v1/completions`."""
         return await self._answer_request(request, PROMPT)
 
     async def messages(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/v1/messages`."""
         return await self._answer_request(request, MESSAGES)
 
     async def _answer_request(self, request: web.Request, voice: SimulatedWireFormat) -> web.StreamResponse:
@@ -90,12 +113,15 @@ class SimulatedServer:
         return _build_response(given.reply, label)
 
     def _is_authorised(self, request: web.Request) -> bool:
-        """Anthropic takes its key in either header."""
+        """Return whether the request carries the key, in the header `x-api-key` or `Authorization`."""
         key = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
         return secrets.compare_digest(key.encode(), self.key.encode())
 
     async def _stream(self, given: SimulatedAnswer, label: str, request: web.Request) -> web.StreamResponse:
-        """Half of the latency passes before the first chunk, the rest between the chunks."""
+        """Send a streamed answer.
+
+        Half of the latency passes before the first chunk, the rest between the chunks.
+        """
         response = web.StreamResponse(headers={"Content-Type": given.reply.content_type, "x-simulated": label})
         await asyncio.sleep(given.seconds * self.latency / 2)
         await response.prepare(request)
@@ -110,7 +136,7 @@ class SimulatedServer:
         if given.reply.drops and request.transport is not None:
             request.transport.abort()
         if given.reply.hangs or given.reply.drops:
-            await asyncio.Event().wait()  # until the client goes away
+            await asyncio.Event().wait()  # until the client closes the connection
 
 
 def _parse_body(raw: bytes) -> JsonObject:

@@ -1,4 +1,4 @@
-"""A completion as the events of a stream, and the drifts that befall streams alone."""
+"""Completion as events of a stream, and the faults that only streams have."""
 
 import json
 import random
@@ -9,7 +9,7 @@ from typing import Any
 from toolbench.engine.types import JsonObject
 
 DONE_EVENT = "[DONE]"
-MIN_PIECE_CHARS, MAX_PIECE_CHARS = 3, 12  # characters of a piece of text
+MIN_PIECE_CHARS, MAX_PIECE_CHARS = 3, 12  # of a part of a text
 COMMENT_EVENT = b": still there (simulated)\n\n"
 _AFTER_COLON = re.compile(rb"^(data|event): ", re.MULTILINE)
 
@@ -20,8 +20,10 @@ LineFault = Callable[[Chunks], Chunks]
 
 
 def build_events(completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Events:
-    """What an ordinary endpoint would send: a role, the texts in pieces, the finish reason, the usage where it was
-    asked for, and [DONE]."""
+    """Build the events of an ordinary stream.
+
+    They are a role, the texts in parts, the finish reason, the usage if requested, and [DONE].
+    """
     choice = completion["choices"][0]
     head = {key: value for key, value in completion.items() if key not in ("choices", "usage")}
     head["object"] = "chat.completion.chunk"
@@ -37,7 +39,7 @@ def build_events(completion: JsonObject, draw: random.Random, *, with_usage: boo
 
 
 def encode_chat_events(events: Events) -> tuple[bytes, ...]:
-    """One chunk of bytes per event."""
+    """Encode the events, one chunk of bytes per event."""
     return tuple(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode() for event in events)
 
 
@@ -69,7 +71,7 @@ def _build_function_deltas(function: JsonObject, draw: random.Random) -> list[Js
 
 
 def split_text(value: Any, draw: random.Random) -> Iterator[Any]:
-    """A text cut into pieces; anything else in one."""
+    """Yield a text in parts of random length; any other value is yielded whole."""
     if not isinstance(value, str):
         yield value
         return
@@ -88,19 +90,21 @@ def _list_calls(event: JsonObject | str) -> list[JsonObject]:
 
 
 def index_missing(events: Events) -> None:
+    """Remove the index of every call."""
     for event in events:
         for call in _list_calls(event):
             call.pop("index")
 
 
 def index_always_zero(events: Events) -> None:
+    """Set the index of every call to 0."""
     for event in events:
         for call in _list_calls(event):
             call["index"] = 0
 
 
 def cut_inside_arguments(events: Events) -> None:
-    """The stream ends, politely, in the middle of the last call's arguments."""
+    """End the stream normally in the middle of the last call's arguments."""
     heads = [place for place, event in enumerate(events) if any("id" in call for call in _list_calls(event))]
     if heads:
         argument_events = sum(bool(_list_calls(event)) for event in events[heads[-1] + 1 :])
@@ -108,17 +112,18 @@ def cut_inside_arguments(events: Events) -> None:
 
 
 def done_missing(events: Events) -> None:
+    """Remove the event [DONE]."""
     events.remove(DONE_EVENT)
 
 
 def error_in_the_middle(events: Events) -> None:
-    """An error object instead of what would follow."""
+    """Replace the second half of the events by an error object."""
     del events[max(2, len(events) // 2) :]
     events.append({"error": {"code": 502, "message": "Upstream went away (simulated)", "type": "upstream_error"}})
 
 
 def name_repeated(events: Events) -> None:
-    """The name again in every delta of a call."""
+    """Repeat the name in every delta of a call."""
     name = ""
     for event in events:
         for call in _list_calls(event):
@@ -127,14 +132,14 @@ def name_repeated(events: Events) -> None:
 
 
 def finish_blank(events: Events) -> None:
-    """An empty finish reason in every chunk but the last."""
+    """Set an empty finish reason in every chunk without one."""
     for event in events:
         if isinstance(event, dict) and event["choices"] and event["choices"][0]["finish_reason"] is None:
             event["choices"][0]["finish_reason"] = ""
 
 
 def end_missing(events: Events) -> None:
-    """Neither a finish reason nor [DONE]: the stream just ends, behind whole calls."""
+    """Remove the finish reason and [DONE], so that the stream ends after complete calls."""
     events.remove(DONE_EVENT)
     for event in events:
         if isinstance(event, dict) and event["choices"]:
@@ -142,22 +147,25 @@ def end_missing(events: Events) -> None:
 
 
 def begins_without_choices(events: Events) -> None:
-    """Azure's first chunk: the results of its filter, no choices, no model."""
+    """Add Azure's first chunk, which has filter results but neither choices nor a model."""
     events.insert(0, {"id": "", "object": "", "model": "", "choices": [], "prompt_filter_results": []})
 
 
 def usage_missing(events: Events) -> None:
+    """Remove the usage event."""
     events[:] = [event for event in events if isinstance(event, str) or "usage" not in event]
 
 
 def lines_otherwise(chunks: Chunks) -> Chunks:
-    """The same events with no blank behind the colon, comments in between, and lines that end in CRLF; chunks end
-    inside of one."""
+    """Return the same events with other line syntax.
+
+    There is no blank after the colon, comments are in between, lines end in CRLF, and chunks end inside of a CRLF.
+    """
     whole = b"".join(COMMENT_EVENT + _AFTER_COLON.sub(rb"\1:", chunk) for chunk in chunks).replace(b"\n", b"\r\n")
     return tuple(re.split(rb"(?<=\r\n\r)", whole))
 
 
-LINE_FAULTS: dict[str, LineFault] = {lines_otherwise.__name__: lines_otherwise}  # of any wire
+LINE_FAULTS: dict[str, LineFault] = {lines_otherwise.__name__: lines_otherwise}  # for every wire format
 STREAM_FAULTS: dict[str, StreamFault] = {
     drift.__name__: drift
     for drift in (

@@ -1,4 +1,4 @@
-"""Drifts of dialect: the call is right and stands as text, in the tokens of a model's family, where nobody read it."""
+"""Faults of text format: the call is right but written as text, in the tokens of a model family."""
 
 import json
 import random
@@ -14,32 +14,35 @@ Calls = list[TextCall]
 
 
 def llama_tokens(completion: JsonObject, draw: random.Random) -> None:
+    """Write the calls as text in Llama 3's format."""
     _set_text(completion, render(_take_calls(completion), format="llama3_python_tag"))
 
 
 def mistral_tokens(completion: JsonObject, draw: random.Random) -> None:
+    """Write the calls as text in Mistral's format."""
     _set_text(completion, render(_take_calls(completion), format="mistral_v3"))
 
 
 def deepseek_tokens(completion: JsonObject, draw: random.Random) -> None:
+    """Write the calls as text in DeepSeek's format."""
     _set_text(completion, render(_take_calls(completion), format="deepseek_v31"))
 
 
 def tag_left_open(completion: JsonObject, draw: random.Random) -> None:
-    """Hermes tags without the closing one, behind a sentence."""
+    """Write the calls after a sentence in Hermes tags, without the last closing tag."""
     written = render(_take_calls(completion), format="hermes", text="Let me do that.")
     _set_text(completion, written.removesuffix("</tool_call>"))
 
 
 def call_in_reasoning(completion: JsonObject, draw: random.Random) -> None:
-    """Kimi's markers at the end of the reasoning, and nothing said."""
+    """Write the calls with Kimi's markers at the end of the reasoning, and leave the content empty."""
     thought = "The user wants something done. " + render(_take_calls(completion), format="kimi_k2")
     _set_text(completion, "")
     get_message(completion)["reasoning_content"] = thought
 
 
 def quoted_in_400(conversation: ChatRequest) -> Reply | None:
-    """Groq's way of saying that a call did not parse: an error that quotes it."""
+    """Return Groq's error that quotes a call that it could not parse; None when no call is expected."""
     move = choose_next_move(conversation)
     if not move.calls or not conversation.functions:
         return None
@@ -50,7 +53,7 @@ def quoted_in_400(conversation: ChatRequest) -> Reply | None:
 
 
 def _take_calls(completion: JsonObject) -> Calls:
-    """The completion's calls, no longer in their place."""
+    """Remove the calls from the completion and return them."""
     functions = [call["function"] for call in get_message(completion).pop("tool_calls")]
     return [TextCall(function["name"], json.loads(function["arguments"])) for function in functions]
 

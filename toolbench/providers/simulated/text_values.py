@@ -1,11 +1,14 @@
-"""What stands in a question that an argument may be: quoted texts, addresses, dates, times, codes, numbers, names."""
+"""Values in a question that may be arguments.
+
+They are quoted texts, addresses, dates, times, codes, numbers and names.
+"""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 QUOTED, ADDRESS, DATE, CODE, NUMBER, NAME = "quoted", "address", "date", "code", "number", "name"
-MAX_QUESTION_CHARS = 4000  # of a question; what comes after them is not read
+MAX_QUESTION_CHARS = 4000  # the rest of a question is not read
 _PATTERNS = (
     (QUOTED, re.compile(r"[\"“«]([^\"“”«»]{1,500})[\"”»]|(?<!\w)['‘]([^'‘’]{1,500})['’](?!\w)")),
     (ADDRESS, re.compile(r"\bhttps?://[^\s\"<>]{1,500}|\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}")),
@@ -20,6 +23,8 @@ _AFTER = re.compile(r"[\"”'’]?[\s-]*")
 
 @dataclass(frozen=True, slots=True)
 class TextValue:
+    """Value in a question with its kind and position."""
+
     kind: str
     text: str
     start: int
@@ -28,7 +33,10 @@ class TextValue:
 
 @dataclass(slots=True)
 class QuestionValues:
-    """Those of one question, and which were taken: what overlaps one that was taken is gone with it."""
+    """Values of one question that are unused or used.
+
+    Using a value also uses every value that overlaps it.
+    """
 
     question: str
     unused: list[TextValue] = field(default_factory=list)
@@ -36,11 +44,15 @@ class QuestionValues:
 
     @classmethod
     def from_question(cls, question: str) -> "QuestionValues":
+        """Find the values of a question; text after `MAX_QUESTION_CHARS` is ignored."""
         question = question[:MAX_QUESTION_CHARS]
         return cls(question, [piece for kind, pattern in _PATTERNS for piece in _find_values(kind, pattern, question)])
 
     def find_near(self, word: str, *kinds: str) -> Iterator[TextValue]:
-        """Pieces of these kinds that stand right behind the word, or right before it: `order 17`, `3 days`."""
+        """Yield unused values of these kinds right after the word, as in `order 17`.
+
+        Numbers are also found right before it, as in `3 days`.
+        """
         for mention in re.finditer(rf"\b{re.escape(word)}(?:e?s)?\b", self.question, re.IGNORECASE):
             for piece in self.list_kinds(*kinds):
                 behind = piece.start >= mention.end() and _BEFORE.fullmatch(self.question, mention.end(), piece.start)
@@ -49,20 +61,21 @@ class QuestionValues:
                     yield piece
 
     def list_kinds(self, *kinds: str) -> Iterator[TextValue]:
-        """In the order of the kinds, then as they stand."""
+        """Yield unused values in the order of the kinds, then by position."""
         for kind in kinds:
             yield from (piece for piece in tuple(self.unused) if piece.kind == kind)
 
     def mark_used(self, taken: TextValue) -> None:
+        """Mark a value, and every value that overlaps it, as used."""
         self.used += [piece for piece in self.unused if piece.end > taken.start and piece.start < taken.end]
         self.unused = [piece for piece in self.unused if piece not in self.used]
 
     def find_text(self, text: str) -> TextValue | None:
-        """The piece that says this, in whatever case, if it is left."""
+        """Return the unused value with this text, ignoring case; None without one."""
         return next((piece for piece in self.unused if piece.text.lower() == text.lower()), None)
 
     def is_used(self, text: str) -> bool:
-        """Whether all that says this was taken."""
+        """Return whether all values with this text are used; False when there is none."""
         return self.find_text(text) is None and any(piece.text == text for piece in self.used)
 
 

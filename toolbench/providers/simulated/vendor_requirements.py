@@ -1,5 +1,8 @@
-"""Endpoints that demand what some vendors do: of a history ids in one form, signatures and reasoning brought back, of
-tools plain names, few of them and plain schemas."""
+"""Requirements of some vendors on requests, as refusals by simulated models.
+
+They concern the history (form of ids, signatures and reasoning sent back) and tools (names, number, schemas). Each
+public function returns the refusal, or None when the request meets the requirement.
+"""
 
 import json
 import random
@@ -21,7 +24,7 @@ _REASONING_DETAILS = [{"type": "reasoning.encrypted", "data": "c2ltdWxhdGVk", "i
 
 
 def ids_of_nine(conversation: ChatRequest) -> Reply | None:
-    """Mistral's rule, at a host that gives longer ids itself."""
+    """Refuse ids that are not nine letters and digits (Mistral), at a host that itself gives longer ids."""
     wrong = next(
         (
             str(call.get("id"))
@@ -34,20 +37,20 @@ def ids_of_nine(conversation: ChatRequest) -> Reply | None:
 
 
 def ids_of_kimi(conversation: ChatRequest) -> Reply | None:
-    """Kimi's own ids, which must come back unchanged."""
+    """Refuse ids that are not in Kimi's form, which must come back unchanged."""
     wrong = any(not _KIMI_ID.fullmatch(str(call.get("id"))) for call in _list_calls(conversation))
     return _build_refusal("Unknown tool call id in the history") if wrong else None
 
 
 def reasoning_demanded(conversation: ChatRequest) -> Reply | None:
-    """DeepSeek's rule for every answer that called, at a host that passes no reasoning on."""
+    """Refuse answers with calls but without reasoning (DeepSeek), at a host that sends no reasoning."""
     missing = any("reasoning_content" not in message for message in conversation.messages_with_calls)
     text = "The reasoning_content in the thinking mode must be passed back to the API"
     return _build_refusal(text) if missing else None
 
 
 def details_demanded(conversation: ChatRequest) -> Reply | None:
-    """Reasoning details must come back as they were."""
+    """Refuse answers with calls whose reasoning details are missing or changed."""
     missing = any(
         message.get("reasoning_details") != _REASONING_DETAILS for message in conversation.messages_with_calls
     )
@@ -55,19 +58,25 @@ def details_demanded(conversation: ChatRequest) -> Reply | None:
 
 
 def signatures_demanded(conversation: ChatRequest) -> Reply | None:
-    """Gemini's rule: the signature that came with a call stands on the same call."""
+    """Refuse calls without the signature that came with them (Gemini)."""
     missing = any(call.get("extra_content") != _SIGNED_CONTENT for call in _list_calls(conversation))
     return _build_refusal("Function call is missing a thought_signature") if missing else None
 
 
 def any_signature_demanded(conversation: ChatRequest) -> Reply | None:
-    """The same at a router that swallows signatures on the way to us and takes the word to skip the check."""
+    """Refuse calls without a signature, at a router that removes signatures from answers.
+
+    Any value is accepted, so a client can send the one that skips the check.
+    """
     missing = any("signature" not in call for call in _list_calls(conversation))
     return _build_refusal("Function call is missing a thought_signature") if missing else None
 
 
 def plain_tools(conversation: ChatRequest) -> Reply | None:
-    """An endpoint's narrow view of tools: their names, their number, and keywords of their schemas, told one by one."""
+    """Refuse tools whose names, number or schema keywords the endpoint does not accept.
+
+    A refusal names one name or keyword at a time.
+    """
     wrong = next((tool["name"] for tool in conversation.functions if not _PLAIN_NAME.fullmatch(tool["name"])), "")
     if wrong:
         return _build_refusal(f"Invalid name of a tool: {wrong}")

@@ -1,4 +1,4 @@
-"""The three shapes in which a persona can say the same thing."""
+"""Wire formats in which a simulated model answers: chat completions, completions and Messages."""
 
 import json
 import random
@@ -22,17 +22,26 @@ from toolbench.providers.simulated.stream_events import STREAM_FAULTS, Events, b
 
 
 class BuildStreamEvents(Protocol):
-    """Cuts a completion into the events of a stream."""
+    """Function that splits a completion into the events of a stream."""
 
-    def __call__(self, completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Any: ...
+    def __call__(self, completion: JsonObject, draw: random.Random, *, with_usage: bool) -> Any:
+        """Return the events; `with_usage` adds the usage."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedWireFormat:
-    """`parse_request` reads a body, or raises an error whose text says why it cannot be; `render_response` puts a
-    completion into its shape, `render_error` a refusal; `stream_events` and `encode_events` make a stream, which
-    `stream_faults` may befall. `name_prefix` may stand before a persona's name: it tells the two shapes apart where
-    both are listed."""
+    """Functions that parse requests and render responses of one wire format.
+
+    Attributes:
+        parse_request: reads a body; raises an error whose text says why it is invalid.
+        render_response: converts a completion.
+        render_error: converts an error.
+        stream_events: splits a completion into events.
+        encode_events: encodes events as chunks.
+        stream_faults: faults of its streams by name, which change the events in place.
+        name_prefix: prefix that a model's name may have; it distinguishes wire formats where both are listed.
+    """
 
     parse_request: Callable[[JsonObject], ChatRequest]
     render_response: Callable[[JsonObject], JsonObject | str]
@@ -43,6 +52,7 @@ class SimulatedWireFormat:
     name_prefix: str = ""
 
     def render_body(self, completion: JsonObject) -> bytes:
+        """Return the completion as the JSON body of a response."""
         return json.dumps(self.render_response(completion)).encode("ascii")
 
 
