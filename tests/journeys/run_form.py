@@ -41,7 +41,7 @@ def start_run(page: Page, wish: RunForm) -> None:
     """Fills in the form, agrees to what may cost money, starts, and waits for the run's page."""
     fill_form(page, wish)
     page.get_by_role("button", name="Start").click()
-    agree = page.get_by_label("Yes, send them")
+    agree = page.get_by_label("Send paid requests")
     expect(agree.or_(page.locator("#live"))).to_be_visible()
     if agree.is_visible():
         agree.check()

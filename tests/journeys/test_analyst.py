@@ -33,7 +33,7 @@ def test_equal_personas_show_no_difference_and_unequal_ones_do(
     second.get_by_label("Provider").select_option(THERE)
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("heading", name="No difference shown")).to_be_visible()
-    expect(page.get_by_text("Simulated models with published true rates")).to_be_visible()
+    expect(page.get_by_text("Simulated models with known success rates")).to_be_visible()
 
     page.get_by_text("Choose other sides").click()
     both.get_by_label("Model").select_option("")

@@ -43,7 +43,7 @@ def test_an_agreement_holds_for_the_number_that_was_shown_and_for_no_other(
     make_scripted_model(scripting(answer_correctly), "paid")
     fill_form(page, RunForm(models=("paid",), trials=TRIALS))
     page.get_by_role("button", name="Start").click()
-    agree = page.get_by_label("Yes, send them")
+    agree = page.get_by_label("Send paid requests")
 
     with page.expect_response("**/runs/new/?*"):
         agree.check()

@@ -80,7 +80,7 @@ def test_what_may_cost_money_is_asked_about_and_nothing_is_sent_before(
     expect(page.get_by_text("paid: up to 1,500 requests. Nothing was sent yet.")).to_be_visible()
     assert Case.objects.count() == 1
     assert not Trial.objects.exists()
-    page.get_by_label("Yes, send them").check()
+    page.get_by_label("Send paid requests").check()
     page.get_by_role("button", name="Send them").click()
 
     expect(page.locator("tr[data-newest]")).to_contain_text("0 of 500")

@@ -47,7 +47,7 @@ def test_the_prompt_without_tools_is_two_clicks_from_the_first_page(
     expect(prompt).to_contain_text("<|im_start|>user")
     expect(prompt).not_to_contain_text('"parameters"')
     expect(page.get_by_text("tools dropped by the template")).to_be_visible()
-    expect(page.get_by_role("heading", name="The tools never reached the model")).to_be_visible()
+    expect(page.get_by_role("heading", name="The server dropped the tools")).to_be_visible()
 
 
 def test_the_box_is_no_ranking_and_says_that_valid_is_not_correct(

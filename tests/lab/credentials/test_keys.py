@@ -45,7 +45,7 @@ def test_a_lost_key_file_is_said_with_what_to_do(key_file: Path, what: str) -> N
         encrypt("x")
     if what == "garbage":
         key_file.write_bytes(b"garbage")
-    with pytest.raises(KeyFileLostError, match="enter the key of Mine again"):
+    with pytest.raises(KeyFileLostError, match="Enter the key of Mine again"):
         read_endpoint_key(provider)
 
 

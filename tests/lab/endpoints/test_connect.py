@@ -109,7 +109,7 @@ def test_headers_that_cannot_be_read_any_more_are_entered_or_removed_together(
         ConnectionSettings("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"})
     )
     monkeypatch.setattr(settings, "KEY_FILE", tmp_path / "another.key")
-    with pytest.raises(ConnectionSettingsError, match="enter the extra headers of S again"):
+    with pytest.raises(ConnectionSettingsError, match="Enter the extra headers of S again"):
         connect.edit_provider(provider.pk, ConnectionSettings("S", "https://x.test", headers={"X-Title": "New"}))
     mended = connect.edit_provider(
         provider.pk, ConnectionSettings("S", "https://x.test", headers={"X-Title": "New"}, remove_headers=("X-Auth",))

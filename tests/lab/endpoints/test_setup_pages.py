@@ -21,7 +21,7 @@ def test_a_lost_key_file_is_said_beside_the_provider(settings: Settings, tmp_pat
     settings.KEY_FILE.unlink()
     line = get_provider(provider.pk)
     assert line.state == "infra"
-    assert "enter the key of Mine again" in line.says
+    assert "Enter the key of Mine again" in line.says
 
 
 def test_a_variable_that_is_not_set_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,4 +38,4 @@ def test_the_form_shows_it_for_the_points_asked_for(owner_client: Client) -> Non
     asked |= {"methods": "native", "trials": 10, "instance_kind": "parity", "tool_use_mode": "enforced"}
     response = owner_client.get("/runs/new/", asked | {"tool_failure_policy": "fatal", "points": 20})
     needed = count_trials_to_detect(0.2, share=0.9)
-    assert f"{needed} trials a scenario would find 20 points" in response.content.decode()
+    assert f"A difference of 20 points needs {needed} trials per scenario" in response.content.decode()

@@ -40,7 +40,7 @@ def test_a_probe_that_could_not_tell_is_kept_with_its_error(model: Model) -> Non
 
     assert config.probe == Probe.objects.get()
     assert (config.support["value"], config.support["ok"], config.support["error"]) == (None, False, "authentication")
-    assert "Could not be told (authentication): probed, probe" in describe_support(config.support)
+    assert "Inconclusive (authentication): probed, probe" in describe_support(config.support)
 
 
 def test_a_method_that_was_named_keeps_what_was_declared_or_that_nobody_was_asked(model: Model) -> None:

@@ -242,7 +242,7 @@ def test_a_lost_key_file_pauses_the_provider_with_what_to_do(
         patch.setattr(settings, "KEY_FILE", settings.KEY_FILE.with_name("gone.key"))
         assert run_worker_session(model, seconds=0.5) == 0
     provider = Provider.objects.get(pk=model.provider_id)
-    assert provider.paused_reason.endswith("is lost or was changed: enter the key of scripted again.")
+    assert provider.paused_reason.endswith("has changed. Enter the key of scripted again.")
     assert run.trials.get().state == "queued"
     connect.edit_provider(provider.pk, connect.ConnectionSettings("scripted", scripted.base_url, key="sk-new"))
     assert run_worker_session(model) == 1

@@ -59,7 +59,7 @@ def test_an_endpoint_in_trouble_is_never_called_unable(personas: dict[str, Probe
     tools = personas[persona].checks["tools"]
 
     assert (tools.outcome, tools.blocked) == ("unknown", True)
-    assert tools.sentence.startswith("Could not be told: ")
+    assert tools.sentence.startswith("Inconclusive: ")
 
 
 def test_the_second_step_finds_an_empty_last_word(personas: dict[str, ProbeFindings]) -> None:

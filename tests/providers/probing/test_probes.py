@@ -294,7 +294,7 @@ def test_what_there_is_no_time_for_could_not_be_told() -> None:
         found = run_probe(provider.endpoint(), lambda prober: probe_conformance(prober, seconds=0))
 
     assert outcomes(found)["unicode"] == "unknown"
-    assert found.checks["unicode"].sentence == "Could not be told: the probe's time was over."
+    assert found.checks["unicode"].sentence == "Inconclusive: the probe's time was over."
     assert outcomes(found)["tools"] == "passed"
 
 

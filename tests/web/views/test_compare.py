@@ -44,7 +44,7 @@ def test_without_sides_the_page_asks_for_them(owner_client: Client) -> None:
 
 def test_what_cannot_be_read_is_left_out_and_named(owner_client: Client) -> None:
     response = owner_client.get("/compare/?a_run=x&b_day=yesterday&metric=luck&points=0")
-    assert "Not understood and left out: a_run, b_day, metric, points." in response.content.decode()
+    assert "Ignored filters: a_run, b_day, metric, points." in response.content.decode()
 
 
 def test_sides_without_anything_in_common_are_said_to_have_nothing(owner_client: Client) -> None:

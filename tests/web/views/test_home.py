@@ -27,7 +27,7 @@ def test_on_a_fresh_installation_every_part_says_what_belongs_there(owner_client
     assert "No trial has failed here yet" in text
     assert "Plan a first run" in text
     assert "The published figures are not loaded" in text
-    assert "No worker answers yet" in text
+    assert "No worker is running" in text
 
 
 def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Client) -> None:

@@ -79,12 +79,12 @@ def test_private_cases_leave_only_with_a_tick_and_nothing_of_an_imported_run_is_
     run = small_run()
     run.cells.update(scenario="a_case_of_my_own")
     page = owner_client.get(f"/runs/{run.pk}/").content.decode()
-    assert "1 private case may travel with it" in page
+    assert "1 private case can be included" in page
     assert 'value="repeat"' in page
     response = owner_client.get(f"/runs/{run.pk}/bundle.zip?private=1")
     sent(owner_client, response.getvalue())
     there = owner_client.get(f"/runs/{Run.objects.get(imported=True).pk}/").content.decode()
-    assert "1 private case may travel with it" in there
+    assert "1 private case can be included" in there
     assert 'value="repeat"' not in there
 
 

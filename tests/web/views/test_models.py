@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 def test_models_are_listed_and_found(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
-    assert "mixed upstreams" in owner_client.get("/models/").content.decode()
+    assert "Mixed upstreams" in owner_client.get("/models/").content.decode()
     found = owner_client.get("/models/?q=grok").content.decode()
     assert "x-ai/grok-4.1-fast" in found
     assert "deepseek" not in found

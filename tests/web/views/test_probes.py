@@ -61,9 +61,9 @@ def test_the_bytes_behind_a_check_can_be_read(owner_client: Client) -> None:
 
 
 def test_a_probe_that_could_not_be_told_says_that_nothing_is_remembered(owner_client: Client) -> None:
-    probe = a_probe(make_model(), ok=False, sentence="Could not be told: Invalid key (authentication)")
+    probe = a_probe(make_model(), ok=False, sentence="Inconclusive: Invalid key (authentication)")
 
-    assert "Nothing is remembered as unsupported" in text(owner_client.get(f"/probes/{probe.pk}/"))
+    assert "no capability is recorded" in text(owner_client.get(f"/probes/{probe.pk}/"))
 
 
 def test_a_proposed_preset_is_adopted_with_one_click_and_once(owner_client: Client) -> None:
@@ -95,7 +95,7 @@ def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) 
     shown = text(owner_client.get(f"/models/{model.pk}/"))
 
     assert "probed" in shown
-    assert f"Two minutes and {MAX_REQUESTS} small requests at most" in shown
+    assert f"At most two minutes and {MAX_REQUESTS} small requests" in shown
     assert "declared by a person: <code>yes</code>" in shown
     assert "A probe found a call in the text format hermes." in shown
 

@@ -135,7 +135,7 @@ def test_lost_headers_are_said_on_the_providers_page(
     form = {"name": "Mine", "base_url": "https://x.test", "headers": '{"X-Auth": "planted"}'}
     owner_client.post("/providers/new/", form)
     monkeypatch.setattr(settings, "KEY_FILE", tmp_path / "another.key")
-    assert "enter the extra headers of Mine again" in owner_client.get("/providers/").content.decode()
+    assert "Enter the extra headers of Mine again" in owner_client.get("/providers/").content.decode()
 
 
 def test_deleting_asks_first_and_leaves_runs_whole(owner_client: Client) -> None:
@@ -143,7 +143,7 @@ def test_deleting_asks_first_and_leaves_runs_whole(owner_client: Client) -> None
     config = make_config(make_run(), model)
     make_trials(make_cell(config), **{"pass": 3})
     address = f"/providers/{model.provider_id}/delete/"
-    assert "1 run that used it stay whole" in owner_client.get(address).content.decode()
+    assert "1 run that used it is kept" in owner_client.get(address).content.decode()
     owner_client.post(address)
     assert not Provider.objects.exists()
     assert Run.objects.get().trials.count() == 3

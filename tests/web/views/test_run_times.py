@@ -73,7 +73,7 @@ def test_show_live_part_renews_the_forecast_and_has_one_time_left(owner_client: 
     make_trials(cell, queued=5)
     address = f"/runs/{run.pk}/"
     first = plain(owner_client.get(address, headers=HTMX).content.decode())
-    assert "for the 5 trials not finished yet" in first
+    assert "for 5 unfinished trials" in first
     run.trials.filter(pk__in=list(run.trials.values_list("pk", flat=True)[:3])).update(
         state="done", outcome="pass", started_at=timezone.now() - timedelta(seconds=9), finished_at=timezone.now(),
         execution=1,
@@ -83,7 +83,7 @@ def test_show_live_part_renews_the_forecast_and_has_one_time_left(owner_client: 
     recompute_stale_cells()
     for text in (owner_client.get(address), owner_client.get(address, headers=HTMX)):
         said = plain(text.content.decode())
-        assert "for the 2 trials not finished yet" in said
+        assert "for 2 unfinished trials" in said
         assert "when this page was loaded" not in said
         still_to_come = said[said.index("What is still to come") :]
         assert "Time " not in still_to_come.partition("From your own history")[0]

@@ -56,7 +56,7 @@ def test_a_note_is_kept_and_changes_no_verdict(owner_client: Client) -> None:
 def test_dropped_tools_are_named_in_the_verdict(owner_client: Client) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "fail", tools_dropped=True, rendered_prompt=b"<|im_start|>")
     text = owner_client.get(f"/trials/{trial.pk}/").content.decode()
-    assert "The tools never reached the model" in text
+    assert "The server dropped the tools" in text
     assert "&lt;|im_start|&gt;" in text
 
 
@@ -75,7 +75,7 @@ def test_a_tool_that_was_not_executed_is_said_with_the_parse_error(owner_client:
     text = owner_client.get(f"/trials/{trial.pk}/?step=0.calls").content.decode()
     for said in ("Tool not executed: no call.", "Parse error (json_fallback)", "No call: {北", "none ended a turn"):
         assert said in text
-    assert "a second sample" in text
+    assert "the first attempt did not pass" in text
     assert "deprecated" in text
 
 

@@ -41,7 +41,7 @@ class CaseImportResult:
             f"brought in{', private' if private else ''}": self.new,
             UPDATED_TEXT: tuple(case for case in self.changed if not case.set.public),
             f"{UPDATED_TEXT}, in a public set, which exports hold": shared,
-            "here already as told: nothing was made of it": self.unchanged,
+            "unchanged": self.unchanged,
         }
         return " ".join(f"{_describe_cases(cases)} {what}." for what, cases in parts.items() if cases)
 

@@ -24,7 +24,8 @@ class KeyFileLostError(KeyUnavailableError):
 
     def __init__(self, provider: str, what: str) -> None:
         super().__init__(
-            f"The file that unlocks stored keys is lost or was changed: enter the {what} of {provider} again."
+            "Stored keys cannot be decrypted: the key file is missing or has changed. "
+            f"Enter the {what} of {provider} again."
         )
 
 

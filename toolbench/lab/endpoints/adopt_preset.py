@@ -21,7 +21,9 @@ def adopt_preset(probe_id: int) -> Preset:
     probe = Probe.objects.select_related("model").get(pk=probe_id)
     proposal = propose_preset(read_probe_capabilities(probe))
     if not proposal.patch:
-        raise NothingToAdoptError("This probe proposes nothing: the endpoint needs no preset, or could not be told.")
+        raise NothingToAdoptError(
+            "This probe proposes nothing: the endpoint needs no preset, or its probe was inconclusive."
+        )
     name = f"probe-{slugify(probe.model_name)[:50]}-{probe.model_id}"
     said = f"From probe {probe.pk} of {probe.model_name}: {' '.join(proposal.reasons)}"
     patch = json.loads(json.dumps(proposal.patch))

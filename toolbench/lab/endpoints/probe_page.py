@@ -83,7 +83,7 @@ def _build_row(check: dict[str, object]) -> ProbeCheckRow:
     return ProbeCheckRow(
         title=TITLES.get(slug, slug),
         mark=MARK_BY_OUTCOME.get(outcome, "na"),
-        word="could not be told" if outcome == "unknown" else outcome,
+        word="inconclusive" if outcome == "unknown" else outcome,
         sentence=str(check["sentence"]),
         exchanges=tuple(numbers) if isinstance(numbers, list) else (),
     )

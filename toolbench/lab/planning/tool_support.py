@@ -11,7 +11,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Probe
 
 SUPPORT_FIELD = "supports_tool_use"
-_ANSWER_TEXTS = {True: "yes", False: "no", None: "could not be told"}
+_ANSWER_TEXTS = {True: "yes", False: "no", None: "inconclusive"}
 
 
 def build_support(effective: EffectiveCapabilities) -> JsonObject:

@@ -37,7 +37,7 @@ def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     calling = [(step.ordinal, message) for step in exchanges if _list_calls(message := parse_raw_message(step))]
     numbers = tuple(number for number, _ in calling)
     if not calling:
-        return ProbeCheck("shape", "unknown", "Could not be told: no answer had a call in its own field.")
+        return ProbeCheck("shape", "unknown", "Inconclusive: no answer had a call in its own field.")
     places = {_find_place(message) for _, message in calling}
     arguments = {
         _classify_arguments(function.get("arguments"))
@@ -79,7 +79,7 @@ def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     ids = [one for _, one in found]
     numbers = tuple(dict.fromkeys(number for number, _ in found))
     if not ids:
-        return ProbeCheck("ids", "unknown", "Could not be told: no answer had a call in its own field.")
+        return ProbeCheck("ids", "unknown", "Inconclusive: no answer had a call in its own field.")
     if any(not isinstance(one, str) or not one.strip() for one in ids):
         return ProbeCheck("ids", "failed", "Calls have no id; they are given one.", {"ids": "missing"}, numbers)
     if len(set(ids)) < len(ids):

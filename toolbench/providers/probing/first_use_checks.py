@@ -44,7 +44,7 @@ async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
         known: JsonObject = {"supports_tool_use": False, "tools_field": "accepted", "text_format": dialect}
         return ProbeCheck("tools", "failed", said, known, heard.numbers), heard
     if turn.finish_reason == "length":
-        said = "Could not be told: the answer was cut before a call."
+        said = "Inconclusive: the answer was cut before a call."
         return ProbeCheck("tools", "unknown", said, exchanges=heard.numbers), heard
     return await _check_without_call(prober, heard), heard
 
@@ -76,7 +76,7 @@ def check_round_trip(heard: ProbeResult) -> ProbeCheck:
     later = [record for record in heard.ended.turns if record.turn > 0]
     numbers = heard.numbers
     if not later:
-        return ProbeCheck("round_trip", "unknown", "Could not be told: there was no call to give a result to.")
+        return ProbeCheck("round_trip", "unknown", "Inconclusive: there was no call to give a result to.")
     if (error := later[0].failure) is not None:
         if error.infrastructure:
             return build_inconclusive("round_trip", error, numbers)

@@ -28,7 +28,7 @@ def check_dropped_tools(heard: ProbeResult, bare: ProbeResult) -> ProbeCheck:
     numbers = (*heard.numbers[:1], *bare.numbers)
     counts = [one.turn.usage.input_tokens if one.turn and one.turn.usage else None for one in (heard, bare)]
     if None in counts:
-        return ProbeCheck("dropped_tools", "unknown", "Could not be told: the endpoint counts no tokens.", {}, numbers)
+        return ProbeCheck("dropped_tools", "unknown", "Inconclusive: the endpoint counts no tokens.", {}, numbers)
     if heard.turn and heard.turn.path == "tool_use" and heard.turn.calls:
         said = f"A call came back, so the tools reached the model ({counts[0]} tokens with them, {counts[1]} without)."
         return ProbeCheck("dropped_tools", "passed", said, {"tools_field": "accepted"}, numbers)
@@ -141,7 +141,7 @@ def check_reasoning(heard: ProbeResult) -> ProbeCheck:
     """Check where reasoning is in the answer, and whether the endpoint accepts it back beside a call."""
     fields = {find_reasoning_field(parse_raw_message(step)) for step in heard.exchanges} - {""}
     if not fields:
-        said = "Could not be told: no reasoning was seen."
+        said = "Inconclusive: no reasoning was seen."
         return ProbeCheck("reasoning_replay", "unknown", said, exchanges=heard.numbers)
     later = [record for record in heard.ended.turns if record.turn > 0]
     if not later:
@@ -162,9 +162,7 @@ async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError |
     if not tools.blocked:
         return ProbeCheck("prefix", "passed", "The address leads to the API.", exchanges=tools.exchanges)
     if error is None or error.code not in _NOT_FOUND_CODES:
-        return ProbeCheck(
-            "prefix", "unknown", "Could not be told: the endpoint did not answer.", exchanges=tools.exchanges
-        )
+        return ProbeCheck("prefix", "unknown", "Inconclusive: the endpoint did not answer.", exchanges=tools.exchanges)
     own = prober.endpoint.api_prefix.rstrip("/")
     for prefix in PREFIXES:
         if prefix == own:

@@ -132,4 +132,4 @@ async def _run_check(prober: Prober, slug: str, ask: RunCheck, until: float) -> 
         async with asyncio.timeout(max(left, 0)):
             return await ask(prober)
     except TimeoutError:
-        return ProbeCheck(slug, "unknown", "Could not be told: the probe's time was over.")
+        return ProbeCheck(slug, "unknown", "Inconclusive: the probe's time was over.")

@@ -29,7 +29,7 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
             known: JsonObject = {"honours": ["max_tokens"], "limit_name": name}
             return ProbeCheck("max_tokens", "passed", f"{name} has its effect.", known, numbers)
         if len(heard.turn.text.split()) <= 2 * SMALL_LIMIT_TOKENS:
-            said = "Could not be told: the answer was short anyway."
+            said = "Inconclusive: the answer was short anyway."
             return ProbeCheck("max_tokens", "unknown", said, exchanges=numbers)
     return _build_ignored("max_tokens", numbers)
 
@@ -52,9 +52,7 @@ async def check_stop(prober: Prober) -> ProbeCheck:
         return _build_ignored("stop", heard.numbers)
     if "three" in text:
         return _build_honoured("stop", heard.numbers)
-    return ProbeCheck(
-        "stop", "unknown", "Could not be told: the answer never came to the stop word.", {}, heard.numbers
-    )
+    return ProbeCheck("stop", "unknown", "Inconclusive: the answer never came to the stop word.", {}, heard.numbers)
 
 
 async def check_temperature(prober: Prober) -> ProbeCheck:
@@ -79,7 +77,7 @@ async def check_seed(prober: Prober) -> ProbeCheck:
         return _build_ignored("seed", numbers)
     if texts[0] != texts[2]:
         return _build_honoured("seed", numbers)
-    said = "Could not be told: another seed gives the same answer."
+    said = "Inconclusive: another seed gives the same answer."
     return ProbeCheck("seed", "unknown", said, exchanges=numbers)
 
 

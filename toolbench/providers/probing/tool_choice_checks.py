@@ -64,7 +64,7 @@ async def check_parallel(prober: Prober) -> ProbeCheck:
     if together.error is not None:
         return _judge_refusal("parallel", together, "parallel_tool_calls")
     if _count_calls(together) == 0:
-        said = "Could not be told: the model made no call."
+        said = "Inconclusive: the model made no call."
         return ProbeCheck("parallel", "unknown", said, exchanges=together.numbers)
     alone = await prober.ask(replace(_TWO_CALLS_REQUEST, options={"parallel_tool_calls": False}))
     numbers = (*together.numbers, *alone.numbers)
@@ -88,7 +88,7 @@ async def check_empty_arguments(prober: Prober) -> ProbeCheck:
     if heard.error is not None:
         return build_inconclusive("empty_arguments", heard.error, heard.numbers)
     if _count_calls(heard) == 0:
-        said = "Could not be told: the model made no call."
+        said = "Inconclusive: the model made no call."
         return ProbeCheck("empty_arguments", "unknown", said, exchanges=heard.numbers)
     fine = heard.find_call_arguments(PING_TOOL.name) == {}
     said = "An empty object came." if fine else "The arguments of a call without any are not an empty object."
@@ -104,7 +104,7 @@ async def check_unicode(prober: Prober) -> ProbeCheck:
         return build_inconclusive("unicode", heard.error, heard.numbers)
     arguments = heard.find_call_arguments(ECHO_TOOL.name)
     if arguments is None:
-        said = "Could not be told: the model did not make the call."
+        said = "Inconclusive: the model did not make the call."
         return ProbeCheck("unicode", "unknown", said, exchanges=heard.numbers)
     fine = arguments.get("value") == UNICODE_TEXT
     said = "Every character came back." if fine else "The value came back with other characters."
@@ -118,7 +118,7 @@ async def check_stream(prober: Prober, whole: ProbeResult) -> ProbeCheck:
         return _judge_refusal("stream", heard, "a streamed request with tools")
     if heard.turn is None or not _count_calls(whole):
         return ProbeCheck(
-            "stream", "unknown", "Could not be told: there is no whole call to compare with.", {}, heard.numbers
+            "stream", "unknown", "Inconclusive: there is no whole call to compare with.", {}, heard.numbers
         )
     streamed, plain = heard.find_call_arguments(ECHO_TOOL.name), whole.find_call_arguments(ECHO_TOOL.name)
     remarks = [one.message for one in heard.turn.findings if one.code.startswith("stream_")]

@@ -56,7 +56,7 @@ async def check_names(prober: Prober) -> ProbeCheck:
         shorter = await _post_tools(prober, _build_function(_LONG_NAME[:-1]))
         numbers = (*numbers, shorter.number)
         if shorter.error is not None:
-            said = f"A tool's name of {LONG_NAME_CHARS} characters is refused; how many are taken could not be told."
+            said = f"A tool's name of {LONG_NAME_CHARS} characters is refused; the limit is unknown."
             return ProbeCheck("names", "failed", said, exchanges=numbers)
     what = " and ".join({_DOTTED_NAME: "a dot", _LONG_NAME: f"{LONG_NAME_CHARS} characters"}[name] for name in refused)
     characters = "[a-zA-Z0-9_-]" if _DOTTED_NAME in refused else "[a-zA-Z0-9_.-]"
@@ -100,7 +100,7 @@ async def check_max_tools(prober: Prober) -> ProbeCheck:
     )
     numbers = tuple(dict.fromkeys((*numbers, taken.number, more.number)))
     if taken.error is not None or not _is_rejected(more):
-        said = f"{MANY_TOOLS} tools in one request are refused; how many are taken could not be told."
+        said = f"{MANY_TOOLS} tools in one request are refused; the limit is unknown."
         return ProbeCheck("max_tools", "failed", said, exchanges=numbers)
     said = f"{most} tools in one request are taken, one more is refused."
     return ProbeCheck("max_tools", "failed", said, {"max_tools": most}, numbers)

@@ -36,7 +36,7 @@ ADDED_COLUMNS = (
 )
 _NUMERIC_COLUMNS = {"tool_ok", "tool_ok_rate", "control_ok (chat_only)", "p95_ms", "not applicable", *RETRY_COLUMNS}
 SIMULATED_NOTE = (
-    "**Simulated.** The models are personas with published true rates: nothing here was measured on a real one."
+    "**Simulated.** The models are personas with known success rates: nothing here was measured on a real model."
 )
 COLUMN_NOTES = (
     "The first seven columns follow the case study: its rule of a pass, infrastructure counted as failure, p95 by "

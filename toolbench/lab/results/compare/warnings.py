@@ -13,7 +13,7 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
     """Plain sentences, the gravest first."""
     both = first.began is not None and second.began is not None
     found = {
-        "Simulated models with published true rates: nothing here speaks of a real one.": _has_any(
+        "Simulated models with known success rates: this says nothing about real models.": _has_any(
             first.simulated, second.simulated
         ),
         "The sides began more than an hour apart: the time of day may be part of the difference.": _is_far_apart(

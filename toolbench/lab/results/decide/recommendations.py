@@ -169,6 +169,6 @@ def _build_measured_row(
         published_rate=None,
         theirs=theirs,
         differences=parted,
-        p95="cannot be told" if high is None else f"at most {high / 1000:.1f} s",
+        p95="unknown" if high is None else f"at most {high / 1000:.1f} s",
         simulated=simulated,
     )

@@ -83,12 +83,11 @@ def _export_measured(query: MatrixQuery) -> ExportTable:
         *_list_columns(METRICS[name] for name in (*BRIEF_METRICS, *BRIEF_RETRY_METRICS)),
         *COUNT_COLUMNS,
     )
-    simulated = ("Simulated models with published true rates: nothing here was measured on a real one.",)
+    simulated = ("Simulated models with known success rates: nothing here was measured on a real model.",)
     notes = (
         "tool_ok counts by the case study’s rule, and by the task where it has none; infrastructure as failure. The "
         "columns after the seventh are ours.",
-        "Intervals are Wilson 95 % unless the last column says otherwise: they speak of further repeats of these "
-        "scenarios, not of tool calling.",
+        "Intervals: Wilson 95 % unless the last column says otherwise. They apply to repeats of these scenarios only.",
         "Of a quantile of times the columns …_ms_value, …_ms_low and …_ms_high pool the tool scenarios: the order "
         "statistic with its distribution-free 95 % bounds, empty where a bound is open.",
         "Every metric is explained with its denominator and an example in docs/metrics.md.",

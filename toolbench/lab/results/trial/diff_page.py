@@ -74,7 +74,7 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
     `level` is parsed or raw."""
     level = RAW if level == RAW else PARSED
     if trial.state != Trial.State.DONE:
-        return DiffPage(level, "It can be laid beside another trial when it is finished.")
+        return DiffPage(level, "You can compare this trial once it has finished.")
     other, notice = _find_other(trial, beside.strip())
     if other is None:
         return DiffPage(level, notice)
