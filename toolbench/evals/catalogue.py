@@ -9,8 +9,15 @@ from toolbench.evals.data_files import freeze_row, read_table
 
 @dataclass(frozen=True, slots=True)
 class CatalogueModel:
-    """`name` is sent as it stands; `canonical` says which weights. `workarounds` are presets of strategy production.
-    With `mixed_upstreams` the router picks among providers by speed. `retired` has its date and source in `note`."""
+    """A model of the case study.
+
+    Attributes:
+        name: The name that is sent, unchanged.
+        canonical: The name of the weights, which several models may share.
+        workarounds: Presets that the strategy production applies.
+        mixed_upstreams: Whether the router chooses among providers by speed.
+        retired: Whether the model is no longer served; `note` has the date and the source.
+    """
 
     name: str
     canonical: str
@@ -22,13 +29,13 @@ class CatalogueModel:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a filter may call it: id, id without `:variant`, vendor, tags."""
+        """Return the words by which a filter may name it: id, id without `:variant`, vendor, tags."""
         return (self.name, self.name.partition(":")[0], self.name.partition("/")[0], *self.tags)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueProfile:
-    """Sampling options. `applies_to` is a case-sensitive glob on the model's name."""
+    """Sampling options; `applies_to` is a case-sensitive glob on the model's name."""
 
     name: str
     applies_to: str
@@ -37,12 +44,13 @@ class CatalogueProfile:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Return the words by which a filter may name it: name and tags."""
         return (self.name, *self.tags)
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Which layers of workarounds apply."""
+    """A choice of the workaround layers that apply."""
 
     name: str
     tags: tuple[str, ...]
@@ -52,6 +60,7 @@ class Strategy:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Return the words by which a filter may name it: name and tags."""
         return (self.name, *self.tags)
 
 
@@ -65,9 +74,11 @@ MATRIX_STRATEGIES = ("baseline", "production")
 
 @cache
 def load_models() -> tuple[CatalogueModel, ...]:
+    """Return the models of `data/models.json`, in its order."""
     return tuple(CatalogueModel(**freeze_row(row)) for row in read_table("models"))
 
 
 @cache
 def load_profiles() -> tuple[CatalogueProfile, ...]:
+    """Return the profiles of `data/profiles.json`, in its order."""
     return tuple(CatalogueProfile(**freeze_row(row)) for row in read_table("profiles"))

@@ -1,5 +1,7 @@
-"""Which calls a task wants, as far as that is known before anything is tried, and how the calls that were made compare
-with them."""
+"""The calls that a task expects, and the comparison of the calls made with them.
+
+The expected calls are known before a trial starts.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ from toolbench.evals.record_counts import is_valid_call
 
 @dataclass(frozen=True, slots=True)
 class ExpectedToolCall:
-    """`is_match` says of the arguments of a call of `tool` whether they are the right ones."""
+    """An expected call; `is_match` returns whether the arguments of a call of `tool` are right."""
 
     tool: str
     is_match: Callable[[JsonObject], bool]
@@ -21,9 +23,16 @@ class ExpectedToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCalls:
-    """`call`: whether this instance of the task needs a call at all, None where it does not say. `calls` are those
-    whose right arguments are known; () says nothing of them. `tools` are those that have to be called where the right
-    arguments are not known; `provoked`, `together` and `reply` as in Needs."""
+    """The calls that an instance of a task expects.
+
+    Attributes:
+        call: Whether the instance needs a call at all; None if the task does not say.
+        calls: The calls whose right arguments are known; () says nothing about calls.
+        tools: The tools that have to be called if the right arguments are not known.
+        provoked: See TaskNeeds.
+        together: See TaskNeeds.
+        reply: See TaskNeeds.
+    """
 
     call: bool | None = None
     calls: tuple[ExpectedToolCall, ...] = ()
@@ -34,7 +43,7 @@ class ExpectedCalls:
 
     @property
     def needs(self) -> TaskNeeds:
-        """What a failed trial's cause is measured against."""
+        """Return the needs by which the cause of a failed trial is found."""
         tools = self.tools or tuple(one.tool for one in self.calls)
         known = bool(tools) or self.call is False
         return TaskNeeds(tools if known else None, self.provoked, self.together, self.reply)
@@ -42,8 +51,14 @@ class ExpectedCalls:
 
 @dataclass(frozen=True, slots=True)
 class CallGrades:
-    """`call_expected` is None where no tool was offered in any request. `asked` are valid calls whose right arguments
-    are known, `right` those of them that have them. `needs` is what the task needs."""
+    """The grades of one trial's calls.
+
+    Attributes:
+        call_expected: Whether a call was needed; None if the task does not say or no request offered a tool.
+        asked: Valid calls whose right arguments are known.
+        right: Those of them that have the right arguments.
+        needs: The needs of the task.
+    """
 
     call_expected: bool | None = None
     asked: int = 0
@@ -52,8 +67,12 @@ class CallGrades:
 
 
 def grade_calls(steps: Sequence[WireStep], due: ExpectedCalls) -> CallGrades:
-    """Each valid call of a tool that is due takes the first due call left that it meets. One that meets none is not
-    right; one that comes when every due call of its tool was met is one too many, and its arguments are not asked."""
+    """Return the grades of the calls in `steps`.
+
+    Each valid call of an expected tool is matched with the first remaining expected call that it fits. A call that fits
+    none of them is not right. A call made after every expected call of its tool was matched is superfluous, and its
+    arguments are not graded.
+    """
     offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
     left = list(due.calls)
     asked = right = 0
@@ -69,7 +88,7 @@ def grade_calls(steps: Sequence[WireStep], due: ExpectedCalls) -> CallGrades:
 
 
 def _iter_valid_calls(steps: Sequence[WireStep]) -> Iterator[tuple[str, JsonObject]]:
-    """Tool and arguments of every call that was valid as the model wrote it."""
+    """Yield tool and arguments of every call that was valid as the model wrote it."""
     mended: frozenset[int] = frozenset()
     place = 0
     for step in steps:

@@ -1,4 +1,7 @@
-"""Few-shot sets: solved exchanges that stand in the history before the question. The version is part of the name."""
+"""Few-shot sets: solved exchanges in the history before the question.
+
+The version is part of a set's name.
+"""
 
 import json
 from collections.abc import Iterator
@@ -8,13 +11,13 @@ from toolbench.evals.data_files import read_table
 
 
 def load_sets(scenario: str) -> dict[str, tuple[Message, ...]]:
-    """The scenario's sets by name, as messages in OpenAI's shape; a method renders them in its own form."""
+    """Return the scenario's sets by name, as messages in OpenAI's format; a method renders them in its own form."""
     rows = [row for row in read_table("examples") if row["scenario"] == scenario]
     return {row["name"]: tuple(_iter_messages(row["exchanges"])) for row in rows}
 
 
 def _iter_messages(exchanges: list[JsonObject]) -> Iterator[Message]:
-    """User, assistant with one call, tool, assistant: four messages for each exchange."""
+    """Yield four messages for each exchange: user, assistant with one call, tool, assistant."""
     for number, exchange in enumerate(exchanges, start=1):
         call_id, call = f"example_{number}", exchange["call"]
         function = {"name": call["name"], "arguments": _to_compact_json(call["arguments"])}

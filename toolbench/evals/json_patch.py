@@ -12,14 +12,22 @@ OPERATIONS = ("set", "delete", "append", "insert")
 
 
 class PatchError(ValueError):
-    """An operation that cannot be applied; the message is for the model."""
+    """An operation that cannot be applied; the message is addressed to the model."""
 
 
 def apply_patch(document: JsonObject, operations: Sequence[JsonObject], *, root: str) -> JsonObject:
-    """A new document with the operations applied in order. Paths must lie under `root`, for instance `/draft/`.
+    """Return a new document with the operations applied in order; `document` stays as it is.
 
-    `set` makes missing parents; `append` and `insert` on a missing value make a list of one item. Raises PatchError
-    and leaves `document` as it was."""
+    `set` creates missing parents; `append` and `insert` on a missing value create a list of one item.
+
+    Args:
+        document: The document.
+        operations: Objects with `op` and `path`, and `value` or `index` where needed.
+        root: The prefix of every permitted path, for instance `/draft/`.
+
+    Raises:
+        PatchError: An operation cannot be applied.
+    """
     changed = copy.deepcopy(document)
     for operation in operations:
         _apply_operation(changed, operation, root)
@@ -27,7 +35,11 @@ def apply_patch(document: JsonObject, operations: Sequence[JsonObject], *, root:
 
 
 def parse_pointer(path: str) -> list[str]:
-    """The unescaped parts of a JSON Pointer. Raises PatchError when it is none."""
+    """Return the unescaped parts of a JSON Pointer.
+
+    Raises:
+        PatchError: The path is not a JSON Pointer.
+    """
     try:
         return list(JsonPointer(path).parts)
     except JsonPointerException as error:

@@ -1,31 +1,47 @@
-"""Formulas that are more than one count over another. Every metric is explained, with an example that is also its test,
-in docs/metrics.md."""
+"""Metrics whose formula is more than one count divided by another.
+
+docs/metrics.md explains every metric, with an example that is also its test.
+"""
 
 from math import comb
 
 
 def compute_pass_hat(passed: int, tried: int, k: int) -> float | None:
-    """pass^k: the chance that k tries all pass, without bias: C(passed, k) / C(tried, k). None with fewer than k
-    tries. Raises ValueError unless 0 <= passed <= tried and k >= 1."""
+    """Return pass^k, the probability that k trials all pass: C(passed, k) / C(tried, k), which is unbiased.
+
+    Returns:
+        The probability; None with fewer than k trials.
+
+    Raises:
+        ValueError: Not 0 <= passed <= tried, or k < 1.
+    """
     _check_counts(passed, tried, k)
     return comb(passed, k) / comb(tried, k) if tried >= k else None
 
 
 def compute_pass_at(passed: int, tried: int, k: int) -> float | None:
-    """pass@k: the chance that at least one of k tries passes, without bias: 1 - C(failed, k) / C(tried, k). None with
-    fewer than k tries. Raises ValueError as above."""
+    """Return pass@k, the probability that at least one of k trials passes.
+
+    The estimate 1 - C(failed, k) / C(tried, k) is unbiased.
+
+    Returns:
+        The probability; None with fewer than k trials.
+
+    Raises:
+        ValueError: Not 0 <= passed <= tried, or k < 1.
+    """
     _check_counts(passed, tried, k)
     return 1 - comb(tried - passed, k) / comb(tried, k) if tried >= k else None
 
 
 def compute_f1(rightly: int, needlessly: int, missed: int) -> float | None:
-    """The harmonic mean of precision and recall; None where no call was due and none was made."""
+    """Return the harmonic mean of precision and recall; None if no call was needed and none was made."""
     whole = 2 * rightly + needlessly + missed
     return 2 * rightly / whole if whole else None
 
 
 def compute_cost_per_success(cost: float | None, passed: int) -> float | None:
-    """What was paid for one pass; None while the cost is unknown or nothing passed."""
+    """Return the cost of one pass; None if the cost is unknown or nothing passed."""
     return None if cost is None or not passed else cost / passed
 
 

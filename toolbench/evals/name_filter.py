@@ -1,7 +1,9 @@
-"""The filter words of the case study, for models, profiles and strategies alike.
+"""The filter words of the case study, for models, profiles and strategies.
 
-A comma list: a word is an id or tag (exact, case does not matter), a glob with `*`, or `all`, `full`, `*`; `!word`
-leaves out. Only exclusions mean everything else. A name that has commas itself is taken whole, also in a list."""
+A filter is a comma-separated list. A word is an id or tag (exact, case is ignored), a glob with `*`, or one of `all`,
+`full` and `*`; `!word` excludes. Exclusions alone mean all other items. A name that contains commas is one word, also
+in a list.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,8 +18,15 @@ ALL_WORDS = ("all", "full", "*")
 def filter_by_names(
     items: Sequence[Item], words: str | Iterable[str], *, names: Callable[[Item], Iterable[str]]
 ) -> list[Item]:
-    """The items the words choose, in the order of `items`. `names` gives an item's ids and tags. Blank chooses
-    nothing: what blank means is the caller's affair."""
+    """Return the items that the words select, in the order of `items`.
+
+    Blank words select nothing: the caller decides what a blank filter means.
+
+    Args:
+        items: The items.
+        words: The filter, as a comma-separated text or as separate words.
+        names: Returns an item's ids and tags.
+    """
     tokens = _split_words(words, items, names)
     wanted = [token for token in tokens if not token.startswith("!")]
     unwanted = [token[1:].strip() for token in tokens if token.startswith("!")]
@@ -29,7 +38,7 @@ def filter_by_names(
 def list_unmatched_words(
     items: Sequence[Item], words: str | Iterable[str], *, names: Callable[[Item], Iterable[str]]
 ) -> list[str]:
-    """The words that match no item, for a warning."""
+    """Return the words that match no item, for a warning."""
     return [
         token
         for token in _split_words(words, items, names)
@@ -38,8 +47,10 @@ def list_unmatched_words(
 
 
 def find_similar_words(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """Return the known words most like one that is not known, else those most like a part of it (`opnai/any`); none
-    where nothing is alike."""
+    """Return the known words most similar to an unknown one, at most `most`; () if none is similar.
+
+    If none is similar to the whole word, its parts are compared (`opnai/any`).
+    """
     by_spelling = {name.lower(): name for name in known}
     asked = word.lower().lstrip("!")
     for part in dict.fromkeys((asked, *re.split(r"[/:]", asked))):
@@ -51,7 +62,7 @@ def find_similar_words(word: str, known: Iterable[str], most: int = 3) -> tuple[
 def _split_words(
     words: str | Iterable[str], items: Sequence[Item], names: Callable[[Item], Iterable[str]]
 ) -> list[str]:
-    """The words in lower case. Where several parts of a list make up a name, the longest such is one word."""
+    """Return the words in lower case; if several parts of the list form a name, the longest such name is one word."""
     parts = [part.strip().lower() for part in (words.split(",") if isinstance(words, str) else words)]
     known = {_normalise_name(name) for item in items for name in names(item) if "," in name}
     longest = max((name.count(",") + 1 for name in known), default=1)
@@ -65,7 +76,7 @@ def _split_words(
 
 
 def _normalise_name(name: str) -> str:
-    """In lower case, with one space behind every comma."""
+    """Return the name in lower case, with one space after every comma."""
     return ", ".join(part.strip() for part in name.lower().split(","))
 
 

@@ -1,4 +1,4 @@
-"""What tokens cost by the providers' own price lists: a dated table, for endpoints that name no cost themselves."""
+"""Prices of tokens from the providers' price lists: a dated table, for endpoints that report no cost."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +10,11 @@ _TOKENS_PER_PRICE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens, without discounts for cached ones or batches. `date`: when `source` said so."""
+    """US dollars for a million tokens, without discounts for cached tokens or batches.
+
+    Attributes:
+        date: The date at which `source` stated the price.
+    """
 
     provider: str  # a row of the providers' templates
     model: str
@@ -21,14 +25,17 @@ class Price:
 
     @property
     def named(self) -> str:
+        """Return the origin of the price as text: its date and source."""
         return f"list price of {self.date}, {self.source}"
 
     def compute_cost(self, input_tokens: float, output_tokens: float) -> float:
+        """Return the cost of so many tokens in US dollars."""
         return (self.input * input_tokens + self.output * output_tokens) / _TOKENS_PER_PRICE
 
 
 @cache
 def load_prices() -> tuple[Price, ...]:
+    """Return every price of `data/prices.json`."""
     lists = read_table("prices")["lists"]
     return tuple(
         Price(one["provider"], model, asked, answered, one["date"], one["source"])
@@ -38,5 +45,8 @@ def load_prices() -> tuple[Price, ...]:
 
 
 def find_price(provider: str, model: str) -> Price | None:
-    """None where no price is known: another provider's price for the same weights is another price."""
+    """Return the provider's price of a model; None if no price is known.
+
+    Another provider's price for the same weights is never used: it is a different price.
+    """
     return next((price for price in load_prices() if (price.provider, price.model) == (provider, model)), None)

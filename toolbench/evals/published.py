@@ -1,4 +1,4 @@
-"""The case study's published matrix: figures from elsewhere, with their date, never mixed with measured ones."""
+"""The case study's published matrix: figures with their date, never mixed with measured ones."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +12,7 @@ PassCount = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """A scenario or a category, with how often it failed. What is not listed is not published."""
+    """A scenario or a category and how often it failed. Names that are not listed were not published."""
 
     name: str
     count: int
@@ -20,7 +20,14 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True)
 class CaseStudyCell:
-    """`tool` and `control` are (ok, runs). `not_applicable`: by our rules, since tools were off."""
+    """Published figures of one model with one profile.
+
+    Attributes:
+        tool: (passes, runs) of the tool scenarios.
+        control: (passes, runs) of the control scenario.
+        p95_ms: The 95th percentile of latency, in milliseconds.
+        not_applicable: Whether the cell is not applicable by Toolbench's rules, because tools were off.
+    """
 
     model: str
     profile: str
@@ -33,7 +40,7 @@ class CaseStudyCell:
 
 @dataclass(frozen=True, slots=True)
 class CaseStudyRecommendation:
-    """The published words, verbatim."""
+    """A published recommendation, verbatim."""
 
     model: str
     profile: str
@@ -45,7 +52,7 @@ class CaseStudyRecommendation:
 
 @dataclass(frozen=True, slots=True)
 class CaseStudySnapshot:
-    """`overall`, `tool`, `control` and `scenarios` are the totals as published, as (ok, runs)."""
+    """One published matrix; `overall`, `tool`, `control` and `scenarios` are its totals, as (passes, runs)."""
 
     slug: str
     title: str
@@ -63,6 +70,7 @@ class CaseStudySnapshot:
 
 @cache
 def load_snapshots() -> tuple[CaseStudySnapshot, ...]:
+    """Return every published matrix."""
     table = freeze_row(read_table("published"))
     table["scenarios"] = freeze_row(table["scenarios"])
     table["cells"] = tuple(_parse_cell(freeze_row(row)) for row in table["cells"])

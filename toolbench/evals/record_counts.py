@@ -1,4 +1,4 @@
-"""What can be read off a finished record without knowing the scenario."""
+"""Facts and counts of a finished record that need no knowledge of the scenario."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from toolbench.engine.types import CALL_ATTEMPT_CODES, JsonObject, Turn
 TAG_TRANSFORM = "assistant_content_tool_call_tags_to_tool_calls"
 CUT_FINISH_REASON = "length"
 FALLBACK_PATH = "json_fallback"
-MODEL_FORMAT_PATH = "model_format"  # of providers/data/outcomes.json
+MODEL_FORMAT_PATH = "model_format"  # an error code of providers/data/outcomes.json
 MESSAGE_PATH = "$.choices[0].message"
 CONTENT_PATH = f"{MESSAGE_PATH}.content"
 CALLS_PATH = f"{MESSAGE_PATH}.tool_calls"
@@ -19,7 +19,7 @@ _CALL_TAG = "<tool_call"
 
 @light(frozen=True, slots=True)
 class RecordedCall:
-    """One result with its place: the turn (from 0) and the call's place in that turn (from 0)."""
+    """One tool result with its turn and its place in that turn, both from 0."""
 
     turn: int
     place: int
@@ -27,61 +27,68 @@ class RecordedCall:
 
     @property
     def tool(self) -> str:
+        """Return the name of the tool that ran, or else the name in the call."""
         return self.result.envelope.tool_name or self.result.call.name
 
     @property
     def ok(self) -> bool:
+        """Return whether the call succeeded."""
         return self.result.envelope.ok
 
 
 def iter_calls(ended: LoopResult) -> Iterator[RecordedCall]:
-    """Every call that was kept, in order."""
+    """Yield every call that was kept, in order."""
     for record in ended.turns:
         for place, result in enumerate(record.results):
             yield RecordedCall(record.turn, place, result)
 
 
 def list_error_codes(result: ToolResult) -> tuple[str, ...]:
+    """Return the error codes in the result's envelope, in order."""
     return tuple(str(error.get("code", "")) for error in result.envelope.errors)
 
 
 def has_error(ended: LoopResult, code: str) -> bool:
+    """Return whether a call failed with this error code."""
     return any(code in list_error_codes(one.result) for one in iter_calls(ended))
 
 
 def count_calls(record: TurnRecord) -> int:
+    """Return how many calls the turn's answer has."""
     return len(record.answer.calls) if record.answer else 0
 
 
 def has_calls(ended: LoopResult) -> bool:
+    """Return whether any answer has a call."""
     return any(count_calls(record) for record in ended.turns)
 
 
 def is_without_tools(ended: LoopResult) -> bool:
-    """True when the model was never offered a tool, neither on the wire nor in the prompt."""
+    """Return whether no request offered a tool, neither in the body nor in the prompt; False without turns."""
     return bool(ended.turns) and not any(record.request.tools_sent for record in ended.turns)
 
 
 def has_answer(ended: LoopResult) -> bool:
-    """True when the model said something: a dead or refusing endpoint has not."""
+    """Return whether the model answered; an endpoint that failed or refused has not."""
     return ended.end is not EndReason.PROVIDER_ERROR and any(record.answer for record in ended.turns)
 
 
 def has_call_attempt(answer: Turn) -> bool:
-    """True for calls, and for a text in which the engine found one that it could not or must not run."""
+    """Return whether the answer has a call, or a text with a call that the engine could not or must not run."""
     return bool(answer.calls_found) or any(finding.code in CALL_ATTEMPT_CODES for finding in answer.findings)
 
 
 def has_call_tag(answer: Turn) -> bool:
-    """True for a text with the tag around calls that many chat templates ask for."""
+    """Return whether the text has the tag around calls that many chat templates ask for."""
     return _CALL_TAG in answer.text
 
 
 def count_trial(ended: LoopResult) -> JsonObject:
-    """Numerators and denominators of the named rates, for one trial.
+    """Return numerators and denominators of the named rates, for one trial.
 
-    Calls refused for their size are in neither `calls` nor `valid_calls`: nobody checked them against the schema. A
-    call that had to be repaired first is not valid either: the model wrote it otherwise."""
+    Calls refused for their size are in neither `calls` nor `valid_calls`, because they were not checked against the
+    schema. A call that needed a repair is not valid either, because the model wrote it differently.
+    """
     checked = [one.result for one in iter_calls(ended) if one.result.parse_status != "too_large"]
     answers = [(record, record.answer) for record in ended.turns if record.answer]
     calling = sum(has_call_attempt(answer) for _, answer in answers)
@@ -101,14 +108,14 @@ def count_trial(ended: LoopResult) -> JsonObject:
 
 
 def is_valid_call(result: ToolResult) -> bool:
-    """A call that could be read, keeps to its schema and names a tool that was offered."""
+    """Return whether the call was readable, follows its schema and names a tool that was offered."""
     return (
         result.parse_status == "ok" and not result.schema_errors and "TOOL_NOT_ALLOWED" not in list_error_codes(result)
     )
 
 
 def _list_repaired_results(record: TurnRecord, answer: Turn) -> list[ToolResult]:
-    """The results of calls whose arguments were readable only after a repair."""
+    """Return the results of calls whose arguments were readable only after a repair."""
     places = {error.call for error in answer.parse_errors if error.mended}
     return [result for place, result in enumerate(record.results) if place in places]
 
@@ -118,7 +125,10 @@ def _count_repaired_valid(record: TurnRecord, answer: Turn) -> int:
 
 
 def _is_ended_by_parse_error(ended: LoopResult) -> bool:
-    """Nothing that we cannot read ends a run; a server that cannot read its own model's words may."""
+    """Return whether the server could not read its own model's output, which ended the run.
+
+    Output that Toolbench cannot read never ends a run.
+    """
     return ended.end is EndReason.PROVIDER_ERROR and ended.error is not None and ended.error.code == MODEL_FORMAT_PATH
 
 

@@ -1,4 +1,4 @@
-"""Tools that fail on purpose: what goes wrong is said per tool, how often, and what makes it right again."""
+"""Tools that fail on purpose; data says for each tool which fault occurs, how often, and what avoids it."""
 
 import asyncio
 import copy
@@ -15,8 +15,11 @@ OVERSIZED_ANSWER_ROW = {"order": 1000, "state": "kept for the archive", "note": 
 
 
 class FaultyTools:
-    """Fixed answers by tool, with faults before them. A fault names its `tool` and `kind`; `times` (1 when not said) is
-    how many of the tool's first calls it befalls, or its own condition decides. The snapshot keeps the calls."""
+    """Fixed answers by tool, with faults before them; the snapshot has the calls.
+
+    A fault names its `tool` and `kind`. It affects the first `times` calls of the tool (default 1), or those that its
+    own condition selects.
+    """
 
     def __init__(self, answers: JsonObject, faults: Sequence[JsonObject] = ()) -> None:
         self._answers = dict(answers)
@@ -25,8 +28,12 @@ class FaultyTools:
         self._numbers: Counter[str] = Counter()
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Raises ToolArgumentError for arguments it refuses, RuntimeError where it is to crash; a slow answer is an
-        awaitable."""
+        """Return the tool's answer, or the result of its fault; a slow answer is an awaitable.
+
+        Raises:
+            ToolArgumentError: The fault refuses the arguments.
+            RuntimeError: The fault is a crash.
+        """
         if name not in self._answers:
             return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
         self._called.append({"name": name, "arguments": copy.deepcopy(arguments)})
@@ -38,11 +45,12 @@ class FaultyTools:
         return FAULT_BY_KIND[fault["kind"]](fault, answer)
 
     def snapshot(self) -> JsonObject:
+        """Return a copy of the calls made so far, in order."""
         return {"called": copy.deepcopy(self._called)}
 
 
 class DelayedAnswer:
-    """An answer that comes after some seconds."""
+    """An awaitable answer that arrives after some seconds."""
 
     def __init__(self, seconds: float, answer: object) -> None:
         self._seconds = seconds

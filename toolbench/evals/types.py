@@ -1,4 +1,4 @@
-"""What is tried and what is said about it: the values that scenarios, judging and the lab exchange."""
+"""Values that scenarios, judging and the lab exchange."""
 
 from dataclasses import field
 from typing import Protocol
@@ -16,9 +16,13 @@ DRAWN = "drawn"
 
 @light(frozen=True, slots=True)
 class Instance:
-    """One concrete task: drawn from `seed`, or the case study's own wording (`kind` parity). `layer` is the
-    scenario's policy patch. `further` are the user's messages after the first, each said once the one before it is
-    answered."""
+    """One concrete task: drawn from `seed`, or the case study's own wording (`kind` parity).
+
+    Attributes:
+        layer: The scenario's policy patch.
+        values: What was drawn, as the scenario needs it for judging.
+        further: The user's messages after the first; each is sent after the previous one is answered.
+    """
 
     scenario: str
     version: int
@@ -35,18 +39,25 @@ class Instance:
 
 
 class Workspace(Protocol):
-    """A trial's own world, fresh per execution."""
+    """The simulated environment of one execution."""
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Runs a tool. Raises engine.errors.ToolArgumentError for arguments it refuses; any other exception is an
-        INTERNAL_ERROR."""
+        """Run a tool and return its answer. Any exception but the one below becomes an INTERNAL_ERROR.
+
+        Raises:
+            ToolArgumentError: The tool refuses the arguments (`engine.errors`).
+        """
         ...
 
-    def snapshot(self) -> JsonObject: ...
+    def snapshot(self) -> JsonObject:
+        """Return a copy of the state, for judging."""
+        ...
 
 
 @light(frozen=True, slots=True)
 class Check:
+    """The result of one check; `detail` says why it failed."""
+
     name: str
     ok: bool
     detail: str = ""
@@ -54,8 +65,7 @@ class Check:
 
 @light(frozen=True, slots=True)
 class ProblemLocation:
-    """Where it went wrong first: turn (from 0), the call's place in that turn or None, a JSON path, and a plain
-    sentence."""
+    """The place of a problem: turn and call from 0 (None without a call), a JSON path, and a plain sentence."""
 
     turn: int
     call: int | None
@@ -65,10 +75,17 @@ class ProblemLocation:
 
 @light(frozen=True, slots=True)
 class Verdict:
-    """`outcome` is pass, fail, infra, na or cancelled. `task_pass` is protocol and state; `parity_pass` the case
-    study's rule; both None where nothing can be said. `failure_class` is a row of evals/data/failure_classes.json (""
-    for a pass); `category` the case study's word for it. `behaviour_seen` is None where the scenario names no
-    behaviour."""
+    """The result of judging one trial.
+
+    Attributes:
+        outcome: pass, fail, infra, na or cancelled.
+        task_pass: Whether protocol and state are right; None if that cannot be decided.
+        parity_pass: Whether the case study's rule is met; None if it cannot be decided.
+        failure_class: A code of evals/data/failure_classes.json; "" for a pass.
+        category: The case study's word for the failure.
+        behaviour_seen: Whether the scenario's behaviour occurred; None if it names none.
+        avoided: Whether the model passed without the error that the scenario provokes.
+    """
 
     outcome: str
     task_pass: bool | None
@@ -85,6 +102,8 @@ class Verdict:
 
 
 class Scenario(Protocol):
+    """A task that can be drawn, run and judged."""
+
     slug: str
     version: int
     title: str
@@ -92,13 +111,21 @@ class Scenario(Protocol):
     intent: str  # one plain sentence for the pages
     control: bool
     public: bool
-    methods: tuple[str, ...]  # the ways of asking that can express the task
-    straight_requests: int  # of a trial that passes without a detour: no passing trial has fewer
+    methods: tuple[str, ...]  # the methods that can express the task
+    straight_requests: int  # the fewest requests of a trial that passes
 
-    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance: ...
+    def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance of a seed; `kind` is PUBLISHED_WORDING or DRAWN."""
+        ...
 
-    def build_expected_calls(self, instance: Instance) -> ExpectedCalls: ...
+    def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return the calls that the instance expects."""
+        ...
 
-    def open(self, instance: Instance) -> Workspace: ...
+    def open(self, instance: Instance) -> Workspace:
+        """Return a new workspace for one execution."""
+        ...
 
-    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict: ...
+    def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict on a finished run."""
+        ...

@@ -1,4 +1,4 @@
-"""The small world that the state scenarios read and change: one object per execution of a trial."""
+"""Simulated workspaces of the state scenarios, and tools with fixed answers."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,11 @@ IMPLICIT_WORKSPACE_IDS = ("", "workspace_id")
 
 
 class StateWorkspace:
-    """Facts, a draft with a version, locks and interface state. `call` is the executor of the state tools.
+    """Facts, a draft with a version, locks and interface state; one object per execution of a trial.
 
-    `writable` is the one key under /draft/ that a model may set; `answers` are fixed answers of tools that have
-    nothing to do with the task."""
+    `call` executes the state tools. `writable` is the only key under /draft/ that a model may set; `answers` are fixed
+    answers of tools that do not belong to the task.
+    """
 
     def __init__(
         self, workspace_id: str, *, writable: str, draft: JsonObject | None = None, answers: JsonObject | None = None
@@ -30,7 +31,11 @@ class StateWorkspace:
         self._draft_version = 0
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """Runs a tool. An object with `ok` is an envelope. Raises ToolArgumentError for arguments it refuses."""
+        """Run a tool and return its answer; an object with `ok` is an envelope.
+
+        Raises:
+            ToolArgumentError: The tool refuses the arguments.
+        """
         if name in self._answers:
             return copy.deepcopy(self._answers[name])
         if name not in ("state_get", "state_patch"):
@@ -43,7 +48,7 @@ class StateWorkspace:
         return self._check_and_patch(arguments.get("ops"))
 
     def snapshot(self) -> JsonObject:
-        """Everything there is, as a copy, with the version tags `facts:N` and `draft:N`."""
+        """Return a copy of the whole state, with the version tags `facts:N` and `draft:N`."""
         return {
             "facts": {},
             "draft": copy.deepcopy(self.draft),
@@ -53,12 +58,16 @@ class StateWorkspace:
         }
 
     def read(self, select: Sequence[str] = ()) -> JsonObject:
-        """The whole snapshot, or {pointer: value or None} for each pointer."""
+        """Return the whole snapshot, or {pointer: value or None} for each pointer."""
         whole = self.snapshot()
         return {pointer: _resolve_pointer(whole, pointer) for pointer in select} if select else whole
 
     def patch(self, operations: Sequence[JsonObject]) -> JsonObject:
-        """Applies operations under /draft/, all or none: {"draft_etag", "applied"}. Raises ToolArgumentError."""
+        """Apply all operations under /draft/ or none, and return {"draft_etag", "applied"}.
+
+        Raises:
+            ToolArgumentError: An operation cannot be applied.
+        """
         try:
             changed = apply_patch({"draft": self.draft}, operations, root="/draft/")
         except PatchError as error:
@@ -79,6 +88,7 @@ class StateWorkspace:
 
 
 def build_refusal(name: str, code: str, message: str) -> JsonObject:
+    """Return the envelope of a failed call with one error."""
     return {"ok": False, "tool_name": name, "data": {}, "warnings": [], "errors": [{"code": code, "message": message}]}
 
 
@@ -87,7 +97,7 @@ def _is_implicit(asked: object) -> bool:
 
 
 def _normalise_pointers(select: object) -> tuple[str, ...]:
-    """Pointers as models write them, brought into form: quotes and backticks off, `#/x` and `x` become `/x`."""
+    """Return pointers in the standard form: without quotes and backticks, `#/x` and `x` as `/x`."""
     if select is None:
         return ()
     if not isinstance(select, list):
@@ -104,17 +114,19 @@ def _resolve_pointer(document: JsonObject, pointer: str) -> Any:
 
 
 class FixedAnswerTools:
-    """Tools that answer the same every time, by name; the snapshot keeps what they were called with."""
+    """Tools with one fixed answer each, by name; the snapshot has the calls."""
 
     def __init__(self, answers: JsonObject) -> None:
         self._answers = dict(answers)
         self._called: list[JsonObject] = []
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        """Return the tool's fixed answer, or a refusal for an unknown tool."""
         if name not in self._answers:
             return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
         self._called.append({"name": name, "arguments": copy.deepcopy(arguments)})
         return copy.deepcopy(self._answers[name])
 
     def snapshot(self) -> JsonObject:
+        """Return a copy of the calls made so far, in order."""
         return {"called": copy.deepcopy(self._called)}

@@ -1,4 +1,4 @@
-"""The checks of the four agents, as data/agent_checks.json lists them: agent by agent, each over a call's arguments."""
+"""The checks of the four agents: rows of data/agent_checks.json, applied to a call's arguments."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ KnownValues = Mapping[str, Sequence[str]]  # workspaces, tables and columns that
 
 @dataclass(frozen=True, slots=True)
 class AgentCheck:
-    """One row: `rule` holds for all `fields`; `among` names what a known value is one of."""
+    """One row: `rule` must hold for all `fields`; `among` names the list of known values, "" for none."""
 
     agent: str
     check: str
@@ -25,12 +25,15 @@ class AgentCheck:
 
 @cache
 def load_agent_checks() -> tuple[AgentCheck, ...]:
+    """Return every row, in the table's order."""
     return tuple(AgentCheck(**freeze_row(row)) for row in read_table("agent_checks"))
 
 
 def run_agent_checks(agent: str, arguments: JsonObject, known: KnownValues) -> tuple[Check, ...]:
-    """One check for every row of the agent, in the table's order. A missing field passes only checks that do not
-    look at it."""
+    """Return one check for every row of the agent, in the table's order.
+
+    A missing field fails every check that reads it.
+    """
     return tuple(_run_check(row, arguments, known) for row in load_agent_checks() if row.agent == agent)
 
 

@@ -1,4 +1,4 @@
-"""Judging a query: read by sqlglot, never trusted, then run on a few stored rows in memory."""
+"""Judging a query: sqlglot parses it, and SQLite runs it on a few stored rows in memory, read-only."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from sqlglot.optimizer.qualify import qualify
 from toolbench.evals.judging.messages import render_short
 from toolbench.evals.types import Check
 
-MAX_QUERY_CHARACTERS = 2000  # characters
-MAX_PROGRESS_CALLS = 200  # thousands of SQLite's own instructions
+MAX_QUERY_CHARACTERS = 2000
+MAX_PROGRESS_CALLS = 200  # one call per 1,000 instructions of SQLite's virtual machine
 MAX_VALUE_BYTES = 100_000  # of one value
 MAX_ROWS = 1000
 READ_ACTIONS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
@@ -24,7 +24,7 @@ WRITE_EXPRESSIONS = (exp.Into, exp.Insert, exp.Update, exp.Delete, exp.Create, e
 
 @dataclass(frozen=True, slots=True)
 class SqlTable:
-    """`columns` by name with their SQL type."""
+    """A table: `columns` has the SQL type of each column by name."""
 
     columns: Mapping[str, str]
     rows: tuple[tuple[Any, ...], ...]
@@ -34,12 +34,19 @@ SqlTables = Mapping[str, SqlTable]
 
 
 class _QueryError(Exception):
-    """The query cannot be read or run; the text says why."""
+    """A query that cannot be parsed or run; the message says why."""
 
 
 def build_query_checks(text: str, tables: SqlTables, reference: str) -> tuple[Check, ...]:
-    """In this order: one SELECT, tables that exist, columns that exist, the answer of `reference`. A check that cannot
-    be made because an earlier one failed fails too. `reference` has to be a good query."""
+    """Return the checks of a query, in order: one SELECT, known tables, known columns, right answer.
+
+    A check that cannot run because an earlier one failed fails too.
+
+    Args:
+        text: The query.
+        tables: The tables by name.
+        reference: A query that is known to be right.
+    """
     names = ("is one SELECT statement", "the tables of the query exist", "the columns of the query exist", "answers")
     steps = (_check_select, _check_tables, _check_columns, _check_answer)
     checks: list[Check] = []
@@ -55,7 +62,7 @@ def build_query_checks(text: str, tables: SqlTables, reference: str) -> tuple[Ch
 
 
 def list_tables(text: str) -> tuple[str, ...]:
-    """The tables a query reads, sorted; nothing for one that cannot be read."""
+    """Return the tables that a query reads, sorted; () if it cannot be parsed."""
     try:
         return tuple(sorted(_list_table_names(_parse_query(text))))
     except _QueryError:
@@ -98,7 +105,13 @@ def _check_columns(text: str, tables: SqlTables, reference: str) -> None:
 
 
 def _check_answer(text: str, tables: SqlTables, reference: str) -> None:
-    """On all rows, and on each two thirds of them: an answer that is right by luck is not right four times."""
+    """Compare the answers on all rows, and on each two thirds of them.
+
+    An answer that is right by chance is not right four times.
+
+    Raises:
+        _QueryError: The query cannot be run, or an answer differs.
+    """
     for left_out in (None, 0, 1, 2):
         kept = {name: SqlTable(one.columns, _drop_third(one.rows, left_out)) for name, one in tables.items()}
         wanted, given = _run_query(reference, kept), _run_query(text, kept)
@@ -111,7 +124,11 @@ def _drop_third(rows: Sequence[tuple[Any, ...]], left_out: int | None) -> tuple[
 
 
 def _run_query(text: str, tables: SqlTables) -> list[list[Any]]:
-    """The query's rows, sorted: in memory, reading only, within bounds of time and size."""
+    """Return the query's rows, sorted. It runs in memory, read-only, with limits of time and size.
+
+    Raises:
+        _QueryError: The query cannot be run.
+    """
     with closing(sqlite3.connect(":memory:")) as connection:
         for name, table in tables.items():
             columns = ", ".join(f"{column} {kind}" for column, kind in table.columns.items())

@@ -1,4 +1,4 @@
-"""Judging the four agents: their checks, whether they are right, and in a chain where it went wrong first."""
+"""Judging the four agents: their checks, whether they are right, and the first wrong agent of a chain."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ RIGHT_BY_AGENT = {
 
 @dataclass(frozen=True, slots=True)
 class AgentStep:
-    """One agent's part of a trial: its last call (None: it never called) and the checks of it."""
+    """One agent's part of a trial: its last call (None if it never called) and the checks of that call."""
 
     agent: str
     call: RecordedCall | None
@@ -50,9 +50,11 @@ class AgentStep:
 
     @property
     def failed_check(self) -> Check | None:
+        """Return the first check that fails; None if all hold."""
         return next((check for check in self.checks if not check.ok), None)
 
     def build_problem(self, ended: LoopResult) -> Problem:
+        """Return the problem of this agent's call, or of the missing call."""
         if self.call is None:
             what = f"the run ends here; the {self.agent} agent never called {TOOL_BY_AGENT[self.agent]}."
             return Problem("missing_call", locate_problem(find_last_turn(ended), path=CALLS_PATH, what=what))
@@ -65,7 +67,10 @@ class AgentStep:
 
 
 def judge_agent(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) -> Verdict:
-    """One agent in one turn. The case study has no such scenario, so there is no parity pass."""
+    """Return the verdict of one agent in one turn.
+
+    The case study has no such scenario, so its rule is not applied.
+    """
     (agent,) = agents
     step = _build_step(agent, instance, [one for one in iter_calls(ended) if one.turn == 0])
     made = sum(1 for _ in iter_calls(ended))
@@ -86,7 +91,7 @@ def judge_agent(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) 
 
 
 def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> ExpectedCalls:
-    """One call of each agent's tool, right when every check of it holds."""
+    """Return one expected call of each agent's tool, which is right if every check of it holds."""
     return ExpectedCalls(
         True,
         tuple(
@@ -96,7 +101,10 @@ def build_expected_calls(instance: Instance, agents: tuple[str, ...]) -> Expecte
 
 
 def judge_chain(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) -> Verdict:
-    """All agents in order; the first that is wrong is named, with those after it that went wrong as well."""
+    """Return the verdict of all agents in order.
+
+    It names the first wrong agent, and the later ones that are wrong too.
+    """
     every = [_build_step(agent, instance, list(iter_calls(ended))) for agent in agents]
     wrong = [step for step in every if step.failed_check]
     case = judging.CheckedResult(
@@ -116,14 +124,14 @@ def judge_chain(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) 
 
 
 def _build_step(agent: str, instance: Instance, calls: Sequence[RecordedCall]) -> AgentStep:
-    """The last call of the agent's tool counts, so that an agent may mend its own."""
+    """Return the agent's part: its last call counts, so that an agent may correct itself."""
     mine = [one for one in calls if one.tool == TOOL_BY_AGENT[agent]]
     arguments = mine[-1].result.arguments if mine else None
     return AgentStep(agent, mine[-1] if mine else None, _run_checks(agent, instance, arguments or {}))
 
 
 def _run_checks(agent: str, instance: Instance, given: JsonObject) -> tuple[Check, ...]:
-    """Those of the table, and whether the arguments are right."""
+    """Return the checks of the table, and those of whether the arguments are right."""
     space = load_workspaces()[instance.values["workspace_id"]]
     known = {
         "workspaces": tuple(load_workspaces()),
@@ -227,8 +235,10 @@ def _find_chain_problem(ended: LoopResult, wrong: Sequence[AgentStep]) -> Proble
 
 
 def _apply_first_cause(verdict: Verdict, own: Problem, *, called: bool) -> Verdict:
-    """A wrong agent that `called` before the first failed call is where it went wrong first; that turns ran out is only
-    how it ended."""
+    """Return the verdict with the wrong agent as the first problem, if it `called` before the first failed call.
+
+    It also replaces the class of a run that ran out of turns, which says only how the run ended.
+    """
     bad = verdict.first_bad
     if verdict.outcome != "fail" or bad is None:
         return verdict

@@ -1,4 +1,4 @@
-"""What the four agents work on: workspaces with tables, and tools whose answers are what the next agent is given."""
+"""The workspaces of the four agents: tables, and tools whose answers are the next agent's input."""
 
 import copy
 from collections.abc import Mapping
@@ -13,32 +13,38 @@ from toolbench.evals.workspace import build_refusal
 
 @dataclass(frozen=True, slots=True)
 class SqlWorkspace:
+    """A described set of tables."""
+
     about: str
     tables: Mapping[str, SqlTable]
 
 
 @cache
 def load_workspaces() -> Mapping[str, SqlWorkspace]:
-    """The workspaces by name."""
+    """Return the workspaces by name."""
     rows = read_table("packs/agents")["workspaces"]
     return {name: SqlWorkspace(row["about"], _build_tables(row["tables"])) for name, row in rows.items()}
 
 
 def list_columns(workspace_id: str, *tables: str) -> tuple[str, ...]:
-    """The columns of a workspace, or of some of its tables, as table.column."""
+    """Return the columns of a workspace, or of some of its tables, as table.column."""
     known = load_workspaces()[workspace_id].tables
     return tuple(f"{name}.{column}" for name in known if name in (tables or known) for column in known[name].columns)
 
 
 class AgentWorkspace:
-    """Every answer rests on what was said before: the tables are those of the workspace that was chosen, the columns
-    those of the tables that were chosen. What was chosen wrongly is passed on as it is."""
+    """The agents' tools, whose answers depend on earlier calls.
+
+    The tables are those of the selected workspace, the columns those of the selected tables. A wrong selection is
+    passed on unchanged.
+    """
 
     def __init__(self) -> None:
         self._calls: list[JsonObject] = []
         self._space = ""
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        """Return the answer of a tool, or a refusal for an unknown one."""
         self._calls.append({"name": name, "arguments": copy.deepcopy(arguments)})
         if name == "classify_intent":
             self._space = arguments["workspace_id"]
@@ -52,6 +58,7 @@ class AgentWorkspace:
         return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
 
     def snapshot(self) -> JsonObject:
+        """Return a copy of the calls made so far, in order."""
         return {"called": copy.deepcopy(self._calls)}
 
     def _select_tables(self, names: list[str]) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Our rules against BFCL's own checker: on its golden answers, and on the same with one thing wrong."""
+"""Comparison of Toolbench's rules with BFCL's checker, on its golden answers and on changed ones."""
 
 import copy
 from collections.abc import Iterable, Iterator
@@ -13,8 +13,12 @@ from toolbench.evals.bfcl.golden_answers import BfclCall, build_golden_calls
 
 @dataclass(frozen=True, slots=True)
 class CheckerComparison:
-    """One answer to one case: `kind` says what was done to the golden one. `checker_accepts` and `toolbench_accepts`
-    say who accepts it."""
+    """The judgement of one answer to one case by both sides.
+
+    Attributes:
+        kind: The change made to the golden answer; `golden` for none.
+        says: The mistake that Toolbench found; "" for none.
+    """
 
     case: str
     category: str
@@ -25,11 +29,16 @@ class CheckerComparison:
 
     @property
     def agrees(self) -> bool:
+        """Return whether both sides judge the answer alike."""
         return self.checker_accepts is self.toolbench_accepts
 
 
 def compare_with_checker(cases: Iterable[BfclCase]) -> tuple[CheckerComparison, ...]:
-    """Every answer to every case, in order. Raises NotInstalledError."""
+    """Return the comparisons of every answer to every case, in order.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+    """
     asked = [(case, kind, calls) for case in cases for kind, calls in iter_answers(case)]
     judged = check_answers([(case, calls) for case, _, calls in asked])
     return tuple(
@@ -39,7 +48,7 @@ def compare_with_checker(cases: Iterable[BfclCase]) -> tuple[CheckerComparison, 
 
 
 def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
-    """The golden answer, then answers that differ from it in one thing."""
+    """Yield the golden answer, then answers that differ from it in one thing, each with its kind."""
     golden = build_golden_calls(case)
     yield "golden", golden
     yield "no call", ()
@@ -56,7 +65,7 @@ def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
 
 
 def _iter_changes(value: Any) -> Iterator[Any]:
-    """The same in other letters, values next to it, and values of every other type."""
+    """Yield the value in other spellings, values close to it, and values of every other type."""
     yield from ("another text", "", 0, 1, -7.5, True, False, None, [], {}, [value], {"a": value})
     if isinstance(value, str):
         yield from (value.upper(), f" {value}.", value.replace(" ", "-"), value[:-1])

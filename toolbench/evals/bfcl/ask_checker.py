@@ -1,4 +1,4 @@
-"""Asking BFCL's own checker, which runs in a process of its own."""
+"""Requests to BFCL's checker, which runs in a separate process."""
 
 import json
 import subprocess
@@ -14,20 +14,29 @@ _CHECKER_COMMAND = (sys.executable, "-m", "toolbench.evals.bfcl.checker_process"
 
 @dataclass(frozen=True, slots=True)
 class CheckerVerdict:
-    """`error` is the checker's own sentence."""
+    """The checker's verdict; `error` is its own sentence."""
 
     valid: bool
     error: str = ""
 
 
 def check_answers(answers: Sequence[tuple[BfclCase, Sequence[BfclCall]]]) -> tuple[CheckerVerdict, ...]:
-    """A verdict for each answer to a case, in order. Raises NotInstalledError, and RuntimeError when the process
-    fails."""
+    """Return a verdict for each answer to a case, in order.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+        RuntimeError: The process failed.
+    """
     return check_lines([_render_line(case, calls) for case, calls in answers])
 
 
 def check_lines(lines: Sequence[str]) -> tuple[CheckerVerdict, ...]:
-    """A verdict for each line as the checker reads them; lines that are the same are judged once. Raises as above."""
+    """Return a verdict for each line of the checker's input, in order; equal lines are judged once.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+        RuntimeError: The process failed.
+    """
     if not is_installed():
         raise NotInstalledError
     unique = list(dict.fromkeys(lines))

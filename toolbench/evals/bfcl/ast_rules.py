@@ -1,8 +1,9 @@
-"""BFCL's rules for single-turn Python calls, written anew: what its AST checker accepts is right here, nothing else.
+"""BFCL's rules for single-turn Python calls, implemented independently: right is exactly what its AST checker accepts.
 
-They differ from JSON equality on purpose, as BFCL's do: case, spaces and some punctuation of texts do not matter, a
-whole number may stand for a float, members of objects are looked at one level deep, and an accepted value of another
-type than the parameter's stands for a variable. `bfcl/agreement.py` holds them to the checker."""
+They differ from JSON equality on purpose, as BFCL's do: case, spaces and some punctuation of texts are ignored, a whole
+number may stand for a float, members of objects are compared one level deep, and an accepted value of a type other than
+the parameter's stands for a variable. `bfcl/agreement.py` compares them with the checker.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +29,12 @@ _UNREADABLE_ERRORS = (TypeError, KeyError, AttributeError, IndexError, ValueErro
 
 @dataclass(frozen=True, slots=True)
 class AnswerMistake:
-    """`argument` is "" for what concerns the whole call, `call` its place from 0 among those made, None for none."""
+    """A mistake in an answer.
+
+    Attributes:
+        argument: The argument's name; "" if the mistake concerns the whole call.
+        call: The index of the call among those made; None if it concerns no single call.
+    """
 
     says: str
     argument: str = ""
@@ -38,7 +44,7 @@ class AnswerMistake:
 def find_mistake(
     category: str, functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[BfclCall]
 ) -> AnswerMistake | None:
-    """The first thing that BFCL would refuse, None for an answer that it accepts."""
+    """Return the first mistake for which BFCL would reject the answer; None if it would accept it."""
     if len(calls) != len(answers):
         return AnswerMistake(f"{len(calls)} calls instead of {len(answers)}")
     if "parallel" in category:
@@ -49,7 +55,7 @@ def find_mistake(
 
 
 def find_call_mistake(function: JsonObject | None, accepted: JsonObject, call: BfclCall) -> AnswerMistake | None:
-    """Of one call, against the values that are accepted for each parameter."""
+    """Return the first mistake of one call; None if the values are accepted for each parameter."""
     if function is None or call[0] != function["name"]:
         return AnswerMistake(
             f"{call[0]} was called instead of {function['name'] if function else 'a function of the case'}"
@@ -59,8 +65,10 @@ def find_call_mistake(function: JsonObject | None, accepted: JsonObject, call: B
 
 
 def iter_argument_mistakes(function: JsonObject, accepted: JsonObject, given: JsonObject) -> Iterator[tuple[str, str]]:
-    """Each parameter with what is wrong with it, "" where nothing is: those that are required and missing, those that
-    were given, those that may not be left out."""
+    """Yield each parameter with its mistake, "" for none.
+
+    The order is: required ones that are missing, those given, those that may not be omitted.
+    """
     described = function["parameters"]["properties"]
     yield from ((name, "is missing") for name in function["parameters"]["required"] if name not in given)
     for name, value in given.items():
@@ -76,7 +84,7 @@ def iter_argument_mistakes(function: JsonObject, accepted: JsonObject, given: Js
 def _match_in_any_order(
     functions: Sequence[JsonObject], answers: Sequence[JsonObject], calls: Sequence[BfclCall]
 ) -> AnswerMistake | None:
-    """Each expected call takes the first one left that fits it."""
+    """Match each expected call with the first remaining call that fits it."""
     left = list(range(len(calls)))
     for answer in answers:
         (name,) = answer
@@ -131,8 +139,10 @@ def _is_right(described: JsonObject, value: Any, accepted: Sequence[Any]) -> boo
 
 
 def _is_right_type(value: Any, accepted: Sequence[Any], wanted: type, inner: type | None) -> tuple[bool, bool]:
-    """Whether the type is right, and whether the value stands for a variable: its type is that of the accepted values
-    and not the parameter's."""
+    """Return whether the type is right, and whether the value stands for a variable.
+
+    It does if its type is that of the accepted values and not the parameter's.
+    """
     shown = next((type(option) for option in accepted if option != OMITTED), None)
     variable = shown is not None and shown is not wanted
     if type(value) is wanted:
@@ -175,5 +185,5 @@ def _has_members(value: JsonObject, option: Mapping[str, Sequence[Any]]) -> bool
 
 
 def _normalise(value: Any) -> Any:
-    """A text as BFCL compares it; anything else as it is."""
+    """Return a text as BFCL compares it; any other value unchanged."""
     return _IGNORED_CHARACTERS.sub("", value).lower().replace("'", '"') if type(value) is str else value

@@ -1,7 +1,8 @@
-"""The Berkeley Function Calling Leaderboard's single-turn Python cases, read from its wheel without importing it.
+"""Single-turn Python cases of the Berkeley Function Calling Leaderboard (BFCL), read from its wheel.
 
-The wheel `bfcl_eval` (Apache 2.0, by its authors at UC Berkeley) comes with the extra `bfcl`; its own requirements are
-not needed."""
+The wheel `bfcl_eval` (Apache 2.0, by its authors at UC Berkeley) comes with the extra `bfcl`. It is not imported, and
+its own requirements are not needed.
+"""
 
 import importlib.util
 import json
@@ -28,7 +29,7 @@ _PACKAGE = "bfcl_eval"
 
 
 class NotInstalledError(Exception):
-    """The wheel is not there; the message says how it gets there."""
+    """The wheel is not installed; the message says how to install it."""
 
     def __init__(self) -> None:
         super().__init__("BFCL's data is not installed: `pip install --no-deps bfcl-eval mpmath`.")
@@ -36,8 +37,12 @@ class NotInstalledError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BfclCase:
-    """One question. `functions` are as BFCL writes them, `tools` the same in OpenAI's shape with JSON Schemas;
-    `answers` lists for each call the values that are accepted."""
+    """One question with its accepted answers.
+
+    Attributes:
+        functions: The functions as BFCL writes them.
+        answers: For each call the accepted values.
+    """
 
     id: str
     category: str
@@ -47,20 +52,26 @@ class BfclCase:
 
     @classmethod
     def from_json(cls, told: JsonObject) -> "BfclCase":
-        """From its plain data, as `dataclasses.asdict` writes it."""
+        """Return the case from its plain data, as `dataclasses.asdict` returns it."""
         return cls(**freeze_row(told))
 
     @property
     def tools(self) -> tuple[JsonObject, ...]:
+        """Return the functions in OpenAI's format, with JSON Schemas."""
         return tuple(build_tool(function) for function in self.functions)
 
 
 def is_installed() -> bool:
+    """Return whether the wheel is installed."""
     return importlib.util.find_spec(_PACKAGE) is not None
 
 
 def read_version() -> str:
-    """Of the wheel. Raises NotInstalledError."""
+    """Return the version of the wheel.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+    """
     try:
         return metadata.version(_PACKAGE)
     except metadata.PackageNotFoundError:
@@ -68,7 +79,11 @@ def read_version() -> str:
 
 
 def iter_cases(categories: Sequence[str] = CATEGORIES) -> Iterator[BfclCase]:
-    """All cases with accepted answers, category by category, in BFCL's order. Raises NotInstalledError."""
+    """Yield all cases with accepted answers, category by category, in BFCL's order.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+    """
     folder = find_data_folder()
     for category in categories:
         name = f"BFCL_v4_{category}.json"
@@ -84,7 +99,11 @@ def iter_cases(categories: Sequence[str] = CATEGORIES) -> Iterator[BfclCase]:
 
 
 def find_data_folder() -> Path:
-    """Raises NotInstalledError."""
+    """Return the folder of the wheel's data.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+    """
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise NotInstalledError
@@ -92,11 +111,12 @@ def find_data_folder() -> Path:
 
 
 def iter_json_lines(path: Path) -> Iterator[JsonObject]:
+    """Yield the JSON value of each line that is not blank."""
     with path.open(encoding="utf-8") as lines:
         yield from (json.loads(line) for line in lines if line.strip())
 
 
 def build_tool(function: JsonObject) -> JsonObject:
-    """A function as BFCL describes it, in OpenAI's shape."""
+    """Return a function of BFCL in OpenAI's format."""
     named = {"name": function["name"], "description": function["description"]}
     return {"type": "function", "function": {**named, "parameters": build_json_schema(function["parameters"])}}

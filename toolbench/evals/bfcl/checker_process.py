@@ -1,8 +1,10 @@
-"""BFCL's own checker as a process: `python -m toolbench.evals.bfcl.checker_process`.
+"""BFCL's checker as a process: `python -m toolbench.evals.bfcl.checker_process`.
 
-A line of JSON in, a line out (valid, error). In are category, functions, calls, answers for one answer; entry, turns,
-answers for a conversation, its turns as BFCL keeps them: lists of answers, each a list of calls in Python. Its table of
-models, whose import would pull in the clients of thirty vendors, is replaced by one entry that changes no names."""
+It reads and writes one JSON object per line. The input is category, functions, calls and answers for one answer; entry,
+turns and answers for a conversation, its turns as BFCL keeps them: lists of answers, each a list of calls in Python.
+The output is valid and error. BFCL's table of models, whose import would load the clients of thirty vendors, is
+replaced by one entry that changes no names.
+"""
 
 import importlib
 import json
@@ -17,6 +19,7 @@ _MULTI_TURN_MODULE = "bfcl_eval.eval_checker.multi_turn_eval"
 
 
 def main() -> None:
+    """Judge each line of the standard input and write its verdict."""
     table = ModuleType(_MODEL_TABLE_MODULE)
     vars(table)["MODEL_CONFIG_MAPPING"] = {MODEL_NAME: SimpleNamespace(underscore_to_dot=False)}
     sys.modules[_MODEL_TABLE_MODULE] = table
@@ -26,7 +29,7 @@ def main() -> None:
 
 
 def _run_check(check: Callable[[dict[str, Any]], dict[str, Any]], asked: dict[str, Any]) -> dict[str, Any]:
-    """What the checker says; what it raises over is not valid."""
+    """Return the checker's verdict; an answer for which it raises an exception is not valid."""
     try:
         said = check(asked)
     except Exception as error:
@@ -43,7 +46,7 @@ def _check_answer(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_turns(asked: dict[str, Any]) -> dict[str, Any]:
-    """BFCL keeps the instances of a conversation under a global name; they go before the next one."""
+    """Judge a conversation, and delete its instances, which BFCL keeps under global names."""
     check = importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_checker").multi_turn_checker
     try:
         said: dict[str, Any] = check(asked["turns"], asked["answers"], asked["entry"], "", MODEL_NAME)

@@ -1,4 +1,4 @@
-"""One right answer for a case, made of the values that BFCL accepts."""
+"""Golden answers: one right answer for a case, made of the values that BFCL accepts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals.bfcl.cases import BfclCase
 from toolbench.evals.bfcl.schemas import build_json_schema
 
-OMITTED = ""  # among the accepted values: the parameter may be left out
+OMITTED = ""  # as an accepted value: the parameter may be omitted
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -21,9 +21,12 @@ BfclCall = tuple[str, JsonObject]
 
 
 def build_golden_calls(case: BfclCase) -> tuple[BfclCall, ...]:
-    """Name and arguments of every call, in BFCL's order: of each parameter the first accepted value that is of the
-    type its function names. What may be left out and has no such value is left out. A few cases accept nothing that
-    their own function takes; their answer is wrong, and the checker says so."""
+    """Return name and arguments of every call, in BFCL's order.
+
+    Each parameter gets the first accepted value of the type that its function names; a parameter that may be omitted
+    and has no such value is omitted. A few cases accept nothing that their own function takes; their golden answer is
+    wrong, and the checker rejects it.
+    """
     described = {function["name"]: build_json_schema(function["parameters"]) for function in case.functions}
     return tuple(
         (name, dict(_iter_arguments(accepted, described[name])))
@@ -48,8 +51,10 @@ def _has_type(option: Any, schema: JsonObject | None) -> bool:
 
 
 def _build_value(option: Any) -> Any:
-    """An accepted object lists the accepted values of its members, one level deep; so do objects in an accepted
-    list."""
+    """Return a value for an accepted one.
+
+    An accepted object lists the accepted values of its members, one level deep; so do objects in a list.
+    """
     if isinstance(option, list):
         return [_build_members(item) if isinstance(item, dict) else item for item in option]
     return _build_members(option) if isinstance(option, dict) else option

@@ -1,4 +1,4 @@
-"""A case of BFCL, tried and judged like any scenario: one answer, judged by BFCL's AST rules."""
+"""A case of BFCL as a scenario: one answer, judged by BFCL's AST rules."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,10 @@ _INVALID_NAME_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 @dataclass(eq=False, slots=True)
 class BfclScenario:
-    """Names of functions travel with `_` for a dot, which many endpoints refuse, as BFCL itself sends them."""
+    """A single-turn case of BFCL.
+
+    Function names are sent with `_` for a dot, which many endpoints refuse, as BFCL does.
+    """
 
     slug: str
     version: int
@@ -42,9 +45,11 @@ class BfclScenario:
 
     @property
     def rule(self) -> str:
+        """Return the rule of a pass as a sentence."""
         return AST_RULE
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance, which is the same for every seed."""
         question = list(self.case.question)
         system = str(question.pop(0)["content"]) if question[0].get("role") == "system" else ""
         layer: JsonObject = {"max_turns": 1}
@@ -64,12 +69,14 @@ class BfclScenario:
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
+        """Return the tools with names that every endpoint accepts."""
         tools = (build_definition(tool) for tool in self.case.tools)
         return tuple(
             StoredToolDefinition(sanitise_name(tool.name), tool.description, tool.parameters) for tool in tools
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return the calls that BFCL accepts."""
         functions = {str(function["name"]): function for function in self.case.functions}
         wanted = ((name, accepted) for answer in self.case.answers for name, accepted in answer.items())
         calls = (
@@ -80,9 +87,11 @@ class BfclScenario:
         return ExpectedCalls(bool(self.case.answers), tuple(calls))
 
     def open(self, instance: Instance) -> Workspace:
+        """Return tools that return their arguments."""
         return SimulatedTools({}, {})
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict by BFCL's rules, on the first answer."""
         names = {sanitise_name(function["name"]): str(function["name"]) for function in self.case.functions}
         made = [one for one in iter_calls(ended) if one.turn == 0]
         calls = [(names.get(one.tool, one.tool), one.result.arguments or {}) for one in made]
@@ -100,6 +109,7 @@ class BfclScenario:
 
 
 def sanitise_name(name: str) -> str:
+    """Return a function's name with `_` for characters that endpoints refuse, at most 64 characters."""
     return _INVALID_NAME_CHARACTERS.sub("_", name)[:64]
 
 
@@ -108,7 +118,7 @@ def _is_accepted(function: JsonObject, accepted: JsonObject, arguments: JsonObje
 
 
 def _iter_checks(case: BfclCase, calls: list[BfclCall], wrong: AnswerMistake | None) -> Iterator[Check]:
-    """BFCL's verdict, and where one call is expected each of its arguments."""
+    """Yield the check by BFCL's rules, and one for each argument if one call is expected."""
     yield Check("accepted by BFCL's rules", wrong is None, f"{wrong.argument} {wrong.says}".strip() if wrong else "")
     if len(calls) == 1 == len(case.answers):
         (name,) = case.answers[0]

@@ -15,7 +15,7 @@ _JSON_TYPE_BY_BFCL_TYPE = {
 
 
 def build_json_schema(described: JsonObject) -> JsonObject:
-    """The same description with the names that JSON Schema has for its types."""
+    """Return the same description with JSON Schema's names of the types."""
     return {key: _convert_member(key, value) for key, value in described.items()}
 
 

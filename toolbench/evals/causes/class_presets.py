@@ -1,4 +1,4 @@
-"""Which built-in preset heals a failure class, where one does: a proposal, to be measured before it is believed."""
+"""Built-in presets that may correct a failure class: proposals, to be measured before they are adopted."""
 
 from functools import cache
 
@@ -7,5 +7,5 @@ from toolbench.evals.data_files import read_table
 
 @cache
 def load_class_presets() -> dict[str, str]:
-    """Preset names by failure class."""
+    """Return the preset names by failure class."""
     return {row["failure_class"]: row["preset"] for row in read_table("class_presets")}

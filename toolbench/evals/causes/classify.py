@@ -1,5 +1,8 @@
-"""Which causes a trial's steps show. Deterministic: the same steps give the same answer, whether they are fresh or
-stored. Which of them the trial failed of is said in decisive.py."""
+"""The causes that a trial's steps show.
+
+Classification is deterministic: fresh and stored steps give the same causes. decisive.py determines which of them the
+trial failed of.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,8 +23,16 @@ _LIST_INDEX = re.compile(r"\[\d+\]")
 
 @light(frozen=True, slots=True)
 class CauseOccurrence:
-    """A cause at the step where it was first seen, `count` times in all. `healed`: each time its own turn went on with
-    a call all the same, or it is harmless; `mended`: it was healed, or a later step made it good."""
+    """A cause at the step where it first occurred.
+
+    Attributes:
+        path: The JSON path of the problem.
+        turn: The turn, from 0.
+        ordinal: The ordinal of the step.
+        mended: Whether each occurrence was healed, or a later step recovered from it.
+        healed: Whether each occurrence is harmless, or its own turn still went on with a call.
+        count: The number of occurrences.
+    """
 
     code: str
     path: str
@@ -34,8 +45,15 @@ class CauseOccurrence:
 
 @light(frozen=True, slots=True)
 class TrialEnd:
-    """How the trial ended: outcome as in Verdict, engine.End, the verdict's failure class. `call_expected` is None
-    where no tool was offered; `needs` is what the task needs."""
+    """How a trial ended.
+
+    Attributes:
+        outcome: As in Verdict.
+        end: The value of engine.EndReason.
+        failure_class: That of the verdict.
+        call_expected: Whether a call was needed; None if that is not known or no tool was offered.
+        needs: The needs of the task.
+    """
 
     outcome: str
     end: str
@@ -45,13 +63,13 @@ class TrialEnd:
 
 
 def find_occurrences(steps: Sequence[WireStep]) -> tuple[CauseOccurrence, ...]:
-    """Every one, in order of its step."""
+    """Return every occurrence, in the order of the steps."""
     outlook = _LaterSteps(steps)
     return tuple(seen for place, step in enumerate(steps) for seen in _classify_step(step, place, outlook))
 
 
 def group_occurrences(found: Sequence[CauseOccurrence]) -> tuple[CauseOccurrence, ...]:
-    """One per code and path, places in lists aside, in order of the first."""
+    """Return one occurrence per code and path (list indices ignored), in the order of the first ones."""
     groups: dict[tuple[str, str], CauseOccurrence] = {}
     for one in found:
         key = (one.code, remove_indices(one.path))
@@ -63,18 +81,21 @@ def group_occurrences(found: Sequence[CauseOccurrence]) -> tuple[CauseOccurrence
 
 
 def remove_indices(path: str) -> str:
-    """The path with every place in a list left open: `$.ops[3].path` becomes `$.ops[].path`."""
+    """Return the path with every list index left open: `$.ops[3].path` becomes `$.ops[].path`."""
     return _LIST_INDEX.sub("[]", path)
 
 
 def build_cause_signature(cause: CauseOccurrence, scenario: str) -> str:
-    """What makes failures one cluster: code, scenario, path, turn (counted from 1)."""
+    """Return the key of a failure group: code, scenario, path, turn (from 1)."""
     return f"{cause.code} · {scenario} · {remove_indices(cause.path)[:120]} · turn {cause.turn + 1}"
 
 
 class _LaterSteps:
-    """What comes behind a step, told without walking the steps again: the place where each thing happened for the last
-    time, -1 for never. `first_call` is where a call ran first, behind all steps where none did."""
+    """The last index at which each kind of event happened, -1 for never.
+
+    It answers what follows a step without going through the steps again. `first_call` is the index of the first call
+    that ran; without one, the number of steps.
+    """
 
     def __init__(self, steps: Sequence[WireStep]) -> None:
         ran = [(place, step) for place, step in enumerate(steps) if isinstance(step, ToolRun)]
@@ -91,7 +112,7 @@ class _LaterSteps:
         self.unread_in_turn = {step.turn: place for place, step in ran if step.result.parse_status == "invalid_json"}
 
     def all_read_in_turn(self, turn: int, place: int) -> bool:
-        """Return whether calls ran behind `place` in the turn, and the arguments of all of them could be read."""
+        """Return whether calls ran after `place` in the turn and all their arguments were readable."""
         return self.ran_in_turn.get(turn, -1) > place > self.unread_in_turn.get(turn, -1)
 
 
@@ -101,7 +122,9 @@ def _classify_step(step: WireStep, place: int, outlook: _LaterSteps) -> Iterator
     elif step.answer is not None:
         yield from _classify_answer(step, step.answer, place, outlook)
     elif code := _classify_error(step):
-        made_good = outlook.success if code == TOOLS_REFUSED else outlook.answer  # an answer without tools is no call
+        made_good = (
+            outlook.success if code == TOOLS_REFUSED else outlook.answer
+        )  # without tools an answer is no recovery
         yield CauseOccurrence(code, "$", step.turn, step.ordinal, mended=made_good > place)
 
 
@@ -130,7 +153,7 @@ def _classify_answer(
 
 
 def _iter_named_codes(answer: Turn) -> Iterator[tuple[str, str]]:
-    """What transforms and findings of an answer say, each code once."""
+    """Yield each code that an answer's transforms and findings name, once, with its path."""
     said = dict.fromkeys(
         [
             *((lookup_code("changes", change.name), MESSAGE_PATH) for change in answer.changes),
@@ -151,7 +174,7 @@ def _classify_finding(finding: Finding, answer: Turn) -> str:
 
 
 def _find_raw_shapes(answer: Turn) -> Iterator[tuple[str, str]]:
-    """Older or wrong shapes that nobody put right, so that no call was read."""
+    """Yield outdated or wrong forms of calls that no transform corrected, so that no call was read."""
     if answer.calls_found:
         return
     if answer.finish_reason == "function_call" or isinstance(answer.message.get("function_call"), dict):
@@ -181,7 +204,7 @@ def _classify_call(step: ToolRun, place: int, outlook: _LaterSteps) -> Iterator[
 
 
 def _classify_arguments(written: object) -> str:
-    """Return the cause for arguments that were not read as a JSON object, as they came."""
+    """Return the cause for arguments that were not read as a JSON object, as they were received."""
     if isinstance(written, dict):
         return "arguments_as_object"
     blank = written is None or (isinstance(written, str) and not written.strip())

@@ -1,24 +1,24 @@
 """The cause of a failed trial: the decisive departure, the last one on which the verdict rests.
 
-A departure is a problem in a step that no later step made good. The verdict rests on one if, without it, the task could
-still have been done. The rule, in this order:
+A departure is a problem in a step that no later step recovered from. The verdict rests on one if, without it, the task
+could still have been done. The rule, in this order:
 
-1. *Named by its class.* Some failure classes say it all: a trial that could not be started, an error of Toolbench,
-   tools that the server's template dropped, a final text that stayed blank.
-2. *Broken off.* Our deadline passed: that. The provider ended the trial: the exchange that did.
-3. *A needless call.* The task wants no call and one was made: that call, whatever was wrong with it.
-4. *A departure that was never made good.* Of all of them, the turn of the last one counts, and in that turn the first:
-   an answer that was cut explains the arguments that cannot be read. Counted are problems of answers (a call in text, a
-   cut, a call that cannot be read; a blank answer only where a call or a text was still due) and failed calls of a tool
-   that the task needs, or of a tool that does not exist. A failed call of any other tool counts only where a call was
-   still due and the model stopped there. An error that the task provokes (arguments over a limit, a fault of the
-   simulated tool) is no departure as often as the task provokes it; once more is one.
-5. *The ending.* Without such a departure, or where the turns ran out after other work: the turns were used up; the last
-   answer is words while a call was due (`no_call`); the calls never stood in one message; or everything ran and the
-   result is another than asked for (`task_not_done`).
+1. *Named by its class.* Some failure classes are a cause by themselves: a trial that could not be started, an error of
+Toolbench, tools that the server's template dropped, a final text that stayed blank. 2. *Broken off.* If the trial
+deadline passed, that is the cause. If the provider ended the trial, the exchange that did is. 3. *A needless call.* If
+the task wants no call and one was made, that call is the cause, with or without other problems. 4. *A departure without
+recovery.* The turn of the last one counts, and in that turn the first: an answer that was truncated explains the
+arguments that cannot be read. Problems of answers count (a call in text, a truncation, a call that cannot be read; a
+blank answer only if a call or a text was still needed), and so do failed calls of a tool that the task needs or of a
+tool that does not exist. A failed call of any other tool counts only if a call was still needed and the model stopped
+there. An error that the task provokes (arguments over a limit, a fault of the simulated tool) is no departure as often
+as the task provokes it; one more is a departure. 5. *The ending.* Without such a departure, or if the turns ran out
+after other work: the turns were used up; the last answer is words although a call was needed (`no_call`); the calls
+were never in one message; or everything ran and the result is not the one asked for (`task_not_done`).
 
-So prose in place of a call is `no_call`, whether nothing, a good call or a provoked error came before it; and arguments
-that were rejected and never repaired are the cause also where the model ends in words afterwards."""
+So prose in place of a call is `no_call`, whether nothing, a good call or a provoked error came before it. Arguments
+that were rejected and never corrected are the cause also if the model ends in words afterwards.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ MISSING_CALL_CLASSES = ("no_tool_calls", "never_patched", "missing_call")  # fai
 
 
 def find_cause(steps: Sequence[WireStep], found: Sequence[CauseOccurrence], ending: TrialEnd) -> CauseOccurrence | None:
-    """Return what a trial failed of, or what the infrastructure ended it with; None for any other trial."""
+    """Return the cause of a failed trial or of its infrastructure error; None for any other trial."""
     if ending.outcome not in FAILED_OUTCOMES:
         return None
     if code := lookup_code("classes", ending.failure_class):
@@ -59,7 +59,7 @@ def find_cause(steps: Sequence[WireStep], found: Sequence[CauseOccurrence], endi
 def iter_departures(
     steps: Sequence[WireStep], found: Sequence[CauseOccurrence], ending: TrialEnd
 ) -> Iterator[CauseOccurrence]:
-    """Yield the problems that were never made good and on which the verdict may rest, in order."""
+    """Yield the problems without recovery on which the verdict may rest, in order."""
     by_ordinal = {step.ordinal: step for step in steps}
     lacking = _lacks_call(steps, ending)
     stopped = _find_last_calling_turn(steps)
@@ -76,13 +76,13 @@ def iter_departures(
 
 
 def _is_missing_text(one: CauseOccurrence, step: ExchangeAttempt) -> bool:
-    """Return whether the problem is that words are missing: a blank answer, or one without a call that was cut."""
+    """Return whether the problem is missing text: a blank answer, or a truncated one without a call."""
     cut_words = one.code == CUT_ANSWER_CODE and step.answer is not None and not step.answer.calls_found
     return one.code in BLANK_ANSWER_CODES or cut_words
 
 
 def _find_named_cause(code: str, steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> CauseOccurrence:
-    """Return the cause that a failure class names, where it was seen last; else at the first step."""
+    """Return the cause that a failure class names, at its last occurrence; without one, at the first step."""
     seen = [one for one in found if one.code == code]
     return seen[-1] if seen else CauseOccurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
 
@@ -133,7 +133,10 @@ def _is_relevant_call(step: ToolRun, one: CauseOccurrence, ending: TrialEnd, lac
 
 
 def _skip_provoked(found: Sequence[CauseOccurrence], provoked: Sequence[str]) -> Iterator[CauseOccurrence]:
-    """Yield all but those that the task provokes: for each code the first steps, as many as it is named."""
+    """Yield all occurrences but those that the task provokes.
+
+    For each code those are its first steps, as often as the task names the code.
+    """
     left = Counter(provoked)
     forgiven: set[tuple[str, int]] = set()
     for one in found:
@@ -146,7 +149,7 @@ def _skip_provoked(found: Sequence[CauseOccurrence], provoked: Sequence[str]) ->
 
 
 def _lacks_call(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
-    """Return whether a call was still due at the end; where the task does not say which, whether none succeeded."""
+    """Return whether a call was still needed at the end; if the task does not name it, whether none succeeded."""
     lacking = lacks_call(steps, ending.needs)
     if lacking is not None:
         return lacking
@@ -155,7 +158,7 @@ def _lacks_call(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
 
 
 def _has_used_all_turns(steps: Sequence[WireStep], ending: TrialEnd) -> bool:
-    """A task of one turn ends after it, whatever came of it."""
+    """Return whether the turns ran out; a task of one turn always ends after it and does not count."""
     return ending.end == EndReason.MAX_TURNS_EXCEEDED and steps[-1].turn > 0
 
 

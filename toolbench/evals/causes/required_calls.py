@@ -1,4 +1,4 @@
-"""What a verdict rests on, as far as it is known before anything is tried: the calls that a task cannot do without."""
+"""The calls that a task requires, as far as they are known before a trial starts."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from toolbench.evals.causes.step_types import ToolRun, WireStep
 
 @dataclass(frozen=True, slots=True)
 class TaskNeeds:
-    """What the task needs.
+    """The needs of a task.
 
-    Args:
-        tools: The tools that must be called with success, one entry per call; None where that is not known.
-        provoked: Codes of causes that the task itself brings about, one entry per time it does. They are no departure.
-        together: How many calls have to stand in one message.
+    Attributes:
+        tools: The tools that must be called with success, one entry per call; None if that is not known.
+        provoked: Codes of causes that the task itself provokes, one entry per occurrence. They are no departure.
+        together: The number of calls that must be in one message.
         reply: Whether the final text is part of the task.
     """
 
@@ -25,7 +25,7 @@ class TaskNeeds:
 
 
 def lacks_call(steps: Sequence[WireStep], needs: TaskNeeds) -> bool | None:
-    """Return whether a call that the task needs was never made with success; None where that is not known."""
+    """Return whether a call that the task needs was never made with success; None if that is not known."""
     if needs.tools is None:
         return None
     made = Counter(step.tool for step in steps if isinstance(step, ToolRun) and step.ok)

@@ -1,5 +1,4 @@
-"""Counts that the steps of one trial show beside those of evidence.py: they too can be taken again from what is
-stored."""
+"""Counts of one trial's steps beside those of record_counts.py; stored steps give the same counts."""
 
 from collections.abc import Sequence
 
@@ -10,8 +9,11 @@ VIOLATION_KINDS = ("missing", "type", "enum", "range", "extra")
 
 
 def count_steps(steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> dict[str, int]:
-    """`<kind>_calls`: calls with a violation of that kind. A good turn is one that was answered and shows nothing
-    that was not healed at once. A final answer has no call in it; an empty final one is blank after a tool's result."""
+    """Return the counts by name.
+
+    `<kind>_calls` are calls with a schema violation of that kind. A good turn has an answer and no problem but healed
+    ones. A final answer has no call in it; an empty final answer is blank after a tool's result.
+    """
     calls = [step for step in steps if isinstance(step, ToolRun)]
     answers = [step for step in steps if isinstance(step, ExchangeAttempt) and step.answer is not None]
     answered = {step.turn for step in answers}

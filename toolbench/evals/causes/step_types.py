@@ -1,4 +1,4 @@
-"""The steps of a trial as the taxonomy reads them: the same values from a drive just over and from stored facts."""
+"""The steps of a trial as classification reads them: the same values from a finished run and from stored data."""
 
 from toolbench.engine.events import ToolResult
 from toolbench.engine.light_dataclass import light
@@ -7,8 +7,14 @@ from toolbench.engine.types import Turn
 
 @light(frozen=True, slots=True)
 class ExchangeAttempt:
-    """One attempt of an exchange. `error` is its code where it failed, a row of providers/data/outcomes.json;
-    `tool_support` says that the endpoint cannot use tools. Turns count from 0."""
+    """One attempt of an exchange.
+
+    Attributes:
+        turn: The turn, from 0.
+        answer: The answer; None if the attempt failed.
+        error: The error code of a failed attempt, a row of providers/data/outcomes.json; "" for success.
+        tool_support: Whether the error says that the endpoint cannot use tools.
+    """
 
     ordinal: int
     turn: int
@@ -20,7 +26,7 @@ class ExchangeAttempt:
 
 @light(frozen=True, slots=True)
 class ToolRun:
-    """One call with what became of it."""
+    """One call with its result."""
 
     ordinal: int
     turn: int
@@ -28,10 +34,12 @@ class ToolRun:
 
     @property
     def ok(self) -> bool:
+        """Return whether the call succeeded."""
         return self.result.envelope.ok
 
     @property
     def tool(self) -> str:
+        """Return the name of the tool that ran, or else the name in the call."""
         return self.result.envelope.tool_name or self.result.call.name
 
 

@@ -1,4 +1,4 @@
-"""The table of causes on the wire: a stable code for each, with a plain sentence, a remedy and where to go."""
+"""The table of causes: a stable code for each, with a plain sentence, a suggested fix and a link."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +9,14 @@ from toolbench.evals.data_files import freeze_row, read_table
 
 @dataclass(frozen=True, slots=True)
 class WireCause:
-    """One row; `link` is a page of ours. `harmless`: of no consequence by itself. The rest says what is mapped
-    onto the row, as the table's head explains."""
+    """One row of the table.
+
+    The fields after `harmless` list what is mapped onto the row, as the table's head explains.
+
+    Attributes:
+        link: A page of Toolbench.
+        harmless: Whether the cause has no consequence by itself.
+    """
 
     code: str
     group: str
@@ -27,23 +33,24 @@ class WireCause:
 
 
 def read_taxonomy_version() -> int:
+    """Return the version of the table."""
     return int(read_table("wire_causes")["version"])
 
 
 @cache
 def load_causes() -> Mapping[str, WireCause]:
-    """Every row by its code, in the table's order."""
+    """Return every row by its code, in the table's order."""
     rows = [WireCause(**freeze_row(row)) for row in read_table("wire_causes")["rows"]]
     return {row.code: row for row in rows}
 
 
 def lookup_code(column: str, key: str) -> str:
-    """The code that `key` is mapped onto in one of COLUMNS, "" for none."""
+    """Return the code onto which `key` is mapped in a column of the table; "" for none."""
     return _build_code_mapping(column).get(key, "")
 
 
 def classify_envelope(*error_codes: str) -> str:
-    """Return the cause for a failed call from the error codes in its envelope: the first that the table knows."""
+    """Return the cause of a failed call: that of the first error code that the table has, else `tool_failed`."""
     return next((code for name in error_codes if (code := lookup_code("envelope", name))), "tool_failed")
 
 

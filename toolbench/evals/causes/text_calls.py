@@ -1,7 +1,8 @@
-"""Why calls come as text: four causes, each with what speaks for or against it and what to do.
+"""Reasons why calls come as text: four causes, each with the evidence and a suggested fix.
 
-A structured call that came back rules every cause out but the model's habit of writing calls. A cause is likely only
-with two signs that do not follow from each other; with one it is possible."""
+A structured call that was received rules out every cause but the model's habit of writing calls. A cause is likely only
+with two independent signs; with one it is possible.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,15 +14,15 @@ Likelihood = Literal["likely", "possible", "ruled out", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class TextCallEvidence:
-    """What is known of a model at its provider.
+    """The facts known about a model at its provider.
 
     Attributes:
-        known: its effective capabilities.
-        dialect: text format of a call found in the text of the trial at hand; "" without one.
-        siblings: other places that serve the same weights and call natively.
-        silent_siblings: other places that serve them and do not.
-        self_hosted: the server is one whose tool parser somebody switches on.
-        silent_trials: trials that needed a call and had no structured one; 0 where some had, or for too few.
+        known: Its effective capabilities.
+        dialect: The text format of a call found in the text of the trial at hand; "" without one.
+        siblings: Other providers that serve the same weights and call natively.
+        silent_siblings: Other providers that serve them and do not call natively.
+        self_hosted: Whether the tool parser of the server can be switched on by its operator.
+        silent_trials: Trials that needed a call and had no structured one; 0 if some had one, or with too few trials.
     """
 
     known: Capabilities
@@ -34,6 +35,8 @@ class TextCallEvidence:
 
 @dataclass(frozen=True, slots=True)
 class TextCallCause:
+    """One possible cause with its likelihood, the evidence and a suggested fix."""
+
     code: str
     title: str
     verdict: Likelihood
@@ -47,7 +50,7 @@ def assess_text_call_causes(clues: TextCallEvidence) -> tuple[TextCallCause, ...
 
 
 def _rate_likelihood(signs: list[str], against: str, otherwise: str) -> tuple[Likelihood, str]:
-    """Return verdict and evidence: `against` rules the cause out; else the number of independent signs decides."""
+    """Return verdict and evidence: `against` rules the cause out; otherwise the number of independent signs decides."""
     if against:
         return "ruled out", against
     verdict: Likelihood = "likely" if len(signs) > 1 else "possible" if signs else "unknown"

@@ -1,4 +1,4 @@
-"""Calls that no transform read: what can still be told from an answer's text, its reasoning and a tool's name."""
+"""Calls that no transform read, classified by an answer's text, its reasoning and the tool's name."""
 
 import re
 
@@ -11,16 +11,19 @@ from toolbench.engine.visible_text import is_blank
 from toolbench.evals.record_counts import CONTENT_PATH, MESSAGE_PATH
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
-MAX_SEARCHED_CHARACTERS = 4000  # of reasoning that are searched
+MAX_SEARCHED_CHARACTERS = 4000  # from the end of the reasoning
 MAX_TOOL_NAMES = 40
 _TOOL_NAME = re.compile(r"[A-Za-z_][\w.-]{1,63}")
-_CALL_MARKS = ("<", "[")  # one of them opens a call in every dialect that is no plain JSON
-_CALL_TAG = re.compile(r"<tool_call[\s>]")  # not the closing token `<tool_call|>` of another family
+_CALL_MARKS = ("<", "[")  # every text format but plain JSON begins a call with one of them
+_CALL_TAG = re.compile(r"<tool_call[\s>]")  # not the end marker `<tool_call|>` of another family
 
 
 def classify_written_call(answer: Turn, found: Finding) -> str:
-    """Return the cause for an answer in whose text the engine found a call, from where the call stands and whether it
-    can be read. Which tools were offered is not known here: the one that `found` names counts, and any word may."""
+    """Return the cause for an answer in whose text the engine found a call.
+
+    It depends on where the call is and whether it can be read. The tools offered are not known here: the tool that
+    `found` names is taken, or else any word may be one.
+    """
     said = split_partial_reasoning(answer.text)
     names = _find_tool_names(answer.text, found.message)
     if has_readable_call(said, names):
@@ -31,8 +34,7 @@ def classify_written_call(answer: Turn, found: Finding) -> str:
 
 
 def find_call_in_reasoning(answer: Turn) -> str:
-    """Return the path of the reasoning that holds a call in the dialect of a model family, in an answer that says
-    nothing beside it; "" for none."""
+    """Return the path of reasoning that has a call in a text format, in an answer without other text; "" for none."""
     said, thought = split_text_reasoning(answer.text)
     if not is_blank(said):
         return ""
@@ -56,7 +58,9 @@ def _has_call(text: object) -> bool:
 
 
 def _find_tool_names(text: str, told: str = "") -> list[str]:
-    """Return the first words of a text that may be a tool's name, before them one that `told` has in brackets. Of
-    `functions.get` the last part may be one too."""
+    """Return the first words of a text that may be a tool's name, beginning with one in brackets in `told`.
+
+    Of `functions.get` the last part may be a name too.
+    """
     words = dict.fromkeys(part for word in _TOOL_NAME.findall(text) for part in (word, word.rpartition(".")[2]) if part)
     return sorted(words, key=lambda word: f"({word})" not in told)[:MAX_TOOL_NAMES]

@@ -1,4 +1,7 @@
-"""Which configuration a rule chooses: the Pareto front, the leader, and whether the intervals allow to call it one."""
+"""The choice of a configuration by a rule.
+
+It finds the Pareto front, the leader, and whether the intervals separate it from its rivals.
+"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -38,33 +41,43 @@ _STATE_ORDER = ("qualified", TO_CONFIRM, OPEN, REFUSED)
 
 @dataclass(frozen=True, slots=True)
 class AdditionalTrials:
-    """The trials that would tell: so many of each scenario at these places, for each of `assessments`."""
+    """The trials that would decide: `each` more of every scenario named, for each of `assessments`."""
 
     assessments: tuple[Assessment, ...]
     shortfall: TrialShortfall
 
     @property
     def each(self) -> int:
+        """Return the number of trials per scenario."""
         return self.shortfall.each
 
     @property
     def total(self) -> int:
+        """Return the number of trials for one assessment."""
         return self.shortfall.total
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """Return their names, as far as they are known."""
+        """Return the names of the scenarios; () if they are not known."""
         names = self.assessments[0].measured.scenarios
         return tuple(names[place] for place in self.shortfall.places) if names else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`verdict`: none qualifies; alone, only the leader does; clear, its interval lies apart from every rival's;
-    unclear; confirm, the leader's trials may not decide (added by hand, or stopped when decided). `front` holds the
-    keys of those that qualify, or would on fresh trials where none does, and that no other of them beats in everything.
-    `chosen_among`: how many were looked at; a winner among several has to be confirmed on fresh trials, as has one
-    with trials that were planned after looking. `more`: the trials that would tell, None where none would."""
+    """The result of applying a rule to all configurations.
+
+    Attributes:
+        assessments: The best first.
+        front: Keys of the qualified configurations that no other one beats in everything. If none qualifies, of those
+            that would qualify on fresh trials.
+        verdict: none: no configuration qualifies; alone: only the leader does; clear: its interval lies apart from
+            every rival's; unclear: it does not; confirm: the leader's trials may not decide, because they were added
+            manually or stopped when decided.
+        leader: None if no configuration qualifies or would qualify.
+        chosen_among: The number of configurations compared.
+        more: The trials that would decide; None if none would.
+    """
 
     rule: DecisionRule
     assessments: tuple[Assessment, ...]
@@ -77,12 +90,20 @@ class Decision:
 
     @property
     def to_confirm(self) -> bool:
+        """Return whether the leader needs a confirmation run on new trials.
+
+        It does if it was chosen among several, or if its trials were planned or added after seeing results.
+        """
         leader = self.leader
         return leader is not None and (self.chosen_among > 1 or leader.state == TO_CONFIRM or leader.measured.planned)
 
 
 def choose_config(measured: Iterable[MeasuredConfig], rule: DecisionRule) -> Decision:
-    """Qualified ones first, the best of what is wanted first; of open ones those first that more trials would lift."""
+    """Return the decision of a rule among configurations.
+
+    Qualified ones come first, the best by the rule's goal first; of the open ones, those that more trials would let
+    qualify come first.
+    """
     standings = tuple(
         sorted((assess_config(one, rule) for one in measured), key=lambda one: _build_sort_key(one, rule))
     )
@@ -99,8 +120,10 @@ def choose_config(measured: Iterable[MeasuredConfig], rule: DecisionRule) -> Dec
 
 
 def get_target_figure(standing: Assessment, rule: DecisionRule) -> IntervalEstimate | None:
-    """The figure that is to be least: p95, the cost of a delivered success, or the share that was not delivered. None
-    where it, or a bound of it, is not known."""
+    """Return the figure that is to be smallest: p95, cost per success, or the share not delivered.
+
+    None means that the figure or a bound of it is not known.
+    """
     p95 = standing.p95
     if rule.want == CHEAPEST:
         return standing.measured.cost
@@ -112,7 +135,7 @@ def get_target_figure(standing: Assessment, rule: DecisionRule) -> IntervalEstim
 
 
 def find_pareto_front(points: Mapping[str, tuple[float, ...]]) -> frozenset[str]:
-    """The keys of points that no other beats: as small in every coordinate and smaller in one."""
+    """Return the keys of points that no other point beats: as small in every coordinate and smaller in one."""
 
     def beaten(point: tuple[float, ...]) -> bool:
         return any(other != point and all(map(float.__le__, other, point)) for other in points.values())
@@ -121,7 +144,10 @@ def find_pareto_front(points: Mapping[str, tuple[float, ...]]) -> frozenset[str]
 
 
 def find_pareto_configs(standings: Iterable[Assessment]) -> frozenset[str]:
-    """Over the share delivered, p95, and cost where everyone's is known. Whoever has no p95 takes no part."""
+    """Return the Pareto front over delivered share, p95, and cost if every cost is known.
+
+    Configurations without a p95 are left out.
+    """
     known = {one.measured.key: (one, one.p95) for one in standings if one.p95 and one.measured.tried}
     priced = all(one.measured.cost for one, _ in known.values())
     points = {
@@ -135,8 +161,18 @@ def find_pareto_configs(standings: Iterable[Assessment]) -> frozenset[str]:
 def compute_cost_ratio(
     costs: float, squares: float, *, with_pass: float, passed: int, tried: int
 ) -> IntervalEstimate | None:
-    """Dollars per pass with its interval, from the sums of costs, of their squares and of the costs of passes: the
-    delta method on the logarithm. None when nothing passed or nothing was paid."""
+    """Return the dollars per pass with their interval, by the delta method on the logarithm.
+
+    Args:
+        costs: The sum of the costs of all trials.
+        squares: The sum of their squares.
+        with_pass: The sum of the costs of trials that passed.
+        passed: The number of passes.
+        tried: The number of trials.
+
+    Returns:
+        The estimate; None if nothing passed or nothing was paid.
+    """
     if not passed or costs <= 0 or not tried:
         return None
     value = costs / passed
@@ -146,8 +182,10 @@ def compute_cost_ratio(
 
 
 def count_trials_to_separate(ahead: IntervalEstimate, behind: IntervalEstimate, trials: int) -> int | None:
-    """How many more trials of each would part two intervals at the figures seen, since their widths shrink with the
-    root of the number; None for equal figures."""
+    """Return how many more trials of each would separate two intervals at the figures observed.
+
+    The widths shrink with the square root of the number. None means that the figures are equal.
+    """
     gap = behind.value - ahead.value
     if gap <= 0:
         return None
@@ -158,7 +196,10 @@ def count_trials_to_separate(ahead: IntervalEstimate, behind: IntervalEstimate, 
 def compute_cost_difference(
     first: IntervalEstimate, second: IntervalEstimate, *, comparisons: int = 1
 ) -> IntervalEstimate:
-    """Return the second less the first with the interval of two independent figures, simultaneous among so many."""
+    """Return the second figure less the first, with the simultaneous interval of so many comparisons.
+
+    Both figures are independent.
+    """
 
     def spread(one: IntervalEstimate) -> float:
         return one.value * math.log(one.high / one.low) / 2 if one.low > 0 else one.high - one.value
@@ -174,14 +215,14 @@ def _build_sort_key(standing: Assessment, rule: DecisionRule) -> tuple[int, bool
 
 
 def _would_lift(standing: Assessment, rule: DecisionRule) -> bool:
-    """Return whether more trials, at the rate and the times seen, would let an open one qualify."""
+    """Return whether more trials, at the rate and the times observed, would let an open configuration qualify."""
     limit, p95 = rule.within_ms, standing.p95
     in_time = limit is None or p95 is None or p95.value <= limit
     return standing.state == OPEN and standing.shortfall is not None and in_time
 
 
 def _get_target_value(standing: Assessment, rule: DecisionRule) -> float:
-    """The figure that is to be least, also where a bound of it is open; infinite where it is not known."""
+    """Return the figure that is to be smallest, also if a bound of it is open; infinite if it is not known."""
     if not standing.measured.tried:
         return math.inf
     if rule.want == FASTEST:
@@ -234,8 +275,7 @@ def _describe_overlap(
 def _describe_no_candidate(
     standings: tuple[Assessment, ...], rule: DecisionRule
 ) -> tuple[str, AdditionalTrials | None]:
-    """The best candidate for what is wanted, what it lacks, and the trials that would tell: `assessments` begin with
-    those that are open, the best first, and of these with the ones that more trials would lift."""
+    """Return the sentence on the best candidate and what it lacks, and the trials that would decide."""
     begun = "No clear winner: no configuration qualifies."
     tried = [one for one in standings if one.measured.tried]
     if not tried:

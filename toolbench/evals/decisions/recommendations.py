@@ -1,5 +1,7 @@
-"""Our recommendations: written rules, each with a name, the first that holds; and where they differ from somebody
-else's, with the reason."""
+"""Toolbench's recommendations: named rules of which the first that holds decides.
+
+They are compared with published recommendations, with a reason for each difference.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,10 +18,19 @@ DEFAULT_PROFILE = "default"
 
 @dataclass(frozen=True, slots=True)
 class ProfileResult:
-    """One profile of a model: passes of trials, and those with an answer; `late` passes were not delivered. `delivery`
-    and `given` are the same by scenario, () where that is not known; `scenarios` names these. `is_tools_off`: tools
-    were off. `p95_high` is the upper bound of p95 in milliseconds, None where it is no number; `limit` what it may be
-    at most."""
+    """The results of one profile of a model.
+
+    Attributes:
+        tried: All trials.
+        answered: Trials with an answer.
+        is_tools_off: Whether tools were off.
+        p95_high: The upper bound of p95 in milliseconds; None if it is open or not known.
+        limit: The largest p95 permitted, in milliseconds; None for no limit.
+        late: Passes that were not delivered.
+        delivery: Delivered passes of all trials by scenario; () if not known.
+        given: Passes of answered trials by scenario; () if not known.
+        scenarios: The scenarios' names, in the same order.
+    """
 
     model: str
     profile: str
@@ -36,30 +47,35 @@ class ProfileResult:
 
     @property
     def delivered(self) -> int:
+        """Return the passes that were delivered."""
         return self.passed - self.late
 
     @property
     def parts(self) -> tuple[ScenarioSample, ...]:
+        """Return the delivered passes by scenario, or all together as one if the scenarios are not known."""
         return self.delivery or (ScenarioSample(self.delivered, self.tried),)
 
     @property
     def answered_pool(self) -> PooledRate:
+        """Return answered success, pooled over scenarios."""
         return pool_samples(self.given or (ScenarioSample(self.passed, self.answered),))
 
     @property
     def bounds(self) -> tuple[float, float]:
+        """Return the ends of the interval of delivered success, as fractions."""
         pooled = pool_samples(self.parts)
         return pooled.low, pooled.high
 
     @property
     def delivered_text(self) -> str:
+        """Return delivered success as text: passes/trials and the interval in percent."""
         low, high = self.bounds
         return f"{self.delivered}/{self.tried} [{format_rounded(100 * low)}–{format_rounded(100 * high)}]"
 
 
 @dataclass(frozen=True, slots=True)
 class RecommendationRule:
-    """`holds` is asked with the target as a fraction; `says` words the reason, with the target in percent."""
+    """A named rule; `holds` and `says`, which words the reason, take the target as a fraction."""
 
     name: str
     verdict: str
@@ -70,7 +86,7 @@ class RecommendationRule:
 
 @dataclass(frozen=True, slots=True)
 class ModelRecommendation:
-    """What is recommended of a model: a profile, a verdict, and the rule that gave each with its reason."""
+    """The recommendation for a model: a profile and a verdict, each with its rule and reason."""
 
     model: str
     tried: ProfileResult
@@ -83,7 +99,7 @@ class ModelRecommendation:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """`about` is the verdict or the profile."""
+    """A difference from a published recommendation; `about` is `verdict` or `profile`."""
 
     about: str
     theirs: str
@@ -171,14 +187,19 @@ PROFILE_RULES = {
 
 
 def recommend(profiles: Sequence[ProfileResult], target: float) -> ModelRecommendation:
-    """For one model, of at least one profile tried. `target` is a fraction."""
+    """Return the recommendation for one model.
+
+    Args:
+        profiles: At least one profile with its results.
+        target: A fraction.
+    """
     chosen, name, why = _choose_profile(profiles)
     rule = next(rule for rule in RECOMMENDATION_RULES if rule.holds(chosen, target))
     return ModelRecommendation(chosen.model, chosen, rule.verdict, rule.name, rule.says(chosen, target), name, why)
 
 
 def list_disagreements(advice: ModelRecommendation, *, recommended: str, profile: str) -> tuple[Disagreement, ...]:
-    """Where the published words (verbatim) and ours part, each with our reason."""
+    """Return where the published words (verbatim) and the recommendation differ, each with the reason."""
     found = []
     if parse_verdict(recommended) != advice.verdict:
         found.append(Disagreement("verdict", recommended, advice.verdict, f"Rule {advice.rule}: {advice.reason}"))
@@ -189,12 +210,12 @@ def list_disagreements(advice: ModelRecommendation, *, recommended: str, profile
 
 
 def parse_verdict(words: str) -> str:
-    """Yes, No or Conditional, by how published words begin; the words themselves where they begin otherwise."""
+    """Return Yes, No or Conditional if published words begin with it; the words themselves otherwise."""
     return next((verdict for verdict in (YES, NO, CONDITIONAL) if words.startswith(verdict)), words)
 
 
 def has_overlap(first: ProfileResult, second: ProfileResult) -> bool:
-    """Whether two intervals share a value, so that these trials cannot tell the two apart."""
+    """Return whether two intervals share a value, so that the trials show no difference."""
     (low, high), (other_low, other_high) = first.bounds, second.bounds
     return low <= other_high and other_low <= high
 

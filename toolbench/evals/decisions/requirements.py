@@ -1,5 +1,7 @@
-"""Whether a configuration meets a rule: lower bounds of delivered success, upper bounds of p95, and every reason why it
-may not be chosen. The checks are a table; each has a name that pages, exports and records use."""
+"""The requirements of a decision rule: bounds of delivered success and p95, and reasons against a configuration.
+
+The checks are a table; each has a name that pages, exports and records use.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +28,13 @@ MAX_DECIMAL_PLACES = 4  # of a bound in a sentence
 
 @dataclass(frozen=True, slots=True)
 class DecisionRule:
-    """The cheapest, the fastest or the most reliable with at least `success` percent delivered and a p95 of at most
-    `within_ms`, None for no limit."""
+    """The goal and the limits of a decision.
+
+    Attributes:
+        want: cheapest, fastest or reliable.
+        success: The delivered success required, in percent.
+        within_ms: The largest p95 permitted, in milliseconds; None for no limit.
+    """
 
     want: str = CHEAPEST
     success: float = 90.0
@@ -35,16 +42,17 @@ class DecisionRule:
 
     @property
     def target(self) -> float:
+        """Return the delivered success required, as a fraction."""
         return self.success / 100
 
     @property
     def goal(self) -> str:
-        """Return what is wanted, as a sentence says it."""
+        """Return the goal as a sentence words it."""
         return "most reliable" if self.want == RELIABLE else self.want
 
     @property
     def timed(self) -> bool:
-        """Whether latency takes part at all."""
+        """Return whether latency matters for the decision."""
         return self.within_ms is not None or self.want == FASTEST
 
 
@@ -59,14 +67,23 @@ class IntervalEstimate:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredConfig:
-    """A configuration as it was measured. `tried` counts infrastructure and our own deadline, `answered` does not;
-    `late` of those passed did so only when an error was tried again, and were not delivered. `delivery` and `given` are
-    the same by scenario, () for one scenario of independent trials. `times` are of answered trials, in milliseconds.
-    `cost` is dollars per delivered success, None where it is not known; `cost_from` says where from, or why not. `lost`
-    says which failures of the infrastructure came how often, most first. `missing` are scenarios that the others met.
-    `repeating`: a deterministic endpoint gave an answer twice. `added_manually` trials were added after looking;
-    `planned`: the decision page planned some, after looking too, as a run of their own. `scenarios` names those of
-    `delivery`, in the same order."""
+    """The measurements of a configuration.
+
+    Attributes:
+        tried: All trials; `answered` leaves out infrastructure errors and passed trial deadlines.
+        times: Times of answered trials, in milliseconds.
+        cost: Dollars per delivered success; None if it is not known. `cost_from` is its source, or why it is not known.
+        lost: Infrastructure errors with their counts, the most frequent first.
+        missing: Scenarios that the other configurations were tried on and this one was not.
+        local: Whether the model shares this machine.
+        repeating: Whether a deterministic endpoint gave an answer twice.
+        added_manually: Trials added after seeing results.
+        late: Passes that needed a manual repeat after an error, and so were not delivered.
+        delivery: Delivered passes of all trials by scenario; () for one scenario of independent trials.
+        given: Passes of answered trials by scenario; () in the same way.
+        planned: Whether the decision page planned some trials, after seeing results, as a run of their own.
+        scenarios: The names of the scenarios in `delivery`, in the same order.
+    """
 
     key: str
     label: str
@@ -89,24 +106,28 @@ class MeasuredConfig:
 
     @property
     def delivered(self) -> int:
+        """Return the passes that were delivered."""
         return self.passed - self.late
 
     @property
     def delivered_samples(self) -> tuple[ScenarioSample, ...]:
+        """Return the delivered passes by scenario, or all together as one if the scenarios are not known."""
         return self.delivery or (ScenarioSample(self.delivered, self.tried),)
 
     @property
     def delivered_pool(self) -> PooledRate:
+        """Return delivered success, pooled over scenarios."""
         return pool_samples(self.delivered_samples)
 
     @property
     def answered_pool(self) -> PooledRate:
+        """Return answered success, pooled over scenarios."""
         return pool_samples(self.given or (ScenarioSample(self.passed, self.answered),))
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """`kind`: refused; open, where more trials may tell; confirm, where only fresh trials may."""
+    """A reason; `kind` is refused, open (more trials may decide) or confirm (only new trials may decide)."""
 
     name: str
     kind: str
@@ -115,22 +136,28 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class TrialShortfall:
-    """`each` more trials of every scenario at `places` of the measured ones."""
+    """The trials that are lacking: `each` more of every scenario at the indices `places`."""
 
     places: tuple[int, ...]
     each: int
 
     @property
     def total(self) -> int:
+        """Return the number of trials of all those scenarios."""
         return self.each * len(self.places)
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """A configuration before a rule. `low` and `high` bound delivered success, `answered_low` success given an answer.
-    `p95` is None without an answer and for models that share this machine; its ends may be open. `shortfall`: the
-    fewest more trials, answered and at the shares seen, that close everything that is open; None where nothing is, or
-    where trials would not close it."""
+    """The result of applying a rule to a configuration.
+
+    Attributes:
+        low: The lower bound of delivered success, as a fraction; `high` is the upper one.
+        answered_low: The lower bound of answered success.
+        p95: None without an answer and for models that share this machine; its bounds may be open.
+        shortfall: The fewest more trials, answered and at the shares observed, that close all open reasons. None if no
+            reason is open, or if trials would not close them.
+    """
 
     measured: MeasuredConfig
     low: float
@@ -142,13 +169,13 @@ class Assessment:
 
     @property
     def state(self) -> str:
-        """qualified, or the gravest kind of its reasons."""
+        """Return `qualified`, or the most serious kind of its reasons."""
         kinds = {reason.kind for reason in self.reasons}
         return next((kind for kind in (REFUSED, OPEN, TO_CONFIRM) if kind in kinds), "qualified")
 
     @property
     def missing(self) -> int | None:
-        """Return how many trials are lacking in all."""
+        """Return how many trials are lacking in total; None without a shortfall."""
         return self.shortfall.total if self.shortfall else None
 
 
@@ -156,7 +183,7 @@ CheckRequirement = Callable[[Assessment, DecisionRule], str]
 
 
 def assess_config(measured: MeasuredConfig, rule: DecisionRule) -> Assessment:
-    """A configuration with the reason of every check it does not pass."""
+    """Return the assessment of a configuration, with the reason of every check that it fails."""
     delivered, given = measured.delivered_pool, measured.answered_pool
     p95 = compute_quantile(measured.times, 0.95) if measured.times and not measured.local else None
     bare = Assessment(measured, delivered.low, delivered.high, given.low, p95)
@@ -168,11 +195,12 @@ def assess_config(measured: MeasuredConfig, rule: DecisionRule) -> Assessment:
 
 
 def count_passes_without_failure(target: float) -> int:
-    """How many passes without a failure lift the lower bound to `target`, a fraction."""
+    """Return how many passes without a failure lift the lower bound to `target`, a fraction."""
     return math.ceil(Z**2 * target / (1 - target))
 
 
 def describe_delivered(measured: MeasuredConfig, rule: DecisionRule) -> str:
+    """Return delivered passes/trials and the interval in percent, as text."""
     low, high = (
         _format_bound(bound, rule.target) for bound in (measured.delivered_pool.low, measured.delivered_pool.high)
     )
@@ -180,7 +208,7 @@ def describe_delivered(measured: MeasuredConfig, rule: DecisionRule) -> str:
 
 
 def _format_bound(bound: float, target: float) -> str:
-    """In whole percent, with as many places more as it takes to stand on its own side of the target."""
+    """Return a bound in whole percent, with more decimal places if rounding would move it across the target."""
     exact = 100 * bound
     places = (
         more for more in range(MAX_DECIMAL_PLACES) if (round_half_up(exact, more) < 100 * target) == (bound < target)
@@ -189,8 +217,10 @@ def _format_bound(bound: float, target: float) -> str:
 
 
 def _find_shortfall(standing: Assessment, rule: DecisionRule, names: Sequence[str]) -> TrialShortfall | None:
-    """Return the fewest more trials that close these reasons. Scenarios with fewer trials than others may be the whole
-    obstacle of a share, whereas any answer serves p95."""
+    """Return the fewest more trials that close these reasons; None if none would.
+
+    Scenarios with few trials may be the only obstacle of a share, whereas any answer counts for p95.
+    """
     places = list_smallest_samples(standing.measured.delivered_samples)
     found = [
         _compute_shortfall(standing, rule, names, some) for some in (places if UNDECIDED in names else places[-1:])
@@ -201,24 +231,22 @@ def _find_shortfall(standing: Assessment, rule: DecisionRule, names: Sequence[st
 def _compute_shortfall(
     standing: Assessment, rule: DecisionRule, names: Sequence[str], places: tuple[int, ...]
 ) -> TrialShortfall | None:
-    """Return how many more of the scenarios at these places do."""
     needed = [COUNT_SHORTFALL_BY_CHECK[name](standing, rule, places) for name in names]
     known = [each for each in needed if each is not None]
     return TrialShortfall(places, max(known)) if known and len(known) == len(needed) else None
 
 
 def _count_more_passes(standing: Assessment, rule: DecisionRule, places: tuple[int, ...]) -> int | None:
-    """At the share seen."""
     return count_trials_per_scenario(standing.measured.delivered_samples, rule.target, places)
 
 
 def _count_more_answers(standing: Assessment, rule: DecisionRule, places: tuple[int, ...]) -> int | None:
-    """So that p95 has both bounds."""
+    """Return the trials per scenario that close both bounds of p95."""
     return math.ceil(count_answers_until_closed(0.95, len(standing.measured.times)) / len(places))
 
 
 def in_words(lacking: TrialShortfall, measured: MeasuredConfig) -> str:
-    """Return them as a sentence says it: `8 more trials (2 of each scenario)`, `10 more trials of guard (2 so far)`."""
+    """Return the shortfall as text, such as `10 more trials of guard (2 so far)`."""
     parts, places, total = measured.delivered_samples, lacking.places, lacking.total
     trials = f"{total:,} more trial{'' if total == 1 else 's'}"
     if len(places) == len(parts):
@@ -248,7 +276,7 @@ def _check_repeats(standing: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_delivery(standing: Assessment, rule: DecisionRule) -> str:
-    """Answers good enough, but too many never came."""
+    """Return the reason if the answers are good enough but too many trials had none."""
     measured = standing.measured
     arrived_short = standing.low < rule.target <= standing.answered_low
     if not arrived_short or (measured.answered == measured.tried and not measured.late):
@@ -264,7 +292,6 @@ def _check_delivery(standing: Assessment, rule: DecisionRule) -> str:
 
 
 def _count_unanswered(measured: MeasuredConfig) -> int:
-    """At the first asking."""
     return measured.tried - measured.answered + measured.late
 
 
@@ -290,8 +317,7 @@ def _check_decided(standing: Assessment, rule: DecisionRule) -> str:
 
 
 def _is_plain_count(measured: MeasuredConfig) -> bool:
-    """Return whether independent trials, equally many of every scenario, were fixed beforehand: then only their sum
-    matters."""
+    """Return whether only the sum of independent trials, equally many of every scenario, matters."""
     parts = measured.delivered_samples
     alike = len({part.n for part in parts}) == 1
     return alike and not measured.delivered_pool.error and not any(part.clustered for part in parts)
@@ -317,7 +343,7 @@ def _check_p95_known(standing: Assessment, rule: DecisionRule) -> str:
 
 
 def _check_p95(standing: Assessment, rule: DecisionRule) -> str:
-    """The upper bound lies above the limit, or the lower one does while the upper one is open."""
+    """Return the reason if the upper bound of p95 exceeds the limit, or the lower one while the upper one is open."""
     p95, limit = standing.p95, rule.within_ms
     if p95 is None or limit is None:
         return ""

@@ -1,5 +1,8 @@
-"""Chosen settings as others take them: Python of the OpenAI and Anthropic SDKs, LiteLLM's configuration, Python of our
-own engine, JSON. A key is only ever named by its environment variable."""
+"""Exports of a configuration's settings for other software.
+
+The formats are Python of the OpenAI and Anthropic SDKs, LiteLLM's configuration, Python of Toolbench's engine, and
+JSON. A key is only named by its environment variable.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +27,15 @@ NATIVE_METHOD = "native"
 
 @dataclass(frozen=True, slots=True)
 class ExportedSettings:
-    """A configuration to take away. `base_url` has no prefix and no credentials; `key_env` names the variable that
-    holds the key. `layers` are as frozen, the weakest first. `about` says where it comes from, one line each."""
+    """A configuration to export.
+
+    Attributes:
+        base_url: Without the API prefix and without credentials.
+        key_env: The environment variable that has the key.
+        wire: The wire format.
+        layers: The policy layers as stored, the weakest first.
+        about: The origin of the settings, one line each.
+    """
 
     name: str
     model: str
@@ -40,13 +50,13 @@ class ExportedSettings:
 
     @property
     def address(self) -> str:
-        """Base URL with its prefix, never doubled."""
+        """Return the base URL with its prefix, which is never doubled."""
         base, prefix = self.base_url.rstrip("/"), self.api_prefix.strip("/")
         return base if not prefix or base.endswith("/" + prefix) else f"{base}/{prefix}"
 
 
 def build_chat_settings(chosen: ExportedSettings) -> JsonObject:
-    """What our engine puts into a chat body beside the conversation and the tools, taken from a body that it made."""
+    """Return what the engine adds to a chat body beside the conversation and the tools, from a body that it built."""
     policy = resolve_policy((*chosen.layers, ("export", {"method": NATIVE_METHOD}))).policy
     some_tool = ToolRegistry((ToolDefinition("a_tool", "Stands for yours."),))
     setup = prepare_turns(chosen.model, policy, system="", tools=some_tool, options={}, seed=None)
@@ -56,7 +66,7 @@ def build_chat_settings(chosen: ExportedSettings) -> JsonObject:
 
 
 def build_messages_settings(chosen: ExportedSettings) -> tuple[JsonObject, tuple[str, ...]]:
-    """The same for Anthropic's Messages, and what could not travel as asked."""
+    """Return the settings for Anthropic's Messages API, and a line for each one that was changed."""
     tool = ToolDefinition("a_tool", "Stands for yours.").to_openai()
     body, changes = encode_request({**build_chat_settings(chosen), "messages": [_EXAMPLE_MESSAGE], "tools": [tool]})
     kept = {name: value for name, value in body.items() if name not in CALLER_FIELDS}
@@ -64,7 +74,7 @@ def build_messages_settings(chosen: ExportedSettings) -> tuple[JsonObject, tuple
 
 
 def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
-    """As keyword arguments of the SDK's create(): what it does not name goes into `extra_body`."""
+    """Return keyword arguments of the SDK's create(); settings that it does not name are in `extra_body`."""
     known = read_table("sdk_parameters")[sdk]
     extra = {name: value for name, value in settings.items() if name not in known}
     named = {name: value for name, value in settings.items() if name in known}
@@ -72,6 +82,7 @@ def build_sdk_keywords(sdk: str, settings: Mapping[str, Any]) -> JsonObject:
 
 
 def render_openai(chosen: ExportedSettings) -> str:
+    """Return Python code for the OpenAI SDK."""
     head = _render_head(chosen, "the OpenAI SDK")
     return f"""{head}
 import os
@@ -91,6 +102,7 @@ def create(messages, tools):
 
 
 def render_anthropic(chosen: ExportedSettings) -> str:
+    """Return Python code for the Anthropic SDK."""
     settings, changes = build_messages_settings(chosen)
     noted = [f"Could not travel as asked: {change}." for change in changes]
     if chosen.wire != "anthropic":
@@ -114,6 +126,7 @@ def create(messages, tools):
 
 
 def render_litellm(chosen: ExportedSettings) -> str:
+    """Return the YAML configuration of the LiteLLM proxy."""
     keywords = build_sdk_keywords("openai", build_chat_settings(chosen))
     maker = "anthropic" if chosen.wire == "anthropic" else "openai"
     base = chosen.base_url if maker == "anthropic" else chosen.address
@@ -124,6 +137,7 @@ def render_litellm(chosen: ExportedSettings) -> str:
 
 
 def render_toolbench(chosen: ExportedSettings) -> str:
+    """Return Python code for Toolbench's engine, with the whole policy."""
     head = _render_head(chosen, "our own engine: workarounds, limits and fallbacks come along", (), whole=True)
     return f"""{head}
 import os
@@ -150,6 +164,7 @@ def conversation(tools=None, system=""):
 
 
 def render_json(chosen: ExportedSettings) -> str:
+    """Return all settings as JSON."""
     whole = {
         "about": list(chosen.about),
         "model": chosen.model,
@@ -177,7 +192,14 @@ _EXAMPLE_MESSAGE: JsonObject = {"role": "user", "content": "Hello"}
 
 
 def _render_head(chosen: ExportedSettings, who: str, notes: Sequence[str] = (), *, whole: bool = False) -> str:
-    """Comment lines; outside our own engine it is said what does not come along."""
+    """Return comment lines that describe the export.
+
+    Args:
+        chosen: The settings.
+        who: The software that the export is for.
+        notes: Further lines.
+        whole: Whether the export has the whole policy; if not, the lines say what is left out.
+    """
     policy = resolve_policy(chosen.layers).policy
     lines = [f"{chosen.name}, for {who}.", *chosen.about, *notes]
     if not whole and policy.method != NATIVE_METHOD:

@@ -1,4 +1,4 @@
-"""The case study's own rule and its own words for what failed."""
+"""The case study's rule for a pass and its words for failures."""
 
 import re
 from collections.abc import Sequence
@@ -19,24 +19,30 @@ _CATEGORY_BY_END = {
 
 
 def is_done_sentence(text: str) -> bool:
-    """The final sentence of the case study: `done`, perhaps with `.` or `!`, perhaps in quotes or backticks."""
+    """Return whether the text is the case study's final sentence.
+
+    That is `done`, optionally with `.` or `!`, optionally in quotes or backticks; case is ignored.
+    """
     return re.fullmatch(r"done[.!]?", text.strip().strip("\"'`"), re.IGNORECASE) is not None
 
 
 def build_done_check(ended: LoopResult) -> Check:
-    """The final word. It decides the parity pass, never the task pass."""
+    """Return the check of the final sentence.
+
+    It decides the pass by the case study's rule, never the task pass.
+    """
     if is_done_sentence(ended.final_text):
         return Check("says Done.", True)
     return Check("says Done.", False, f"the final text is {ended.final_text[:80]!r}")
 
 
 def is_case_study_pass(ended: LoopResult, checks: Sequence[Check]) -> bool:
-    """The case study's pass: a final answer, and every assertion holds."""
+    """Return whether the trial passes by the case study's rule: a final answer, and every assertion holds."""
     return ended.end in ANSWERED_ENDS and all(check.ok for check in checks)
 
 
 def categorise_failure(ended: LoopResult) -> str:
-    """The case study's word for a trial that failed by its rule, in its order of precedence."""
+    """Return the case study's word for a trial that failed by its rule, in its order of precedence."""
     if ended.error is not None and ended.end is EndReason.PROVIDER_ERROR:
         return _categorise_exchange_error(ended.error)
     if ended.end in _CATEGORY_BY_END:

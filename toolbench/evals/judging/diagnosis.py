@@ -1,4 +1,4 @@
-"""Where a trial went wrong first: every problem a record shows, in order, each with what made it good again."""
+"""Diagnosis of a record: every problem in order, with whether a later step recovered from it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +26,13 @@ BROKEN_SCHEMA_CLASS = "arguments_break_schema"
 
 @light(frozen=True, slots=True)
 class Problem:
-    """`mended` is true when a later step made it good; `code` is the envelope's error code where a call failed."""
+    """A problem in a record.
+
+    Attributes:
+        failure_class: A code of the table of failure classes.
+        code: The error code of a failed call or exchange; "" for other problems.
+        mended: Whether a later step recovered from it.
+    """
 
     failure_class: str
     bad: ProblemLocation
@@ -37,8 +43,14 @@ class Problem:
 def find_first_problem(
     ended: LoopResult, tools: Sequence[ToolDefinition], *, expected: Sequence[str] = ()
 ) -> Problem | None:
-    """The first problem that nothing made good, or None. `expected` are error codes that belong to the task: such an
-    error is no problem, but leaving it unmended is one."""
+    """Return the first problem without recovery; None if there is none.
+
+    Args:
+        ended: The record.
+        tools: The tools offered.
+        expected: Error codes that belong to the task. Such an error is no problem, but it is one not to recover from
+            it.
+    """
     for problem in iter_problems(ended, tools):
         if problem.mended:
             continue
@@ -48,7 +60,7 @@ def find_first_problem(
 
 
 def iter_problems(ended: LoopResult, tools: Sequence[ToolDefinition]) -> Iterator[Problem]:
-    """Every problem in order of its step, mended or not."""
+    """Yield every problem in the order of the steps, also those that a later step recovered from."""
     by_name = {tool.name: tool for tool in tools}
     last_success = _find_last_successes(ended)
     for number, record in enumerate(ended.turns):
@@ -66,12 +78,13 @@ def iter_problems(ended: LoopResult, tools: Sequence[ToolDefinition]) -> Iterato
 
 
 def locate_problem(turn: int, *, call: int | None = None, path: str = "$", what: str) -> ProblemLocation:
-    """A place with its sentence: people count turns and calls from 1."""
+    """Return a location with its sentence, in which turns and calls count from 1."""
     where = f"Turn {turn + 1}" if call is None else f"Turn {turn + 1}, parsed call {call + 1}"
     return ProblemLocation(turn, call, path, f"{where}: {what}")
 
 
 def find_last_turn(ended: LoopResult) -> int:
+    """Return the number of the last turn, from 0; 0 without turns."""
     return ended.turns[-1].turn if ended.turns else 0
 
 
@@ -120,7 +133,7 @@ def _diagnose_call(one: RecordedCall, tool: ToolDefinition | None, *, mended: bo
 
 
 def _describe_failed_call(result: ToolResult, name: str, tool: ToolDefinition | None) -> tuple[str, str, str]:
-    """Failure class, JSON path and sentence of a failed call."""
+    """Return failure class, JSON path and sentence of a failed call."""
     if result.schema_errors and tool is not None:
         error = result.schema_errors[0]
         return BROKEN_SCHEMA_CLASS, error.path, messages.describe_schema_error(error, result.arguments, tool)
@@ -134,7 +147,7 @@ def _describe_failed_call(result: ToolResult, name: str, tool: ToolDefinition | 
 
 
 def _diagnose_gave_up(ended: LoopResult, problem: Problem) -> Problem:
-    """The first later turn without a call is where the model gave up; without one, the last turn."""
+    """Return the problem at the first later turn without a call, where the model gave up; else at the last turn."""
     later = (record.turn for record in ended.turns if record.turn > problem.bad.turn and not record.results)
     what = f"no call makes good the {problem.code} of turn {problem.bad.turn + 1}."
     return Problem(
@@ -145,7 +158,7 @@ def _diagnose_gave_up(ended: LoopResult, problem: Problem) -> Problem:
 
 
 def _find_last_successes(ended: LoopResult) -> dict[str, tuple[int, int]]:
-    """By tool, where its last good result stands: the turn's number and the call's place in it, from 0."""
+    """Return for each tool the turn and the place of its last successful call, from 0."""
     return {
         result.envelope.tool_name: (number, place)
         for number, record in enumerate(ended.turns)

@@ -1,4 +1,4 @@
-"""Failure classes: one table says each in plain words, with its remedy and the case study's word for it."""
+"""Failure classes: a table with a plain sentence, a suggested fix and the case study's word for each."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,18 @@ ANY_STATUS_CATEGORY = "HTTP_4XX"
 
 @dataclass(frozen=True, slots=True)
 class FailureClass:
-    """One row. `category` is the case study's word, `later_category` its later version's where that differs. `set_up`:
-    a person's key, account, address or machine was not ready, which shows nothing of how well the endpoint delivers. A
-    row that is not `judged` comes from imported reports or from the lab. `ends`, `findings`, `envelope`, `exchange` and
-    `statuses` say what is mapped onto the row: engine.End, findings about an answer, codes in an envelope's errors,
-    codes of an exchange, HTTP statuses."""
+    """One row of the table.
+
+    `ends`, `findings`, `envelope`, `exchange` and `statuses` list what is mapped onto the row: values of
+    engine.EndReason, findings about an answer, error codes of an envelope, error codes of an exchange, HTTP statuses.
+
+    Attributes:
+        category: The case study's word.
+        later_category: The word of its later version, if that differs.
+        set_up: Whether a key, account, address or machine of the user was not ready, which says nothing about how well
+            the endpoint delivers.
+        judged: Whether judging gives the class; other rows come from imported reports or from the lab.
+    """
 
     code: str
     sentence: str
@@ -37,34 +44,39 @@ class FailureClass:
 
 @cache
 def load_classes() -> tuple[FailureClass, ...]:
+    """Return every row, in the table's order."""
     return tuple(FailureClass(**freeze_row(row)) for row in read_table("failure_classes"))
 
 
 def lookup_class(code: str) -> FailureClass:
-    """Raises KeyError for a code the table does not have."""
+    """Return the row of a code.
+
+    Raises:
+        KeyError: The table does not have the code.
+    """
     return _index_by("code")[code]
 
 
 def classify_end(end: EndReason) -> str:
-    """The class of an end as such, "" for FINAL."""
+    """Return the class of an end reason; "" for FINAL."""
     row = _index_by("ends").get(end.value)
     return row.code if row else ""
 
 
 def classify_finding(finding: Finding) -> str:
-    """The class of a finding about an answer, "" for one that does no harm."""
+    """Return the class of a finding about an answer; "" for a harmless one."""
     row = _index_by("findings").get(finding.code)
     return row.code if row else ""
 
 
 def classify_envelope(codes: Iterable[str]) -> str:
-    """The class of a failed call, by the first error code the table knows; else that of tool failures."""
+    """Return the class of a failed call: that of the first error code in the table, else `tool_error`."""
     known = _index_by("envelope")
     return next((known[code].code for code in codes if code in known), "tool_error")
 
 
 def classify_exchange_error(error: ExchangeError) -> str:
-    """The class of a failed exchange: by its code, else by its status."""
+    """Return the class of a failed exchange, by its code, else by its status."""
     if error.tool_support:
         return "tools_not_supported"
     row = _index_by("exchange").get(error.code) or _index_by("statuses").get(error.status)
@@ -74,7 +86,7 @@ def classify_exchange_error(error: ExchangeError) -> str:
 
 
 def categorise_status(status: int) -> str:
-    """The case study's word for an HTTP status."""
+    """Return the case study's word for an HTTP status."""
     row = _index_by("statuses").get(status)
     if row is None and status >= 500:
         return "UPSTREAM_5XX"

@@ -1,4 +1,4 @@
-"""What was wrong with a call, said in one plain sentence."""
+"""Plain sentences about the problem of a call."""
 
 import json
 import re
@@ -22,7 +22,10 @@ _MAX_SHOWN_CHARACTERS = 60
 
 
 def describe_schema_error(error: SchemaError, arguments: JsonObject | None, tool: ToolDefinition) -> str:
-    """`$.ops is an object; state_patch takes an array.` The tool's schema says what was expected at the path."""
+    """Return the schema error as a sentence, for instance "$.ops is an object; state_patch takes an array.".
+
+    The tool's schema gives what was expected at the path.
+    """
     steps = parse_path(error.path)
     expected = _find_schema(tool.parameters, steps)
     if error.kind == "missing":
@@ -39,7 +42,10 @@ def describe_schema_error(error: SchemaError, arguments: JsonObject | None, tool
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
-    """The steps of a JSON path: `$.ops[0].path` -> ("ops", 0, "path")."""
+    """Return the steps of a JSON path.
+
+    `$.ops[0].path` becomes ("ops", 0, "path").
+    """
     return tuple(_parse_step(*found) for found in _PATH_STEP.findall(path))
 
 
@@ -50,7 +56,7 @@ def _parse_step(name: str, index: str, quoted: str) -> str | int:
 
 
 def find_value(value: Any, steps: Iterable[str | int]) -> Any:
-    """The value at the end of the steps; None where they lead nowhere."""
+    """Return the value at the end of the steps; None if there is none."""
     for step in steps:
         try:
             value = value[step]
@@ -60,13 +66,13 @@ def find_value(value: Any, steps: Iterable[str | int]) -> Any:
 
 
 def name_json_type(value: Any) -> str:
-    """The value's JSON type with its article: `an object`, `a text`."""
+    """Return the value's JSON type with its article: `an object`, `a text`."""
     kinds = {bool: "boolean", dict: "object", list: "array", str: "string", int: "integer", float: "number"}
     return _TYPE_NAMES[kinds.get(type(value), "null")]
 
 
 def render_short(value: Any) -> str:
-    """The value as short JSON."""
+    """Return the value as JSON, truncated after 60 characters."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
 

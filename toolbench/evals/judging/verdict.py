@@ -1,4 +1,7 @@
-"""From what a scenario checked to one verdict: the order of questions is the same for every scenario."""
+"""Judging: from the checks of a scenario to one verdict.
+
+The order of questions is the same for every scenario.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
@@ -12,19 +15,26 @@ from toolbench.evals.judging import case_study_rule, failure_classes
 from toolbench.evals.judging.diagnosis import Problem, find_first_problem, find_last_turn, locate_problem
 from toolbench.evals.types import Check, Instance, ProblemLocation, Verdict
 
-VERSION = 2  # of the questions below and of what they call; one more whenever a verdict may change
-NEW_CLASSES_BY_VERSION = {2: frozenset({"empty_final", "empty_answer"})}  # blank: without a visible character
+VERSION = 2  # of the judging rules; increased by one whenever a verdict may change
+NEW_CLASSES_BY_VERSION = {2: frozenset({"empty_final", "empty_answer"})}
 """By version: the failure classes that it newly gives. A verdict of an older version changes to these and no others."""
 
-FINAL_TEXT_CHECK = "the run ends with a visible text"  # name of the check
+FINAL_TEXT_CHECK = "the run ends with a visible text"
 
 
 @light(frozen=True, slots=True)
 class CheckedResult:
-    """What a scenario found. `checks` decide the task pass together with an end in `good_ends`. `case_study_checks` are
-    the case study's assertions, None where it has no such scenario. `fallback_problem` says what went wrong when the
-    record shows no problem and a check fails. `expected` are error codes that belong to the task. `needs_final_text`: a
-    run whose last message is blank fails the task, whatever its calls did."""
+    """The result of a scenario's checks, before the verdict.
+
+    Attributes:
+        checks: They decide the task pass, together with an end in `good_ends`.
+        case_study_checks: The case study's assertions; None if it has no such scenario.
+        fallback_problem: The problem if the record shows none and a check fails.
+        needs_tools: Whether the task is not applicable without tools.
+        needs_final_text: Whether a run whose last message is blank fails the task.
+        expected: Error codes that belong to the task.
+        counts: Counts of the scenario, beside those of every trial.
+    """
 
     instance: Instance
     ended: LoopResult
@@ -42,7 +52,10 @@ class CheckedResult:
 
 
 def judge(case: CheckedResult) -> Verdict:
-    """Cancelled, not applicable, infrastructure, our own failures, then the checks: the first that fits decides."""
+    """Return the verdict of the first question that applies.
+
+    The order is: cancelled, not applicable, infrastructure error, broken off, checks.
+    """
     checked = _add_final_text_check(case) if case.needs_final_text else case
     return next(verdict for question in _JUDGES if (verdict := question(checked)) is not None)
 
@@ -65,7 +78,7 @@ def _judge_cancelled(case: CheckedResult) -> Verdict | None:
 def _judge_not_applicable(case: CheckedResult) -> Verdict | None:
     if not (case.needs_tools and record_counts.is_without_tools(case.ended)):
         return None
-    done = (case_study_rule.build_done_check(case.ended),)  # with tools off the case study asserts the final word alone
+    done = (case_study_rule.build_done_check(case.ended),)  # with tools off the case study asserts only the final word
     passed = None if case.case_study_checks is None else case_study_rule.is_case_study_pass(case.ended, done)
     return _build_verdict(case, "na", task_pass=None, parity_pass=passed, failure_class="tools_off")
 
@@ -78,7 +91,7 @@ def _judge_infrastructure(case: CheckedResult) -> Verdict | None:
 
 
 def _judge_broken_off(case: CheckedResult) -> Verdict | None:
-    """The endpoint's refusal, the model's failure dressed as one, or our own deadline: a failure of the trial."""
+    """Return the verdict if the provider ended the run or the trial deadline passed: the trial failed."""
     if case.ended.end is EndReason.PROVIDER_ERROR:
         error = case.ended.error
         return _build_broken_off(
@@ -90,7 +103,7 @@ def _judge_broken_off(case: CheckedResult) -> Verdict | None:
 
 
 def _judge_checks(case: CheckedResult) -> Verdict:
-    """A silent endpoint passes nothing, also where no call is expected."""
+    """Return the verdict of the checks; without an answer nothing passes, even if no call is expected."""
     said = record_counts.has_answer(case.ended)
     passed = said and case.ended.end in case.good_ends and all(check.ok for check in case.checks)
     by_parity = (
@@ -107,8 +120,10 @@ def _judge_checks(case: CheckedResult) -> Verdict:
 
 
 def mark_tools_dropped(verdict: Verdict, ended: LoopResult) -> Verdict:
-    """The verdict where the server kept the tools from the model: that is the first cause of a task that failed. What
-    was not judged by its answers stays as it is."""
+    """Return the verdict for a server that kept the tools from the model: the first cause of a failed task.
+
+    A verdict that does not rest on the model's answers stays as it is.
+    """
     if verdict.outcome != "fail" or ended.end in (EndReason.PROVIDER_ERROR, EndReason.DEADLINE_EXCEEDED):
         return verdict
     row = failure_classes.lookup_class("tools_dropped")
@@ -186,11 +201,11 @@ def _build_verdict(
 
 
 def _find_category(case: CheckedResult, outcome: str, parity_pass: bool | None) -> str:
-    """The case study's word wherever its rule, or ours where it has none, calls the trial a failure."""
+    """Return the case study's word if its rule, or Toolbench's if it has none, counts the trial as a failure."""
     failed = parity_pass is False or (parity_pass is None and outcome in ("fail", "infra"))
     return case_study_rule.categorise_failure(case.ended) if failed else ""
 
 
 def _merge_checks(checks: Sequence[Check], more: Sequence[Check]) -> tuple[Check, ...]:
-    """Each check once, by name."""
+    """Return each check once, by name."""
     return tuple({check.name: check for check in (*checks, *more)}.values())

@@ -1,6 +1,7 @@
-"""What is tried. `lookup_scenario`, `list_versions`, `list_scenarios`, `group_scenarios` and `select_scenarios` are the
-way in; PACKS are groups of tasks of one kind, SETS choices across groups; `example_sets` are a scenario's few-shot
-sets."""
+"""The scenarios: lookup, selection and groups.
+
+PACKS are groups of tasks of one kind, SETS are selections across groups; `example_sets` are a scenario's few-shot sets.
+"""
 
 from toolbench.evals.few_shot import load_sets as example_sets
 from toolbench.evals.scenarios.registry import (

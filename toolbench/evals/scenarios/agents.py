@@ -1,4 +1,4 @@
-"""Four agents on the way from a question to a query: intent, table, column, SQL; each alone, or all in a chain."""
+"""Scenarios of four agents between a question and a query, each alone or in a chain."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,10 @@ ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
 
 @dataclass(eq=False, slots=True)
 class AgentScenario:
-    """One agent by its own tool in one turn, or the chain of all four. The parity instance has the first wording."""
+    """One agent with its own tool in one turn, or the chain of all four.
+
+    The published instance has the first wording.
+    """
 
     agent: str
     slug: str
@@ -38,9 +41,11 @@ class AgentScenario:
 
     @property
     def agents(self) -> tuple[str, ...]:
+        """Return the agents that take part, in order."""
         return agent_judging.AGENT_ORDER if self.agent == CHAIN_AGENT else (self.agent,)
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance of a seed."""
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         question = _read_texts()["questions"][draw.source.randrange(len(_read_texts()["questions"]))]
         words = {name: choices[draw.source.randrange(len(choices))] for name, choices in question["words"].items()}
@@ -59,18 +64,22 @@ class AgentScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return one call per agent."""
         return agent_judging.build_expected_calls(instance, self.agents)
 
     def open(self, instance: Instance) -> Workspace:
+        """Return a new workspace."""
         return AgentWorkspace()
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict of the agent or the chain."""
         judge: Callable[[Instance, LoopResult, tuple[str, ...]], Verdict]
         judge = agent_judging.judge_chain if self.agent == CHAIN_AGENT else agent_judging.judge_agent
         return judge(instance, ended, self.agents)
 
 
 def load_scenarios() -> tuple[AgentScenario, ...]:
+    """Return the scenarios of data/packs/agents.json, in its order."""
     return tuple(AgentScenario(**row) for row in _read_texts()["scenarios"])
 
 
@@ -85,7 +94,7 @@ def _build_right_values(question: JsonObject) -> JsonObject:
 
 @cache
 def _build_prompt_context(workspace_id: str) -> Mapping[str, str]:
-    """What the prompts say of the workspaces, and of one workspace's tables."""
+    """Return what the prompts say about the workspaces, and about one workspace's tables."""
     tables = [
         f"{name}({', '.join(f'{column} {kind}' for column, kind in table.columns.items())})"
         for name, table in load_workspaces()[workspace_id].tables.items()

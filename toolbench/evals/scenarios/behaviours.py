@@ -1,4 +1,4 @@
-"""What a scenario is named after: did the thing to cope with really occur?"""
+"""Behaviours after which scenarios are named, and whether they occurred in a record."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +20,18 @@ OUTPUT_TOO_LARGE = "TOOL_OUTPUT_TOO_LARGE"
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """`required_for_pass`: the task fails without it (with `failure_class` and the sentence `missing`);
-    `required_by_case_study`: the case study's rule fails without it; `avoidable`: an error to recover from, and doing
-    without it is no failure. `expected`: error codes that belong to it; `provoked`: the causes that it brings about in
-    a trial that goes well; `together`: how many calls have to stand in one message."""
+    """The behaviour that a scenario provokes.
+
+    Attributes:
+        has_occurred: Returns whether it occurred; None if the scenario names no behaviour.
+        required_for_pass: Whether the task fails without it (with `failure_class` and the sentence `missing`).
+        required_by_case_study: Whether the case study's rule fails without it.
+        avoidable: Whether it is an error to recover from, so that a trial without it still passes.
+        expected: Error codes that belong to it.
+        provoked: The causes that it brings about in a trial that passes.
+        together: The number of calls that must be in one message.
+        counts: Returns further counts of the record.
+    """
 
     name: str = ""
     has_occurred: Callable[[LoopResult], bool] | None = None
@@ -40,7 +48,7 @@ class Behaviour:
 
 
 def has_mixed_turn(ended: LoopResult) -> bool:
-    """Some turn has a good state_get and a failed state_patch."""
+    """Return whether a turn has a successful state_get and a failed state_patch."""
     return any(
         _has_result(record, "state_get", ok=True) and _has_result(record, "state_patch", ok=False)
         for record in ended.turns
@@ -48,22 +56,23 @@ def has_mixed_turn(ended: LoopResult) -> bool:
 
 
 def has_parallel_turn(ended: LoopResult) -> bool:
+    """Return whether a turn has two calls or more."""
     return any(count_calls(record) >= 2 for record in ended.turns)
 
 
 def is_id_omitted(ended: LoopResult) -> bool:
-    """There are calls, and none of them passes a workspace_id."""
+    """Return whether there are calls of state tools and none of them passes a workspace_id."""
     arguments = [one.result.arguments for one in iter_calls(ended) if one.tool.startswith("state_")]
     return bool(arguments) and all(not (given or {}).get("workspace_id") for given in arguments)
 
 
 def has_refused_ops(ended: LoopResult) -> bool:
-    """Some state_patch was refused because `ops` is not an array."""
+    """Return whether a state_patch was refused because `ops` is not an array."""
     return any(_is_ops_error(one) for one in iter_calls(ended))
 
 
 def count_long_arguments(ended: LoopResult) -> JsonObject:
-    """How the long arguments fared, each 0 or 1: refused for their size, cut at the token limit, or never tried."""
+    """Return what happened to the long arguments, each 0 or 1: refused for size, truncated, or never tried."""
     met = has_error(ended, ARGUMENTS_TOO_LARGE)
     cut = not met and any(_is_cut_off(record) for record in ended.turns)
     return {"limit_met": int(met), "cut_by_length": int(cut), "never_tried": int(not met and not cut)}

@@ -1,4 +1,4 @@
-"""The controls: they show whether a model answers at all, not whether it calls tools."""
+"""Control scenarios: they show whether a model answers at all, not whether it calls tools."""
 
 import re
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ SUM_RULE = "The reply names the sum in digits, and no tool was called."
 
 @dataclass(eq=False, slots=True)
 class ControlScenario:
-    """One row of data/controls.json: `check` is done (the fixed sentence) or sum (of two numbers)."""
+    """One row of data/controls.json; `check` is done (the fixed sentence) or sum (of two numbers)."""
 
     slug: str
     title: str
@@ -40,6 +40,7 @@ class ControlScenario:
     straight_requests: int = 1
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance of a seed."""
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         first, second = draw.draw_integer(2, 30), draw.draw_integer(2, 30)
         nonce = f"{draw.draw_integer(0, 16**8 - 1):08x}"
@@ -58,12 +59,15 @@ class ControlScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return that no call is needed and a reply is."""
         return ExpectedCalls(False, reply=True)
 
     def open(self, instance: Instance) -> Workspace:
+        """Return the distractor tools with their fixed answers."""
         return FixedAnswerTools({name: answer for name, (_, answer) in load_distractors().items()})
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict by the final text."""
         done = self.check == "done"
         checks = (case_study_rule.build_done_check(ended),) if done else _build_sum_checks(instance, ended)
         case = verdict.CheckedResult(
@@ -79,6 +83,7 @@ class ControlScenario:
 
 
 def load_scenarios() -> tuple[ControlScenario, ...]:
+    """Return the scenarios of data/controls.json, in its order."""
     return tuple(ControlScenario(**freeze_row(row)) for row in read_table("controls"))
 
 

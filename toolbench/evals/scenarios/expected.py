@@ -1,4 +1,4 @@
-"""Judging a task by the calls it wants: each once, no other, and what the reply has to say."""
+"""Judging a task by its expected calls, each made once, and by the required reply."""
 
 import re
 from collections.abc import Sequence
@@ -31,9 +31,17 @@ ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class TaskExpectation:
-    """`calls` are {tool, arguments, any}: `any` names arguments that do not matter. With `together` they come in one
-    message. Every text of `reply` has to be in the final text; `question` wants it to ask. `faults` are error codes
-    that belong to the task; `repeats` allows a wanted call to be made again."""
+    """The expected calls and reply of a task.
+
+    Attributes:
+        calls: Objects {tool, arguments, any}; `any` names arguments that are ignored.
+        together: Whether the calls must be in one message.
+        reply: Texts that the final text must contain.
+        question: Whether the final text must ask a question.
+        faults: Error codes that belong to the task.
+        repeats: Whether an expected call may be made again.
+        one_turn: Whether the task may end by running out of turns.
+    """
 
     calls: tuple[JsonObject, ...]
     together: bool = False
@@ -46,11 +54,14 @@ class TaskExpectation:
 
 @dataclass(frozen=True, slots=True)
 class JsonDifference:
+    """The first difference of two JSON values; ABSENT stands for a missing value."""
+
     path: str
     wanted: object
     given: object
 
     def describe(self) -> str:
+        """Return the difference as a sentence."""
         if self.wanted is ABSENT:
             return f"{self.path} is {render_short(self.given)}; nothing was asked for there."
         given = "missing" if self.given is ABSENT else render_short(self.given)
@@ -59,14 +70,14 @@ class JsonDifference:
 
 @dataclass(frozen=True, slots=True)
 class _MatchedCalls:
-    """`missing` are wanted calls nobody made, `extra` calls that succeeded and were not wanted."""
+    """Expected calls that were not made and successful calls that were not expected."""
 
     missing: tuple[JsonObject, ...]
     extra: tuple[RecordedCall, ...]
 
 
 def judge(instance: Instance, ended: LoopResult, expected: TaskExpectation) -> Verdict:
-    """The case study has no such scenario, so there is no parity pass. A task of one turn may run out of it."""
+    """Return the verdict. The case study has no such scenario, so its rule is not applied."""
     matched = _match_calls(ended, expected)
     checks = (*_build_call_checks(ended, expected, matched), *_build_reply_checks(ended, expected))
     faults = tuple(expected.faults)
@@ -91,7 +102,7 @@ def judge(instance: Instance, ended: LoopResult, expected: TaskExpectation) -> V
 
 
 def build_expected_calls(expected: TaskExpectation, provoked: Sequence[str] = ()) -> ExpectedCalls:
-    """Return what is due; no wanted call means that none is. `provoked` as in Due."""
+    """Return the expected calls; without any, no call is needed. `provoked` is as in TaskNeeds."""
     calls = tuple(ExpectedToolCall(wanted["tool"], partial(_has_right_arguments, wanted)) for wanted in expected.calls)
     return ExpectedCalls(
         bool(calls),
@@ -103,8 +114,10 @@ def build_expected_calls(expected: TaskExpectation, provoked: Sequence[str] = ()
 
 
 def find_first_difference(wanted: Any, given: Any, path: str = "$") -> JsonDifference | None:
-    """Where two JSON values differ first; None for the same. Case and white space around and between words do not
-    matter, nor does a null for what was not asked for."""
+    """Return the first difference of two JSON values; None if they are equal.
+
+    Case and white space around and between words are ignored, as is a null for a value that was not asked for.
+    """
     if isinstance(wanted, dict) and isinstance(given, dict):
         return _compare_objects(wanted, given, path)
     if isinstance(wanted, list) and isinstance(given, list) and len(wanted) == len(given):
@@ -197,7 +210,7 @@ def _render_rule(expected: TaskExpectation) -> str:
 
 
 def _find_problem(ended: LoopResult, expected: TaskExpectation, matched: _MatchedCalls) -> Problem:
-    """What to say when every call went well and the trial still fails."""
+    """Return the problem if every call succeeded and the trial still fails."""
     if not expected.calls and has_calls(ended):
         turn = next(record.turn for record in ended.turns if count_calls(record))
         return Problem(

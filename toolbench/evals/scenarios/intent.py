@@ -1,4 +1,4 @@
-"""One call of classify_intent: a choice of three, in which a valid call is right one time in three by chance."""
+"""One call of classify_intent: a choice of three, in which one valid call in three is right by chance."""
 
 from toolbench.engine.events import LoopResult
 from toolbench.engine.policy.settings import METHODS
@@ -13,8 +13,11 @@ from toolbench.evals.workspace import FixedAnswerTools
 
 
 class IntentScenario:
-    """The three workspaces take turns by `seed`, so that any three seeds in a row are balanced; a drawn instance draws
-    question and wording as well."""
+    """A question to be sorted into one of three workspaces.
+
+    The workspaces alternate by `seed`, so that any three consecutive seeds are balanced; a drawn instance also draws
+    question and wording.
+    """
 
     slug = "classify_intent"
     version = 1
@@ -27,6 +30,7 @@ class IntentScenario:
     straight_requests = 1
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance of a seed."""
         texts = _read_texts()
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         workspaces: dict[str, list[str]] = texts["workspaces"]
@@ -46,12 +50,15 @@ class IntentScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return the one right call."""
         return _build_expected_call(instance).build_expected_calls
 
     def open(self, instance: Instance) -> Workspace:
+        """Return the tool with its fixed answer."""
         return FixedAnswerTools({"classify_intent": _read_texts()["answer"]})
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict on the first answer."""
         return single_call.judge(instance, ended, _build_expected_call(instance))
 
 

@@ -1,4 +1,4 @@
-"""Packs: tasks as data. A row says in which words something is asked, which calls it wants, and what is drawn."""
+"""Task packs: tasks as data, with the wordings, the expected calls and the values to draw."""
 
 import re
 from collections.abc import Mapping
@@ -25,9 +25,15 @@ ONE_TURN_LAYER: JsonObject = {"max_turns": 1}
 
 @dataclass(eq=False, slots=True)
 class PackScenario:
-    """One row of data/packs/. `asks` hold `text` (wordings), `calls` and `reply`; `words` what is drawn by name: a list
-    to choose from, {from, to} for a number, several names with commas for as many different ones. `tools` is the
-    pool, of which `offered` are shown. The parity instance has the first wording."""
+    """One row of data/packs/; the published instance has the first wording.
+
+    Attributes:
+        asks: Objects with `text` (wordings), `calls` and `reply`.
+        words: The values to draw, by name: a list to choose from, or {from, to} for a number; several names with commas
+            get as many different values.
+        tools: The pool of tools.
+        offered: The number of tools shown; 0 for all.
+    """
 
     slug: str
     title: str
@@ -55,6 +61,7 @@ class PackScenario:
     public: bool = True
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance of a seed."""
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         ask = self.asks[draw.source.randrange(len(self.asks))]
         values = draw_words(self.words, draw.source)
@@ -80,13 +87,16 @@ class PackScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return the expected calls, with the causes that the faults provoke."""
         return expected.build_expected_calls(self._build_expectation(instance), self._list_provoked_causes())
 
     def open(self, instance: Instance) -> Workspace:
+        """Return the tools with their answers and faults."""
         known = {tool.name: {"done": True} for tool in instance.tools}
         return FaultyTools({**known, **instance.values["answers"]}, self.faults)
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict by calls and reply."""
         return expected.judge(instance, ended, self._build_expectation(instance))
 
     def _build_expectation(self, instance: Instance) -> expected.TaskExpectation:
@@ -108,12 +118,12 @@ class PackScenario:
 
 
 def load_scenarios() -> tuple[PackScenario, ...]:
-    """Every pack's scenarios, packs in their order."""
+    """Return the scenarios of every pack, in the order of the packs."""
     return tuple(_build_scenario(row, read_table(f"packs/{name}")) for name in PACKS for row in _read_rows(name))
 
 
 def draw_words(words: Mapping[str, Any], source: Random) -> JsonObject:
-    """One value for every name; a number stays a number."""
+    """Return one drawn value for every name; a number stays a number."""
     values: JsonObject = {}
     for names, choices in words.items():
         if isinstance(choices, dict):
@@ -125,8 +135,10 @@ def draw_words(words: Mapping[str, Any], source: Random) -> JsonObject:
 
 
 def fill_values(value: Any, values: Mapping[str, Any]) -> Any:
-    """The JSON value with every `$name` replaced; a text that is nothing but a name becomes the value itself, and a
-    tool's name is written in snake_case."""
+    """Return the JSON value with every `$name` replaced.
+
+    A text that is only a name becomes the value itself, and a tool's name is written in snake_case.
+    """
     if isinstance(value, str):
         alone = NAME_ONLY.fullmatch(value)
         return values[alone[1]] if alone else fill_placeholders(value, {name: str(one) for name, one in values.items()})
@@ -144,7 +156,7 @@ def _read_rows(name: str) -> list[JsonObject]:
 
 
 def _build_scenario(row: JsonObject, pack: JsonObject) -> PackScenario:
-    """What a pack says for all its scenarios, and what the row says otherwise."""
+    """Return the scenario: the pack's fields, overridden by those of the row."""
     own = {key: value for key, value in pack.items() if key not in ("scenarios", "tools")}
     return PackScenario(**freeze_row({**own, **row}), tools=toolboxes.read_pool(pack["tools"]))
 

@@ -1,4 +1,4 @@
-"""Long context: the one line that matters, somewhere among many of the same kind."""
+"""Long contexts: one relevant line at a random place among many similar ones."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -9,8 +9,10 @@ from toolbench.evals.scenarios.wording import fill_placeholders
 
 
 def pad_text(text: str, rows: Mapping[str, Any], values: Mapping[str, Any], source: Random) -> str:
-    """The text below `lines` lines, one of them filled with `values`, no other with the same names. Without rows the
-    text as it is."""
+    """Return the text below `lines` lines, one with `values` and the others with other names.
+
+    Without `lines` in `rows` the text is returned unchanged.
+    """
     if "lines" not in rows:
         return text
     own = (values["first"], values["last"])

@@ -1,4 +1,4 @@
-"""All scenarios in catalogue order, and the preset words by which they are chosen."""
+"""All scenarios in catalogue order, and the preset words that select them."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -18,7 +18,7 @@ _CASE_STUDY_SLUGS = (
     "tool_output_truncation",
     "chat_only",
 )
-SETS = ("simple", "typical", "extreme", "all")  # what the presets are called to people
+SETS = ("simple", "typical", "extreme", "all")  # names of the presets on the pages
 SLUGS_BY_PRESET = {
     **dict.fromkeys(("default", "smoke", "typical"), TYPICAL_SLUGS),
     "simple": ("happy_path", "chat_only"),
@@ -29,7 +29,7 @@ SLUGS_BY_PRESET = {
 
 @cache
 def list_scenarios() -> tuple[Scenario, ...]:
-    """The eight of the case study first, in its order; then ours."""
+    """Return all scenarios: the eight of the case study in its order, then the others."""
     every: list[Scenario] = [
         *state.load_scenarios(),
         *control.load_scenarios(),
@@ -63,7 +63,7 @@ def lookup_scenario(slug: str, version: int | None = None) -> Scenario:
 
 
 def is_published(slug: str) -> bool:
-    """Whether the case study has the scenario, so that its parity instance is the case study's own wording."""
+    """Return whether the case study has the scenario, and so a published wording."""
     return slug in _CASE_STUDY_SLUGS
 
 
@@ -79,15 +79,20 @@ def _versions() -> dict[str, tuple[Scenario, ...]]:
 
 
 def group_scenarios() -> dict[str, tuple[Scenario, ...]]:
-    """Scenarios by group, groups and scenarios in catalogue order."""
+    """Return the scenarios by group, groups and scenarios in catalogue order."""
     names = dict.fromkeys(scenario.group for scenario in list_scenarios())
     return {name: tuple(scenario for scenario in list_scenarios() if scenario.group == name) for name in names}
 
 
 def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
-    """Scenarios by preset words, groups and slugs, as a comma list or a sequence, in catalogue order. Case does not
-    matter and unknown words are passed over; nothing, or nothing known, means `typical`. `list_scenarios` is the case
-    study's eight."""
+    """Return the scenarios of preset words, groups and slugs, in catalogue order.
+
+    Case is ignored, and so are unknown words; without a known word the result is that of `typical`. The word `all`
+    selects the case study's eight.
+
+    Args:
+        tokens: The words, separated by commas or as a sequence.
+    """
     words = tokens.split(",") if isinstance(tokens, str) else tokens
     asked = [word.strip().lower() for word in words]
     known = _index_sets()
@@ -97,7 +102,7 @@ def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
 
 
 def list_unknown_words(tokens: str | Sequence[str]) -> tuple[str, ...]:
-    """The words `select_scenarios` passes over, for a warning."""
+    """Return the words that `select_scenarios` ignores, for a warning."""
     given = tokens.split(",") if isinstance(tokens, str) else tokens
     known = {*list_words()}
     return tuple(word.strip() for word in given if word.strip() and word.strip().lower() not in known)
@@ -110,6 +115,6 @@ def list_words() -> tuple[str, ...]:
 
 @cache
 def _index_sets() -> dict[str, tuple[str, ...]]:
-    """Groups and preset words with their slugs; a preset word comes before a group of its name."""
+    """Return groups and preset words with their slugs; a preset word takes precedence over a group of its name."""
     by_group = {name: tuple(one.slug for one in found) for name, found in group_scenarios().items()}
     return {**by_group, **SLUGS_BY_PRESET}

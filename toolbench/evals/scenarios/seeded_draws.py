@@ -12,31 +12,33 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class SeededDraws:
-    """Draws for one instance. With `plain` every choice is the first one: the parity wording."""
+    """Draws for one instance; with `plain` every choice is the first one, as in the published wording."""
 
     source: random.Random
     plain: bool
 
     @classmethod
     def from_seed(cls, scenario: str, seed: int, *, plain: bool) -> "SeededDraws":
-        """Scenarios draw independently of each other from the same seed."""
+        """Return the draws of a scenario; scenarios draw independently of each other from the same seed."""
         digest = hashlib.sha256(f"{scenario}:{seed}".encode()).digest()
         return cls(random.Random(int.from_bytes(digest[:16], "big")), plain)
 
     def choice(self, items: Sequence[Item]) -> Item:
+        """Return one item; the first if plain."""
         return items[0] if self.plain else items[self.source.randrange(len(items))]
 
     def shuffle(self, items: Sequence[Item]) -> list[Item]:
+        """Return the items in random order; in their own order if plain."""
         return list(items) if self.plain else self.source.sample(list(items), len(items))
 
     def draw_some(self, items: Sequence[Item], most: int) -> list[Item]:
-        """None to `most` of the items; none when plain."""
+        """Return 0 to `most` of the items; none if plain."""
         return [] if self.plain else self.source.sample(list(items), self.source.randrange(most + 1))
 
     def draw_integer(self, low: int, high: int) -> int:
-        """An integer from low to high, both included, also when plain."""
+        """Return an integer from low to high, both included; it is random also if plain."""
         return self.source.randint(low, high)
 
     def draw_uuid(self) -> str:
-        """A random UUID, also when plain: every trial has its own workspace."""
+        """Return a random UUID, also if plain: every trial has its own workspace."""
         return str(UUID(int=self.source.getrandbits(128), version=4))

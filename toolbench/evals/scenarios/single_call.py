@@ -17,8 +17,10 @@ RULE = "The first answer makes one valid call of {tool}, and its {field} is {wan
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSingleCall:
-    """The one call that is right: `field` of the arguments of `tool` is `value`. With `loose`, case and surrounding
-    spaces do not matter."""
+    """The right call: `field` of the arguments of `tool` is `value`.
+
+    With `loose`, case and outer spaces are ignored.
+    """
 
     tool: str
     field: str
@@ -26,6 +28,7 @@ class ExpectedSingleCall:
     loose: bool = False
 
     def is_match(self, arguments: JsonObject | None) -> bool:
+        """Return whether the arguments have the right value."""
         given = (arguments or {}).get(self.field)
         if self.loose and isinstance(given, str):
             return given.strip().casefold() == self.value.casefold()
@@ -33,11 +36,15 @@ class ExpectedSingleCall:
 
     @property
     def build_expected_calls(self) -> ExpectedCalls:
+        """Return the call as expected calls."""
         return ExpectedCalls(True, (ExpectedToolCall(self.tool, self.is_match),))
 
 
 def judge(instance: Instance, ended: LoopResult, wanted: ExpectedSingleCall) -> Verdict:
-    """The case study has no such scenario, so there is no parity pass. Running out of the one turn is the good end."""
+    """Return the verdict on the first answer; running out of the one turn is a good end.
+
+    The case study has no such scenario, so its rule is not applied.
+    """
     first = next((record for record in ended.turns if record.answer), None)
     results = first.results if first else ()
     valid = len(results) == 1 and _is_valid(results[0], wanted.tool)

@@ -1,4 +1,4 @@
-"""The scenarios of the case study that read a workspace, change one value and say Done."""
+"""The case study's scenarios that read a workspace, change one value and answer Done."""
 
 from dataclasses import dataclass, field
 
@@ -29,9 +29,12 @@ RULE = (
 
 @dataclass(eq=False, slots=True)
 class StateScenario:
-    """One row of data/state_scenarios.json, in one version of its wording. Its parity instance sets /draft/foo to
-    "bar", in the first wording of every rule, and is version 1 for good; a drawn one draws ids, key, value, wording,
-    order of tools, other tools and a nonce. One seed draws the same values and tools in every version."""
+    """One row of data/state_scenarios.json, in one version of its wording.
+
+    The published instance sets /draft/foo to "bar", has the first wording of every rule, and is always version 1. A
+    drawn one draws ids, key, value, wording, order of tools, other tools and a nonce. A seed draws the same values and
+    tools in every version.
+    """
 
     slug: str
     title: str
@@ -46,10 +49,11 @@ class StateScenario:
     control: bool = False
     public: bool = True
     methods: tuple[str, ...] = METHODS
-    straight_requests: int = 2  # the change, and the answer after it
+    straight_requests: int = 2  # the patch and the final answer
     needs_final_text: bool = True
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance of a seed."""
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         version = SPELT_OUT_VERSION if draw.plain else self.version
         values = _draw_values(draw)
@@ -68,10 +72,12 @@ class StateScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return that state_patch is needed, with what the behaviour adds."""
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
         return ExpectedCalls(True, tools=("state_patch",), provoked=behaviour.provoked, together=behaviour.together)
 
     def open(self, instance: Instance) -> Workspace:
+        """Return a new workspace."""
         values = instance.values
         draft = {"big": "x" * self.big_letters} if self.big_letters else {}
         return StateWorkspace(
@@ -79,6 +85,7 @@ class StateScenario:
         )
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict by the state at the end and the scenario's behaviour."""
         state = _check_state(instance, workspace)
         behaviour = BEHAVIOURS.get(self.behaviour, Behaviour())
         seen = behaviour.has_occurred(ended) if behaviour.has_occurred else None
@@ -116,7 +123,7 @@ class StateScenario:
 
 
 def load_scenarios(version: int = TASK_ONLY_VERSION) -> tuple[StateScenario, ...]:
-    """Return the rows of the table in its order, in this version of their wording."""
+    """Return the scenarios in the table's order, in this version of their wording."""
     return tuple(StateScenario(**freeze_row(row), version=version) for row in _read_texts()["scenarios"])
 
 
@@ -148,7 +155,7 @@ def _check_state(instance: Instance, workspace: Workspace) -> Check:
 
 
 def _find_problem(instance: Instance, ended: LoopResult, state: Check, behaviour: Behaviour) -> Problem:
-    """What to say when every call went well and the trial still fails."""
+    """Return the problem if every call succeeded and the trial still fails."""
     last = find_last_turn(ended)
     if not has_calls(ended):
         return Problem(

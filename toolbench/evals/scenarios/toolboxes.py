@@ -1,4 +1,4 @@
-"""Which tools a task shows: those it wants, those most like them, and others by lot."""
+"""The tools that a task offers: those it needs, those most similar to them, and random others."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -9,11 +9,11 @@ from toolbench.evals.scenarios.seeded_draws import SeededDraws
 from toolbench.evals.scenarios.tools import build_definition
 
 ToolPool = tuple[ToolDefinition, ...]
-SIMILAR_TOOLS = 3  # near-duplicates that are always there
+SIMILAR_TOOLS = 3  # always offered, as near-duplicates
 
 
 def read_pool(rows: Any) -> ToolPool:
-    """A list of definitions, or {verbs, nouns, parameters}: one tool for each verb and noun."""
+    """Return the tools of a list of definitions, or of {verbs, nouns, parameters}: one for each verb and noun."""
     if isinstance(rows, Mapping):
         return tuple(
             _build_tool(verb, noun, rows["parameters"]) for verb, noun in product(rows["verbs"], rows["nouns"])
@@ -22,7 +22,10 @@ def read_pool(rows: Any) -> ToolPool:
 
 
 def choose_tools(pool: ToolPool, wanted: Sequence[str], offered: int, draw: SeededDraws) -> ToolPool:
-    """`offered` tools of the pool (0: all) in drawn order, the wanted and their nearest among them."""
+    """Return `offered` tools of the pool (0: all) in random order.
+
+    They include the wanted tools and the ones most similar to them.
+    """
     rest = [tool for tool in pool if tool.name not in wanted]
     near = sorted(rest, key=lambda tool: -max((_count_shared_words(tool.name, name) for name in wanted), default=0))[
         :SIMILAR_TOOLS

@@ -1,4 +1,4 @@
-"""One call of get_weather for a city: small enough for a tiny model, wide enough to tell six ways of asking apart."""
+"""One call of get_weather for a city: small enough for a tiny model, and able to distinguish six methods."""
 
 from toolbench.engine.events import LoopResult
 from toolbench.engine.policy.settings import METHODS
@@ -14,8 +14,11 @@ from toolbench.evals.workspace import FixedAnswerTools
 
 
 class WeatherScenario:
-    """The parity instance asks in the first wording about the city at `seed` in a fixed list, so that repeats differ;
-    a drawn one draws city, wording and other tools."""
+    """A question about the weather in a city.
+
+    The published instance has the first wording and the city at `seed` in a fixed list, so that repeats differ; a drawn
+    one draws city, wording and other tools.
+    """
 
     slug = "weather"
     version = 1
@@ -28,6 +31,7 @@ class WeatherScenario:
     straight_requests = 1
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance of a seed."""
         texts = _read_texts()
         draw = SeededDraws.from_seed(self.slug, seed, plain=kind == PUBLISHED_WORDING)
         city = (
@@ -49,14 +53,17 @@ class WeatherScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return the one right call."""
         return _build_expected_call(instance).build_expected_calls
 
     def open(self, instance: Instance) -> Workspace:
+        """Return the tools with their fixed answers."""
         answer = {"city": instance.values["city"], **_read_texts()["answer"]}
         fixed = {name: answer for name, (_, answer) in load_distractors().items()}
         return FixedAnswerTools({**fixed, "get_weather": answer})
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict on the first answer."""
         return single_call.judge(instance, ended, _build_expected_call(instance))
 
 

@@ -1,4 +1,4 @@
-"""Texts with `$names` in them, and the way a scenario's prompt is put together."""
+"""Texts with `$name` placeholders, and the layout of a scenario's prompt."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from toolbench.engine.types import JsonObject
 
 
 def fill_placeholders(text: Any, values: Mapping[str, str]) -> Any:
-    """The same JSON value with every `$name` inside its strings replaced."""
+    """Return the same JSON value with every `$name` in its strings replaced."""
     if isinstance(text, str):
         return Template(text).substitute(values) if "$" in text else text
     if isinstance(text, list):
@@ -20,13 +20,15 @@ def fill_placeholders(text: Any, values: Mapping[str, str]) -> Any:
 
 
 def render_example_call(call: JsonObject) -> str:
-    """`state_get {"workspace_id":"…"}`: a call on one line, so that a program can read it too."""
+    """Return a call on one line that a program can read too: `state_get {"workspace_id":"…"}`."""
     return f"{call['tool']} {json.dumps(call['arguments'], ensure_ascii=False, separators=(',', ':'))}"
 
 
 def render_example(heading: str, messages: Sequence[Sequence[JsonObject]], closing: str) -> str:
-    """The exchange as the model should have it: `Message N` on a line, below it one line per call; last the closing
-    sentence."""
+    """Return the expected exchange as text.
+
+    Each message is a line `Message N`, followed by one line per call; the last one has the closing sentence.
+    """
     lines = [heading]
     for number, calls in enumerate(messages, start=1):
         lines += [f"Message {number}", *(render_example_call(call) for call in calls)]

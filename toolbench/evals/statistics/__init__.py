@@ -1,4 +1,4 @@
-"""Statistics of trials: shares, quantiles, differences, pairs, clusters, many comparisons at once, power."""
+"""Statistics of trials: shares, quantiles, differences, pairs, clusters, multiple comparisons, power."""
 
 from toolbench.evals.statistics.quantiles import (
     Quantile,

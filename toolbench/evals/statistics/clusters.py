@@ -1,4 +1,4 @@
-"""Counts that hang together: calls of one trial, trials of one instance. How many independent ones are they worth?"""
+"""Effective sample sizes of clustered counts, such as calls of one trial or trials of one instance."""
 
 from dataclasses import dataclass
 from math import floor
@@ -6,7 +6,7 @@ from math import floor
 
 @dataclass(frozen=True, slots=True)
 class ClusterSums:
-    """Sums over `m` clusters of which each has k of n: of k, n, k², kn and n²."""
+    """Sums over `m` clusters, each with k of n: the sums of k, n, k², kn and n²."""
 
     m: int = 0
     k: float = 0
@@ -23,9 +23,12 @@ class ClusterSums:
 
     @property
     def design_effect(self) -> float:
-        """How many times the variance of the share is that of as many independent counts; at least 1. Where every
-        count is alike it cannot be seen, so each cluster is taken to be worth one (its mean size, weighed by size)."""
-        if not self.n or self.nn == self.n:  # every cluster has one
+        """Return how many times the share varies more than that of as many independent counts; at least 1.
+
+        If every count is the same, the correlation cannot be seen: each cluster then counts as one trial (the mean
+        cluster size, weighted by size, is returned).
+        """
+        if not self.n or self.nn == self.n:  # every cluster has one trial
             return 1.0
         share = self.k / self.n
         alike = self.nn / self.n
@@ -35,7 +38,10 @@ class ClusterSums:
         return min(max(1.0, between / (self.n * share * (1 - share))), alike)
 
     def compute_effective_counts(self, design_effect: float | None = None) -> tuple[int, int]:
-        """As k of n independent counts, rounded so that the share is kept as far as whole numbers can."""
+        """Return k and n of as many independent counts as these are worth.
+
+        Both are rounded so that the share is kept as far as whole numbers allow; (0, 0) without counts.
+        """
         if not self.n:
             return 0, 0
         n = max(1, floor(self.n / (design_effect or self.design_effect)))

@@ -1,9 +1,10 @@
-"""Intervals of a figure that is made of two independent estimates, from the confidence limits of each.
+"""Intervals of a figure made of two independent estimates, from the confidence limits of each.
 
 The confidence is split between both estimates in every proportion (z² = z₁² + z₂²), and the interval takes the widest
-result. Newcombe's method, and Zou and Donner's, take one split only: at the high levels of simultaneous intervals that
-is too narrow near 0 and 1, since limits there are skewed. With exact limits the enumerated coverage is at least the
-level (`tests/evals/statistics/test_differences.py`)."""
+result. Newcombe's method, and Zou and Donner's, use one split only. At the high levels of simultaneous intervals that
+is too narrow near 0 and 1, because limits there are skewed. With exact limits the enumerated coverage is at least the
+level (`tests/evals/statistics/test_differences.py`).
+"""
 
 import math
 from collections.abc import Callable
@@ -28,8 +29,9 @@ def compute_difference_ends(first: ComputeLimits, second: ComputeLimits, alpha: 
     """Return the interval of the second figure less the first at 1 − `alpha`.
 
     Args:
-        first: gives the lower and the upper limits at some tail probabilities; an open one is infinite.
-        second: the same of the other side.
+        first: Returns the lower and the upper limits at the given tail probabilities; an open limit is infinite.
+        second: The same for the second figure.
+        alpha: The error of the interval.
     """
     ours, theirs = split_tails(alpha)
     (first_low, first_high), (second_low, second_high) = first(ours), second(theirs)

@@ -1,13 +1,14 @@
-"""Is one side better than the other? The difference of two shares over strata, with an interval and a test that agree.
+"""The difference of two shares over strata, with an interval and a test that agree.
 
-The strata (scenarios, and whatever else both sides have) are weighed as Mantel and Haenszel do. The interval combines
-the exact limits of both weighed shares (`combined_limits.py`), each at the number of trials that has its variance (as
-Korn and Graubard do). Whether the sides may be equal is asked by Fisher's test, conditional on every stratum's totals;
-over several strata their distributions are convolved.
+The strata (scenarios, and other things that both sides share) have Mantel-Haenszel weights. The interval combines the
+exact limits of both weighted shares (`combined_limits.py`), each at the number of trials that has its variance (Korn
+and Graubard). Fisher's test, conditional on every stratum's totals, tests whether the sides are equal; over several
+strata their distributions are convolved.
 
-Test and interval are one statement: the interval holds every difference that is not rejected, and 0 is rejected where
-both the test and the limits do so. Of `comparisons` that are shown together each has the level 1 − ALPHA / comparisons
-(Bonferroni), so that all of them hold at once."""
+Test and interval make one statement: the interval contains every difference that is not rejected, and 0 is rejected if
+both the test and the limits reject it. Of `comparisons` shown together each has the level 1 − ALPHA / comparisons
+(Bonferroni), so that all of them hold simultaneously.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ ComputeEnds = Callable[[float], tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """`k` of `n` on each side."""
+    """Passes `k` of trials `n` on each side of one stratum."""
 
     first_k: int
     first_n: int
@@ -39,6 +40,7 @@ class Stratum:
 
     @property
     def compared(self) -> bool:
+        """Return whether both sides have trials."""
         return self.first_n > 0 and self.second_n > 0
 
 
@@ -47,12 +49,13 @@ class Difference:
     """The second side less the first, as a fraction.
 
     Attributes:
-        low: end of the interval at 1 − ALPHA / `comparisons`, as is `high`.
-        p_alone: two-sided p-value of this comparison by itself; at most ALPHA / `comparisons` exactly if the interval
-            leaves out 0.
-        tested: the p-value of the test alone.
-        ends: the interval at an error, before it is held against the test.
-        comparisons: how many are shown together with this one.
+        low: The lower end of the interval at 1 − ALPHA / `comparisons`.
+        high: The upper end of that interval.
+        unadjusted_p_value: Two-sided p-value of this comparison alone. It is at most ALPHA / `comparisons` exactly if
+            the interval excludes 0.
+        test_p_value: The p-value of the test alone.
+        ends: Returns the interval at an error, before it is reconciled with the test.
+        comparisons: The number of comparisons that are shown together, this one included.
     """
 
     value: float
@@ -70,16 +73,16 @@ class Difference:
 
     @property
     def is_significant(self) -> bool:
-        """Return whether a difference is shown: whether the interval leaves out 0."""
+        """Return whether the interval excludes 0."""
         return _excludes_zero(self.low, self.high)
 
     def with_comparisons(self, comparisons: int) -> "Difference":
-        """Return the same as one of so many that are shown together."""
+        """Return the same difference as one of so many that are shown together."""
         return reconcile_interval_with_test(self.value, self.test_p_value, self.ends, comparisons=comparisons)
 
 
 def compute_difference(strata: Sequence[Stratum]) -> Difference | None:
-    """Return the difference over `strata`; None where none of them was tried on both sides."""
+    """Return the difference over `strata`; None if no stratum has trials on both sides."""
     compared = [stratum for stratum in strata if stratum.compared]
     if not compared:
         return None
@@ -96,10 +99,10 @@ def compute_difference(strata: Sequence[Stratum]) -> Difference | None:
 
 
 def reconcile_interval_with_test(value: float, tested: float, ends: ComputeEnds, *, comparisons: int = 1) -> Difference:
-    """Return a difference whose interval leaves out 0 exactly if its p-value is at most the error.
+    """Return a difference whose interval excludes 0 exactly if its p-value is at most the error.
 
-    Where the test does not reject equal sides, the interval is extended to 0. Where it does and the interval holds 0
-    all the same, the p-value is that of the interval: the error at which its end reaches 0.
+    If the test does not reject equal sides, the interval is extended to 0. If it does and the interval still contains
+    0, the p-value is that of the interval: the error at which its end reaches 0.
     """
     alpha = ALPHA / comparisons
     p = tested
@@ -117,7 +120,7 @@ def _excludes_zero(low: float, high: float) -> bool:
 
 
 def _find_error_at_zero(ends: ComputeEnds, least: float) -> float:
-    """Return the error, at least `least`, at which an end of the interval reaches 0; 1 where none does."""
+    """Return the error, at least `least`, at which an end of the interval reaches 0; 1 if none does."""
 
     def beyond(error: float) -> float:
         low, high = ends(error)
@@ -127,8 +130,11 @@ def _find_error_at_zero(ends: ComputeEnds, least: float) -> float:
 
 
 def _weight_counts(counts: Sequence[tuple[int, int]], weights: Sequence[float]) -> tuple[float, float]:
-    """Return the weighed share as k of n: n is the number of trials of one stratum that has its variance. A stratum's
-    own variance is taken with one more trial at the share of all, since few trials hide how much they vary."""
+    """Return the weighted share as k of n, where n trials of one stratum have the same variance.
+
+    The variance of a stratum is computed with one additional trial at the overall share, because few trials understate
+    how much they vary.
+    """
     share = sum(weight * k / n for weight, (k, n) in zip(weights, counts, strict=True)) / sum(weights)
     none, all_of_them = not any(k for k, _ in counts), all(k == n for k, n in counts)
     spreads = [weight**2 / n for weight, (_, n) in zip(weights, counts, strict=True)]
@@ -142,7 +148,10 @@ def _weight_counts(counts: Sequence[tuple[int, int]], weights: Sequence[float]) 
 
 
 def compute_exact_p(strata: Sequence[Stratum]) -> float:
-    """Return the chance, were the sides equal in every stratum, of totals as unlikely as those seen."""
+    """Return the p-value of Fisher's test over the strata.
+
+    It is the probability of totals at most as likely as those observed, if the sides are equal in every stratum.
+    """
     chances, seen = np.ones(1), 0
     for stratum in strata:
         least, of_stratum = _compute_pass_distribution(stratum)
@@ -152,7 +161,7 @@ def compute_exact_p(strata: Sequence[Stratum]) -> float:
 
 
 def _compute_pass_distribution(stratum: Stratum) -> tuple[int, Reals]:
-    """The least number of passes the second side can have, given the totals, and the chances from there on."""
+    """Return the fewest passes the second side can have, given the totals, and the probabilities from there on."""
     passes, trials = stratum.first_k + stratum.second_k, stratum.first_n + stratum.second_n
     least, most = max(0, passes - stratum.first_n), min(passes, stratum.second_n)
     k = np.arange(least, most + 1)

@@ -1,4 +1,4 @@
-"""Which interval a count gets. This is the one place that decides: whoever shows a rate says how its trials ended."""
+"""The choice of the interval for a count: the only place that decides it, from how the trials ended."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,14 +9,19 @@ from toolbench.evals.statistics.shares import compute_wilson_interval
 
 @dataclass(frozen=True, slots=True)
 class StoppingDesign:
-    """How the trials behind a count ended. `error` is the least of the cells that went on until they were decided, None
-    where every number was fixed beforehand; `cells` is how many cells the count is of."""
+    """How the trials behind a count ended.
+
+    Attributes:
+        error: The smallest error of the cells with sequential stopping; None if every number of trials was fixed
+            beforehand.
+        cells: The number of cells that the count covers.
+    """
 
     error: float | None = None
     cells: int = 1
 
     def with_error(self, error: float) -> "StoppingDesign":
-        """As if watched all along, with this error."""
+        """Return the same design with sequential stopping at this error."""
         return StoppingDesign(error, self.cells)
 
 
@@ -25,7 +30,11 @@ FIXED_STOPPING = StoppingDesign()
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSample:
-    """`k` of `n` of one scenario, in independent trials. `clustered`: there were more, which hang together."""
+    """Passes `k` of `n` independent trials of one scenario.
+
+    Attributes:
+        clustered: Whether `k` and `n` are effective counts of more trials that are correlated.
+    """
 
     k: float
     n: int
@@ -34,15 +43,18 @@ class ScenarioSample:
 
 
 def combine_stoppings(stoppings: Iterable[StoppingDesign]) -> StoppingDesign:
-    """Of counts of different cells, added up."""
+    """Return the design of the added counts of different cells."""
     every = tuple(stoppings)
     error = min((one.error for one in every if one.error is not None), default=None)
     return StoppingDesign(error, sum(one.cells for one in every))
 
 
 def compute_interval(k: int, n: int, stopping: StoppingDesign = FIXED_STOPPING) -> tuple[float, float]:
-    """The ends as fractions: Wilson's where every number of trials was fixed; the always-valid one where any cell went
-    on until it was decided, of one rate for one cell and of the mean of rates for several."""
+    """Return the ends of the interval of k of n, as fractions.
+
+    It is Wilson's interval if every number of trials was fixed. With sequential stopping it is the anytime-valid
+    interval: of one rate for one cell, of the mean of rates for several cells.
+    """
     if stopping.error is None:
         return compute_wilson_interval(k, n)
     return (compute_anytime_interval if stopping.cells == 1 else compute_anytime_mean_interval)(k, n, stopping.error)

@@ -1,7 +1,8 @@
-"""Two sides that met the same instances: each is a pair, and only pairs that differ say which side is better.
+"""Paired comparison of two sides on the same instances: only pairs that differ show which side is better.
 
-The difference is the share of pairs that differ times how much oftener they favour the second side. Both have exact
-limits, which `combined_limits.py` combines; the interval leaves out 0 exactly if the sign test rejects equal sides."""
+The difference is the share of pairs that differ times the balance of the directions. Both have exact limits, which
+`combined_limits.py` combines. The interval excludes 0 exactly if the sign test rejects equal sides.
+"""
 
 from collections.abc import Sequence
 
@@ -14,11 +15,11 @@ from toolbench.evals.statistics.shares import compute_exact_limits
 
 
 def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Difference | None:
-    """Return the difference over shared instances, with the exact sign test, which is McNemar's; None without any.
+    """Return the difference over shared instances, with the exact sign test (McNemar's); None without instances.
 
     Args:
-        shares: of trials that passed, on the first and on the second side, by instance. An instance with several trials
-            a side counts as one pair: as the mean over all pairs of a trial of each side.
+        shares: For each instance the share of trials that passed on the first and on the second side. An instance with
+            several trials on a side counts as one pair: the mean over all pairs of one trial of each side.
     """
     if not shares:
         return None
@@ -38,7 +39,7 @@ def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Differen
 
 
 def compute_sign_p(better: float, worse: float) -> float:
-    """Return the chance, were both directions equally likely, of so lopsided a count; 1 where there is none."""
+    """Return the two-sided p-value of the sign test; 1 if both counts are equal."""
     if better == worse:
         return 1.0
     return min(1.0, 2 * float(betainc(max(better, worse), min(better, worse) + 1, 0.5)))

@@ -1,5 +1,7 @@
-"""A rate over several scenarios: each weighs alike, however many trials it got, so that nobody looks better for having
-been tried more often on what is easy."""
+"""Rates over several equally weighted scenarios.
+
+Each scenario has the same weight for any number of trials, so that more trials of an easy scenario improve no rate.
+"""
 
 import math
 from collections.abc import Collection, Sequence
@@ -13,8 +15,14 @@ _MAX_TRIALS_PER_SCENARIO = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PooledRate:
-    """A share and the ends of its interval by that method, as fractions. `k` of `n` are the trials that would have its
-    variance, were all scenarios alike. `error` is that of an always-valid interval, else None."""
+    """A share with its interval, as fractions.
+
+    Attributes:
+        k: Passes among `n`.
+        n: The trials that would have the same variance if all scenarios were equal.
+        method: The name of the interval's method.
+        error: The error of an anytime-valid interval; None for any other.
+    """
 
     share: float
     low: float
@@ -26,9 +34,13 @@ class PooledRate:
 
 
 def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
-    """Of equally many trials in every scenario, fixed beforehand and independent, it is Wilson's interval of all. Where
-    any cell went on until it was decided it is the mean of the scenarios' always-valid intervals, each at its part of
-    the error; where trials hang together it is the exact one at the effective number."""
+    """Return the mean share over the scenarios that have trials, with its interval.
+
+    For equally many independent trials per scenario, fixed beforehand, it is Wilson's interval of all trials. With
+    sequential stopping in any cell it is the mean of the scenarios' anytime-valid intervals, each at its part of the
+    error. With clustered trials it is the exact interval at the effective sample size. Without trials the rate is 0
+    with the interval (0, 1).
+    """
     tried = [part for part in parts if part.n]
     if not tried:
         return PooledRate(0.0, 0.0, 1.0, 0.0, 0.0)
@@ -45,8 +57,19 @@ def pool_samples(parts: Sequence[ScenarioSample]) -> PooledRate:
 
 
 def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, places: Collection[int]) -> int | None:
-    """Return how many more trials of each scenario at these places, independent ones at the shares seen, lift the lower
-    bound to `target`, a fraction; None where they never would. A scenario that was not tried is taken to pass."""
+    """Return how many more trials of each scenario at `places` lift the lower bound to `target`.
+
+    The trials are assumed to be independent and to pass at the share observed. A scenario without trials is assumed to
+    pass.
+
+    Args:
+        parts: The scenarios.
+        target: A fraction.
+        places: Indices in `parts`.
+
+    Returns:
+        The number per scenario; None if no number of trials would do.
+    """
     pooled = pool_samples(parts)
     if not pooled.n or pooled.share <= target:
         return None
@@ -67,14 +90,17 @@ def count_trials_per_scenario(parts: Sequence[ScenarioSample], target: float, pl
 
 
 def list_smallest_samples(parts: Sequence[ScenarioSample]) -> tuple[tuple[int, ...], ...]:
-    """Return the places of the scenarios that could get more trials: those with the fewest, then those with the next
-    number too, up to all."""
+    """Return the sets of scenarios that could get more trials, as indices.
+
+    The first set has the scenarios with the fewest trials, each further set also those with the next number; the last
+    has all.
+    """
     levels = sorted({part.n for part in parts})
     return tuple(tuple(place for place, part in enumerate(parts) if part.n <= level) for level in levels)
 
 
 def _add_trials(part: ScenarioSample, more: int) -> ScenarioSample:
-    """Return the part with `more` trials at its own share; whole passes, rounded down, where it never ended."""
+    """Return the sample with `more` trials at its own share; with sequential stopping passes are rounded down."""
     n = part.n + more
     k = n * part.k / part.n if part.n else n
     return ScenarioSample(math.floor(k) if part.stopping.error is not None else k, n, part.stopping, part.clustered)

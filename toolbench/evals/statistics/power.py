@@ -1,4 +1,4 @@
-"""How many trials would tell, before they are run; and how far apart two equal sides come to lie."""
+"""Trials needed to detect a difference, and the difference to expect between equal sides."""
 
 from math import ceil, sqrt
 
@@ -10,9 +10,19 @@ DEFAULT_POWER = 0.8
 
 
 def count_trials_to_detect(points: float, *, share: float, power: float = DEFAULT_POWER) -> int:
-    """Trials on each side after which a side that is `points` (a fraction) worse than `share` is told apart in
-    `power` of all comparisons, by the exact test at 5 %: the normal approximation with the correction of Casagrande,
-    Pike and Smith. A share too low to be lowered is raised instead. Raises ValueError unless 0 < points < 1."""
+    """Return the trials per side that detect a side which is `points` worse than `share`.
+
+    The test is the exact one at 5 %, by the normal approximation with the correction of Casagrande, Pike and Smith. A
+    share too low to be lowered is raised instead.
+
+    Args:
+        points: The difference, as a fraction.
+        share: The share of the better side, as a fraction.
+        power: The share of comparisons that detect the difference.
+
+    Raises:
+        ValueError: `points` is not between 0 and 1.
+    """
     if not 0 < points < 1:
         raise ValueError(f"a difference is a fraction between 0 and 1, not {points}")
     first = min(max(share, 0.0), 1.0)
@@ -24,8 +34,10 @@ def count_trials_to_detect(points: float, *, share: float, power: float = DEFAUL
 
 
 def find_detectable_difference(trials: int, *, share: float, power: float = DEFAULT_POWER) -> float | None:
-    """The smallest difference, in whole points as a fraction, that so many trials a side would find; None when they
-    would find none."""
+    """Return the smallest difference that so many trials per side detect, in whole points as a fraction.
+
+    None means that they would detect no difference.
+    """
     reachable = (points / 100 for points in range(1, 100) if points / 100 <= max(share, 1 - share))
     return next(
         (points for points in reachable if count_trials_to_detect(points, share=share, power=power) <= trials), None
@@ -33,8 +45,11 @@ def find_detectable_difference(trials: int, *, share: float, power: float = DEFA
 
 
 def compute_aa_noise(share: float, first: int, second: int) -> float:
-    """How far apart two equal sides come to lie in 95 of 100 comparisons, at most; 1 where one was not tried. The share
-    seen is drawn towards one half as Wilson's interval draws it: nothing but passes is no certainty."""
+    """Return the largest difference between two equal settings in 95 of 100 comparisons.
+
+    It is 1 if a side has no trials. The share observed is moved towards one half as in Wilson's interval, because
+    nothing but passes is no certainty.
+    """
     if not first or not second:
         return 1.0
     tried = first + second

@@ -1,4 +1,4 @@
-"""How far a quantile of one side's times lies from that of the other, with an interval that assumes no distribution."""
+"""Differences between quantiles of times, with an interval that assumes no distribution."""
 
 import math
 from collections.abc import Sequence
@@ -17,10 +17,11 @@ class QuantileDifference:
     """A quantile of the second side less that of the first.
 
     Attributes:
-        low: end of the interval at 1 − ALPHA / `comparisons`, as is `high`; None where it is open.
-        first: the quantile of the first side.
-        second: the quantile of the second side.
-        comparisons: how many are shown together with this one.
+        low: The lower end of the interval at 1 − ALPHA / `comparisons`; None if it is open.
+        high: The upper end of that interval; None if it is open.
+        first: The quantile of the first side.
+        second: The quantile of the second side.
+        comparisons: The number of comparisons that are shown together, this one included.
     """
 
     value: float
@@ -32,14 +33,14 @@ class QuantileDifference:
 
     @property
     def is_significant(self) -> bool:
-        """Return whether a difference is shown: whether the interval leaves out 0."""
+        """Return whether the interval excludes 0."""
         return (self.low is not None and self.low > 0) or (self.high is not None and self.high < 0)
 
 
 def compute_quantile_difference(
     first: Sequence[float], second: Sequence[float], q: float, *, comparisons: int = 1
 ) -> QuantileDifference | None:
-    """Return the difference of the quantile `q`; None while a side has no value.
+    """Return the difference of the quantile `q`; None if a side has no value.
 
     The interval combines the distribution-free limits of both sides (`combined_limits.py`).
     """
@@ -57,8 +58,10 @@ def compute_quantile_difference(
 
 
 def _compute_limits(ordered: Reals, q: float, tails: Reals) -> tuple[Reals, Reals]:
-    """Return the order statistics beyond which the quantile lies with the probability of each tail, at most; infinite
-    where there is none. The number of values up to the quantile is binomial."""
+    """Return the order statistics beyond which the quantile lies with at most the probability of each tail.
+
+    A limit that does not exist is infinite. The number of values up to the quantile is binomial.
+    """
     n = len(ordered)
     up_to = bdtr(np.arange(n), n, q)
     bounded = np.concatenate([[-math.inf], ordered, [math.inf]])

@@ -1,4 +1,4 @@
-"""How quantiles of times are written on every page and in every report: `3.5 s [3.0 – open, n = 40]`."""
+"""Texts of quantiles of times for every page and report: `3.5 s [3.0 – open, n = 40]`."""
 
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.evals.statistics.rounding import format_rounded
@@ -24,6 +24,6 @@ def render_quantile_bounds(found: Quantile) -> str:
 
 
 def _render_seconds(milliseconds: float, found: Quantile) -> str:
-    """Write value and bounds of `found` with equally many places: one from 1 s on, two from 0.1 s on, else three."""
+    """Return seconds with as many places as the value of `found` has: one from 1 s, two from 0.1 s, else three."""
     places = 1 if found.value >= 1000 else 2 if found.value >= 100 else 3
     return format_rounded(milliseconds / 1000, places)

@@ -1,10 +1,10 @@
-"""Is one side better than the other, where trials went on until something was decided? An interval and a p-value of the
-difference that hold at every look.
+"""Anytime-valid intervals and p-values of the difference of two sides, for sequential stopping.
 
-Every side of every scenario has its mixture of likelihoods (`sequential.py`); their product is a martingale too, so
-rates at which it is 1/error times the likelihood are left out, all together. The interval is what is left of the
-difference, weighed as Mantel and Haenszel do; the p-value is the error at which its end reaches 0. Both take the rate
-of one side in one scenario for one rate."""
+Every side of every scenario has its mixture of likelihoods (`sequential.py`). Their product is a martingale too, so
+rates at which it is 1/error times the likelihood are excluded together. The interval contains the remaining
+differences, with Mantel-Haenszel weights; the p-value is the error at which its end reaches 0. Both assume that one
+side has one rate in one scenario.
+"""
 
 import math
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from toolbench.evals.statistics.differences import Difference, reconcile_interva
 from toolbench.evals.statistics.intervals import ScenarioSample
 from toolbench.evals.statistics.sequential import compute_log_mixture
 
-_MAX_MULTIPLIER = 1e9  # towards an end: rates are then as far off as they can be
+_MAX_MULTIPLIER = 1e9  # stands for infinity: the rates have then reached their extremes
 
 SamplePair = tuple[ScenarioSample, ScenarioSample]
 
 
 def compute_sequential_difference(pairs: Sequence[SamplePair]) -> Difference | None:
-    """Return the second side less the first; None where no stratum was tried on both."""
+    """Return the second side less the first; None if no scenario has trials on both sides."""
     compared = [pair for pair in pairs if pair[0].n and pair[1].n]
     if not compared:
         return None
@@ -40,7 +40,7 @@ def compute_sequential_difference(pairs: Sequence[SamplePair]) -> Difference | N
 
 
 def _compute_null_likelihood_ratio(parts: Sequence[ScenarioSample], weights: Sequence[float]) -> float:
-    """Return how likely the counts are at the likeliest rates without a difference, beside the mixture; at most 1."""
+    """Return the highest likelihood of the counts without a difference, relative to the mixture; at most 1."""
     pull = float(
         brentq(
             lambda pull: _weight_rates(_compute_tilted_rates(parts, weights, pull), weights),
@@ -53,8 +53,11 @@ def _compute_null_likelihood_ratio(parts: Sequence[ScenarioSample], weights: Seq
 
 
 def _find_upper_limit(parts: Sequence[ScenarioSample], weights: Sequence[float], alpha: float) -> float:
-    """The most that the weighed sum of rates may be. At a pull each rate is where its likelihood falls as steeply as
-    the sum rises; the pull is the one at which all together are just not left out."""
+    """Return the largest weighted sum of rates that is not excluded.
+
+    At a multiplier (`pull`) each rate is where its likelihood falls as steeply as the sum rises. The multiplier found
+    is the one at which all rates together are just not excluded.
+    """
     least = _sum_log_mixtures(parts) + math.log(alpha)
 
     def left_out(pull: float) -> float:

@@ -1,8 +1,9 @@
-"""What may be said of a count: the interval of a share, and the trials that would decide.
+"""Intervals of a share, and the number of trials that would decide.
 
-Which interval when: Wilson wherever a rate of independent trials is shown, since it is near 95 % on average and narrow;
-exact (Clopper-Pearson) where trials hang together (on the effective number, after Korn and Graubard) or where a bound
-is a promise, since it never covers less than 95 %."""
+Wilson's interval is used for a rate of independent trials, because its coverage is near 95 % on average and it is
+narrow. The exact interval (Clopper-Pearson) is used for clustered trials (at the effective sample size, after Korn and
+Graubard) and for bounds that are promises, because it never covers less than 95 %.
+"""
 
 import math
 
@@ -17,8 +18,11 @@ Z = float(ndtri((1 + CONFIDENCE_LEVEL) / 2))
 
 
 def compute_wilson_interval(k: float, n: float) -> tuple[float, float]:
-    """The ends of the 95 % Wilson interval of k of n, as fractions; (0, 1) when nothing was tried. Raises ValueError
-    unless 0 <= k <= n."""
+    """Return the ends of the 95 % Wilson interval of k of n, as fractions; (0, 1) without trials.
+
+    Raises:
+        ValueError: Not 0 <= k <= n.
+    """
     if not 0 <= k <= n:
         raise ValueError(f"{k} of {n} is no rate")
     if n == 0:
@@ -30,10 +34,16 @@ def compute_wilson_interval(k: float, n: float) -> tuple[float, float]:
 
 
 def count_more_trials_to_clear(k: float, n: float, target: float) -> int | None:
-    """How many more trials at the share seen would lift the interval to `target`, a fraction; None when that share
-    never would. Raises ValueError unless the target lies between 0 and 1.
+    """Return how many more trials at the share observed would lift the interval to `target`, a fraction.
 
-    With a share p, the lower Wilson bound reaches t at n = z² · t(1 - t) / (p - t)²."""
+    With a share p, the lower Wilson bound reaches t at n = z² · t(1 - t) / (p - t)².
+
+    Returns:
+        The number of trials; None if that share never reaches the target.
+
+    Raises:
+        ValueError: The target does not lie between 0 and 1.
+    """
     if not 0 < target < 1:
         raise ValueError(f"a target is a fraction between 0 and 1, not {target}")
     if n == 0 or k / n <= target:
@@ -43,8 +53,13 @@ def count_more_trials_to_clear(k: float, n: float, target: float) -> int | None:
 
 
 def compute_exact_interval(k: float, n: float) -> tuple[float, float]:
-    """The ends of the 95 % exact interval of k of n, as fractions; (0, 1) when nothing was tried. Counts may be
-    effective ones, so they need not be whole. Raises ValueError unless 0 <= k <= n."""
+    """Return the ends of the 95 % exact interval of k of n, as fractions; (0, 1) without trials.
+
+    Counts may be effective ones, which are not always whole numbers.
+
+    Raises:
+        ValueError: Not 0 <= k <= n.
+    """
     if not 0 <= k <= n:
         raise ValueError(f"{k} of {n} is no rate")
     low, high = compute_exact_limits(k, n, np.array([(1 - CONFIDENCE_LEVEL) / 2]))
@@ -52,7 +67,7 @@ def compute_exact_interval(k: float, n: float) -> tuple[float, float]:
 
 
 def compute_exact_limits(k: float, n: float, tails: Reals) -> tuple[Reals, Reals]:
-    """Return the lower and the upper exact limits of k of n that err with the probability of each tail, at most."""
+    """Return the lower and the upper exact limits of k of n that err with at most the probability of each tail."""
     low = np.zeros_like(tails) if k == 0 else betaincinv(k, n - k + 1, tails)
     high = np.ones_like(tails) if k == n else betainccinv(k + 1, n - k, tails)
     return low, high

@@ -1,4 +1,4 @@
-"""When a cell has been tried enough: the rules, what they need, and what they say of counts."""
+"""Sequential stopping of cells: the rules, what they need, and what they decide from counts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -13,17 +13,24 @@ RULE_DESCRIPTIONS: Mapping[str, str] = {
     "best": "one configuration is better than every other in the same scenario",
 }
 RATE_NAMES: Mapping[str, str] = {"given": "success given an answer", "delivered": "delivered success"}
-FIRST_ANALYSIS_TRIALS, ANALYSIS_STEP_TRIALS = 10, 5  # trials of a cell before the first look, and from look to look
+FIRST_ANALYSIS_TRIALS, ANALYSIS_STEP_TRIALS = 10, 5  # trials per cell
 
 
 class StoppingRuleError(ValueError):
-    """A rule that cannot be followed; its text says why."""
+    """A stopping rule that cannot be followed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """`rule` decides with at most this `error`: of every cell, or for `best` of every scenario. `target` and `width`
-    are percentages; each rule reads what it needs."""
+    """A rule that ends the trials of a cell.
+
+    Attributes:
+        rule: A key of RULE_DESCRIPTIONS.
+        rate: A key of RATE_NAMES.
+        error: The largest probability of a wrong decision: for each cell, or for each scenario with `best`.
+        target: A percentage, used by `threshold`.
+        width: Percentage points, used by `width`.
+    """
 
     rule: str = "threshold"
     rate: str = "given"
@@ -33,7 +40,11 @@ class StoppingRule:
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> "StoppingRule":
-        """Raises StoppingRuleError with a plain sentence."""
+        """Return the rule from plain data.
+
+        Raises:
+            StoppingRuleError: A field is unknown or has a wrong value; the message is a plain sentence.
+        """
         if unknown := sorted(set(value) - {f.name for f in fields(cls)}):
             raise StoppingRuleError(f"A stopping rule has no {unknown[0]}.")
         until = cls(**value)
@@ -58,10 +69,11 @@ class StoppingRule:
         )
 
     def to_json(self) -> JsonObject:
+        """Return the rule as plain data, as `read` takes it."""
         return asdict(self)
 
     def cell_error(self, competitors: int) -> float:
-        """Of one cell's interval: the best of several is found by intervals that hold all at once."""
+        """Return the error of one cell's interval; `best` divides it, so that all intervals hold simultaneously."""
         return self.error / max(1, competitors) if self.rule == "best" else self.error
 
     def __str__(self) -> str:
@@ -75,7 +87,7 @@ class StoppingRule:
 
 @dataclass(frozen=True, slots=True)
 class CellCount:
-    """`k` of `n` in a cell; `error` of its own interval."""
+    """Passes `k` of `n` trials in a cell; `error` is that of its own interval."""
 
     k: int
     n: int
@@ -83,7 +95,10 @@ class CellCount:
 
 
 def decide_cells(until: StoppingRule, rivals: Sequence[CellCount]) -> tuple[str, ...]:
-    """What is decided of each cell of one scenario: above, below, narrow, best, beaten; "" while it is open."""
+    """Return the decision for each cell of one scenario, "" while it is open.
+
+    The decisions are above, below, narrow, best and beaten.
+    """
     ends = [compute_anytime_interval(count.k, count.n, count.error) for count in rivals]
     if until.rule == "threshold":
         return tuple(_compare_with_target(until.target / 100, low, high) for low, high in ends)
@@ -99,7 +114,7 @@ def _compare_with_target(target: float, low: float, high: float) -> str:
 
 
 def _find_best(ends: Sequence[tuple[float, float]]) -> tuple[str, ...]:
-    """Whoever lies wholly below another is out; the last one in is the best."""
+    """Return `beaten` for each interval wholly below another one, and `best` for the last one that is not."""
     highest = max(low for low, _ in ends)
     still = [high >= highest for _, high in ends]
     if len(ends) > 1 and sum(still) == 1:

@@ -1,4 +1,4 @@
-"""The calls that were made, set against those that were expected, argument by argument."""
+"""Comparison of the calls made with the expected calls, argument by argument."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,8 +22,12 @@ _WRONG_TOOL_COST = 1e6
 
 @dataclass(frozen=True, slots=True)
 class CallPair:
-    """An expected call with the one that was taken for it, None where there was none; `wrong` is what is wrong with
-    each argument, by the argument's name, and empty for those that are right."""
+    """An expected call and the call matched with it.
+
+    Attributes:
+        made: None if no call was matched.
+        wrong: The mismatches of each argument by name; empty for right ones.
+    """
 
     expected: ExpectedCall
     made: RecordedCall | None
@@ -31,18 +35,24 @@ class CallPair:
 
     @property
     def right(self) -> bool:
+        """Return whether a call was matched and has no wrong argument."""
         return self.made is not None and not any(self.wrong.values())
 
 
 @dataclass(frozen=True, slots=True)
 class CallComparison:
+    """The pairs of expected and made calls, and the calls that were not expected."""
+
     pairs: tuple[CallPair, ...]
-    others: tuple[RecordedCall, ...]  # calls that nobody expected
+    others: tuple[RecordedCall, ...]  # calls that were not expected
 
 
 def compare_calls(expect: CaseExpectation, ended: LoopResult) -> CallComparison:
-    """Calls are paired so that as few arguments as possible are wrong; with `ordered`, each with the next call of its
-    tool. A call that failed and was made good by a later one of its tool is passed over."""
+    """Return the calls matched so that as few arguments as possible are wrong.
+
+    With `ordered`, each expected call is matched with the next call of its tool. A failed call is ignored if a later
+    call of its tool succeeded.
+    """
     made = _drop_recovered_calls(tuple(iter_calls(ended)))
     places = _match_in_order(expect.calls, made) if expect.ordered else _match_best(expect.calls, made)
     pairs = tuple(_build_pair(one, made[place] if place is not None else None) for one, place in places)
@@ -51,7 +61,12 @@ def compare_calls(expect: CaseExpectation, ended: LoopResult) -> CallComparison:
 
 
 def iter_checks(comparison: CallComparison, *, others: bool) -> Iterator[Check]:
-    """One check for every expected call, one for each of its arguments, and one for calls nobody asked for."""
+    """Yield a check for every expected call, for each of its arguments, and for calls that were not expected.
+
+    Args:
+        comparison: The matched calls.
+        others: Whether calls that were not expected are permitted.
+    """
     names = [pair.expected.name for pair in comparison.pairs]
     for number, pair in enumerate(comparison.pairs):
         name = pair.expected.name
@@ -66,7 +81,7 @@ def iter_checks(comparison: CallComparison, *, others: bool) -> Iterator[Check]:
 
 
 def build_expected_calls(case: UserCase) -> ExpectedCalls:
-    """What the case expects to be called; whether a call is due at all stays open where it only looks at the answer."""
+    """Return the calls that the case expects; whether a call is needed stays open if it judges only the answer."""
     calls = tuple(ExpectedToolCall(one.name, partial(_is_match, one)) for one in case.expect.calls)
     reply = any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
     return ExpectedCalls(_needs_a_call(case), calls, tools=(*_list_names(calls), *_iter_named_tools(case)), reply=reply)
@@ -77,7 +92,7 @@ def _list_names(calls: Sequence[ExpectedToolCall]) -> tuple[str, ...]:
 
 
 def _iter_named_tools(case: UserCase) -> Iterator[str]:
-    """Yield the tools that only a check names, as often as it wants them."""
+    """Yield the tools that only a check names, as often as it requires them."""
     expected = Counter(one.name for one in case.expect.calls)
     for row in case.expect.checks:
         if tool := row.get("called"):
@@ -86,7 +101,7 @@ def _iter_named_tools(case: UserCase) -> Iterator[str]:
 
 
 def find_wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Mismatch, ...]]:
-    """Every argument that was expected or given, with what is wrong with it."""
+    """Return the mismatches of every argument that was expected or given; () for a right one."""
     found: dict[str, tuple[Mismatch, ...]] = {}
     for name, wanted in expected.arguments.items():
         path = build_member_path("$", name)

@@ -1,8 +1,9 @@
-"""Checks that a case may name: a small closed set, written as data. Nothing that comes from a browser is executed.
+"""Checks that a test case may name: a small closed set, written as data, so that no user input is executed.
 
-{"answer_contains": text}, {"answer_lacks": text}, {"answer_is": text}: the final text, whatever its case;
-{"called": tool, "times": n}, without `times` at least once; {"not_called": tool}; {"calls_at_most": n}; {"before":
-[tool, tool]}: the first call of the one before the first call of the other."""
+{"answer_contains": text}, {"answer_lacks": text}, {"answer_is": text}: the final text, case ignored; {"called": tool,
+"times": n}, without `times` at least once; {"not_called": tool}; {"calls_at_most": n}; {"before": [tool, tool]}: the
+first call of the one tool comes before the first call of the other.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,12 +18,13 @@ CHECK_KINDS = ("answer_contains", "answer_lacks", "answer_is", "called", "not_ca
 
 
 def run_check(row: JsonObject, ended: LoopResult) -> Check:
+    """Return the result of a valid row."""
     kind = next(name for name in CHECK_KINDS if name in row)
     return _CHECK_BY_KIND[kind](row, ended)
 
 
 def find_check_problems(row: Any, tools: Collection[str]) -> Iterator[str]:
-    """What is wrong with a row, in sentences."""
+    """Yield each mistake in a row as a sentence."""
     kinds = [name for name in CHECK_KINDS if name in row] if isinstance(row, Mapping) else []
     if len(kinds) != 1:
         yield f"A check is an object with exactly one of {', '.join(CHECK_KINDS)}."

@@ -1,4 +1,4 @@
-"""A case of one's own as plain data: tools, messages, what is expected, what the tools answer."""
+"""Test cases of users as plain data: tools, messages, expectations, and the answers of the tools."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,12 @@ from toolbench.engine.types import JsonObject, Message
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """Arguments are values or matchers (own/matching.py). With `more` the call may have others beside them."""
+    """An expected call.
+
+    Attributes:
+        arguments: Values or matchers (matchers.py).
+        more: Whether the call may have further arguments.
+    """
 
     name: str
     arguments: JsonObject = field(default_factory=dict)
@@ -20,8 +25,14 @@ class ExpectedCall:
 
 @dataclass(frozen=True, slots=True)
 class CaseExpectation:
-    """`ordered`: the calls come in the order given. `others`: calls that are not named are no failure. `state` is what
-    stands at JSON Pointers of the simulated state at the end; `checks` are rows of own/checks.py."""
+    """The expectations of a test case.
+
+    Attributes:
+        ordered: Whether the calls must be made in this order.
+        others: Whether other calls are permitted.
+        state: Values of the simulated state at the end, by JSON Pointer.
+        checks: Rows of checks.py.
+    """
 
     calls: tuple[ExpectedCall, ...] = ()
     ordered: bool = False
@@ -33,9 +44,15 @@ class CaseExpectation:
 
 @dataclass(frozen=True, slots=True)
 class UserCase:
-    """`tools` are in OpenAI's shape. `results` say what a tool answers (own/simulated_tools.py); `initial` is the
-    state its effects change. After `turns` answers the run ends, None leaves that to the policy; `parallel` asks for
-    several calls in one answer."""
+    """A test case.
+
+    Attributes:
+        tools: In OpenAI's format.
+        results: The answers of the tools, by name (simulated_tools.py).
+        initial: The initial simulated state.
+        turns: The number of turns after which the run ends; None leaves that to the policy.
+        parallel: Whether several calls in one answer are requested.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[JsonObject, ...]
@@ -47,17 +64,19 @@ class UserCase:
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
+        """Return the tools as definitions."""
         return tuple(build_definition(tool) for tool in self.tools)
 
 
 def build_definition(tool: Mapping[str, Any]) -> ToolDefinition:
+    """Return the definition of a tool in OpenAI's format."""
     function = tool["function"]
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
     return StoredToolDefinition(function["name"], function.get("description") or "", parameters)
 
 
 def case_to_json(case: UserCase) -> JsonObject:
-    """Plain data, in which keys keep their order; `own.reading.case_of` reads it back."""
+    """Return the case as plain data, in which keys keep their order; `parse.parse_case` reads it."""
     told: JsonObject = {
         "messages": list(case.messages),
         "tools": list(case.tools),
@@ -68,7 +87,7 @@ def case_to_json(case: UserCase) -> JsonObject:
 
 
 def render_case(case: UserCase) -> str:
-    """As it is stored: ASCII, whatever the texts hold."""
+    """Return the case as it is stored: JSON in ASCII."""
     return json.dumps(case_to_json(case))
 
 

@@ -1,4 +1,4 @@
-"""JSON or YAML written by hand: a value, or what is wrong and in which line. Nothing but data comes of it."""
+"""Reading of hand-written JSON or YAML: plain data, or the error with its line."""
 
 import json
 import math
@@ -14,11 +14,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep
 
-MAX_CHARACTERS = 1_000_000  # characters
+MAX_CHARACTERS = 1_000_000
 MAX_YAML_CHARACTERS = 300_000
-MAX_SURROGATE_YAML_CHARACTERS = (
-    60_000  # of YAML with halves of characters, which PyYAML's own reader reads, ten times slower
-)
+MAX_SURROGATE_YAML_CHARACTERS = 60_000  # for lone surrogates PyYAML's own reader is needed, which is ten times slower
 _TOO_DEEP_TEXT = f"This is nested deeper than {MAX_DEPTH} levels."
 _JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]')
 _YAML_TAG_PREFIX = "tag:yaml.org,2002:"
@@ -26,12 +24,18 @@ _ALLOWED_TAGS = frozenset(_YAML_TAG_PREFIX + name for name in ("str", "int", "fl
 
 
 def replace_surrogates(text: str) -> str:
-    """Return `text` with a question mark for each half of a character, which a document may hold and no page can."""
+    """Return `text` with a question mark for each lone surrogate.
+
+    A document may contain lone surrogates, and a page may not.
+    """
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class DocumentError(Exception):
-    """`line` and `column` count from 1; None where the parser names no place."""
+    """A document that cannot be read.
+
+    `line` and `column` count from 1; they are None if the parser names no place.
+    """
 
     def __init__(self, says: str, line: int | None = None, column: int | None = None) -> None:
         self.says, self.line, self.column = replace_surrogates(says), line, column
@@ -39,9 +43,11 @@ class DocumentError(Exception):
 
 
 class _PlainDataConstructor(Composer, SafeConstructor):
-    """Plain data: no aliases, which can grow without end, no dates, no key twice, at most MAX_DEPTH levels.
+    """A YAML constructor for plain data only: no aliases, no dates, no repeated keys, at most MAX_DEPTH levels.
 
-    Without a limit on levels the time grows with their square: the scanner visits every open level for each token."""
+    Aliases can expand without limit. Without a limit on levels the time grows with their square, because the scanner
+    visits every open level for each token.
+    """
 
     levels = 0
 
@@ -70,7 +76,7 @@ class _PlainDataConstructor(Composer, SafeConstructor):
 
 
 class _Loader(_PlainDataConstructor, yaml.CSafeLoader):
-    """Of libyaml's events: PyYAML's own reader takes a second for 15,000 characters."""
+    """A loader with libyaml's events; PyYAML's own reader takes a second for 15,000 characters."""
 
     def __init__(self, stream: str) -> None:
         yaml.CSafeLoader.__init__(self, stream)
@@ -78,7 +84,7 @@ class _Loader(_PlainDataConstructor, yaml.CSafeLoader):
 
 
 class _SurrogateLoader(_PlainDataConstructor, yaml.SafeLoader):
-    """Takes escapes of half a character, which libyaml refuses."""
+    """A loader that accepts escapes of lone surrogates, which libyaml refuses."""
 
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -89,20 +95,28 @@ for _name, _pattern, _first in (
     ("bool", r"^(?:true|false)$", ["t", "f"]),
     ("int", rf"^{_JSON_NUMBER}$", list("-0123456789")),
     ("float", rf"^{_JSON_NUMBER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-0123456789")),
-):  # as JSON writes them: no stays a text, and so do 12:30 and 2026-11-22
+):  # JSON syntax only: `no`, `12:30` and `2026-11-22` stay texts
     _Loader.add_implicit_resolver(f"{_YAML_TAG_PREFIX}{_name}", re.compile(_pattern), _first)
 _SurrogateLoader.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 _PlainDataConstructor.add_constructor(f"{_YAML_TAG_PREFIX}float", lambda loader, node: _parse_finite(node.value))
 
 
 def check_length(text: str) -> None:
-    """Raises DocumentError."""
+    """Check that the text has at most MAX_CHARACTERS characters.
+
+    Raises:
+        DocumentError: The text is longer.
+    """
     if len(text) > MAX_CHARACTERS:
         raise DocumentError(f"This is longer than {MAX_CHARACTERS:,} characters.")
 
 
 def read_document(text: str) -> Any:
-    """The value. What begins with a brace or bracket is read as JSON, anything else as YAML. Raises DocumentError."""
+    """Return the value of a document: JSON if it begins with a brace or bracket, else YAML.
+
+    Raises:
+        DocumentError: The document cannot be read.
+    """
     check_length(text)
     looks_like_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     try:
@@ -119,7 +133,10 @@ def read_document(text: str) -> Any:
 
 
 def find_line(text: str, place: Sequence[str | int]) -> int | None:
-    """The line in which the value at `place` begins, or the nearest one around it; None where nothing can be said."""
+    """Return the line in which the value at `place` begins, or else the nearest value around it.
+
+    None means that the text cannot be parsed or is too long.
+    """
     try:
         node = _compose(text) if len(text) <= MAX_YAML_CHARACTERS else None
     except (yaml.YAMLError, RecursionError, ValueError):
@@ -176,9 +193,9 @@ def _build_repeated_key_error(text: str) -> DocumentError:
     """Return the error for the first key that its object has twice.
 
     Args:
-        text: JSON, valid up to the end of an object that has a key twice.
+        text: JSON, valid up to the end of an object with a repeated key.
     """
-    keys_of: list[set[str] | None] = []  # of each open object; None for an open array
+    keys_of: list[set[str] | None] = []  # keys of each open object; None for an open array
     is_key = False
     for token in _JSON_TOKEN.finditer(text):
         sign = token.group()

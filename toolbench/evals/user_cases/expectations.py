@@ -1,5 +1,7 @@
-"""Whether what is expected fits the tools' own schemas. What does not is nearly always a slip of the pen: a model that
-keeps to the schema can never make such a call."""
+"""Check of expected calls against the tools' own schemas.
+
+A violation is nearly always a mistake in the test case: a model that follows the schema can never make such a call.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,8 +17,10 @@ _OPEN_KEYWORDS = {"additionalProperties", "patternProperties", "$ref", "allOf", 
 
 
 def list_schema_violations(case: UserCase) -> tuple[str, ...]:
-    """Sentences without a full stop: `cancel_order $.order: is required`. A value with a matcher in it is passed
-    over."""
+    """Return the violations, without a full stop: `cancel_order $.order: is required`.
+
+    Values that contain a matcher are not checked.
+    """
     tools = {tool.name: tool for tool in case.definitions}
     return tuple(
         f"{call.name} {error.path}: {error.message}"
@@ -34,7 +38,7 @@ def _find_violations(tool: ToolDefinition, call: ExpectedCall) -> Iterator[Schem
 
 
 def _find_unknown_arguments(tool: ToolDefinition, call: ExpectedCall) -> Iterator[SchemaError]:
-    """Arguments that the schema lets through and does not name."""
+    """Yield arguments that the schema permits but does not name."""
     known = tool.parameters.get("properties")
     if not isinstance(known, Mapping) or tool.parameters.keys() & _OPEN_KEYWORDS:
         return

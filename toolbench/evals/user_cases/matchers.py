@@ -1,8 +1,9 @@
-"""Whether a value is the one that was asked for: by JSON equality, or by what a matcher allows.
+"""Comparison of a value with an expected one: by JSON equality, or by a matcher.
 
 A matcher is an object with one of the keys $any_of (a list of values or matchers), $type (a JSON type, or a list of
-them), $subset (an object whose members must be there, among others) and $exact (a value taken as it stands). Beside any
-of them `"$optional": true` lets the value be left out."""
+them), $subset (an object whose members must be present, among others) and $exact (a literal value). With any of them,
+`"$optional": true` permits the value to be missing.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,22 +21,24 @@ _MAX_DEPTH = 60
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A JSON path and half a sentence: `"Paris" instead of "Berlin"`."""
+    """A difference: a JSON path and half a sentence, such as `"Paris" instead of "Berlin"`."""
 
     path: str
     says: str
 
 
 def is_matcher(wanted: Any) -> bool:
+    """Return whether an expected value is a matcher."""
     return isinstance(wanted, Mapping) and any(key in wanted for key in (*MATCHERS, OPTIONAL))
 
 
 def is_optional(wanted: Any) -> bool:
+    """Return whether an expected value may be missing."""
     return isinstance(wanted, Mapping) and wanted.get(OPTIONAL) is True
 
 
 def iter_mismatches(wanted: Any, given: Any, path: str = "$") -> Iterator[Mismatch]:
-    """Everything that differs, in the order of `wanted`; nothing when the value is right."""
+    """Yield every difference, in the order of `wanted`; none if the value is right."""
     if is_matcher(wanted):
         yield from _compare_with_matcher(wanted, given, path)
     elif isinstance(wanted, Mapping):
@@ -47,7 +50,7 @@ def iter_mismatches(wanted: Any, given: Any, path: str = "$") -> Iterator[Mismat
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """JSON equality: 1 is 1.0, true is not 1, the order of members does not matter, that of items does."""
+    """Return JSON equality: 1 is 1.0, true is not 1, the order of items matters and that of members does not."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -60,7 +63,7 @@ def is_same_json(one: Any, other: Any) -> bool:
 def find_matcher_problems(
     wanted: Any, place: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Where a value to match is written wrongly: the place and a sentence."""
+    """Yield each mistake in an expected value, as its place and a sentence."""
     if len(place) > _MAX_DEPTH:
         yield place, "This is nested too deeply."
     elif is_matcher(wanted):

@@ -1,4 +1,4 @@
-"""From what somebody wrote to a case, or to every fault with its place in what was written."""
+"""Parsing of test cases: the case, or every mistake with its place."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,19 +21,22 @@ _CALL_KEYS = ("name", "arguments", "more")
 _CASE_KEYS = ("messages", "tools", "expect", "results", "initial", "turns", "parallel")
 _ROLES = ("system", "user", "assistant", "tool")
 MAX_TURNS = 50
-MAX_LISTED_PROBLEMS = 20  # tools that a fault lists
+MAX_LISTED_PROBLEMS = 20  # tools that a message lists
 
 
 @dataclass(frozen=True, slots=True)
 class CaseProblem:
-    """`place` leads to it, in the part (tools, messages, expect, results …) that it begins with."""
+    """A mistake in a test case.
+
+    `place` is its path, beginning with the part (tools, messages, expect, results …).
+    """
 
     place: DocumentPath
     says: str
 
 
 class InvalidCaseError(Exception):
-    """Everything that is wrong with a case."""
+    """All mistakes of a test case."""
 
     def __init__(self, faults: Sequence[CaseProblem]) -> None:
         self.problems = tuple(CaseProblem(fault.place, replace_surrogates(fault.says)) for fault in faults)
@@ -41,7 +44,11 @@ class InvalidCaseError(Exception):
 
 
 def parse_case(told: Any) -> UserCase:
-    """A case from its plain data. Raises InvalidCaseError. What is left out of `expect` is not looked at."""
+    """Return a test case from its plain data; expectations that are left out are not checked.
+
+    Raises:
+        InvalidCaseError: The data has mistakes.
+    """
     if not isinstance(told, Mapping):
         raise InvalidCaseError([CaseProblem((), "A case is an object with tools, messages and expect.")])
     tools = parse_tools(told.get("tools"))
@@ -70,18 +77,18 @@ def parse_case(told: Any) -> UserCase:
 
 
 def parse_tools(told: Any) -> list[Any]:
-    """One tool or a list; each in OpenAI's shape, or the function alone, which gets its wrapping."""
+    """Return a list of tools from one tool or a list; a bare function is wrapped in OpenAI's format."""
     listed = [told] if isinstance(told, Mapping) else told if isinstance(told, list) else []
     return [_wrap_function(tool) for tool in listed]
 
 
 def parse_messages(told: Any) -> list[Any]:
-    """A bare text is what the user says."""
+    """Return a list of messages; a bare text becomes the user's message."""
     return [{"role": "user", "content": told}] if isinstance(told, str) else told if isinstance(told, list) else []
 
 
 def parse_expectation(told: Any) -> Any:
-    """One call or a list of calls stands for {"calls": […]}."""
+    """Return the expectation; one call or a list of calls stands for {"calls": […]}."""
     if isinstance(told, list):
         return {"calls": told}
     if isinstance(told, Mapping) and "name" in told:

@@ -1,4 +1,4 @@
-"""A case of one's own, tried and judged like any scenario. It is one instance: nothing about it is drawn."""
+"""A user's test case as a scenario with a single instance: nothing is drawn."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ _RULE_BY_FIELD = (
 
 @dataclass(eq=False, slots=True)
 class UserCaseScenario:
-    """One version of a case."""
+    """One version of a test case."""
 
     slug: str
     version: int
@@ -46,6 +46,7 @@ class UserCaseScenario:
     straight_requests: int = 1
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance, which is the same for every seed."""
         system, history, user_text = _split_messages(self.case)
         return Instance(
             scenario=self.slug,
@@ -61,12 +62,15 @@ class UserCaseScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
+        """Return the calls that the case expects."""
         return build_expected_calls(self.case)
 
     def open(self, instance: Instance) -> Workspace:
+        """Return the simulated tools with their initial state."""
         return SimulatedTools(self.case.results, self.case.initial)
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict by the case's expectations."""
         expect = self.case.expect
         comparison = compare_calls(expect, ended)
         checks = (
@@ -89,6 +93,7 @@ class UserCaseScenario:
 
     @property
     def rule(self) -> str:
+        """Return the rule of a pass in sentences."""
         return " ".join(text for name, text in _RULE_BY_FIELD if getattr(self.case.expect, name))
 
     def _layer(self) -> JsonObject:
@@ -103,7 +108,7 @@ class UserCaseScenario:
 
 
 def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
-    """The system text in front, the messages between, and what the user says last."""
+    """Return the leading system text, the messages between, and the user's last message."""
     messages = list(case.messages)
     first = messages[0]
     leads = first.get("role") == "system" and isinstance(first.get("content"), str) and len(messages) > 1
@@ -118,7 +123,7 @@ def _check_state(pointer: str, wanted: object, workspace: Workspace) -> Check:
 
 
 def _find_problem(case: UserCase, ended: LoopResult, comparison: CallComparison, checks: tuple[Check, ...]) -> Problem:
-    """What to say when the record shows no trouble and a check fails."""
+    """Return the problem if the record shows none and a check fails."""
     if case.expect.calls and not has_calls(ended):
         return Problem(
             "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")

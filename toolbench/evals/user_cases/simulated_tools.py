@@ -1,9 +1,10 @@
-"""The tools of a case, played: no tool of the user's is ever run. Each answers as the case says.
+"""Simulated tools of a test case: each answers as the case says, and no tool of the user is ever run.
 
-By default a tool gives back the arguments it was called with. In the case's `results`, under its name, stands
-{"fixed": value}, the same answer every time, or {"generated": JSON Schema}, an answer made up from that schema, or
-{"error": message}, a refusal; beside any of them {"set": {pointer: value}} changes the case's state, where `{name}` in
-a pointer and the text `$name` as a value stand for an argument."""
+By default a tool returns its arguments. Under its name the case's `results` may have {"fixed": value}, the same answer
+every time, {"generated": JSON Schema}, an answer generated from that schema, or {"error": message}, a refusal. With any
+of them {"set": {pointer: value}} changes the case's state; `{name}` in a pointer and the text `$name` as a value stand
+for an argument.
+"""
 
 import copy
 from collections.abc import Collection, Iterator, Mapping
@@ -20,13 +21,14 @@ _MAX_DEPTH = 12
 
 
 class SimulatedTools:
-    """One execution's tools and the state they change."""
+    """The tools of one execution and the state that they change."""
 
     def __init__(self, results: JsonObject, initial: JsonObject) -> None:
         self._results = results
         self._state: JsonObject = copy.deepcopy(initial)
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
+        """Change the state as the case says, and return the tool's answer; a refusal changes no state."""
         says = self._results.get(name, {})
         if "error" in says:
             return build_refusal(name, "ARGUMENT_ERROR", says["error"])
@@ -37,11 +39,12 @@ class SimulatedTools:
         return build_sample(says["generated"]) if "generated" in says else {"simulated": True, "arguments": arguments}
 
     def snapshot(self) -> JsonObject:
+        """Return a copy of the state."""
         return copy.deepcopy(self._state)
 
 
 def describe_results(results: JsonObject, tool: str) -> str:
-    """How a tool's results come about, for the page."""
+    """Return how a tool's results are produced, for the page."""
     says = results.get(tool, {})
     told = {"fixed": "a fixed result", "generated": "made up from a schema", "error": "always refuses"}
     how = next((told[way] for way in RESULT_KINDS if way in says), "gives back its arguments")
@@ -49,7 +52,7 @@ def describe_results(results: JsonObject, tool: str) -> str:
 
 
 def find_value(state: JsonObject, pointer: str) -> Any:
-    """What stands at a JSON Pointer; None where nothing does."""
+    """Return the value at a JSON Pointer; None if there is none."""
     try:
         return JsonPointer(pointer).resolve(state, None)
     except (JsonPointerException, TypeError):
@@ -57,7 +60,7 @@ def find_value(state: JsonObject, pointer: str) -> Any:
 
 
 def find_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Where results are written wrongly: place and sentence."""
+    """Yield each mistake in the results, as its place and a sentence."""
     if not isinstance(results, Mapping):
         yield (), "Results are an object: a tool's name, and what it answers."
         return
@@ -86,6 +89,7 @@ def _find_entry_problems(name: str, says: Mapping[str, Any]) -> Iterator[tuple[t
 
 
 def is_pointer(text: str) -> bool:
+    """Return whether the text is a JSON Pointer that begins with a slash."""
     try:
         return text.startswith("/") and bool(JsonPointer(text))
     except JsonPointerException:
@@ -93,7 +97,7 @@ def is_pointer(text: str) -> bool:
 
 
 def build_sample(schema: Any, depth: int = 0) -> Any:
-    """A value of a JSON Schema's kind, always the same one."""
+    """Return a value that fits the type of a JSON Schema, always the same one."""
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return None
     for key in ("const", "default"):
@@ -123,7 +127,7 @@ def _build_value(value: Any, arguments: JsonObject) -> Any:
 
 
 def _set_value(state: JsonObject, pointer: str, value: Any) -> None:
-    """Sets the value; objects on the way that are not there yet are made."""
+    """Set the value, and create missing objects on the way."""
     *parts, last = JsonPointer(pointer).parts
     here: Any = state
     for part in parts:

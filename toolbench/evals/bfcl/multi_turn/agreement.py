@@ -1,5 +1,4 @@
-"""Our rules for several turns against BFCL's own checker: on its golden answers, and on the same with something
-changed."""
+"""Comparison of Toolbench's multi-turn rules with BFCL's checker, on golden answers and on changed ones."""
 
 import json
 import random
@@ -24,8 +23,16 @@ TurnCalls = tuple[tuple[BfclCall, ...], ...]
 
 
 def compare_with_checker(cases: Iterable[MultiTurnCase], *, every: int = 1) -> tuple[CheckerComparison, ...]:
-    """Answers to every case, in order: the golden one and from it on each `every`-th. Raises NotInstalledError and
-    NoAnswer."""
+    """Return the comparisons of answers to every case, in order.
+
+    Args:
+        cases: The cases.
+        every: Of each case the golden answer and every so-many-th one after it are compared.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+        CallRunnerError: BFCL's classes did not answer or failed.
+    """
     asked = [(case, kind, turns) for case in cases for kind, turns in islice(iter_answers(case), 0, None, every)]
     judged = check_answers([(case, turns) for case, _, turns in asked])
     return tuple(
@@ -35,14 +42,19 @@ def compare_with_checker(cases: Iterable[MultiTurnCase], *, every: int = 1) -> t
 
 
 def check_answers(answers: Sequence[tuple[MultiTurnCase, TurnCalls]]) -> tuple[CheckerVerdict, ...]:
-    """BFCL's own verdict on each, in order; calls that are made for one message are one answer. Raises
-    NotInstalledError."""
+    """Return BFCL's verdict on each answer, in order; the calls for one message are one answer.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+    """
     return check_lines([_render_line(case, turns) for case, turns in answers])
 
 
 def iter_answers(case: MultiTurnCase) -> Iterator[tuple[str, TurnCalls]]:
-    """The golden answer, then answers that differ from it in one thing, chosen by a seed made of the case's name; for
-    every turn that has calls."""
+    """Yield the golden answer, then answers that differ from it in one thing, for every turn with calls.
+
+    The changes are random with a seed made from the case's id.
+    """
     golden, source = parse_golden_turns(case), random.Random(case.id)
     yield "golden", golden
     yield "no call at all", tuple(() for _ in golden)
@@ -85,7 +97,7 @@ def _iter_changes(case: MultiTurnCase, turn: tuple[BfclCall, ...], source: rando
 
 
 def _change_slightly(value: Any) -> Any:
-    """A value next to it."""
+    """Return a value close to this one."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
@@ -94,7 +106,7 @@ def _change_slightly(value: Any) -> Any:
 
 
 def _rewrite_equivalent(value: Any) -> Any:
-    """The same to a forgiving reader."""
+    """Return a value that a tolerant comparison would accept as the same."""
     if isinstance(value, str | list):
         return value.upper() if isinstance(value, str) else value[::-1]
     return float(value) if type(value) is int else str(value)

@@ -1,4 +1,4 @@
-"""Playing calls on BFCL's classes, which live in a process of their own (environment.py) for as long as they answer."""
+"""Running calls on BFCL's classes in a separate process (environment.py)."""
 
 import atexit
 import json
@@ -26,12 +26,12 @@ _READ_BYTES = 1 << 16
 
 
 class CallRunnerError(Exception):
-    """The classes gave no answer in time, or failed; their process was ended. The text says which."""
+    """The classes did not answer in time, or failed, and their process was ended; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnResults:
-    """One turn: what each call gave back, as the text that BFCL compares, and the state after it."""
+    """The results of one turn, as the text that BFCL compares, and the state after it."""
 
     results: tuple[str, ...]
     failed: tuple[bool, ...]
@@ -40,8 +40,14 @@ class TurnResults:
 
 @dataclass(eq=False, slots=True)
 class ClassesProcess:
-    """Started when it is first asked, and anew after it was ended. Every question is answered from the beginning of a
-    conversation, so that an end loses nothing. Threads may share it; one waits for the other."""
+    """The process of BFCL's classes, started for the first request and again after it was ended.
+
+    Every request has its conversation from the beginning, so that nothing is lost if the process ends. Threads may
+    share it: they wait for each other.
+
+    Attributes:
+        seconds: The time limit of an answer.
+    """
 
     command: tuple[str, ...] = (sys.executable, "-I", str(Path(environment.__file__)))
     seconds: float = ANSWER_TIMEOUT_SECONDS
@@ -50,7 +56,12 @@ class ClassesProcess:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, question: JsonObject) -> JsonObject:
-        """Raises NotInstalledError and NoAnswer."""
+        """Return the answer to a request.
+
+        Raises:
+            NotInstalledError: BFCL is not installed.
+            CallRunnerError: The process did not answer or failed.
+        """
         with self._lock:
             try:
                 return self._send(question)
@@ -59,6 +70,7 @@ class ClassesProcess:
                 raise CallRunnerError(str(error)) from error
 
     def close(self) -> None:
+        """End the process, if there is one."""
         with self._lock:
             self._kill()
 
@@ -71,7 +83,7 @@ class ClassesProcess:
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """With an environment of its own: no secret of ours is in it."""
+        """Start the process, with an environment that has no secret of Toolbench."""
         if not is_installed():
             raise NotInstalledError
         self._process = process = subprocess.Popen(
@@ -110,14 +122,24 @@ class ClassesProcess:
 
 @cache
 def get_classes_process() -> ClassesProcess:
-    """The one of this process."""
+    """Return the only instance in this process."""
     return ClassesProcess()
 
 
 def run_calls(
     case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]], *, states: bool = True
 ) -> tuple[TurnResults, ...]:
-    """Every call of every turn, on fresh instances. Raises NotInstalledError and NoAnswer."""
+    """Return the results of every turn, run on new instances.
+
+    Args:
+        case: The case.
+        turns: The calls of each turn.
+        states: Whether the states are needed; if not, they are empty.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+        CallRunnerError: BFCL's classes did not answer or failed.
+    """
     question = {"classes": case.classes, "config": case.config, "long": case.is_long, "states": states, "turns": turns}
     return tuple(_parse_turn_results(turn) for turn in get_classes_process().ask(question)["turns"])
 

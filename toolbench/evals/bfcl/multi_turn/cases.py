@@ -1,5 +1,7 @@
-"""BFCL's multi-turn Python cases, read from its wheel without importing it: several messages of one user, and classes
-whose state the calls change."""
+"""BFCL's multi-turn Python cases, read from its wheel without importing it.
+
+A case has several messages of one user, and classes whose state the calls change.
+"""
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +22,14 @@ _MORE_FUNCTIONS_CONSTANT = "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC"
 
 @dataclass(frozen=True, slots=True)
 class MultiTurnCase:
-    """One conversation. `messages` is what the user says, one text after the other; `later` names for some of them (by
-    their number, as text) the functions that are offered from then on only. `config` is the state that each of
-    `classes` begins with. `answers` are BFCL's own calls for each message, as Python."""
+    """One conversation.
+
+    Attributes:
+        messages: The user's messages, in order.
+        later: For some messages (their index, as text) the functions that are offered only from then on.
+        config: The initial state of each of `classes`.
+        answers: BFCL's own calls for each message, as Python.
+    """
 
     id: str
     category: str
@@ -35,29 +42,33 @@ class MultiTurnCase:
 
     @classmethod
     def from_json(cls, told: JsonObject) -> "MultiTurnCase":
-        """From its plain data, as `dataclasses.asdict` writes it."""
+        """Return the case from its plain data, as `dataclasses.asdict` returns it."""
         answers = tuple(tuple(turn) for turn in told["answers"])
         return cls(**freeze_row({**told, "answers": answers}))
 
     @property
     def is_long(self) -> bool:
-        """Whether the classes begin with much that does not matter."""
+        """Return whether the initial state has much irrelevant content."""
         return "long_context" in self.category
 
     @property
     def tools(self) -> tuple[JsonObject, ...]:
-        """Those of the first message."""
+        """Return the tools that are offered with the first message."""
         held_back = {name for names in self.later.values() for name in names}
         return tuple(build_tool(function) for function in self.functions if function["name"] not in held_back)
 
     def tools_with(self, message: int) -> tuple[JsonObject, ...]:
-        """Those that come with a later message (from 0)."""
+        """Return the tools that are added with a later message (from 0)."""
         names = self.later.get(str(message), ())
         return tuple(build_tool(function) for function in self.functions if function["name"] in names)
 
 
 def iter_multi_turn_cases(categories: Sequence[str] = MULTI_TURN_CATEGORIES) -> Iterator[MultiTurnCase]:
-    """All cases, category by category, in BFCL's order. Raises NotInstalledError."""
+    """Yield all cases, category by category, in BFCL's order.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+    """
     folder = find_data_folder()
     for category in categories:
         name = f"BFCL_v4_{category}.json"
@@ -67,13 +78,13 @@ def iter_multi_turn_cases(categories: Sequence[str] = MULTI_TURN_CATEGORIES) -> 
 
 
 def parse_golden_turns(case: MultiTurnCase) -> tuple[tuple[BfclCall, ...], ...]:
-    """BFCL's own calls for each message, by name; what it passes by place gets the name that its function gives it."""
+    """Return BFCL's own calls for each message; positional arguments get the names of the function's parameters."""
     names = {function["name"]: list(function["parameters"]["properties"]) for function in case.functions}
     return tuple(tuple(_parse_call(text, names) for text in turn) for turn in case.answers)
 
 
 def _build_case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]) -> MultiTurnCase:
-    """A message that only brings functions has no text of its own: BFCL says the same sentence each time."""
+    """Return the case; a message that only adds functions gets the sentence that BFCL always uses for it."""
     return MultiTurnCase(
         id=row["id"],
         category=category,
@@ -87,7 +98,11 @@ def _build_case(category: str, row: JsonObject, answers: Sequence[Sequence[str]]
 
 
 def _parse_call(text: str, names: Mapping[str, Sequence[str]]) -> BfclCall:
-    """Raises ValueError for anything but one call with literals."""
+    """Return name and arguments of a call in Python.
+
+    Raises:
+        ValueError: The text is not one call by name with literals.
+    """
     call = ast.parse(text.strip(), mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ValueError(f"{text} is not a call by name")
@@ -103,7 +118,7 @@ def _read_functions(name: str) -> tuple[JsonObject, ...]:
 
 @cache
 def _read_more_functions_text() -> str:
-    """Read from the wheel's source, which is not run."""
+    """Return the sentence from the wheel's source, which is not executed."""
     tree = ast.parse(Path(find_data_folder().parent / _PROMPTS_FILE).read_text(encoding="utf-8"))
     values = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     return str(ast.literal_eval(values[_MORE_FUNCTIONS_CONSTANT]))

@@ -1,11 +1,13 @@
-"""BFCL's simulated classes in a process of their own: the file is run by path, isolated, and imports nothing of ours.
+"""BFCL's simulated classes in a separate process: the file is run by path, isolated, and imports no Toolbench module.
 
-A line of JSON in: {classes, config, long, states, turns}, each turn a list of calls [name, arguments]. A line out:
-{turns: [{results: [{text, failed}], state}]}. Every line begins with fresh instances, so that nothing is left of the
-one before. A call reaches a public method of the named classes and nothing else; no text is ever evaluated.
+It reads and writes one JSON object per line. The input is {classes, config, long, states, turns}, each turn a list of
+calls [name, arguments]; the output is {turns: [{results: [{text, failed}], state}]}. Every line begins with new
+instances, so that no state of an earlier line remains. A call reaches only public methods of the named classes; no text
+is ever evaluated.
 
-A state is written as JSON with Python's differences kept: an object {"$": kind, "of": ...} stands for what JSON has no
-word for. Of files and folders it holds what BFCL compares of them."""
+A state is JSON that keeps Python's differences: an object {"$": kind, "of": ...} stands for a type that JSON does not
+have. Of files and folders it has only the fields that BFCL compares.
+"""
 
 import copy
 import importlib
@@ -30,14 +32,15 @@ READY_LINE = "ready"
 _SOURCE_PACKAGE = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code"
 _COMPARED_FIELDS: Mapping[str, tuple[str, ...]] = {"File": ("name", "content"), "Directory": ("name", "contents")}
 _STATELESS_CLASS = "MathAPI"
-_MAX_MEMORY_BYTES = 2 * 1024**3  # bytes
+_MAX_MEMORY_BYTES = 2 * 1024**3
 
 
 def main() -> None:
+    """Write the ready line, then answer each line of the standard input."""
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     answer = sys.stdout
-    sys.stdout = sys.stderr  # nothing but answers goes out
+    sys.stdout = sys.stderr  # only answers may reach the real standard output
     answer.write(f"{READY_LINE}\n")
     answer.flush()
     for line in sys.stdin:
@@ -60,7 +63,11 @@ def _run_turns(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _build_instance(name: str, asked: dict[str, Any]) -> Any:
-    """Raises KeyError for a class that is not one of those above."""
+    """Return a new instance of a class with its initial state.
+
+    Raises:
+        KeyError: The class is not one of MODULE_BY_CLASS.
+    """
     instance = getattr(importlib.import_module(f"{_SOURCE_PACKAGE}.{MODULE_BY_CLASS[name]}"), name)()
     if name != _STATELESS_CLASS:
         config = copy.deepcopy(asked["config"].get(name, {}))
@@ -69,7 +76,7 @@ def _build_instance(name: str, asked: dict[str, Any]) -> Any:
 
 
 def _run_call(methods: Mapping[str, Callable[..., Any]], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The text that BFCL makes of what a method gives back or raises."""
+    """Return BFCL's text for what a method returns or raises."""
     if name not in methods:
         return {"text": f"Error during execution: name {name!r} is not defined", "failed": True}
     try:
@@ -89,12 +96,16 @@ def _render_result(value: Any) -> str:
 
 
 def _read_state(instance: Any) -> dict[str, Any]:
-    """The public attributes."""
+    """Return the public attributes."""
     return {name: _to_json(value) for name, value in vars(instance).items() if not name.startswith("_")}
 
 
 def _to_json(value: Any) -> Any:
-    """Raises TypeError for a kind that has no form here: then nothing can be said of the state."""
+    """Return the value as JSON with Python's types kept.
+
+    Raises:
+        TypeError: The type has no JSON form here, so that the state cannot be compared.
+    """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, list):

@@ -1,7 +1,9 @@
-"""BFCL's rules for several turns, written anew: after each turn the public state of every class is the one that BFCL's
-own calls lead to, and each result of theirs in that turn was given at some time so far; calls beside them do not
-matter. A turn in which BFCL calls needs a call; one in which it does not is not looked at.
-`multi_turn/agreement.py` holds them to the checker."""
+"""BFCL's rules for several turns, implemented independently.
+
+After each turn the public state of every class is the one to which BFCL's own calls lead, and each result of those
+calls in that turn has occurred by then; other calls are ignored. A turn in which BFCL calls needs a call; any other
+turn is not judged. `multi_turn/agreement.py` compares the rules with the checker.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +20,12 @@ NO_CALL_MISTAKE, STATE_MISTAKE, RESULT_MISTAKE, UNFINISHED_MISTAKE = "no call", 
 
 @dataclass(frozen=True, slots=True)
 class TurnMistake:
-    """`turn` is the user's message, from 0. `kind` is one of those above."""
+    """A mistake after a message of the user.
+
+    Attributes:
+        turn: The index of the message.
+        kind: One of the constants above.
+    """
 
     turn: int
     kind: str
@@ -26,8 +33,12 @@ class TurnMistake:
 
 
 def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> TurnMistake | None:
-    """The first thing that BFCL would refuse of the calls made for each message, None for what it accepts. Raises
-    NotInstalledError and NoAnswer."""
+    """Return the first mistake for which BFCL would reject the calls of each message; None if it accepts them.
+
+    Raises:
+        NotInstalledError: BFCL is not installed.
+        CallRunnerError: BFCL's classes did not answer or failed.
+    """
     if len(turns) < len(case.messages):
         return TurnMistake(len(turns), UNFINISHED_MISTAKE, "the conversation did not come this far")
     expected, made = run_calls(case, parse_golden_turns(case)), run_calls(case, turns)

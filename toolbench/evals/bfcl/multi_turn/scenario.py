@@ -1,4 +1,4 @@
-"""A conversation of BFCL, tried and judged like any scenario: its tools are BFCL's classes, its judge BFCL's rules."""
+"""A conversation of BFCL as a scenario: its tools are BFCL's classes, and BFCL's rules judge it."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -33,12 +33,15 @@ NO_RETURN_ERROR_CODE = "INTERNAL_ERROR"
 GOOD_ENDS = ANSWERED_ENDS | {
     EndReason.TOOL_ERROR,
     EndReason.NO_TOOL_CALLS,
-}  # by BFCL's rules a tool that fails to the end is no failure
+}  # by BFCL's rules a run that ends with failing tools may pass
 
 
 @dataclass(eq=False, slots=True)
 class MultiTurnScenario:
-    """Each of the user's messages is said once the one before it is answered; the classes keep their state."""
+    """A conversation of BFCL.
+
+    Each message is sent after the previous one is answered, and the classes keep their state.
+    """
 
     slug: str
     version: int
@@ -56,6 +59,7 @@ class MultiTurnScenario:
         self.straight_requests = sum(2 if answers else 1 for answers in self.case.answers)
 
     def draw_instance(self, seed: int, *, kind: str = DRAWN) -> Instance:
+        """Return the instance, which is the same for every seed."""
         first, *others = self.case.messages
         further = (
             FurtherMessage(text, _build_definitions(self.case.tools_with(number)))
@@ -74,13 +78,15 @@ class MultiTurnScenario:
         )
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
-        """Other calls may lead to the same state: which ones are due is not known."""
+        """Return whether a call is needed, without naming calls: different calls may lead to the same state."""
         return ExpectedCalls(any(self.case.answers))
 
     def open(self, instance: Instance) -> Workspace:
+        """Return new instances of the case's classes."""
         return ClassesWorkspace(self.case)
 
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
+        """Return the verdict by BFCL's rules."""
         wrong = (
             find_mistake(self.case, group_calls_by_message(ended)) if ended.turns and ended.end in GOOD_ENDS else None
         )
@@ -99,15 +105,20 @@ class MultiTurnScenario:
 
 
 class ClassesWorkspace:
-    """BFCL's classes as one execution's world. Each call is played after all that came before it."""
+    """BFCL's classes for one execution; each call is run after all earlier ones."""
 
     def __init__(self, case: MultiTurnCase) -> None:
         self._case = case
         self._calls: list[BfclCall] = []
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
-        """What the class gave back; what it raised is the model's to read. A call that never comes back is left out
-        of what follows."""
+        """Return what the class returned.
+
+        A call without an answer is left out of the calls that follow.
+
+        Raises:
+            ToolArgumentError: The class raised an exception, which the model is to read.
+        """
         (played,) = run_calls(self._case, [[*self._calls, (name, arguments)]], states=False)
         self._calls.append((name, arguments))
         if played.failed[-1]:
@@ -115,11 +126,12 @@ class ClassesWorkspace:
         return _parse_result(played.results[-1])
 
     def snapshot(self) -> JsonObject:
+        """Return the calls made so far, in order."""
         return {"called": [{"name": name, "arguments": arguments} for name, arguments in self._calls]}
 
 
 def group_calls_by_message(ended: LoopResult) -> tuple[tuple[BfclCall, ...], ...]:
-    """The calls that BFCL's classes were given, for each message that the user came to say."""
+    """Return the calls that BFCL's classes received, for each message that was sent."""
     groups = groupby(ended.turns, lambda record: record.request.message)
     return tuple(
         tuple(
@@ -145,7 +157,7 @@ def _build_definitions(tools: Sequence[JsonObject]) -> tuple[ToolDefinition, ...
 
 
 def _build_layer(case: MultiTurnCase) -> JsonObject:
-    """As BFCL asks. Where its own calls break its own schemas, no call is refused for that."""
+    """Return BFCL's settings; arguments are not validated if BFCL's own calls violate its schemas."""
     layer: JsonObject = {"max_turns": MAX_ANSWERS_PER_MESSAGE, "request_overrides": {"parallel_tool_calls": True}}
     tools = {tool.name: tool for tool in _build_definitions((*case.tools, *_iter_later_tools(case)))}
     broken = any(list_schema_errors(tools[name], given) for turn in parse_golden_turns(case) for name, given in turn)
@@ -158,7 +170,7 @@ def _iter_later_tools(case: MultiTurnCase) -> Iterator[JsonObject]:
 
 
 def _iter_checks(case: MultiTurnCase, ended: LoopResult, wrong: TurnMistake | None) -> Iterator[Check]:
-    """One for each message up to the first that differs, in BFCL's words."""
+    """Yield one check for each message up to the first that differs, in BFCL's words."""
     if ended.end not in GOOD_ENDS or not ended.turns:
         yield Check("the conversation comes to its end", False)
         return
@@ -169,7 +181,7 @@ def _iter_checks(case: MultiTurnCase, ended: LoopResult, wrong: TurnMistake | No
 
 
 def _find_problem(ended: LoopResult, wrong: TurnMistake | None) -> Problem:
-    """At the last turn of the message."""
+    """Return the problem, located at the last turn of the message."""
     if wrong is None:
         return Problem(
             "wrong_state",
@@ -184,12 +196,12 @@ def _find_problem(ended: LoopResult, wrong: TurnMistake | None) -> Problem:
 
 
 def _replace_problem(verdict: Verdict, own: Problem) -> Verdict:
-    """Failed calls on the way are no failure by BFCL's rules: what differs first is what went wrong."""
+    """Return the verdict with the first difference as its problem: by BFCL's rules failed calls are no failure."""
     return replace(verdict, failure_class=own.failure_class, sentence=own.bad.sentence, first_bad=own.bad)
 
 
 def _parse_result(text: str) -> object:
-    """An object as an object; any other text as it is."""
+    """Return a JSON object as an object; any other text as {"value": text}."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""States of BFCL's classes as they come out of their process, and where two of them differ first."""
+"""States of BFCL's classes as their process writes them, and the first difference between two of them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,21 +13,21 @@ ClassStates = Mapping[str, Mapping[str, Any]]  # attributes by class
 
 @dataclass(frozen=True, slots=True)
 class ObjectState:
-    """An object of a class of BFCL's, by the fields in which it is compared."""
+    """An object of a BFCL class, with the fields that are compared."""
 
     kind: str
     fields: Mapping[str, Any]
 
 
 def parse_state(written: JsonObject) -> ClassStates:
-    """With Python's own values, which are compared as Python compares them: 1 is 1.0, 1 is not "1"."""
+    """Return the state with Python's values, which are compared as Python does: 1 is 1.0, 1 is not "1"."""
     return {
         name: {key: _parse_value(value) for key, value in attributes.items()} for name, attributes in written.items()
     }
 
 
 def find_state_difference(expected: ClassStates, made: ClassStates) -> str:
-    """Which attribute differs, where in it, and how; "" where none does."""
+    """Return the attribute that differs, where in it, and how; "" if none does."""
     for name, attributes in expected.items():
         for attribute, value in attributes.items():
             if made[name][attribute] != value:
@@ -53,7 +53,7 @@ def _parse_value(written: Any) -> Any:
 
 
 def _iter_differences(expected: Any, made: Any, path: str) -> Iterator[str]:
-    """The places that differ, as deep inside as they can be told."""
+    """Yield the places that differ, as deep inside the value as possible."""
     if expected == made:
         return
     if isinstance(expected, ObjectState) and isinstance(made, ObjectState) and expected.kind == made.kind:
