@@ -1,4 +1,4 @@
-"""Background jobs beside trials and probes: an exception restarts the job, and ends nothing else."""
+"""Background jobs of a worker session: an exception restarts the job and stops nothing else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,13 +11,14 @@ FailureHandler = Callable[[str, Exception], Awaitable[None]]
 
 
 class ExponentialBackoff:
-    """Growing pauses between the attempts of something that fails; short again after a minute without a failure."""
+    """Growing pauses between the attempts of a job that fails; short again after a minute without a failure."""
 
     def __init__(self) -> None:
         self._next = MIN_PAUSE_SECONDS
         self._failed_at = 0.0
 
     async def wait(self) -> None:
+        """Sleep for the next pause."""
         loop = asyncio.get_running_loop()
         if loop.time() - self._failed_at > 60:
             self._next = MIN_PAUSE_SECONDS

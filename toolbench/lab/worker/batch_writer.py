@@ -1,5 +1,4 @@
-"""Gathers steps, outcomes and returned trials for some milliseconds and hands them to the database thread as one
-batch."""
+"""Collect steps, outcomes and requeued trials for some milliseconds and write them as one batch."""
 
 import asyncio
 import logging
@@ -22,11 +21,12 @@ StoredCallback = Callable[[Iterable[UUID], int], None]
 
 
 class BatchWriter:
-    """What is put is kept in memory until it is stored. `settled` is told the leases that are no longer ours, and how
-    many of their trials are done by our hand.
+    """Queue of writes that are kept in memory until the database has stored them.
 
-    A server that crashed may have forgotten steps that it had acknowledged: they are stored again before their trial
-    ends."""
+    `on_stored` receives the leases that have ended, and the number of trials among them that are done. A database
+    server
+    that crashed may have forgotten steps that it had acknowledged: they are stored again before their trial ends.
+    """
 
     def __init__(self, database: DatabaseThread, settled: StoredCallback) -> None:
         self._database = database
@@ -37,22 +37,27 @@ class BatchWriter:
         self._has_writes = asyncio.Event()
 
     def put_step(self, step: StepWrite) -> None:
+        """Queue a finished step."""
         self._steps.append(step)
         self._has_writes.set()
 
     def put_outcome(self, outcome: OutcomeWrite) -> None:
-        """After the last step of its trial."""
+        """Queue the outcome of a trial. Call it after the last step of the trial."""
         self._outcomes.append(outcome)
         self._has_writes.set()
 
     def put_requeue(self, returned: RequeueWrite) -> None:
-        """Queues the trial again, once the steps it has are stored."""
+        """Queue a trial that is to run again, once its steps are stored."""
         self._requeues.append(returned)
         self._has_writes.set()
 
     async def run(self) -> None:
-        """Writes until it is cancelled. Raises what the writing raises, but for AWAY; the batch is kept, and written
-        by the next call."""
+        """Write batches until the task is cancelled.
+
+        Raises:
+            Exception: what writing raises, except for errors of an unavailable database. The batch is kept and written
+                by the next call.
+        """
         while True:
             await self._has_writes.wait()
             await asyncio.sleep(GATHER_SECONDS)
@@ -79,19 +84,19 @@ class BatchWriter:
             return
 
     def _restore_batch(self, batch: Batch) -> None:
-        """Take the batch up again, before anything newer."""
+        """Put the batch back, before newer writes."""
         self._steps[:0], self._outcomes[:0], self._requeues[:0] = batch.steps, batch.outcomes, batch.requeues
         self._has_writes.set()
 
     def _rewrite_incomplete(self, incomplete: Sequence[OutcomeWrite]) -> None:
-        """Put back ends that were refused, and all steps of their trials before them."""
+        """Put back outcomes that were refused, and all steps of their trials before them."""
         for outcome in incomplete:
             logger.warning("Trial %s: the database has lost some of its steps, all are written again", outcome.trial_id)
             self._steps.extend(outcome.steps)
         self._outcomes.extend(incomplete)
 
     def _take_batch(self) -> Batch:
-        """Return the oldest steps, as many as make a batch; ends only once no step is left that came before them."""
+        """Return the oldest steps that fit into a batch; outcomes only once no earlier step is left."""
         count = _count_fitting(count_body_bytes(item.step) for item in self._steps[:MAX_BATCH_ROWS])
         steps, self._steps = self._steps[:count], self._steps[count:]
         if self._steps:

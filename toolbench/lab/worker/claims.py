@@ -1,7 +1,8 @@
-"""Claiming queued trials of one provider, keeping their leases, and giving them back.
+"""Claim queued trials of one provider, renew their leases and queue trials again.
 
-Times are the database's. Whoever changes a running trial names its lease; where the lease is no longer his, nothing is
-changed and he is told so by the row's absence from the answer."""
+Times are those of the database. Each change of a running trial names its lease. If another worker holds the trial, the
+statement changes nothing and returns no row for it.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -46,8 +47,13 @@ _HAS_FREE_SLOT = statement("worker/has_free_slot")
 
 @light(frozen=True, slots=True)
 class ClaimedTrial:
-    """A trial that is ours until its lease ends, with `reserved_requests` requests counted already; `in_flight` are its
-    provider's trials when it was claimed; `left_out` are parameters that its model is known to refuse in this run."""
+    """A trial that this worker holds until its lease ends.
+
+    Attributes:
+        in_flight: trials of its provider in flight when it was claimed.
+        reserved_requests: requests that are counted already.
+        left_out: parameters that its model is known to refuse in this run.
+    """
 
     id: int
     run_id: int
@@ -67,9 +73,13 @@ class ClaimedTrial:
 
 
 def claim(provider_id: int, *, want: int, worker: str, free: SlotHints = NO_HINTS) -> tuple[ClaimedTrial, ...]:
-    """At most `want` queued trials of running runs, within the provider's limit over all workers; () when there is
-    nothing to do, no free slot, or the provider is gone. Their first requests are counted here where the run's caps
-    allow it."""
+    """Claim at most `want` queued trials of running runs, within the provider's limit over all workers.
+
+    Their first requests are counted here where the limits of the run allow it.
+
+    Returns:
+        () when no trial waits, no slot is free, or the provider was deleted.
+    """
     wanted: dict[str, Any] = {"provider": provider_id, "want": want, "over": list(free.finished), "kept": free.reserved}
     wanted |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": REQUESTS_RESERVED_AT_CLAIM}
     wanted |= {"losses": ISOLATE_AFTER_LOSSES, "alone": False}
@@ -83,7 +93,7 @@ def claim(provider_id: int, *, want: int, worker: str, free: SlotHints = NO_HINT
 
 
 def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTrial, ...]:
-    """The same trials; those of runs with a cap with the requests that were counted for them."""
+    """Return the same trials; those of runs with a request limit with the requests that were counted for them."""
     capped = Counter(trial.run_id for trial in claimed if not trial.reserved_requests)
     in_flight = max((trial.in_flight for trial in claimed), default=0)
     ahead = {run: reserve_at_claim(run, count, in_flight=in_flight) for run, count in sorted(capped.items())}
@@ -93,7 +103,7 @@ def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTri
 
 
 def _claim_isolated(wanted: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Claim one trial of those that are tried alone, if no trial of the provider runs."""
+    """Claim one of the trials that must run alone, if no trial of the provider runs."""
     with connection.wrap_database_errors:
         return (
             pipeline.open_cursor().execute(_CLAIM, {**wanted, "want": min(1, wanted["want"]), "alone": True}).fetchall()
@@ -101,28 +111,28 @@ def _claim_isolated(wanted: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def has_queued_trials(provider_id: int) -> bool:
-    """Whether a trial of a running run waits for this provider, ready or not."""
+    """Return whether a trial of a running run is queued for this provider, ready or not."""
     with connection.cursor() as cursor:
         cursor.execute(_HAS_QUEUED_TRIALS, [provider_id])
         return bool(cursor.fetchone()[0])
 
 
 def renew_leases(held: Sequence[tuple[int, UUID]]) -> set[UUID]:
-    """Lengthens leases; returns those that are still ours."""
+    """Extend leases and return those that are still held."""
     with connection.cursor() as cursor:
         cursor.execute(_RENEW_LEASES, [settings.LEASE_SECONDS, *_to_columns(held)])
         return {row[0] for row in cursor.fetchall()}
 
 
 def requeue(held: Sequence[tuple[int, UUID]], *, lost: Collection[int] = ()) -> dict[int, int]:
-    """Queue trials again that cannot go on now; their steps stay, as steps of a lost execution.
+    """Queue trials again that cannot continue now; their steps stay as steps of a lost execution.
 
     Args:
         held: trials and their leases.
-        lost: those of them under which the local server died.
+        lost: trials among them whose local server died.
 
     Returns:
-        The runs of those that were still ours, by trial.
+        The run of each trial whose lease was still held, by trial.
     """
     if not held:
         return {}
@@ -134,14 +144,16 @@ def requeue(held: Sequence[tuple[int, UUID]], *, lost: Collection[int] = ()) -> 
 
 
 def release_slot(trial_id: int, lease: UUID) -> None:
-    """The trial waits between two attempts: another may use its slot."""
+    """Release the slot of a trial that waits between two attempts."""
     with connection.cursor() as cursor:
         cursor.execute(_RELEASE_SLOT, [trial_id, lease])
 
 
 def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, free: SlotHints = NO_HINTS) -> bool:
-    """True when the waiting trial has a slot again; a provider that is gone has no limit any more for trials
-    already begun."""
+    """Take a slot for a waiting trial and return whether one was free.
+
+    Trials of a deleted provider that have begun always get one.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
         cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "over": list(free.finished), "probes": True})
@@ -152,20 +164,20 @@ def acquire_slot(provider_id: int, trial_id: int, *, lease: UUID, free: SlotHint
 
 
 def lock_slots(provider_id: int) -> None:
-    """Until the transaction ends nobody else counts or takes the provider's slots."""
+    """Lock the provider's slots until the transaction ends, so that no other worker counts or takes them."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK_SLOTS, _build_lock_key(provider_id))
 
 
 def has_free_slot(provider_id: int) -> bool:
-    """Whether the trials in flight leave the slot that the provider's probe holds."""
+    """Return whether the trials in flight leave the slot that the provider's probe holds."""
     with connection.cursor() as cursor:
         cursor.execute(_HAS_FREE_SLOT, {"provider": provider_id, "over": [], "probes": False})
         return bool(cursor.fetchone()[0])
 
 
 def _build_lock_key(provider_id: int) -> tuple[int, int]:
-    """The advisory lock that guards the provider's slots until the transaction ends."""
+    """Return the key of the advisory lock that guards the provider's slots until the transaction ends."""
     return _SLOT_LOCK_NAMESPACE, provider_id % 2**31
 
 

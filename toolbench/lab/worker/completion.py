@@ -1,5 +1,4 @@
-"""Ends that nobody drives: runs whose last trial is done, trials that were cancelled or lost their provider while they
-waited."""
+"""End runs whose last trial is done, and queued trials that were cancelled or lost their provider."""
 
 from django.db import connection, transaction
 
@@ -19,7 +18,7 @@ _END_ORPHANED_TRIALS = statement("worker/end_orphaned_trials")
 
 
 def finish_runs() -> tuple[int, ...]:
-    """Ends every run that has nothing left to do, and no cell left to count or to decide; returns their ids."""
+    """End every run without open trials and without cells to count or decide; return their ids."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_FINISHED)
         locked = [row[0] for row in cursor.fetchall()]
@@ -28,19 +27,23 @@ def finish_runs() -> tuple[int, ...]:
 
 
 def reopen_runs() -> tuple[int, ...]:
-    """Runs that were ended although they have trials to do go on; returns their ids."""
+    """Continue finished runs that have open trials; return their ids."""
     with connection.cursor() as cursor:
         cursor.execute(_REOPEN_RUNS)
         return tuple(row[0] for row in cursor.fetchall())
 
 
 def cancel_queued_trials() -> int:
-    """Ends queued trials of runs that are being cancelled, or were while their trial was given back."""
+    """End queued trials of runs that are being cancelled or were cancelled before the trial was queued again.
+
+    Returns:
+        The number of trials.
+    """
     return _end_trials(_CANCEL_QUEUED_TRIALS)
 
 
 def end_orphaned_trials() -> int:
-    """Ends queued trials whose provider is gone: the world's failure, not the model's."""
+    """End queued trials of deleted providers as infrastructure errors; return their number."""
     return _end_trials(_END_ORPHANED_TRIALS, read_taxonomy_version())
 
 

@@ -1,4 +1,4 @@
-"""The one thread in which a shift talks to the database, on a connection of its own."""
+"""The thread in which a worker session uses the database, on a connection of its own."""
 
 import asyncio
 from collections.abc import Callable
@@ -36,13 +36,13 @@ T = TypeVar("T")
 
 
 class StatementRefusedError(DatabaseError):
-    """The database answers, and will refuse the same again."""
+    """The database answers, and would refuse the same statement again."""
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Return whether the same can succeed once the database is back.
+    """Return whether the same statement can succeed once the database is back.
 
-    What has no SQLSTATE did not come from the server: the connection is lost.
+    An error without SQLSTATE did not come from the server: the connection is lost.
     """
     if not isinstance(error, UNAVAILABLE_ERRORS):
         return False
@@ -51,23 +51,28 @@ def is_unavailable(error: BaseException) -> bool:
 
 
 class DatabaseThread:
-    """Runs verbs one after another, in the order they were asked for. Close it when done: its connection stays open
-    until then."""
+    """Executor that runs functions one after another on one connection, in the order of the calls.
+
+    Close it when done: its connection stays open until then.
+    """
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
 
     async def run(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Raises what the verb raises; after one of AWAY the next verb gets a new connection.
+        """Run a function in the thread and return its result.
+
+        After an error of an unavailable database the next function gets a new connection.
 
         Raises:
-            StatementRefusedError: in place of one of AWAY that will not pass.
+            StatementRefusedError: in place of such an error that would be raised again.
+            Exception: what the function raises.
         """
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, partial(_run_on_connection, partial(verb, *args, **named)))
 
     async def close(self) -> None:
-        """Close the thread's connection, if it has one, also while the database is away."""
+        """Close the thread's connection, if it has one, also while the database is unavailable."""
         await asyncio.get_running_loop().run_in_executor(self._pool, connections.close_all)
         self._pool.shutdown(wait=False)
 
@@ -85,7 +90,10 @@ def _run_on_connection(verb: Callable[[], T]) -> T:
 
 
 def _connect() -> None:
-    """A worker that freezes in the middle of a transaction holds locks; after a lease the database ends it."""
+    """Connect with a timeout for idle transactions.
+
+    A worker that freezes in the middle of a transaction holds locks: the database ends it after the time of a lease.
+    """
     with connection.cursor() as cursor:
         milliseconds = int(settings.LEASE_SECONDS * 1000)
         cursor.execute("SET idle_in_transaction_session_timeout = %s", [milliseconds])

@@ -1,4 +1,4 @@
-"""Where a shift fetches its trials: claims them and reads what is needed to run them, in the database thread."""
+"""Fetch trials for a worker session: claim them and read what their execution needs, in the database thread."""
 
 import logging
 import time
@@ -28,8 +28,10 @@ ACCESS_CACHE_SECONDS = 1.0  # for so long a provider's own address and key are t
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBatch:
-    """Claimed trials with their configurations by id, and how their provider is reached; `has_more` when there may be
-    more to claim at once. A configuration that cannot be read is missing."""
+    """Claimed trials, their configurations by id, and the access to their provider.
+
+    `has_more` is true if more trials may be claimed at once. A configuration that cannot be read is missing.
+    """
 
     trials: tuple[ClaimedTrial, ...]
     configs: Mapping[int, FrozenConfig]
@@ -38,7 +40,7 @@ class ClaimedBatch:
 
 
 def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
-    """Read frozen configurations. One that cannot be read is logged and missing in the answer."""
+    """Read frozen configurations. A configuration that cannot be read is logged and missing in the result."""
     try:
         return load_frozen_configs(ids)
     except Exception as error:
@@ -51,7 +53,7 @@ def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
 
 
 class TrialFetcher:
-    """Not for several threads at once."""
+    """Fetches the trials of one provider. Use it in one thread only."""
 
     def __init__(self, provider_id: int) -> None:
         self._provider_id = provider_id
@@ -61,7 +63,11 @@ class TrialFetcher:
         self._read_at = 0.0
 
     def fetch(self, free: SlotHints) -> ClaimedBatch | None:
-        """None when the provider is gone, or this worker has no usable key: then the provider's row says why."""
+        """Claim trials and read their configurations.
+
+        Returns:
+            None when the provider was deleted, or when this worker has no usable key: the provider's row then says why.
+        """
         to = self._get_access()
         if to is None:
             return None

@@ -1,4 +1,7 @@
-"""Liveness: what runs, as its heartbeat says. Exit codes are not asked: a worker can be alive and deaf."""
+"""Liveness of processes by their heartbeats.
+
+Exit codes are not used, since a process can be alive and receive no messages.
+"""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +21,8 @@ MAX_LISTED_CELLS = 50
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
+    """A process and its last heartbeat."""
+
     name: str
     kind: str
     host: str
@@ -28,8 +33,12 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What runs, and what went wrong: `failures` of background jobs in the last day, the first `MAX_LISTED_CELLS` of
-    the cells that could not be computed, and how many there are."""
+    """Processes and problems.
+
+    Attributes:
+        failures: failures of background jobs in the last day.
+        set_aside: the first `MAX_LISTED_CELLS` of the cells that could not be computed, beside their number.
+    """
 
     processes: tuple[ProcessStatus, ...]
     services: tuple[ServiceAddress, ...]
@@ -42,16 +51,17 @@ class Health:
 
     @property
     def has_worker(self) -> bool:
+        """Whether a worker is alive."""
         return any(line.is_alive and line.kind == "worker" for line in self.processes)
 
     @property
     def is_healthy(self) -> bool:
-        """Whether a worker runs, no job failed in the last day and every cell could be computed."""
+        """Whether a worker is alive, no job failed in the last day and every cell could be computed."""
         return self.has_worker and not self.failures and not self.set_aside_count
 
 
 def get_health() -> Health:
-    """Seven queries. Processes silent for a day are left out."""
+    """Read the health of the installation with seven queries, without processes that were silent for a day."""
     now = timezone.now()
     cells = Cell.objects.filter(run__deleted_at=None, run__simulated=False, run__imported=False)
     fallback = cells.filter(fallback_turns__gt=0).aggregate(
@@ -82,11 +92,15 @@ def get_health() -> Health:
 
 
 def is_worker_alive() -> bool:
-    """Whether any showed a sign of life of late; if none did, trials only wait. One query."""
+    """Return whether a worker sent a heartbeat recently; without one, trials stay queued. One query."""
     return Process.objects.filter(kind="worker", seen_at__gt=Now() - HEARTBEAT_TIMEOUT).exists()
 
 
 def check_database() -> None:
-    """Returns when the database answers. Raises what Django raises when it does not."""
+    """Return when the database answers.
+
+    Raises:
+        django.db.Error: it does not answer.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")

@@ -1,4 +1,4 @@
-"""Signs of life: a row per process, written by the process itself."""
+"""Heartbeats: a row for each process, which the process writes itself."""
 
 import os
 import socket
@@ -16,12 +16,12 @@ SELECT name, extract(epoch FROM clock_timestamp() - seen_at)::float8 FROM lab_pr
 
 
 def build_process_name(kind: str) -> str:
-    """kind@host:pid of this process."""
+    """Return the name of this process: kind@host:pid."""
     return f"{kind}@{socket.gethostname()}:{os.getpid()}"
 
 
 def record_heartbeat(kind: str, *, loop_lag_ms: float = 0.0) -> None:
-    """This process is alive and can reach the database."""
+    """Store that this process is alive and reaches the database."""
     with connection.cursor() as cursor:
         cursor.execute(
             _RECORD_HEARTBEAT, [build_process_name(kind), kind, socket.gethostname(), os.getpid(), loop_lag_ms]
@@ -29,7 +29,7 @@ def record_heartbeat(kind: str, *, loop_lag_ms: float = 0.0) -> None:
 
 
 def get_heartbeat_ages(kind: str) -> dict[str, float]:
-    """Seconds since the last sign of life of every known process of this kind."""
+    """Return the seconds since the last heartbeat of every known process of a kind, by name."""
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_HEARTBEAT_AGES, [kind])
         return dict(cursor.fetchall())

@@ -24,7 +24,7 @@ _COUNT_FAILURE = statement("worker/count_failure")
 def record_failures(job: str, provider_id: int | None = None) -> Iterator[None]:
     """Log and count an exception of the block instead of raising it.
 
-    Must not be used inside a transaction.
+    Do not use it inside a transaction.
 
     Raises:
         django.db.Error: the database cannot be reached; nothing was counted.
@@ -64,17 +64,17 @@ def count_failure(job: str, error: BaseException, provider_id: int | None = None
 
 
 def list_recent_failures() -> tuple[JobFailure, ...]:
-    """Return the failures of the last day, the newest first. One query."""
+    """Return the failures of the last day, the newest first, with one query."""
     return tuple(JobFailure.objects.filter(last_at__gt=Now() - FAILURE_RETENTION))
 
 
 def delete_old_failures() -> None:
-    """Delete failures that did not happen again for a day."""
+    """Delete failures that did not occur again for a day."""
     JobFailure.objects.filter(last_at__lte=Now() - FAILURE_RETENTION).delete()
 
 
 def _find_failing_function(error: BaseException) -> str:
-    """Return the innermost function of Toolbench that the exception passed; "" where there is none."""
+    """Return the innermost function of Toolbench that the exception passed, "" if there is none."""
     found, trace = "", error.__traceback__
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")

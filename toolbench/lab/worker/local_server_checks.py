@@ -1,4 +1,4 @@
-"""Finding out whether a local server died under a trial or a probe."""
+"""Checks whether a local server died during a trial or a probe."""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ class LocalServerCheck:
     database: DatabaseThread
 
     async def has_lost_server(self, steps: Sequence[AnyStep]) -> bool:
-        """Return whether the last exchange brought no whole answer because the server has died."""
+        """Return whether the last exchange brought no complete answer because the server died."""
         return _is_broken(steps) and await self.is_gone()
 
     async def is_gone(self) -> bool:
-        """Return whether it is registered no more, or answers nothing.
+        """Return whether the server is no longer registered or does not answer.
 
-        An address at which nothing listens is withdrawn here too, since its supervisor may have died with it. Nothing
-        more is claimed for it then until it is registered anew.
+        If nothing listens at the address, the address is withdrawn here too, since the supervisor may have died with
+        the server. No trial is claimed for the server until it is registered again.
         """
         while True:
             try:
@@ -58,7 +58,7 @@ class LocalServerCheck:
 
 
 def _is_broken(steps: Sequence[AnyStep]) -> bool:
-    """Return whether the last exchange ended without a whole answer, for whatever reason."""
+    """Return whether the last exchange ended without a complete answer, for any reason."""
     last = next((step for step in reversed(steps) if isinstance(step, ExchangeStep)), None)
     if last is None or last.error is None:
         return last is not None and last.turn_read is not None and last.turn_read.cut

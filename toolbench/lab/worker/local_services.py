@@ -1,4 +1,4 @@
-"""The addresses of local servers: written by whoever starts them, good on their own host only."""
+"""Addresses of local servers. The process that starts a server writes its address; it is valid on that host only."""
 
 import socket
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from toolbench.lab.models import ServiceAddress
 
 
 def register_local_server(name: str, announced: Mapping[str, str]) -> None:
-    """Notes where the service listens now, on this host. `announced` has url, key and model."""
+    """Store where the service listens on this host. `announced` has url, key and model."""
     ServiceAddress.objects.update_or_create(
         name=name,
         defaults={
@@ -24,17 +24,17 @@ def register_local_server(name: str, announced: Mapping[str, str]) -> None:
 
 
 def withdraw_local_server(name: str) -> None:
-    """Forget the address of a server of this host that has ended; no trial is claimed for it until it is registered."""
+    """Delete the address of a server of this host that has ended; no trial is claimed for it until it is registered."""
     ServiceAddress.objects.filter(name=name, host=socket.gethostname()).delete()
 
 
 def is_registered(address: ServiceAddress) -> bool:
-    """Return whether the very server of this address is still registered, and not one that came after it."""
+    """Return whether the server at this address is still registered, and not a later one."""
     return _filter_address(address).exists()
 
 
 def withdraw_address(address: ServiceAddress) -> None:
-    """Forget this address; one that was registered after it stays."""
+    """Delete this address; an address that was registered later stays."""
     _filter_address(address).delete()
 
 
@@ -43,5 +43,5 @@ def _filter_address(address: ServiceAddress) -> QuerySet[ServiceAddress]:
 
 
 def withdraw_host_servers() -> None:
-    """Forgets what this host served before it was started anew."""
+    """Delete all addresses of this host, before its servers are started again."""
     ServiceAddress.objects.filter(host=socket.gethostname()).delete()

@@ -1,4 +1,4 @@
-"""Telling the workers that a provider has work. A lost wake-up costs time only: the sweep makes it good."""
+"""Notify workers of queued work. A lost message only delays the work until the next sweep."""
 
 import logging
 from collections.abc import Iterable
@@ -17,33 +17,33 @@ HEARTBEAT_TASK = "toolbench.lab.tasks.beat"
 
 
 def notify_workers(provider_ids: Iterable[int]) -> None:
-    """Asks for a shift per provider. To be called after the commit."""
+    """Request a worker session for each provider. Call it after the commit."""
     for provider_id in sorted(set(provider_ids)):
         if not _send_task(SESSION_TASK, [provider_id], expires=settings.SESSION_SECONDS):
             return
 
 
 def notify_workers_of_probes(probe_ids: Iterable[int]) -> None:
-    """Asks for a worker per probe. To be called after the commit."""
+    """Request a worker for each probe. Call it after the commit."""
     for probe_id in probe_ids:
         if not _send_task(PROBE_TASK, [probe_id], expires=settings.SESSION_SECONDS):
             return
 
 
 def notify_workers_of_replays(replay_ids: Iterable[int]) -> None:
-    """Asks a worker per what-if or re-judgement. To be called after the commit."""
+    """Request a worker for each what-if or re-judgement. Call it after the commit."""
     for replay_id in replay_ids:
         if not _send_task(REPLAY_TASK, [replay_id], expires=settings.SESSION_SECONDS):
             return
 
 
 def request_heartbeat() -> None:
-    """Asks a worker to show that it hears the broker."""
+    """Request a heartbeat that shows that a worker receives messages."""
     _send_task(HEARTBEAT_TASK, [], expires=settings.HEARTBEAT_SECONDS)
 
 
 def _send_task(task: str, arguments: list[int], *, expires: float) -> bool:
-    """False, and a line in the log, when the broker does not answer."""
+    """Send a task; log and return False when the broker does not answer."""
     try:
         app.send_task(task, arguments, retry=False, expires=expires)
     except (OperationalError, OSError) as error:

@@ -1,5 +1,4 @@
-"""Writing a run's planned trials, any number by one statement: what differs between them travels as arrays, what is the
-same in all of them once."""
+"""Insert the planned trials of a run with one statement, whatever their number."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +11,7 @@ from toolbench.lab.sql import statement
 
 
 def queue_trials(trials: Sequence[Trial]) -> None:
-    """Inserts them as `bulk_create` would; they get no ids here. No two
-    of a run have the same position."""
+    """Insert trials as `bulk_create` would; they get no ids. No two trials of a run have the same position."""
     if not trials:
         return
     columns = {

@@ -1,7 +1,9 @@
-"""What a run has learnt of refused parameters: kept with the steps that showed it, read with every claim.
+"""Parameters that a model refused in a run: stored with the steps that show it, read with every claim.
 
-A trial that starts after such a step, in the same worker session, sends its first request without the parameter; in
-any other, once the step is stored. Trials that have sent theirs by then ask again themselves, each once."""
+A trial that starts after such a step in the same worker session sends its first request without the parameter; in
+other sessions, trials do so once the step is stored. Trials that have sent their first request before repeat it
+themselves, each once.
+"""
 
 import json
 from collections import defaultdict
@@ -23,38 +25,38 @@ _STORE_REFUSED = statement("worker/store_refused")
 
 
 class SessionRefusals:
-    """What the trials of one worker session have learnt, before it is stored."""
+    """Refused parameters that the trials of one worker session found and that are not stored yet."""
 
     def __init__(self) -> None:
         self._by_model: dict[tuple[int, str], dict[str, OmittedParameter]] = defaultdict(dict)
 
     def add_step(self, trial: ClaimedTrial, model_name: str, step: AnyStep) -> None:
-        """Take up what a step shows to be refused."""
+        """Add the parameters that a step shows to be refused."""
         for one in _find_refused(step):
             self._by_model[trial.run_id, model_name][one.name] = replace(one, known=True)
 
     def add_to_trial(self, trial: ClaimedTrial, model_name: str) -> ClaimedTrial:
-        """Return the trial with all that is known now."""
+        """Return the trial with all refused parameters that are known now."""
         learnt = self._by_model.get((trial.run_id, model_name), {})
         by_name = {one.name: one for one in (*learnt.values(), *trial.left_out)}
         return replace(trial, left_out=tuple(by_name.values()))
 
 
 def _find_refused(step: AnyStep) -> Iterator[OmittedParameter]:
-    """Yield what a step shows to be refused: an answer came once it was left out."""
+    """Yield parameters that a step shows to be refused: an answer came once they were left out."""
     if isinstance(step, ExchangeStep) and step.turn_read is not None:
         yield from (one for one in step.request.left_out if not one.known)
 
 
 def build_refused_rows(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObject]:
-    """Yield rows of what trials found to be refused, from their steps by trial."""
+    """Yield rows of refused parameters from the steps of trials."""
     for trial_id, step in steps:
         for one in _find_refused(step):
             yield {"trial_id": trial_id, "name": one.name, "why": to_column_text(one.why)}
 
 
 def store_refused(learnt: Iterable[JsonObject]) -> None:
-    """Store what was learnt, each parameter once for a model of a run. To be called in the steps' transaction."""
+    """Store refused parameters, each once for a model of a run. Call it in the transaction that stores the steps."""
     if rows := list(learnt):
         pipeline.open_cursor().execute(_STORE_REFUSED, [json.dumps(rows)])
 
@@ -62,7 +64,7 @@ def store_refused(learnt: Iterable[JsonObject]) -> None:
 def add_refused(
     trials: Sequence[ClaimedTrial], provider_id: int, configs: Mapping[int, FrozenConfig]
 ) -> tuple[ClaimedTrial, ...]:
-    """Return the trials with what their runs know by now. One query where there are trials."""
+    """Return the trials with the refused parameters of their runs. One query if there are trials."""
     if not trials:
         return ()
     runs = {trial.run_id for trial in trials}

@@ -1,5 +1,7 @@
-"""What a model really read: the prompt that was sent, or the one that a local model's template made of the first
-request of a trial, and whether the tools are in it."""
+"""The prompt that a model received, and whether the tools are in it.
+
+It is the prompt that was sent, or the text that a local model's chat template made of the first request.
+"""
 
 import asyncio
 import json
@@ -18,21 +20,26 @@ PROMPT_TIMEOUT_SECONDS = 1.0  # the trial is over: its end does not wait long fo
 
 
 def build_sent_prompt_columns(steps: Iterable[AnyStep]) -> JsonObject:
-    """The trial's `rendered_prompt`, in hexadecimal, where its first request was a prompt; else {}."""
+    """Return the trial's `rendered_prompt` in hexadecimal if its first request was a prompt; else {}."""
     first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
     prompt = json.loads(first.request_body).get("prompt") if first else None
     return {"rendered_prompt": _encode_hex(prompt)} if isinstance(prompt, str) else {}
 
 
 def build_prompt_version(policy: Policy, instance: Instance) -> str:
-    """Of the scenario's prompts, and of the instruction that the way of asking adds: `1`, or `1 · text_json 1`."""
+    """Return the version of the scenario's prompts and of the method's instruction: `1`, or `1 · text_json 1`."""
     added = build_method(policy).prompt_version if instance.tools else ""
     return " · ".join(part for part in (instance.prompt_version, added) if part)[:40]
 
 
 async def fetch_prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> JsonObject:
-    """The trial's `rendered_prompt`, in hexadecimal, and `tools_dropped`; {} where the server cannot show it
-    within a second. Sends one or two requests of its own, which are no part of the trial."""
+    """Return the trial's `rendered_prompt` in hexadecimal, and `tools_dropped`.
+
+    It sends one or two requests, which are not part of the trial.
+
+    Returns:
+        {} where the server cannot render the prompt within a second.
+    """
     first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
     asked = json.loads(first.request.body) if first else {}
     if not asked.get("messages"):

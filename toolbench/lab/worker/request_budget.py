@@ -1,4 +1,4 @@
-"""The run's money: every request is counted in the database before it is sent, and none is sent above the caps."""
+"""Request budget of a run: each request is counted in the database before it is sent, and none exceeds the limits."""
 
 from dataclasses import dataclass
 
@@ -33,15 +33,17 @@ _PAUSE_RUNS_AT_LIMIT = statement("worker/pause_runs_at_limit")
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """How many of the requests asked for may be sent; `cancelled` says why none may be, else it is a cap."""
+    """The number of requests that may be sent. If it is 0, `cancelled` tells a cancelled run from a reached limit."""
 
     requests: int
     cancelled: bool = False
 
 
 def reserve(run_id: int, wanted: int) -> Reservation:
-    """Counts up to `wanted` requests against the run's caps, by one conditional update. A paused run's trials may go
-    on; a cancelled or deleted run's may not."""
+    """Count up to `wanted` requests against the limits of the run with one conditional update.
+
+    Trials of a paused run may continue; those of a cancelled or deleted run may not.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_RESERVE, {"run": run_id, "wanted": wanted})
         row = cursor.fetchone()
@@ -52,8 +54,13 @@ def reserve(run_id: int, wanted: int) -> Reservation:
 
 
 def reserve_at_claim(run_id: int, trials: int, *, in_flight: int) -> int:
-    """Counts the first requests of `trials` newly claimed trials against the run's cap on requests, all or none; gives
-    how many each has. To be called in the transaction that claims them, which then is on disk before they are sent."""
+    """Count the first requests of newly claimed trials against the run's request limit, all or none.
+
+    Call it in the transaction that claims them: the count is on disk before a request is sent.
+
+    Returns:
+        The number of requests that each trial has.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             _RESERVE_AT_CLAIM,
@@ -63,24 +70,26 @@ def reserve_at_claim(run_id: int, trials: int, *, in_flight: int) -> int:
 
 
 def reconcile(run_id: int, *, tokens: int, unused: int) -> None:
-    """Adds what answers cost and takes off requests that were counted and never sent. To be called in the transaction
-    that stores those answers and ends, so that it counts once; and last in it, since reservations wait for it."""
+    """Add the tokens of answers and subtract requests that were counted and never sent.
+
+    Call it in the transaction that stores those answers and outcomes, so that it counts once. Call it last, since
+    reservations wait for it.
+    """
     if tokens or unused:
         with connection.wrap_database_errors:
             pipeline.open_cursor().execute(_RECONCILE, [tokens, unused, run_id])
 
 
 def correct_request_counts(run_id: int | None = None) -> tuple[int, ...]:
-    """Raise counts of requests that are below the number of stored attempts, as a crash of a server that forgets
-    commits may leave them.
+    """Raise counts of requests that are below the number of stored attempts.
 
-    Call it after stale cells were recomputed.
+    A crash of a database server that forgets commits can leave such counts. Call it after stale cells were recomputed.
 
     Args:
         run_id: the run to correct; None for every run that has not ended.
 
     Returns:
-        The ids of the runs that were corrected.
+        The ids of the corrected runs.
     """
     with connection.cursor() as cursor:
         cursor.execute(_CORRECT_REQUEST_COUNTS, {"run": run_id, "open": _UNFINISHED_STATES})
@@ -88,7 +97,7 @@ def correct_request_counts(run_id: int | None = None) -> tuple[int, ...]:
 
 
 def pause_runs_at_limit() -> tuple[int, ...]:
-    """Pauses runs that have work left and a cap reached, with the reason; returns their ids."""
+    """Pause runs that reached a limit and have queued trials; store the reason and return their ids."""
     with connection.cursor() as cursor:
         cursor.execute(_PAUSE_RUNS_AT_LIMIT)
         return tuple(row[0] for row in cursor.fetchall())

@@ -1,5 +1,4 @@
-"""A trial's permission to send: counted against the run's caps before every attempt, and a slot kept or left while it
-waits."""
+"""Permission to send a request: counted against the run's limits before each attempt, with a slot of the provider."""
 
 import asyncio
 import contextlib
@@ -25,8 +24,10 @@ _RequestFuture = asyncio.Future[StopReason | None]
 
 
 class BudgetReserver:
-    """Reserves for all trials of a shift: what is asked for while one reservation is under way goes into the next, as
-    one update per run."""
+    """Reserves requests for all trials of a worker session.
+
+    Requests that are wanted while one reservation runs go into the next one, as one update for each run.
+    """
 
     def __init__(self, database: DatabaseThread) -> None:
         self._database = database
@@ -34,7 +35,11 @@ class BudgetReserver:
         self._requested = asyncio.Event()
 
     async def reserve(self, run_id: int) -> None:
-        """Raises TrialStoppedError when the run's caps are reached or it was cancelled."""
+        """Wait until one request of the run is reserved.
+
+        Raises:
+            TrialStoppedError: a limit of the run is reached, or the run was cancelled.
+        """
         answer: _RequestFuture = asyncio.get_running_loop().create_future()
         self._waiting[run_id].append(answer)
         self._requested.set()
@@ -43,8 +48,13 @@ class BudgetReserver:
             raise TrialStoppedError(reason)
 
     async def run(self) -> None:
-        """Answers until it is cancelled. A run whose requests cannot be counted ends those trials that ask, by the
-        exception, and no others. Raises the first such exception once every run was answered."""
+        """Reserve requests until the task is cancelled.
+
+        If the requests of a run cannot be counted, the waiting trials of this run get the exception, and no others.
+
+        Raises:
+            Exception: the first such exception, after every run was handled.
+        """
         while True:
             await self._requested.wait()
             self._requested.clear()
@@ -73,7 +83,10 @@ class BudgetReserver:
 
 
 def _grant_requests(answers: list[_RequestFuture], granted: Reservation) -> None:
-    """Those who gave up waiting get nothing; what was counted for them stays counted."""
+    """Give the granted requests to the waiting trials.
+
+    Trials that stopped waiting get none; their requests stay counted.
+    """
     refusal = StopReason.CANCELLED if granted.cancelled else StopReason.BUDGET
     for place, answer in enumerate(answers):
         if not answer.done():
@@ -82,8 +95,12 @@ def _grant_requests(answers: list[_RequestFuture], granted: Reservation) -> None
 
 @dataclass(slots=True)
 class RequestGate:
-    """The gate of one trial, with `reserved_requests` requests that were counted when it was claimed. `has_lost_server`
-    says whether its local server has died: then it is not waited for."""
+    """The gate of one trial.
+
+    Attributes:
+        reserved_requests: requests that were counted when the trial was claimed.
+        has_lost_server: returns whether the local server of the trial died; the gate then does not wait for it.
+    """
 
     trial: ClaimedTrial
     provider_id: int
@@ -94,13 +111,18 @@ class RequestGate:
     has_lost_server: Callable[[], Awaitable[bool]] | None = None
 
     async def reserve(self) -> None:
+        """Wait until the next request may be sent."""
         if self.reserved_requests > 0:
             self.reserved_requests -= 1
         else:
             await self.reserver.reserve(self.trial.run_id)
 
     async def back_off(self, seconds: float) -> None:
-        """Raises ServerNotReadyError."""
+        """Wait between two attempts without holding a slot.
+
+        Raises:
+            ServerNotReadyError: the local server died.
+        """
         if self.has_lost_server is not None and await self.has_lost_server():
             raise ServerNotReadyError("The local server has died.")
         with contextlib.suppress(*UNAVAILABLE_ERRORS):  # then the slot is kept, and nothing else is claimed either

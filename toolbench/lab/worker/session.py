@@ -1,4 +1,4 @@
-"""A shift: for a minute or two, one worker claims the queued trials of one provider and drives many at once."""
+"""Worker session: for a minute or two, one worker claims queued trials of one provider and runs many at once."""
 
 import asyncio
 import logging
@@ -38,14 +38,14 @@ STOP_TIMEOUT_SECONDS = 3.0  # for trials in flight when the worker is asked to s
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """How a shift works.
+    """How a worker session works.
 
     Attributes:
         seconds: how long it claims trials.
         check_runs: called every 0.8 s with the ids of the runs of its trials; returns those that are cancelled.
         sweep: called now and then and at the end, to repair what other workers lost.
-        stopping: whether the worker is asked to stop.
-        over: called when it claims no more, unless it could not claim for want of the provider's key.
+        stopping: returns whether the worker was asked to stop.
+        over: called when it claims no more, unless it could not claim because the provider's key is missing.
     """
 
     seconds: float
@@ -56,25 +56,29 @@ class SessionOptions:
 
 
 def run_session(provider_id: int, terms: SessionOptions) -> int:
-    """Works one shift; returns how many trials it ended. To be called in a thread without an event loop."""
+    """Run one worker session and return how many trials it ended. Call it in a thread without an event loop."""
     return asyncio.run(WorkerSession(provider_id, terms).run())
 
 
 @dataclass(slots=True)
 class _LoopLag:
-    """How late the event loop is, in milliseconds; the worst since it was last read."""
+    """Delay of the event loop in milliseconds: the worst since it was last read."""
 
     worst_ms: float = 0.0
 
     def take_worst(self) -> float:
+        """Return the worst delay and start again."""
         worst, self.worst_ms = self.worst_ms, 0.0
         return worst
 
 
 class WorkerSession:
-    """One event loop, one HTTP session, one database thread that stores and recomputes and one for short questions, so
-    that no request waits behind a batch. `_jobs` are the trials whose lease is ours, by lease: from their claim until
-    their end is stored. One whose lease was lost may be claimed again here while its first try still hangs."""
+    """One event loop and one HTTP session that run the claimed trials of a provider.
+
+    One database thread stores and recomputes, another answers short questions, so that no request waits behind a batch.
+    `_jobs` holds the trials of this session by lease, from their claim until their outcome is stored. A trial whose
+    lease was lost may be claimed again here while its first execution still hangs.
+    """
 
     def __init__(self, provider_id: int, terms: SessionOptions) -> None:
         self._provider_id = provider_id
@@ -93,6 +97,7 @@ class WorkerSession:
         self._has_access = True
 
     async def run(self) -> int:
+        """Run the session and return how many trials it ended."""
         try:
             async with HttpClient() as door, self._run_background_jobs() as group:
                 bench = SessionContext(
@@ -108,7 +113,7 @@ class WorkerSession:
         return self._ended
 
     def jobs(self) -> Mapping[str, JobFunction]:
-        """What runs in the background of a session, by name. A job never returns; each is cancelled at the end."""
+        """Return the background jobs of a session by name. A job never returns; each is cancelled at the end."""
         return {
             "storing steps and outcomes": self._writer.run,
             "reserving requests": self._reserver.run,
@@ -135,7 +140,7 @@ class WorkerSession:
             logger.error("The database is away; a failure is not counted: %s", job, exc_info=error)
 
     async def _run_ignoring_errors(self, verb: Callable[[], object]) -> None:
-        """Run a verb that the end of a session can do without: the sweep makes it good."""
+        """Run a function that may fail at the end of a session: the sweep repeats its work."""
         try:
             with suppress(*UNAVAILABLE_ERRORS):
                 await self._database.run(verb)
@@ -143,7 +148,7 @@ class WorkerSession:
             await self._record_failure(ENDING_JOB, error)
 
     async def _claim_until_deadline(self, bench: SessionContext, group: asyncio.TaskGroup) -> None:
-        """Claim and start trials until the time is over, a stop is asked for or no work is left."""
+        """Claim and start trials until the time is over, a stop is requested or no work is left."""
         until, pauses, more = time.monotonic() + self._options.seconds, ExponentialBackoff(), True
         while more and time.monotonic() < until and not self._options.stopping():
             try:
@@ -153,7 +158,7 @@ class WorkerSession:
                 await pauses.wait()
 
     async def _claim(self, bench: SessionContext, group: asyncio.TaskGroup) -> bool:
-        """Claims once and starts what it got; waits when there was little. False when nothing is left to do."""
+        """Claim once and start the claimed trials; wait when there were few. Return False when no work is left."""
         self._slots.freed.clear()
         with suppress(*UNAVAILABLE_ERRORS):
             handed = await self._database.run(self._fetcher.fetch, self._slots.free())
@@ -206,8 +211,11 @@ class WorkerSession:
             await asyncio.wait_for(self._slots.freed.wait(), IDLE_SECONDS)
 
     async def _drain(self) -> None:
-        """Waits for the trials in flight. Asked to stop, it queues them again after some seconds; a database that is
-        away is waited for as long as the leases last."""
+        """Wait for the trials in flight.
+
+        After a request to stop, they are queued again after some seconds. An unavailable database is waited for as long
+        as the leases last.
+        """
         patience = time.monotonic() + STOP_TIMEOUT_SECONDS
         while self._jobs:
             now = time.monotonic()
@@ -230,7 +238,7 @@ class WorkerSession:
             await asyncio.sleep(settings.HEARTBEAT_SECONDS)
 
     async def _renew_leases(self) -> None:
-        """Keep the leases of the trials in flight; give up those that were lost."""
+        """Renew the leases of the trials in flight; drop trials whose lease was lost."""
         while True:
             with suppress(*UNAVAILABLE_ERRORS):
                 held = [(held.trial.id, held.trial.lease) for held in self._jobs.values()]
@@ -239,14 +247,14 @@ class WorkerSession:
             await asyncio.sleep(settings.HEARTBEAT_SECONDS)
 
     def _cancel_lost_jobs(self, lost: set[UUID]) -> None:
-        """Somebody has these trials under another lease now, or they are over; nothing more is written of them."""
+        """Stop trials that another worker holds now, or that have ended; nothing more is written of them."""
         for lease in lost & self._tasks.keys():
             self._tasks[lease].cancel()
             if held := self._jobs.pop(lease, None):
                 logger.warning("Trial %s: its lease was lost, it is given up", held.trial.id)
 
     async def _check_runs(self) -> None:
-        """Every 0.8 s, pass on cancellations, finish runs and recompute cells."""
+        """Pass on cancellations, finish runs and recompute cells, every 0.8 s."""
         while True:
             await asyncio.sleep(CHECK_RUNS_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):

@@ -1,4 +1,4 @@
-"""Which providers this worker process claims for: one shift per provider at a time, however often it is woken."""
+"""Providers that this worker process claims for: one session at a time for each, however often it is notified."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable
@@ -11,10 +11,10 @@ from toolbench.lab.worker.session import SessionOptions, run_session
 
 
 class SessionRegistry:
-    """Providers that are served now, shared by the threads of a process.
+    """The providers that are served now, shared by the threads of a process.
 
     Args:
-        check_runs, sweep: handed to every shift; see `SessionOptions`.
+        check_runs, sweep: given to every session; see `SessionOptions`.
     """
 
     def __init__(self, *, check_runs: Callable[[Collection[int]], Iterable[int]], sweep: Callable[[], object]) -> None:
@@ -25,14 +25,15 @@ class SessionRegistry:
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Shifts claim no more, and queue again what they cannot end within seconds."""
+        """Make sessions claim no more and queue again the trials that they cannot end within seconds."""
         self._stopping.set()
 
     def is_stopping(self) -> bool:
+        """Return whether `stop` was called."""
         return self._stopping.is_set()
 
     def run_session(self, provider_id: int) -> int:
-        """Works a shift, unless one for this provider claims already; returns how many trials were ended."""
+        """Run a session, unless one claims for this provider already; return how many trials were ended."""
         over = object()
         with self._lock:
             if provider_id in self._claiming or self._stopping.is_set():
@@ -51,7 +52,7 @@ class SessionRegistry:
             self._release(provider_id, over)
 
     def _end_claiming(self, provider_id: int, over: object) -> None:
-        """The shift claims no more. Work whose wake-up still found it claiming is woken for again."""
+        """Note that the session claims no more, and notify workers again if a message came while it was claiming."""
         self._release(provider_id, over)
         if not self._stopping.is_set() and has_queued_trials(provider_id):
             notify_workers([provider_id])

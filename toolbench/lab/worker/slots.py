@@ -1,4 +1,4 @@
-"""What a shift knows of its slots before the database does."""
+"""Slots that a worker session knows to be free before the database does."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,15 +12,19 @@ MAX_UNSTORED_TRIALS = 500  # ended trials that free their slots before their end
 
 @dataclass(frozen=True, slots=True)
 class SlotHints:
-    """For the database's count of slots: trials under the leases `finished` send nothing more; `reserved` slots are for
-    trials that come back from a wait."""
+    """Hints for the database's count of slots.
+
+    Attributes:
+        finished: leases of trials that send nothing more.
+        reserved: slots for trials that continue after a wait.
+    """
 
     finished: tuple[UUID, ...] = ()
     reserved: int = 0
 
 
 class Slots:
-    """`freed` is set when another trial may be claimed."""
+    """The slots of one session. The event `freed` is set when another trial may be claimed."""
 
     def __init__(self) -> None:
         self.freed = asyncio.Event()
@@ -28,12 +32,12 @@ class Slots:
         self._reserved = 0
 
     def mark_finished(self, lease: UUID) -> None:
-        """The trial under this lease has sent its last request."""
+        """Note that the trial under this lease has sent its last request."""
         self._finished[lease] = None
         self.freed.set()
 
     def mark_stored(self, lease: UUID) -> None:
-        """The database knows of its end by itself."""
+        """Note that the database has the outcome of the trial, so no hint is needed."""
         known = lease in self._finished
         self._finished.pop(lease, None)
         if known and len(self._finished) >= MAX_UNSTORED_TRIALS:
@@ -41,7 +45,7 @@ class Slots:
 
     @contextmanager
     def reserve(self) -> Iterator[None]:
-        """Meanwhile a trial looks for a slot to go on; it comes before new ones."""
+        """Reserve a slot within the block for a trial that wants to continue; it precedes new trials."""
         self._reserved += 1
         try:
             yield
@@ -49,4 +53,5 @@ class Slots:
             self._reserved -= 1
 
     def free(self) -> SlotHints:
+        """Return the hints for the next claim."""
         return SlotHints(tuple(islice(self._finished, MAX_UNSTORED_TRIALS)), self._reserved)

@@ -1,8 +1,9 @@
-"""Writing what happened: steps as they finish, verdicts at the end, in batches, every write fenced by its lease.
+"""Store steps as they finish and outcomes at the end, in batches. Each write names the lease of its trial.
 
-Columns travel as one JSON parameter per statement and bodies as arrays of bytes, so that a batch of any size is two
-statements. A batch that cannot be stored for what is in it is split until the bad row stands alone; that row is then
-written without what a model said."""
+Columns travel as one JSON parameter for each statement and bodies as arrays of bytes, so that a batch of any size is
+two statements. A batch that the database refuses for its content is split until the bad row stands alone; that row is
+then written without the texts of the model.
+"""
 
 import json
 import logging
@@ -91,7 +92,7 @@ def _render_names(columns: dict[str, str]) -> str:
 
 
 def _render_assignment(name: str) -> str:
-    """What is not given stays as it was."""
+    """Return the SQL that sets a column; a column that is not given keeps its value."""
     given = f"decode(row.{name}, 'hex')" if name in _HEX_COLUMNS else f'row."{name}"'
     return f'"{name}" = coalesce({given}, trial."{name}")'
 
@@ -109,7 +110,7 @@ _WRITE_OUTCOMES = statement(
 
 @light(frozen=True, slots=True)
 class StepWrite:
-    """One step of a trial we hold."""
+    """One step of a trial that this worker holds."""
 
     trial_id: int
     execution: int
@@ -119,12 +120,12 @@ class StepWrite:
 
 @light(frozen=True, slots=True)
 class OutcomeWrite:
-    """The end of a trial we hold.
+    """The outcome of a trial that this worker holds.
 
     Attributes:
-        columns: some of those above; what is not among them stays as it was.
+        columns: values by column; columns that are not given keep their value.
         unused: requests that were counted for the trial and not sent.
-        steps: all steps of this execution, written before, without which the trial does not end.
+        steps: all steps of this execution, written before; without them the trial does not end.
     """
 
     trial_id: int
@@ -136,7 +137,12 @@ class OutcomeWrite:
 
 @light(frozen=True, slots=True)
 class RequeueWrite:
-    """A trial we hold and cannot end, with its `unused` requests; `lost_server` when its local server died."""
+    """A trial that this worker holds and cannot end.
+
+    Attributes:
+        unused: requests that were counted for the trial and not sent.
+        lost_server: whether its local server died.
+    """
 
     trial_id: int
     lease: UUID
@@ -146,23 +152,25 @@ class RequeueWrite:
 
 @light(frozen=True, slots=True)
 class Batch:
+    """Steps, outcomes and requeued trials that are written together."""
+
     steps: Sequence[StepWrite] = ()
     outcomes: Sequence[OutcomeWrite] = ()
     requeues: Sequence[RequeueWrite] = ()
 
     @property
     def released(self) -> list[OutcomeWrite | RequeueWrite]:
-        """Trials that are no longer ours once this is written."""
+        """Trials that this worker no longer holds once the batch is written."""
         return [*self.outcomes, *self.requeues]
 
 
 @light(frozen=True, slots=True)
 class WriteResult:
-    """What became of the outcomes of a batch, by the ids of their trials.
+    """Results of the outcomes of a batch, by the ids of their trials.
 
     Attributes:
         done: trials that have ended.
-        incomplete: trials still held, of whose steps some are not stored (any more): they have not ended.
+        incomplete: trials that are still held and have not ended, because some of their steps are not stored.
     """
 
     done: frozenset[int] = frozenset()
@@ -173,13 +181,13 @@ class WriteResult:
 
 
 def write_batch(batch: Batch) -> WriteResult:
-    """Store the steps, then the outcomes, then queue what is returned, in one transaction.
+    """Store steps, then outcomes, then requeued trials in one transaction.
 
-    What is refused because the lease is lost is logged and dropped. A batch may be written again, also when it was
-    stored and only the answer was lost: everything in it counts once.
+    Writes that are refused because the lease is lost are logged and dropped. A batch may be written again, also when it
+    was stored and only the answer was lost: each row counts once.
 
     Raises:
-        django.db.Error: the database is away; the batch was stored as a whole or not at all.
+        django.db.Error: the database is unavailable; the batch was stored as a whole or not at all.
     """
     try:
         with transaction.atomic():
@@ -215,7 +223,7 @@ def _write_whole(batch: Batch) -> WriteResult:
 
 
 def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
-    """Halves the batch; a single row that is refused is written without the words of the model."""
+    """Write the two halves of a batch; write a single refused row without the texts of the model."""
     if len(batch.steps) + len(batch.outcomes) > 1:
         middle_steps, middle = (len(batch.steps) + 1) // 2, len(batch.outcomes) // 2
         write_batch(Batch(steps=batch.steps[:middle_steps]))
@@ -238,7 +246,7 @@ def _write_in_parts(batch: Batch, error: Exception) -> WriteResult:
 
 
 def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[Any]:
-    """Gives the tokens of the steps that are new, by run."""
+    """Store steps; the cursor gives the tokens of the new ones by run."""
     row_of, bytes_of = (build_bare_row, _build_empty_bodies) if bare else (build_step_row, build_bodies)
     rows = [_add_row_keys(place, item, row_of(item.step)) for place, item in enumerate(steps, start=1)]
     bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(bytes_of(item.step) for item in steps), strict=True)))
@@ -255,7 +263,7 @@ def _build_empty_bodies(_: AnyStep) -> tuple[bytes, bytes, bytes]:
 
 
 def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
-    """Return the trials now done, each with its run, and the incomplete ones, without."""
+    """Store outcomes; the cursor gives ended trials with their run, and incomplete ones with NULL."""
     rows = [
         {"trial_id": item.trial_id, "held": str(item.lease), "steps": _count_steps(item.steps), **item.columns}
         for item in outcomes
@@ -268,7 +276,7 @@ def _count_steps(steps: Sequence[StepWrite]) -> int:
 
 
 def _remove_texts(outcome: OutcomeWrite) -> OutcomeWrite:
-    """The outcome with its counts, without texts and times."""
+    """Return the outcome with its counts, without texts and times."""
     words = ("outcome", "end", "failure_class", "category", "cause")
     kept = {name: value for name, value in outcome.columns.items() if _is_count(value) or name in words}
     sentence = "The verdict's texts could not be stored."
@@ -276,7 +284,7 @@ def _remove_texts(outcome: OutcomeWrite) -> OutcomeWrite:
 
 
 def _build_internal_error(outcome: OutcomeWrite) -> OutcomeWrite:
-    """An internal error in place of the outcome: nothing of what it says."""
+    """Return an internal error in place of the outcome, without any of its values."""
     said = {"outcome": "infra", "end": "PROVIDER_ERROR", "failure_class": "our_error", "category": "EXCEPTION"}
     return replace(outcome, columns={**said, "sentence": "The verdict could not be stored."})
 

@@ -1,4 +1,4 @@
-"""Trying one trial: driving its loop, judging the end, and handing everything to the writer."""
+"""Run one trial: drive its loop, judge its end and give everything to the writer."""
 
 import logging
 import time
@@ -52,7 +52,7 @@ INTERNAL_ERROR = "our_error"  # failure class
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What the trials of one shift share."""
+    """What the trials of one worker session share."""
 
     provider_id: int
     client: HttpClient
@@ -65,8 +65,13 @@ class SessionContext:
 
 @dataclass(slots=True, eq=False)
 class TrialJob:
-    """One claimed trial while it is ours. `worst_lag_ms` is kept up by the shift; `cancelled` is set by it.
-    `lost_server` says that its local server died and that it has to be tried again."""
+    """One claimed trial while this worker holds it.
+
+    Attributes:
+        worst_lag_ms: the worst delay of the event loop during the trial; the session updates it.
+        cancelled: set by the session when the run is cancelled.
+        lost_server: whether its local server died, so that it has to run again.
+    """
 
     trial: ClaimedTrial
     context: SessionContext
@@ -89,21 +94,30 @@ class TrialJob:
         )
 
     def record(self, step: AnyStep) -> None:
-        """The driver's recorder: a step goes to the writer as soon as it is finished."""
+        """Give a finished step to the writer. The driver calls it."""
         self.steps.append(step)
         self.context.refusals.add_step(self.trial, self.model_name, step)
         self.context.writer.put_step(self._build_step_write(step))
 
     async def run(self, config: FrozenConfig, to: ProviderAccess) -> bool:
-        """True when the trial came to its end, good or bad; False when it has to be tried again: the run's cap is
-        reached, or the local server is gone. A defect of ours ends the trial, not the shift."""
+        """Run the trial and return whether it ended.
+
+        An internal error ends the trial, not the session.
+
+        Returns:
+            False when the trial has to run again: a limit of the run is reached, or the local server died.
+        """
         try:
             return await self._run(config, to)
         except ServerNotReadyError:
             return False
 
     async def _run(self, config: FrozenConfig, to: ProviderAccess) -> bool:
-        """Raises ServerNotReadyError."""
+        """Run the trial and return whether it ended.
+
+        Raises:
+            ServerNotReadyError: the local server is not ready.
+        """
         self.model_name = config.model_name
         try:
             plan = build_trial_plan(self.context.refusals.add_to_trial(self.trial, self.model_name), config, to)
@@ -155,7 +169,7 @@ class TrialJob:
         return await fetch_prompt_columns(plan.endpoint, self.steps) if looks else {}
 
     def end_without_verdict(self, failure_class: str, sentence: str) -> None:
-        """Ends the trial without a verdict: the world's failure or ours, never the model's; what was sent counts."""
+        """End the trial with an infrastructure error or an internal error; the requests that were sent count."""
         refused = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": failure_class}
         self._put_outcome(
             {
@@ -170,7 +184,7 @@ class TrialJob:
         )
 
     def end_with_internal_error(self, error: Exception) -> None:
-        """End the trial as an internal error, without reading its steps: reading them may be what failed."""
+        """End the trial with an internal error without reading its steps, since reading them may be what failed."""
         refused = {"outcome": "infra", "end": EndReason.PROVIDER_ERROR.value, "failure_class": INTERNAL_ERROR}
         self._put_outcome({**refused, "category": "EXCEPTION", "sentence": _describe_internal_error(error)})
 

@@ -1,7 +1,8 @@
-"""A trial's full plan, made from frozen rows: what the loop is given, where it is sent, and the hash of both.
+"""The full plan of a trial, made from frozen rows: the loop's input, the endpoint, and a hash of both.
 
-What never changes during a run is read once per configuration; the provider is read again with every claim, so that a
-mended key or address counts from the next trial on."""
+What never changes during a run is read once for each configuration. The provider is read with every claim, so that a
+corrected key or address counts from the next trial on.
+"""
 
 import hashlib
 import json
@@ -30,21 +31,24 @@ SEEDED_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 
 
 class ServedElsewhereError(Exception):
-    """The model is served on another machine, for that machine's workers only; its text says so."""
+    """The model is served on another machine, for the workers of that machine only; the text names it."""
 
 
 class ScenarioChangedError(Exception):
-    """The scenario is not the one the run was launched with; its text says so."""
+    """The scenario differs from the one that the run was launched with; the text says how."""
 
 
 class ServerNotReadyError(Exception):
-    """The local server does not answer, not yet or not any more; the trial has to wait."""
+    """The local server does not answer yet, or no longer; the trial has to wait."""
 
 
 @light(frozen=True, slots=True)
 class FrozenConfig:
-    """What a run froze of one configuration. Policies are resolved once per scenario layer. `cases` are those scenarios
-    that are no code."""
+    """The frozen settings of one configuration. Policies are resolved once for each scenario layer.
+
+    Attributes:
+        cases: its scenarios that are user cases, not code.
+    """
 
     id: int
     model_name: str
@@ -59,7 +63,7 @@ class FrozenConfig:
     policies: dict[str, tuple[Policy, str]] = field(default_factory=dict)
 
     def timeouts(self, usual: Timeouts) -> Timeouts:
-        """The run's own where it has any, else the provider's `usual` ones."""
+        """Return the timeouts of the run, or the `usual` ones of the provider."""
         return Timeouts(
             connect=self.connect_seconds or usual.connect,
             read=self.read_seconds or usual.read,
@@ -67,7 +71,7 @@ class FrozenConfig:
         )
 
     def policy(self, layer: JsonObject) -> tuple[Policy, str]:
-        """The policy with a scenario's layer on top, and its JSON text."""
+        """Return the policy with a scenario's layer on top, and its JSON text."""
         key = json.dumps(layer, sort_keys=True)
         if key not in self.policies:
             policy = resolve_policy((*self.layers, ("scenario", layer))).policy
@@ -77,7 +81,7 @@ class FrozenConfig:
 
 @light(frozen=True, slots=True)
 class ProviderAccess:
-    """How a provider is reached now, without model and deadline. `services` are the local servers it knows by name."""
+    """How a provider is reached now, without model and deadline. `services` are its local servers by name."""
 
     endpoint: Endpoint
     local: bool
@@ -86,7 +90,7 @@ class ProviderAccess:
 
 @light(frozen=True, slots=True)
 class TrialPlan:
-    """All that is needed to run one trial."""
+    """Everything that is needed to run one trial."""
 
     scenario: Scenario
     instance: Instance
@@ -98,7 +102,7 @@ class TrialPlan:
 
     @property
     def hash(self) -> str:
-        """Of everything that decides what is sent, but for the seed: messages, tools, settings, engine."""
+        """Hash of everything that decides what is sent, except the seed: messages, tools, settings, engine."""
         plan = self.loop
         parts = [
             plan.model,
@@ -118,7 +122,7 @@ class TrialPlan:
 
 
 def load_frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
-    """Two queries, three where cases are tried."""
+    """Read frozen configurations by id, with two queries, or three if user cases are run."""
     ids = list(config_ids)
     rows = RunConfig.objects.filter(pk__in=ids).select_related("run")
     cases = load_frozen_cases(ids)
@@ -140,7 +144,11 @@ def load_frozen_configs(config_ids: Iterable[int]) -> dict[int, FrozenConfig]:
 
 
 def load_provider_access(provider: Provider) -> ProviderAccess:
-    """At most one query. Raises KeyUnavailableError."""
+    """Read how a provider is reached, with at most one query.
+
+    Raises:
+        KeyUnavailableError: its key cannot be read.
+    """
     local = provider.kind in SEEDED_KINDS and not provider.base_url
     services = _load_addresses() if local else {}
     endpoint = Endpoint(
@@ -161,7 +169,7 @@ def load_provider_access(provider: Provider) -> ProviderAccess:
 
 
 def refresh_addresses(to: ProviderAccess) -> ProviderAccess:
-    """Return the same with the local servers that are registered now: a claim is followed by one of these."""
+    """Return the same access with the local servers that are registered now. Call it after a claim."""
     return to if to.endpoint.base_url else replace(to, services=_load_addresses())
 
 
@@ -170,13 +178,19 @@ def _load_addresses() -> dict[str, ServiceAddress]:
 
 
 def find_local_server(to: ProviderAccess, service: str) -> ServiceAddress | None:
-    """Return the local server that `build_model_endpoint` leads to; None where there is none."""
+    """Return the local server that `build_model_endpoint` leads to, or None."""
     return None if to.endpoint.base_url else to.services.get(service)
 
 
 def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: ProviderAccess) -> TrialPlan:
-    """Raises ServedElsewhereError, ServerNotReadyError, ScenarioChangedError, and PolicyError for layers this engine no
-    longer takes."""
+    """Build the plan of a claimed trial.
+
+    Raises:
+        ServedElsewhereError: another machine serves the model.
+        ServerNotReadyError: the local server is not ready.
+        ScenarioChangedError: the scenario has changed since the launch.
+        PolicyError: this engine does not accept the layers any more.
+    """
     scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _lookup_code_scenario(trial)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
     endpoint = build_model_endpoint(to, config.service, config.model_name)
@@ -199,8 +213,12 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: ProviderAcce
 
 
 def _lookup_code_scenario(trial: ClaimedTrial) -> Scenario:
-    """Return the code in the version that was launched. Raises ScenarioChangedError, and KeyError for an unknown
-    slug."""
+    """Return the scenario in the version that the run was launched with.
+
+    Raises:
+        ScenarioChangedError: this version is not known.
+        KeyError: the slug is unknown.
+    """
     known = [one.version for one in scenarios.list_versions(trial.scenario)]
     if known and trial.scenario_version not in known:
         raise ScenarioChangedError(
@@ -219,7 +237,12 @@ def _load_examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
 
 
 def build_model_endpoint(to: ProviderAccess, service: str, model: str) -> Endpoint:
-    """Where a model is reached now. Raises ServedElsewhereError, ServerNotReadyError."""
+    """Return the endpoint at which a model is reached now.
+
+    Raises:
+        ServedElsewhereError: another machine serves the model.
+        ServerNotReadyError: the local server is not ready.
+    """
     if to.endpoint.base_url:
         return replace(to.endpoint, model=model)
     address = find_local_server(to, service)
