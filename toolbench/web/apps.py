@@ -1,7 +1,9 @@
-"""The pages. No tables."""
+"""The Django app of the pages. It has no tables."""
 
 from django.apps import AppConfig
 
 
 class WebConfig(AppConfig):
+    """Configuration of the app."""
+
     name = "toolbench.web"

@@ -1,4 +1,4 @@
-"""What Plotly draws: plain data for the browser; colours and sizes are the style sheet's."""
+"""Data of the Plotly charts. Colours and sizes are in the style sheet."""
 
 from collections.abc import Callable
 
@@ -15,19 +15,27 @@ ViewFunction = Callable[[HttpRequest], HttpResponseBase]
 
 
 def allow_inline_styles(view: ViewFunction) -> ViewFunction:
-    """For chart pages only: Plotly writes style elements."""
+    """Allow inline styles in a chart page, because Plotly writes style elements."""
     return csp_replace({"style-src": [SELF, UNSAFE_INLINE]})(view)
 
 
 def build_latency_chart(page: LatencyPage) -> dict[str, object]:
-    """{"title", "rows": [{"label", "times", "p50", "p95", "p99"}]}, times in seconds, fastest median first."""
+    """Return the latency chart with times in seconds, the fastest median first.
+
+    Returns:
+        {"title", "rows": [{"label", "times", "p50", "p95", "p99"}]}, each quantile as low, value and high.
+    """
     rows = sorted(page.rows, key=lambda row: row.p50.value)
     return {"title": page.metric_title, "rows": [_build_row(row) for row in rows]}
 
 
 def build_decide_chart(page: DecidePage) -> dict[str, object]:
-    """{"limit", "target", "rows": [{"label", "state", "p95", "delivered", "cost", "front"}]}: three numbers each for
-    p95 in seconds and delivered in percent; only rows whose p95 is a number, and never the local model's."""
+    """Return the decision chart, only with rows whose p95 is known and never with those of local models.
+
+    Returns:
+        {"limit", "target", "rows": [{"label", "state", "p95", "delivered", "cost", "front"}]}, with low, value and high
+        of p95 in seconds and of delivered in percent.
+    """
     rule = page.decision.rule
     shown = [_build_point(row) for row in page.rows if row.standing.p95]
     return {"limit": _convert_to_seconds(rule.within_ms), "target": rule.success, "rows": shown}

@@ -1,4 +1,4 @@
-"""What every page's frame needs: the theme that was chosen and the way round the site."""
+"""Context of the frame of every page: theme and navigation."""
 
 from dataclasses import dataclass
 
@@ -33,6 +33,12 @@ NAVIGATION = (
 
 @dataclass(frozen=True, slots=True)
 class NavigationLink:
+    """A link of the navigation.
+
+    Attributes:
+        current: True if the link leads to the current page or section.
+    """
+
     label: str
     url: str
     current: bool
@@ -40,6 +46,12 @@ class NavigationLink:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
+    """Theme and navigation of a page.
+
+    Attributes:
+        nav: empty without a signed-in user.
+    """
+
     theme: str
     next_theme: str
     nav: tuple[NavigationLink, ...]
@@ -47,7 +59,7 @@ class Frame:
 
 
 def frame(request: HttpRequest) -> dict[str, Frame]:
-    """Puts `frame` into every template. Whoever is not signed in is shown no way to pages that would turn them away."""
+    """Add `frame` to every template. Without a signed-in user, the main navigation is empty."""
     theme = request.COOKIES.get("theme", "system")
     theme = theme if theme in THEMES else "system"
     known = hasattr(request, "user") and request.user.is_authenticated

@@ -1,4 +1,4 @@
-"""An exported table as CSV, JSON or Markdown."""
+"""Exported tables as CSV, JSON or Markdown."""
 
 import csv
 import io
@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 from toolbench.lab.metrics.export_table import ExportTable, Value
 
-EXPORT_VERSION = 2  # of all tables; files without one are of version 1, which had no quantiles with bounds
+EXPORT_VERSION = 2  # of all tables; files without a version are of version 1, without bounds of quantiles
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def render_csv(table: ExportTable) -> str:
-    """Text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    """Return the table as CSV, with an apostrophe before text that a spreadsheet would run as a formula."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(table.columns)
@@ -21,6 +21,7 @@ def render_csv(table: ExportTable) -> str:
 
 
 def render_json(table: ExportTable) -> str:
+    """Return the table as JSON."""
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     found = {"version": EXPORT_VERSION, "title": table.title, "notes": table.notes, "rows": rows}
     found |= {"times": table.times} if table.times else {}
@@ -28,7 +29,7 @@ def render_json(table: ExportTable) -> str:
 
 
 def render_markdown(table: ExportTable) -> str:
-    """The brief columns where the table has some: all of them are for programs."""
+    """Return the table as Markdown, with its brief columns only if it defines some."""
     places = [table.columns.index(name) for name in table.brief or table.columns]
     lines = [f"# {table.title}", "", *(f"- {note}" for note in table.notes), ""]
     lines += [_render_row([table.columns[place] for place in places]), _render_row(["---"] * len(places))]

@@ -1,4 +1,4 @@
-"""What the framework would leave blank."""
+"""Middleware for responses that the framework leaves empty."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 def explain_not_allowed(get_response: GetResponse) -> GetResponse:
-    """An action opened as a page, or a page sent to, gets a page that says so."""
+    """Add an explaining page to responses with status 405."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         response = get_response(request)

@@ -1,4 +1,4 @@
-"""A page, whole or in part: the same address and the same template answer both."""
+"""Rendering of pages, whole or in part, from the same URL and template."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -11,13 +11,16 @@ from django.utils.http import MAX_URL_REDIRECT_LENGTH
 
 
 def is_part_request(request: HttpRequest) -> bool:
-    """Whether htmx asks for a part of the page; when it goes back in history it wants the whole."""
+    """Return whether htmx requests a part of the page. On restoring its history it needs the whole page."""
     return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
 
 
 def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Decorate the view of a long GET form: an address with empty fields, or with the token that pages once put
-    there, leads to the same one without them. Posts, parts of pages and addresses too long for it are left alone."""
+    """Redirect a URL with empty fields or a CSRF token to the same URL without them.
+
+    It decorates the view of a long GET form. Posts, requests for parts of pages and URLs that are too long are not
+    redirected.
+    """
 
     @wraps(view)
     def respond(request: HttpRequest) -> HttpResponse:
@@ -35,7 +38,7 @@ def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Ca
 def render_page(
     request: HttpRequest, template: str, context: Mapping[str, object], *, part: str = "", status: int = 200
 ) -> HttpResponse:
-    """Renders `template`; only its named `part` when htmx asks for it."""
+    """Render `template`, or only its named `part` if htmx requests a part."""
     name = f"{template}#{part}" if part and is_part_request(request) else template
     response = render(request, name, dict(context), status=status)
     patch_vary_headers(response, ["HX-Request"])

@@ -1,27 +1,27 @@
-"""Words that may stand at one place of an address; any other is an address that is not there."""
+"""Converters that restrict a part of a URL to certain words."""
 
 from django.urls.converters import StringConverter
 
 
 class BodySideConverter(StringConverter):
-    """Of an exchange."""
+    """Side of an exchange."""
 
     regex = "request|response"
 
 
 class TableFormatConverter(StringConverter):
-    """As what a table can be taken away."""
+    """File format of a table."""
 
     regex = "csv|json"
 
 
 class SheetFormatConverter(StringConverter):
-    """As what a page of figures can be taken away."""
+    """File format of a page of figures."""
 
     regex = "csv|json|md"
 
 
 class CaseFormatConverter(StringConverter):
-    """As what cases can be taken away."""
+    """File format of test cases."""
 
     regex = "jsonl|yaml"

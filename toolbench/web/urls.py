@@ -1,4 +1,4 @@
-"""The addresses of the pages. One URL is one thing, whole or in part."""
+"""URLs of the pages. One URL is one thing, whole or in part."""
 
 from django.urls import URLPattern, URLResolver, path, register_converter
 

@@ -1,4 +1,4 @@
-"""BFCL's cases as sets of cases: public, with their source and licence."""
+"""Import of BFCL cases as public test cases with their source and licence."""
 
 import json
 from collections import defaultdict
@@ -21,12 +21,12 @@ BFCL_LINK = "https://github.com/ShishirPatil/gorilla/tree/main/berkeley-function
 
 
 class UnknownCategoryError(Exception):
-    """Its text names those that there are."""
+    """Unknown BFCL category; the text lists the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryImport:
-    """What came of a category: new cases, cases with a new version, cases that were there as they are."""
+    """Number of cases of a category that are new, have a new version or are unchanged."""
 
     category: str
     added: int
@@ -35,9 +35,18 @@ class CategoryImport:
 
 
 def import_bfcl(categories: Sequence[str], *, limit: int | None = None) -> tuple[CategoryImport, ...]:
-    """The categories' cases, the first `limit` of each. Coming again changes nothing; a case that reads otherwise in
-    another version of the wheel gets a new version. Raises UnknownCategoryError, and NotInstalledError where the wheel
-    is not there."""
+    """Import the cases of the categories.
+
+    Importing again changes nothing. A case that differs in another version of the wheel gets a new version.
+
+    Args:
+        categories: names of BFCL categories.
+        limit: number of cases of each category; None for all.
+
+    Raises:
+        UnknownCategoryError: a category is not known.
+        NotInstalledError: the wheel is not installed.
+    """
     if unknown := [name for name in categories if name not in BFCL_CATEGORIES]:
         known = ", ".join(BFCL_CATEGORIES)
         raise UnknownCategoryError(f"There is no category {unknown[0]} that is brought in: choose from {known}.")
@@ -79,4 +88,5 @@ def _import_category(category: str, found: Sequence[BfclCase | MultiTurnCase], s
 
 
 def build_bfcl_slug(case: BfclCase | MultiTurnCase) -> str:
+    """Return the slug of a BFCL case, at most 60 characters."""
     return f"bfcl-{case.id}"[:60]

@@ -1,4 +1,4 @@
-"""What somebody typed about a case, read: a case, or what is wrong in which line of which field."""
+"""Drafts of test cases: typed texts are parsed into a case, or into errors by field and line."""
 
 import json
 import re
@@ -19,13 +19,17 @@ MAX_FAULTS_SHOWN = 20  # faults
 
 
 class DraftError(InvalidFieldsError):
-    """A draft that is no case yet."""
+    """Draft that is not a valid case."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseDraft:
-    """Texts as typed. `tools`, `expect`, `results` and `start` are JSON or YAML; `message` is what the user says, or
-    a list of messages."""
+    """Fields of a case as typed.
+
+    Attributes:
+        tools: JSON or YAML, as are `expect`, `results` and `start`.
+        message: the user's message, or a list of messages.
+    """
 
     title: str = ""
     tools: str = ""
@@ -39,8 +43,13 @@ class CaseDraft:
 
 
 def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
-    """Title and case. A case that expects one call and nothing else ends after the first answer unless it says
-    otherwise. Raises DraftError with all that is wrong at once, up to MAX_FAULTS_SHOWN faults."""
+    """Return title and case of a draft.
+
+    A case that expects one call and nothing else ends after the first answer unless `turns` is given.
+
+    Raises:
+        DraftError: the draft is not valid; it has at most MAX_FAULTS_SHOWN errors of the case.
+    """
     errors: dict[str, list[str]] = defaultdict(list)
     told: JsonObject = {"turns": draft.turns, "parallel": draft.parallel}
     for part, field in _FIELD_BY_PART.items():
@@ -72,7 +81,7 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
 
 
 def build_draft(title: str, case: UserCase) -> CaseDraft:
-    """The texts of a case, to be edited."""
+    """Return the draft of an existing case for editing."""
     messages = list(case.messages)
     system = ""
     if len(messages) > 1 and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
@@ -96,7 +105,7 @@ def build_draft(title: str, case: UserCase) -> CaseDraft:
 
 
 def render_json(value: Any) -> str:
-    """Indented JSON with its letters as they are, escaped where a page could not hold them."""
+    """Return indented JSON, with non-ASCII characters escaped only if they cannot be encoded."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return text if _is_encodable(text) else json.dumps(value, indent=2)
 
@@ -128,7 +137,7 @@ def _is_single_call(told: Any) -> bool:
 def _add_fault(
     fault: CaseProblem, typed: tuple[CaseDraft, JsonObject], errors: dict[str, list[str]], unread: set[str]
 ) -> None:
-    """The fault beside its field, with its line; what a field that cannot be read leads to is not told."""
+    """Add a problem to the errors of its field with its line, unless it follows from a field that cannot be read."""
     draft = typed[0]
     part, place = (str(fault.place[0]), fault.place[1:]) if fault.place else ("", ())
     field = _FIELD_BY_PART.get(part, part if part == "turns" else "expect")
@@ -146,7 +155,10 @@ def _add_fault(
 def _find_typed_path(
     part: str, place: tuple[str | int, ...], typed: tuple[CaseDraft, JsonObject]
 ) -> tuple[str | int, ...]:
-    """Where it stands in what was typed: a lone call or tool was put into a list, and a function into its wrapping."""
+    """Return the path in the typed text.
+
+    Parsing puts a single call or tool into a list, and a function into its wrapper.
+    """
     draft, read = typed
     told = read.get(part)
     if part == "expect" and place[:1] == ("calls",) and (isinstance(told, list) or "name" in (told or {})):
@@ -167,7 +179,7 @@ def _describe_error(error: DocumentError) -> str:
 
 
 def build_default_title(case: UserCase) -> str:
-    """The tools that are expected, and the beginning of what is said."""
+    """Return the names of the expected tools and the beginning of the last message."""
     said = " ".join(str(case.messages[-1]["content"]).split())
     names = ", ".join(dict.fromkeys(call.name for call in case.expect.calls))
     title = f"{names}: {said}" if names else said
@@ -175,11 +187,11 @@ def build_default_title(case: UserCase) -> str:
 
 
 def build_expectation_json(case: UserCase) -> JsonObject:
-    """The expectation as plain data."""
+    """Return the expectation as JSON values."""
     told: JsonObject = case_to_json(case)["expect"]
     return told
 
 
 def _shorten_expectation(expect: JsonObject) -> Any:
-    """One call alone as it was written."""
+    """Return a single call without its list, as it was typed."""
     return expect["calls"][0] if set(expect) == {"calls"} and len(expect["calls"]) == 1 else expect

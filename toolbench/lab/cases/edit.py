@@ -1,4 +1,4 @@
-"""Cases of one's own: saving, editing, deleting, and trying one or a whole set."""
+"""Saving, editing, deleting and trying the user's own test cases."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,24 @@ from toolbench.lab.planning.run_request import RunRequest
 from toolbench.lab.traces.step_facts import to_column_text
 
 DEFAULT_SET_NAME = "My cases"
-MAX_SLUG_CHARS = 44  # characters, so that a number finds room behind
-SLUG_PREFIX = "own-"  # slugs of cases of one's own begin with it
+MAX_SLUG_CHARS = 44  # characters, so that a number can be appended
+SLUG_PREFIX = "own-"  # prefix of the slugs of the user's own cases
 ROWS_PER_INSERT = 500  # cases per INSERT
 
 
 class UnknownCaseError(Exception):
-    """There is none, or it was deleted; its text says so."""
+    """Case that does not exist or was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewCaseOptions:
-    """Where a new case belongs: the set's name, the trial it was made from, and the slug it has elsewhere."""
+    """Options of a new case.
+
+    Attributes:
+        set: name of its set.
+        from_trial: primary key of the trial that it was made from, or None.
+        slug: the slug that it has elsewhere; empty for a slug from the title.
+    """
 
     set: str = DEFAULT_SET_NAME
     from_trial: int | None = None
@@ -33,7 +39,11 @@ class NewCaseOptions:
 
 
 def get_case(slug: str) -> Case:
-    """Raises UnknownCaseError."""
+    """Return the case.
+
+    Raises:
+        UnknownCaseError: there is no such case, or it was deleted.
+    """
     case = Case.objects.select_related("set").filter(slug=slug, deleted_at=None).first()
     if case is None:
         raise UnknownCaseError(f"There is no case {slug}; it may have been deleted.")
@@ -41,12 +51,12 @@ def get_case(slug: str) -> Case:
 
 
 def add_case(title: str, told: UserCase, filing: NewCaseOptions = NewCaseOptions()) -> Case:
-    """A new case with its first version. A set of that name is made where there is none: private."""
+    """Create a case with its first version, and a private set of that name if there is none."""
     return add_cases([(title, told, filing)])[0]
 
 
 def add_cases(new: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tuple[Case, ...]:
-    """As `add_case`, all or none; the number of queries does not grow with that of cases of a set but by batches."""
+    """Create cases as `add_case` does, all or none. Queries grow only with the number of sets and batches."""
     if not new:
         return ()
     titles = [to_column_text(title, 120) for title, _, _ in new]
@@ -72,8 +82,11 @@ def add_cases(new: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tuple[Case
 
 
 def edit_case(slug: str, title: str, told: UserCase) -> Case:
-    """A new version where anything but the title has changed; the old ones stay as they are. Raises
-    UnknownCaseError."""
+    """Save the case, with a new version if anything but the title has changed.
+
+    Raises:
+        UnknownCaseError: there is no such case, or it was deleted.
+    """
     with transaction.atomic():
         case = Case.objects.select_for_update().filter(slug=slug, deleted_at=None).first()
         if case is None:
@@ -87,22 +100,28 @@ def edit_case(slug: str, title: str, told: UserCase) -> Case:
 
 
 def delete_case(slug: str) -> None:
-    """Hides it. Its versions stay for the trials that name them."""
+    """Mark the case as deleted. Its versions are kept for the trials that refer to them."""
     Case.objects.filter(slug=slug, deleted_at=None).update(deleted_at=Now())
 
 
 def build_run_request(slugs: tuple[str, ...], model: int, trials: int) -> RunRequest:
-    """What trying these cases asks for: the model as it would be used, with native tools."""
+    """Return the request for trying these cases with native tools.
+
+    Args:
+        slugs: the cases.
+        trials: trials of each case.
+        model: primary key of the model.
+    """
     return RunRequest(models=(model,), scenarios=slugs, trials=trials)
 
 
 def build_slug(title: str) -> str:
-    """`own-` and the title's letters."""
+    """Return SLUG_PREFIX and the slug of the title."""
     return f"{SLUG_PREFIX}{slugify(title)[:MAX_SLUG_CHARS].strip('-') or 'case'}"
 
 
 def find_free_slugs(plain: Sequence[str]) -> list[str]:
-    """Each of them, with a number where it is taken, also by a run whose case is not here. One query."""
+    """Return each slug, with a number if a case or a cell of a run has it already. One query."""
     shared = _shorten_slug(plain[0]) if len(set(plain)) == 1 else SLUG_PREFIX
     tried = Cell.objects.filter(scenario__startswith=shared).order_by().values_list("scenario")
     taken = {
@@ -118,5 +137,5 @@ def find_free_slugs(plain: Sequence[str]) -> list[str]:
 
 
 def _shorten_slug(slug: str) -> str:
-    """What of a slug stands before a number."""
+    """Return the part of a slug that a number is appended to."""
     return slug[:MAX_SLUG_CHARS].rstrip("-")

@@ -1,4 +1,4 @@
-"""A small case to begin from: two tools, one with an object in an object and one with a closed list of values."""
+"""A small example case: two tools, one with a nested object and an enum."""
 
 from toolbench.engine.types import JsonObject
 from toolbench.lab.cases.drafts import CaseDraft, render_json

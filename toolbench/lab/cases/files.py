@@ -1,4 +1,4 @@
-"""Cases of one's own as JSON Lines or YAML, out and in."""
+"""Import and export of the user's own test cases as JSON Lines or YAML."""
 
 import json
 import re
@@ -22,7 +22,11 @@ _SLUG_PATTERN = re.compile(rf"{SLUG_PREFIX}[a-z0-9_-]{{1,52}}")
 
 
 class CaseImportError(Exception):
-    """Nothing was saved; `sentences` say why, with the line."""
+    """Import that was refused as a whole.
+
+    Attributes:
+        sentences: the reasons with their lines.
+    """
 
     def __init__(self, sentences: list[str]) -> None:
         self.sentences = sentences
@@ -30,7 +34,12 @@ class CaseImportError(Exception):
 
 
 def render_cases(kind: str, *, private: bool = False) -> str:
-    """Every case of one's own, newest version, in ASCII; those of private sets only where `private`."""
+    """Return the newest version of the user's own cases in ASCII.
+
+    Args:
+        kind: "yaml"; any other value means JSON Lines.
+        private: True includes cases of private sets.
+    """
     rows = CaseVersion.objects.filter(
         case__deleted_at=None, case__set__kind=CaseSet.Kind.OWN, number=F("case__current")
     )
@@ -42,8 +51,15 @@ def render_cases(kind: str, *, private: bool = False) -> str:
 
 
 def import_cases(text: str, group: str = "") -> CaseImportResult:
-    """Cases from a text in either form, all or none; new ones in the set of this name, else where each says it belongs.
-    Raises CaseImportError with the first MAX_FAULTS_SHOWN faults."""
+    """Import cases from a text in either format, all or none.
+
+    Args:
+        text: JSON Lines, JSON or YAML.
+        group: name of the set of new cases; empty for the set that each case names.
+
+    Raises:
+        CaseImportError: the text is not valid; it has the first MAX_FAULTS_SHOWN errors of cases.
+    """
     found: list[ParsedCase] = []
     troubles: list[str] = []
     slugs: set[str] = set()
@@ -73,7 +89,11 @@ def _case_to_json(row: CaseVersion) -> JsonObject:
 
 
 def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
-    """Each case with its line where it has one of its own, and its place in the document. Raises DocumentError."""
+    """Yield each case with its line, None in a document of several lines, and its path in the document.
+
+    Raises:
+        DocumentError: the text cannot be read.
+    """
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if lines and all(line.lstrip().startswith("{") and line.rstrip().endswith("}") for _, line in lines):
         for number, line in lines:
@@ -88,7 +108,15 @@ def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
 
 
 def _parse_case(told: Any, slugs: set[str]) -> ParsedCase:
-    """`slugs` are those of the cases before it, its own is added. Raises InvalidCaseError."""
+    """Return the parsed case and add its slug to `slugs`.
+
+    Args:
+        told: one item of the file.
+        slugs: slugs of the cases before it.
+
+    Raises:
+        InvalidCaseError: the case is not valid or its slug is taken.
+    """
     if not isinstance(told, dict):
         return ParsedCase("", parse_case(told))
     case = parse_case({key: value for key, value in told.items() if key not in _FILE_KEYS})

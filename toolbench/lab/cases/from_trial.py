@@ -1,4 +1,4 @@
-"""A stored trial as the beginning of a case: what was asked, what was called, what the tools said."""
+"""Draft of a test case from a stored trial: its messages, calls and tool results."""
 
 from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.types import Instance
@@ -19,11 +19,15 @@ COPY_NOTE = (
 
 
 class CaseNotCreatedError(Exception):
-    """No case can be made of it; its text says why."""
+    """Trial that no case can be made from; the text gives the reason."""
 
 
 def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
-    """The texts of a new case, and a sentence about where they come from. Raises CaseNotCreatedError."""
+    """Return the draft of a new case, and a note about its origin.
+
+    Raises:
+        CaseNotCreatedError: no case can be made from the trial.
+    """
     trial = Trial.objects.filter(pk=trial_id, run__deleted_at=None).prefetch_related("steps__body").first()
     if trial is None:
         raise CaseNotCreatedError(f"There is no trial {trial_id}.")
@@ -67,7 +71,7 @@ def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -
 
 
 def _find_call(one: StepWithDetails) -> JsonObject | None:
-    """The call with its arguments; None for one whose arguments could not be read."""
+    """Return the call with its arguments; None if the arguments could not be parsed."""
     arguments, name = one.facts.get("arguments"), one.facts.get("call", {}).get("name")
     return {"name": name, "arguments": arguments} if isinstance(arguments, dict) and isinstance(name, str) else None
 

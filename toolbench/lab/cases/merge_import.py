@@ -1,4 +1,4 @@
-"""Cases brought in from a file: new ones, ones that changed, and ones that stand here as they are."""
+"""Import of parsed test cases: new, changed and unchanged ones."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,12 @@ UPDATED_TEXT = "taken over as it reads now, in a new version where more than the
 
 @dataclass(frozen=True, slots=True)
 class ParsedCase:
-    """A case as a file tells it: `slug` and `set` are "" where it names none."""
+    """A case of an imported file.
+
+    Attributes:
+        slug: empty if the file names none.
+        set: empty if the file names none.
+    """
 
     title: str
     case: UserCase
@@ -27,7 +32,12 @@ class ParsedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseImportResult:
-    """`changed` have a new version or another name; of `unchanged` nothing was made."""
+    """Result of an import.
+
+    Attributes:
+        changed: cases with a new version or title.
+        unchanged: cases that exist with the same content.
+    """
 
     new: tuple[Case, ...] = ()
     changed: tuple[Case, ...] = ()
@@ -35,6 +45,7 @@ class CaseImportResult:
 
     @property
     def sentence(self) -> str:
+        """Return the result in words."""
         private = all(not case.set.public for case in self.new)
         shared = tuple(case for case in self.changed if case.set.public)
         parts = {
@@ -54,8 +65,15 @@ def _describe_cases(cases: Sequence[Case]) -> str:
 
 @transaction.atomic
 def merge_cases(told: Sequence[ParsedCase], group: str = "") -> CaseImportResult:
-    """All or none. A case that is here by its slug stands or gets a new version, whatever set it is in; one that is
-    here by name and content stands; any other is new, in the set `group`, else where it says it belongs."""
+    """Save the cases, all or none.
+
+    A case whose slug exists is unchanged or gets a new version, whatever its set. A case with the same title and
+    content as an existing one is unchanged. Any other case is new.
+
+    Args:
+        told: the cases of the file.
+        group: name of the set of new cases; empty for the set that each case names.
+    """
     by_slug = {
         row.case.slug: row for row in _get_current_versions(case__slug__in=[one.slug for one in told if one.slug])
     }
@@ -76,6 +94,6 @@ def merge_cases(told: Sequence[ParsedCase], group: str = "") -> CaseImportResult
 
 
 def _get_current_versions(**which: object) -> Iterable[CaseVersion]:
-    """The newest versions of cases of one's own."""
+    """Return the newest versions of the user's own cases."""
     rows = CaseVersion.objects.filter(case__deleted_at=None, case__set__kind=CaseSet.Kind.OWN, **which)
     return rows.filter(number=F("case__current")).select_related("case__set")

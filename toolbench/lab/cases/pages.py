@@ -1,4 +1,4 @@
-"""What the pages about cases show: sets with their cases, and one case with how it fared."""
+"""Pages about test cases: sets with their cases, and one case with its results."""
 
 import json
 from collections import defaultdict
@@ -32,7 +32,11 @@ _FAILED_CHECKS = statement("cases/failed_checks")
 
 @dataclass(frozen=True, slots=True)
 class CaseSetRow:
-    """A set with its cases; `launch` asks the launch form for all of them."""
+    """A set with its cases.
+
+    Attributes:
+        launch: query string of the launch form for all cases of the set.
+    """
 
     set: CaseSet
     cases: tuple[Case, ...]
@@ -41,7 +45,13 @@ class CaseSetRow:
 
 @dataclass(frozen=True, slots=True)
 class FailedCaseCheck:
-    """A check that failed, such as `get_weather $.city`: how often, the first trial, and what stood there."""
+    """A failed check such as `get_weather $.city`.
+
+    Attributes:
+        count: number of failed trials.
+        trial: primary key of the first trial.
+        detail: the detail of one failed check.
+    """
 
     name: str
     count: int
@@ -50,13 +60,18 @@ class FailedCaseCheck:
 
     @property
     def is_argument(self) -> bool:
+        """Return whether the check is about an argument."""
         return " $" in self.name
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRun:
-    """One cell that tried the case, and the version that its trials are judged by. `failed_checks` are its failed
-    checks, most frequent first; `worst_argument` is the argument that went wrong most, None where none did."""
+    """A cell that tried the case.
+
+    Attributes:
+        judged_version: the case version that its trials are judged by.
+        failed_checks: its failed checks, the most frequent first.
+    """
 
     run: Run
     cell: Cell
@@ -68,17 +83,23 @@ class CaseRun:
 
     @property
     def live(self) -> bool:
+        """Return whether the run or the cell is still changing."""
         return self.run.state in (Run.State.RUNNING, Run.State.CANCELLING) or self.cell.is_changing
 
     @property
     def worst_argument(self) -> FailedCaseCheck | None:
+        """Return the most frequent failed check about an argument, or None."""
         return next((one for one in self.failed_checks if one.is_argument), None)
 
 
 @dataclass(frozen=True, slots=True)
 class CasePage:
-    """`tools` are (name, how its results come about); `schema_violations` is what is expected against the tools' own
-    schemas."""
+    """Everything that the page of a case shows.
+
+    Attributes:
+        tools: (name, origin of its results).
+        schema_violations: violations of the tools' schemas by the expectation.
+    """
 
     case: Case
     scenario: Scenario
@@ -90,27 +111,33 @@ class CasePage:
 
     @property
     def last_model(self) -> int | None:
-        """The one that tried it last."""
+        """Return the primary key of the model that tried the case last, or None."""
         return self.runs[0].cell.config.model_id if self.runs else None
 
     @property
     def editable(self) -> bool:
+        """Return whether the case is one of the user's own."""
         return self.case.set.kind == CaseSet.Kind.OWN
 
     @property
     def live(self) -> bool:
+        """Return whether any of its runs is still changing."""
         return any(one.live for one in self.runs)
 
 
 def get_case_sets() -> tuple[CaseSetRow, ...]:
-    """Sets that hold a case. Two queries."""
+    """Return the sets that have a case, with two queries."""
     kept = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="shown")
     sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct().prefetch_related(kept)
     return tuple(CaseSetRow(one, tuple(one.shown), render_launch_query(one, len(one.shown))) for one in sets)
 
 
 def get_case_page(slug: str) -> CasePage:
-    """Raises UnknownCaseError."""
+    """Return the page of a case.
+
+    Raises:
+        UnknownCaseError: there is no such case, or it was deleted.
+    """
     case = get_case(slug)
     versions = tuple(case.versions.all())
     row = next(one for one in versions if one.number == case.current)
@@ -128,7 +155,11 @@ def get_case_page(slug: str) -> CasePage:
 
 
 def get_editable_case_page(slug: str) -> CasePage:
-    """One that can be edited. Raises UnknownCaseError also for what was brought in as it is."""
+    """Return the page of a case that can be edited.
+
+    Raises:
+        UnknownCaseError: there is no such case, or it is an imported benchmark case.
+    """
     found = get_case_page(slug)
     if not found.editable:
         raise UnknownCaseError(f"{found.case} was brought in from {found.case.set.source}; it stays as it is there.")
@@ -136,7 +167,7 @@ def get_editable_case_page(slug: str) -> CasePage:
 
 
 def _build_draft(scenario: Scenario, row: CaseVersion) -> CaseDraft:
-    """A case of one's own as it was written; of any other what is sent, and what is accepted."""
+    """Return the draft of the user's own case; for any other case, what is sent and what is accepted."""
     if isinstance(scenario, UserCaseScenario):
         return build_draft(scenario.title, scenario.case)
     instance = scenario.draw_instance(0)
@@ -156,7 +187,7 @@ def _describe_results(scenario: Scenario, tool: str) -> str:
 
 
 def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[CaseRun, ...]:
-    """The newest cells that tried any of these cases. Three queries."""
+    """Return the newest cells that tried any of these cases, with three queries."""
     found = Cell.objects.filter(scenario__in=list(slugs), run__deleted_at=None).select_related("run", "config")
     cells = tuple(found.defer("run__request", "config__layers").order_by("-run_id", "position")[:limit])
     wrong = _get_failed_checks([cell.pk for cell in cells])
@@ -171,8 +202,10 @@ def get_case_runs(slugs: Iterable[str], limit: int = MAX_RUNS_SHOWN) -> tuple[Ca
 
 
 def get_model_choices() -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
-    """Models by provider: those that can be asked now, real ones first, then those that cannot, which say so;
-    personas are said to be simulated, in the order of the cast. Three queries."""
+    """Return (primary key, name) of the models by provider, with three queries.
+
+    Providers that are ready come first, real ones before simulated ones. Simulated models keep the order of their file.
+    """
     models: dict[int, list[Model]] = defaultdict(list)
     for row in Model.objects.filter(retired=False).order_by("name"):
         models[row.provider_id].append(row)

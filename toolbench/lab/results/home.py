@@ -1,5 +1,7 @@
-"""What the first page shows, in its order: what can be connected, the published matrix, failures worth opening,
-one's own runs. The local run in between is `local_run`'s."""
+"""The home page: what can be connected, the published matrix, failures worth opening and the user's own runs.
+
+The fields are in the order of the page. The local run is in `local_run`.
+"""
 
 from dataclasses import dataclass
 
@@ -19,6 +21,8 @@ MAX_RECENT_RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class FailureHighlight:
+    """A failed trial that the home page links to."""
+
     trial_id: int
     sentence: str
     failure_class: str
@@ -28,8 +32,13 @@ class FailureHighlight:
 
 @dataclass(frozen=True, slots=True)
 class HomePage:
-    """`has_worker` is False when no worker has beaten for a minute: then trials only wait. `servers` is empty until
-    local servers were looked for; `kinds` names those that can be."""
+    """Everything that the home page shows.
+
+    Attributes:
+        kinds: names of the local servers that can be detected.
+        servers: empty until local servers have been searched for.
+        has_worker: False when no worker has sent a heartbeat for a minute; trials then stay queued.
+    """
 
     keys: tuple[DetectedKey, ...]
     servers: tuple[DetectedServer, ...]
@@ -43,12 +52,12 @@ class HomePage:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Kinds of local servers of which none answers."""
+        """Return the kinds of local servers of which none answers."""
         return tuple(server.template.title for server in self.servers if server.models is None)
 
 
 def get_home_page() -> HomePage:
-    """A fixed number of queries: none of them grows with the number of trials. Nothing is sent."""
+    """Return the home page with a fixed number of queries, whatever the number of trials. No request is sent."""
     mine = Run.objects.filter(simulated=False, imported=False, deleted_at=None).exclude(
         purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE]
     )

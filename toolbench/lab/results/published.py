@@ -1,4 +1,4 @@
-"""The published matrix, as published and under our rules side by side. Figures from elsewhere, not measured here."""
+"""The published matrix: figures as published and under the rules of Toolbench, none of them measured here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,8 +12,13 @@ from toolbench.lab.models import PublishedCell, PublishedRecommendation, Publish
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """`failures` are the published part only: `unlisted` more failed in scenarios that were not published (None where
-    no scenario was named), never to be shown as 0. `answered` leaves published timeouts out."""
+    """A row of the published matrix.
+
+    Attributes:
+        answered: success without published timeouts.
+        failures: the published failures in the words of the source.
+        unlisted: failures in scenarios that were not published.
+    """
 
     position: int
     vendor: str
@@ -36,12 +41,12 @@ class PublishedRow:
 
     @property
     def key(self) -> str:
-        """What names the row in the address."""
+        """Return the name of the row in the URL."""
         return f"p{self.position}"
 
     @property
     def dots(self) -> Mapping[str, int]:
-        """Published timeouts stand as infrastructure; of a cell that is not applicable nothing passed or failed."""
+        """Return the number of trials by outcome. Published timeouts count as infrastructure errors."""
         if self.not_applicable:
             return {"na": self.tool.n}
         return {"pass": self.tool.k, "fail": self.tool.n - self.tool.k - self.timeouts, "infra": self.timeouts}
@@ -49,7 +54,12 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class PublishedMatrix:
-    """`tool` as published, `ours` without the cells where tools are off."""
+    """The published matrix.
+
+    Attributes:
+        tool: success as published.
+        ours: success without the cells whose tools are off.
+    """
 
     slug: str
     title: str
@@ -72,11 +82,12 @@ class PublishedMatrix:
 
     @property
     def best(self) -> PublishedRow | None:
+        """Return the applicable row with the highest success, or None."""
         return max((row for row in self.rows if not row.not_applicable), key=lambda row: row.tool.axis, default=None)
 
     @property
     def indistinguishable_from_best(self) -> tuple[PublishedRow, ...]:
-        """One row for every lower count that shows no difference from the best, the highest first."""
+        """Return a row for each lower count without a significant difference from the best, the highest first."""
         best = self.best
         lower = {row.tool.k: row for row in self.rows if best and not row.not_applicable and row.tool.k < best.tool.k}
         return tuple(
@@ -90,7 +101,11 @@ def _is_indistinguishable(one: Rate, other: Rate) -> bool:
 
 
 def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
-    """Three queries; None where no snapshot is loaded."""
+    """Return the newest published matrix with three queries; None if no snapshot is loaded.
+
+    Args:
+        target: success in percent that rates are judged against; None for no target.
+    """
     snapshot = PublishedSnapshot.objects.order_by("-published", "pk").first()
     if snapshot is None:
         return None
@@ -121,7 +136,7 @@ def get_published_matrix(target: int | None = None) -> PublishedMatrix | None:
 
 
 def _mark_repeated_models(rows: tuple[PublishedRow, ...]) -> tuple[PublishedRow, ...]:
-    """Says of each row whether the one above is the same model."""
+    """Mark each row whose predecessor has the same model."""
     above = ("", *(row.model for row in rows))
     return tuple(replace(row, again=row.model == model) for row, model in zip(rows, above, strict=False))
 
@@ -132,7 +147,7 @@ def _build_total_rate(snapshot: PublishedSnapshot, name: str, target: int | None
 
 
 def _list_scenario_rates(snapshot: PublishedSnapshot, target: int | None) -> tuple[tuple[str, Rate], ...]:
-    """Easiest first: the database does not keep the order of a JSON object."""
+    """Return the rates by scenario, the highest first. The database does not keep their order."""
     rates = [(slug, build_rate(ok, runs, target=target)) for slug, (ok, runs) in snapshot.scenarios.items()]
     return tuple(sorted(rates, key=lambda pair: (-pair[1].axis, pair[0])))
 
@@ -173,8 +188,10 @@ def _build_row(
 def _split_by_scenario(
     failed: dict[str, int], unlisted: int, snapshot: PublishedSnapshot, target: int | None
 ) -> tuple[tuple[str, Rate | None], ...]:
-    """What follows from the published part: a scenario that is not named passed every time only when all failures are
-    named."""
+    """Return the rates by scenario, None where the published part does not tell.
+
+    A scenario that is not named has passed every time only if all failures are named.
+    """
     trials = snapshot.trials
     names = sorted(name for name in snapshot.scenarios if name != CONTROL_SCENARIO)
     known = {name: build_rate(trials - failed.get(name, 0), trials, target=target) for name in names}
@@ -182,7 +199,7 @@ def _split_by_scenario(
 
 
 def _format_month(published: str) -> str:
-    """`2026-02` as February 2026; anything else unchanged."""
+    """Return `2026-02` as February 2026, and anything else unchanged."""
     try:
         return f"{date.fromisoformat(published + '-01'):%B %Y}"
     except ValueError:

@@ -1,4 +1,4 @@
-"""The form of a case, and the short one that tries it."""
+"""Forms for test cases: editing, importing and trying them."""
 
 from dataclasses import asdict
 
@@ -29,7 +29,7 @@ def _build_text_field(label: str, rows: int, *, required: bool = False, shown: s
 
 
 class CaseForm(forms.Form):
-    """A case as it is typed. What cannot be read is said beside its field, and every text stays as it was typed."""
+    """Form of a test case. Errors are shown beside their field, and every text stays as typed."""
 
     tools = _build_text_field("Tools", 12, required=True, shown=TOOLS_PLACEHOLDER)
     message = _build_text_field("Message", 3, required=True, shown="How is the weather in Berlin?")
@@ -43,8 +43,14 @@ class CaseForm(forms.Form):
     parallel = forms.BooleanField(label="Ask for several calls in one answer", required=False)
 
     def save(self, *, slug: str = "", from_trial: int | None = None, beside: forms.Form | None = None) -> Case | None:
-        """The case, new or as a new version of `slug`; None where this form, or the one `beside` it, says what is
-        wrong. Raises UnknownCaseError."""
+        """Save the case as new, or as a new version of `slug`.
+
+        Returns:
+            None if this form, or the one in `beside`, is not valid.
+
+        Raises:
+            UnknownCaseError: there is no case `slug`.
+        """
         if not self.is_bound:
             return None
         valid = self.is_valid()
@@ -63,8 +69,14 @@ class CaseForm(forms.Form):
 
     @classmethod
     def from_request(cls, data: QueryDict | None, trial: str = "", *, example: bool = False) -> tuple["CaseForm", str]:
-        """As it is typed, else filled in from a trial or an example with a sentence about it, else blank. Raises
-        CaseNotCreatedError."""
+        """Return the form as typed, or else filled in from a trial or an example, or else empty.
+
+        Returns:
+            The form, and a note about the origin of its content; the note may be empty.
+
+        Raises:
+            CaseNotCreatedError: no case can be made from the trial.
+        """
         number = parse_whole_number(trial)
         if trial and number is None:
             raise CaseNotCreatedError(f"There is no trial {trial[:20]}.")
@@ -77,18 +89,23 @@ class CaseForm(forms.Form):
 
     @classmethod
     def from_draft(cls, draft: CaseDraft) -> "CaseForm":
+        """Return the form filled in from a draft."""
         return cls(initial=asdict(draft))
 
 
 class CaseImportForm(forms.Form):
-    """Cases as a file, or pasted."""
+    """Form for importing cases from a file or from pasted text."""
 
     file = forms.FileField(label="File", required=False)
     text = _build_text_field("Or paste it", 10)
     set = forms.CharField(label="Set", max_length=80, required=False)
 
     def save(self) -> CaseImportResult | None:
-        """What came of it; None where the form says what is wrong."""
+        """Import the cases.
+
+        Returns:
+            The result; None if the form has errors.
+        """
         if not self.is_valid():
             return None
         given = self.cleaned_data["file"]
@@ -110,13 +127,13 @@ class CaseImportForm(forms.Form):
 
 
 class CaseRunForm(forms.Form):
-    """Which model, how often."""
+    """Form for trying a case: model and number of trials."""
 
     model = forms.ChoiceField(label="Model")
     trials = forms.IntegerField(label="Times", min_value=1, max_value=2000, initial=20)
 
     def __init__(self, data: QueryDict | None = None, *, model: int | None = None) -> None:
-        """Of an address or a form that names no model, only the defaults are taken: `model`, else the first."""
+        """Build the form with the defaults if the data names no model: `model`, or else the first one."""
         super().__init__(data if data is not None and "model" in data else None, initial={"model": model})
         field = self.fields["model"]
         assert isinstance(field, forms.ChoiceField)
@@ -125,7 +142,7 @@ class CaseRunForm(forms.Form):
         ]
 
     def to_request(self, slug: str) -> RunRequest | None:
-        """To try this case; None where nothing, or something wrong, was typed."""
+        """Return the request for trying this case; None if the form is empty or not valid."""
         if not self.is_valid():
             return None
         return build_run_request((slug,), int(self.cleaned_data["model"]), self.cleaned_data["trials"])

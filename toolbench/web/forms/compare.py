@@ -1,4 +1,4 @@
-"""The fields by which the sides of a comparison are chosen: plain inputs whose names are those of the address."""
+"""Fields that choose the sides of a comparison. Their names are those of the URL parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,11 @@ AxisOptions = Mapping[str, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class AxisField:
-    """An input, or a choice where `options` (value, label) are known."""
+    """An input, or a choice if it has `options`.
+
+    Attributes:
+        options: (value, label).
+    """
 
     name: str
     label: str
@@ -27,7 +31,12 @@ class AxisField:
 
 @dataclass(frozen=True, slots=True)
 class SideFields:
-    """The inputs of one side: those that most comparisons need, and `more`, folded unless one of them is filled."""
+    """Inputs of one side.
+
+    Attributes:
+        fields: the inputs that most comparisons need.
+        more: the other inputs, collapsed unless one of them has a value.
+    """
 
     title: str
     fields: tuple[AxisField, ...]
@@ -35,10 +44,12 @@ class SideFields:
 
     @property
     def is_open(self) -> bool:
+        """Return whether the other inputs are shown."""
         return any(field.value for field in self.more)
 
 
 def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
+    """Return the inputs for both sides together and for each side."""
     given = {"": query.both, "a_": query.a, "b_": query.b}
     options = _list_options(choices)
     return tuple(_build_side(title, prefix, given[prefix], options) for prefix, title in SIDE_PREFIXES)
@@ -69,5 +80,5 @@ def _list_options(choices: CompareChoices) -> AxisOptions:
 
 
 def _add_chosen_option(options: tuple[tuple[str, str], ...], value: str) -> tuple[tuple[str, str], ...]:
-    """The address may hold what is offered no more: it stays chosen."""
+    """Return the options with the chosen value, which may no longer be offered."""
     return options if not options or not value or value in dict(options) else (*options, (value, value))

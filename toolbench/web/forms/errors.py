@@ -1,4 +1,4 @@
-"""What the lab refuses, shown in the form it was asked with."""
+"""Errors of the lab as form errors."""
 
 from django import forms
 
@@ -6,8 +6,10 @@ from toolbench.lab.errors import InvalidFieldsError
 
 
 def add_form_errors(form: forms.Form, refused: InvalidFieldsError) -> None:
-    """Each sentence beside its field; what has no field stands at the top. A field that the form itself found wrong
-    reached the lab blank, and keeps its own sentence alone."""
+    """Add each error to its field, or to the form if there is no such field.
+
+    A field that the form itself found invalid keeps only its own error.
+    """
     wrong = set(form.errors)
     for name, sentences in refused.errors.items():
         for sentence in sentences if name not in wrong else ():

@@ -1,4 +1,4 @@
-"""The format viewer's form: a text, and tools if there are any."""
+"""Form of the format viewer: a text, and optional tools."""
 
 import json
 from typing import Any, Self
@@ -12,6 +12,8 @@ TOOLS_HINT = 'An OpenAI tools array: [{"type": "function", "function": {"name": 
 
 
 class FormatForm(forms.Form):
+    """Form of the format viewer."""
+
     text = forms.CharField(
         max_length=MAX_TEXT_CHARS,
         strip=False,
@@ -27,13 +29,18 @@ class FormatForm(forms.Form):
 
     @classmethod
     def from_request(cls, data: QueryDict | None, *, family: str) -> Self:
-        """With the example of the family, where there is one of that name."""
+        """Return the form, filled in with the example of the model family if there is one."""
         example = find_example(family)
         if example is None:
             return cls(data)
         return cls(data, initial={"text": example, "tools": json.dumps(EXAMPLE_TOOLS, indent=2)})
 
     def clean_tools(self) -> list[dict[str, Any]]:
+        """Return the parsed tools; an empty list without any.
+
+        Raises:
+            ValidationError: the text is not a JSON list of tools.
+        """
         written = self.cleaned_data["tools"].strip()
         try:
             tools = json.loads(written or "[]")

@@ -1,4 +1,4 @@
-"""A file that somebody sends to be imported."""
+"""Import of an uploaded file."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from toolbench.lab.interchange.safe_zip import RunImportError, count_unpacked_by
 from toolbench.lab.models import Replay, Run
 
 MAX_FILE_BYTES = 64 << 20
-MAX_IMMEDIATE_BYTES = 256 << 10  # imported while the page is waited for, in less than two seconds
+MAX_IMMEDIATE_BYTES = 256 << 10  # imported during the request, in less than two seconds
 MAX_IMMEDIATE_UNPACKED_BYTES = 2 << 20  # the same, of what an archive unpacks to
 
 
 def start_import(file: "UploadedFile[Any] | None", owner: User | None) -> Run | Replay:
-    """Return the imported run; for a large file the row of the import that a worker will do.
+    """Return the imported run, or for a large file the job that a worker will do.
 
     Raises:
-        RunImportError: says what happened and what to do.
+        RunImportError: nothing was imported; the text gives the reason and the next step.
     """
     if file is None or file.size is None:
         raise RunImportError("No file arrived: choose one of at most 64 MB. Nothing was imported.")

@@ -1,4 +1,4 @@
-"""A form's field for a JSON object written by hand."""
+"""Form field for a JSON object."""
 
 import json
 from typing import Any
@@ -7,11 +7,16 @@ from django import forms
 
 
 class JsonObjectField(forms.CharField):
-    """A JSON object as text; blank is {}. What is wrong is said in one sentence, with its place."""
+    """Form field for a JSON object as text. Blank means {}; errors name their position."""
 
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
 
     def clean(self, value: Any) -> dict[str, Any]:
+        """Return the parsed object.
+
+        Raises:
+            ValidationError: the text is not a JSON object.
+        """
         text = super().clean(value).strip()
         try:
             found = json.loads(text or "{}")

@@ -1,4 +1,4 @@
-"""The launch form: reads what a person typed into a RunRequest; the rules themselves are the lab's."""
+"""The launch form, which reads input into a RunRequest. The rules are checked in the lab."""
 
 from django import forms
 from django.http import QueryDict
@@ -31,12 +31,12 @@ INSTANCE_KIND_CHOICES = [
     ),
     ("drawn", "drawn anew for every repeat"),
 ]
-# An address that names any of these asks for a plan, not for the blank form.
+# A URL with any of these parameters requests a plan, not the blank form.
 PLAN_FIELDS = {"models", "profiles", "scenarios", "strategies", "methods", "trials"}
 
 
 class LaunchForm(forms.Form):
-    """Multiple choices are checkboxes, so that the form works without a script."""
+    """Launch form. Multiple choices are checkboxes, so that it works without a script."""
 
     title = forms.CharField(max_length=200, required=False, label="Title")
     find = forms.CharField(max_length=100, required=False, label="Show only models with")
@@ -66,7 +66,7 @@ class LaunchForm(forms.Form):
     overrides = JsonObjectField(required=False, label="Policy overrides")
 
     def __init__(self, choices: LaunchChoices, data: QueryDict | None = None) -> None:
-        """`set`, a button of the form, chooses a whole set of scenarios in place of what was chosen."""
+        """Build the form; `set` in the data selects a whole set of scenarios instead of those selected."""
         sets = dict(choices.sets)
         if data is not None and (chosen := sets.get(str(data.get("set")))):
             data = data.copy()
@@ -86,14 +86,17 @@ class LaunchForm(forms.Form):
             field.choices = [(choice.value, choice.label) for choice in values]
 
     def list_shown_providers(self) -> tuple[ProviderChoices, ...]:
-        """With the models that the form's filter leaves, and those that are chosen."""
+        """Return the providers with the models that match the form's filter or are chosen."""
         chosen = self["models"].value() or ()
         shown = (provider.filter_models(self["find"].value() or "", chosen) for provider in self.choices.providers)
         return tuple(provider for provider in shown if provider.groups)
 
     @classmethod
     def add_defaults(cls, address: QueryDict) -> QueryDict:
-        """What the form sends is whole; one written by hand has the blank form's values where it says nothing."""
+        """Return the URL parameters with default values for missing ones.
+
+        Parameters sent by the form itself are complete and returned unchanged.
+        """
         if "instance_kind" in address:
             return address
         whole = address.copy()
@@ -104,11 +107,11 @@ class LaunchForm(forms.Form):
         return whole
 
     def read_points(self) -> int | None:
-        """The difference that somebody wants to find, in percentage points; None where the form does not say."""
+        """Return the difference to detect in percentage points; None if the form does not have it."""
         return self.cleaned_data.get("points") if self.is_valid() else None
 
     def to_request(self) -> RunRequest | None:
-        """None where nothing, or something wrong, was typed."""
+        """Return the request; None if the form is empty or not valid."""
         if not self.is_valid():
             return None
         data = self.cleaned_data
@@ -134,7 +137,7 @@ class LaunchForm(forms.Form):
         )
 
     def _until(self) -> dict[str, object]:
-        """The rule chosen with what was typed for it; {} for a fixed number of trials."""
+        """Return the stopping rule with its values; {} for a fixed number of trials."""
         data = self.cleaned_data
         if not data["until"]:
             return {}

@@ -1,4 +1,4 @@
-"""What a person writes of a provider, read into a Connection; the rules themselves are the lab's."""
+"""Form of a provider, which reads input into connection settings. The rules are checked in the lab."""
 
 import json
 from typing import Any
@@ -18,24 +18,33 @@ _TEXTAREA_ATTRIBUTES = {"rows": 3, "spellcheck": "false"}
 
 
 class SecretTextarea(forms.Textarea):
-    """What was typed is never written back into the page."""
+    """Text area whose content is never written back into the page."""
 
     def format_value(self, value: Any) -> None:
+        """Return None, so that the page never contains the typed text."""
         return None
 
 
 class UrlInput(forms.TextInput):
-    """What looks like a key is written back as stars, and so is a key of `known`."""
+    """URL input that masks API keys.
+
+    Attributes:
+        known: keys that are masked besides text that looks like a key.
+    """
 
     known: tuple[str, ...] = ()
 
     def format_value(self, value: Any) -> str | None:
+        """Return the URL with masked keys."""
         return mask_provider_url(str(value), self.known) if value else None
 
 
 class ProviderForm(forms.Form):
-    """A template fills what is left blank. A blank key leaves a stored one as it is; stored headers are shown by their
-    names, to be replaced by writing them again or to be removed."""
+    """Form of a provider.
+
+    A template fills in blank fields. A blank key keeps the stored one. Stored headers are shown by name only; they can
+    be replaced or removed.
+    """
 
     template = forms.ChoiceField(required=False, label="Template")
     name = forms.CharField(required=False, max_length=80, label="Name")
@@ -77,14 +86,14 @@ class ProviderForm(forms.Form):
 
     @classmethod
     def from_provider(cls, provider: Provider) -> "ProviderForm":
-        """The form filled with a provider; its key and the values of its headers are never shown."""
+        """Return the form of a provider without its key and the values of its headers."""
         written = {"key", "remove_key", "headers", "remove_headers", "option_defaults"}
         initial = {name: getattr(provider, name) for name in cls.base_fields if name not in written}
         initial["option_defaults"] = _render_json(provider.option_defaults)
         return cls(initial=initial, provider=provider)
 
     def build_connection(self) -> ConnectionSettings:
-        """Only after is_valid()."""
+        """Return the connection settings. Call it only after is_valid()."""
         data = self.cleaned_data
         known = next((one for one in list_templates() if one.slug == data["template"]), None)
         typed = data["base_url"].strip()
@@ -108,7 +117,7 @@ class ProviderForm(forms.Form):
 
 
 def _parse_host(address: str) -> str:
-    """The host of an address, with its port; "" when there is none."""
+    """Return the host of a URL with its port; empty if there is none."""
     try:
         return urlsplit(address).netloc.rpartition("@")[2][:80]
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a person can do to a run, one button each."""
+"""Actions of the run page, one per button."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,11 @@ from toolbench.lab.whole_numbers import parse_whole_number
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What happened, and the run to show next; None after a deletion."""
+    """Result of an action.
+
+    Attributes:
+        run_id: the run to show next; None after a deletion.
+    """
 
     sentence: str
     run_id: int | None
@@ -19,17 +23,23 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True)
 class RunAction:
+    """An action with the values of its form."""
+
     name: str
     values: Mapping[str, str]
 
     @property
     def again(self) -> dict[str, str]:
-        """What has to be sent again to be asked for once more."""
+        """Return the fields that must be sent again to repeat the action."""
         return {name: self.values[name] for name in ("action", "cell", "count") if name in self.values}
 
     def execute(self, run_id: int, owner: User | None) -> ActionResult:
-        """Raises controlling.Refused when it cannot be done, and ConfirmationNeededError when it may have to be paid
-        for."""
+        """Execute the action.
+
+        Raises:
+            RunActionError: the action is not possible or not known.
+            ConfirmationNeededError: paid requests must be confirmed first.
+        """
         if self.name in REPEAT_ACTIONS:
             repeat, sentence = REPEAT_ACTIONS[self.name]
             return ActionResult(sentence, repeat(run_id, owner=owner, agreed=_parse_agreed(self.values)).pk)
@@ -42,6 +52,7 @@ class RunAction:
 
 
 def parse_action(values: Mapping[str, str]) -> RunAction:
+    """Return the action of the sent form."""
     return RunAction(values.get("action", ""), values)
 
 
@@ -85,12 +96,16 @@ def _save_label(run_id: int, values: Mapping[str, str]) -> str:
 
 
 def _parse_agreed(values: Mapping[str, str]) -> int:
-    """The number of paid requests that was shown and agreed to."""
+    """Return the number of paid requests that the user has confirmed."""
     return _parse_count(values, "agreed") or 0
 
 
 def _parse_count(values: Mapping[str, str], name: str) -> int | None:
-    """A whole number from 1 on, or None when the field is empty."""
+    """Return a whole number from 1 on; None if the field is empty.
+
+    Raises:
+        RunActionError: the text is not such a number.
+    """
     text = values.get(name, "").strip()
     if not text:
         return None

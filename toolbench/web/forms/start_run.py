@@ -1,4 +1,4 @@
-"""What becomes of a form that asks for a run: the run, or a plan of it to agree to."""
+"""Start of a run from a form, or a plan of it to confirm."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from toolbench.web.forms.errors import add_form_errors
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """What came of the form: a started run, or a plan to look at, or neither where the form says what is wrong."""
+    """Result of a form: a started run, a plan, or neither if the form has errors or is empty."""
 
     run: Run | None = None
     plan: Plan | None = None
@@ -25,9 +25,10 @@ class LaunchResult:
 
 
 def plan_or_launch(form: forms.Form, asked: RunRequest | None, *, start: bool, owner: User | None) -> LaunchResult:
-    """Starts the run that the form asks for, or only plans it; neither where it asks for none. What the lab refuses is
-    added to the form. Whoever agrees to what may cost money agrees to the number of paid requests that was shown, and
-    to no greater one."""
+    """Start the run that the form requests, or only plan it. Errors of the lab are added to the form.
+
+    The user confirms the number of paid requests that was shown, and no greater one.
+    """
     if asked is None:
         return LaunchResult()
     agreed = parse_whole_number(form.data.get("agreed", "")) or 0

@@ -1,4 +1,4 @@
-"""How differences are written: in percentage points with sign and interval, and p-values."""
+"""Template filters for differences, their intervals and p-values."""
 
 from django import template
 
@@ -22,7 +22,7 @@ def points(fraction: float | None) -> str:
 
 @register.filter
 def p_value(p: float | None) -> str:
-    """Return a p-value with as many places as it takes to stand on its own side of ALPHA."""
+    """Return a p-value with as many decimals as show on which side of ALPHA it lies."""
     if p is None:
         return ""
     if p < 0.001:
@@ -38,7 +38,7 @@ def signed_seconds(milliseconds: float | None) -> str:
 
 
 def _format_signed(number: float, places: int) -> str:
-    """Return a number with its sign, and as many places more as it takes to tell it from 0."""
+    """Return a number with its sign, and with as many decimals as distinguish it from 0."""
     enough = next((more for more in range(places, MAX_DECIMAL_PLACES) if round_half_up(abs(number), more)), None)
     if enough is None:
         return format_rounded(0.0, places)
@@ -47,13 +47,13 @@ def _format_signed(number: float, places: int) -> str:
 
 @register.filter
 def signed_money(dollars: float | None) -> str:
-    """A difference of dollars with its sign."""
+    """Return a difference of dollars with its sign; empty for None."""
     return "" if dollars is None else f"{MINUS if dollars < 0 else '+'}{money(abs(dollars))}"
 
 
 @register.inclusion_tag("_difference.html")
 def difference(compared: RateComparison) -> dict[str, object]:
-    """The difference with interval and p-value, and a bar on an axis from -100 to 100 points."""
+    """Show the difference with interval and p-value, and a bar on an axis from -100 to 100 points."""
     return {"compared": compared, "axis": _build_axis(compared.difference)}
 
 

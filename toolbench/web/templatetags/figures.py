@@ -1,4 +1,4 @@
-"""How figures and outcomes are written: every tag fills a shared piece, so that all pages say them alike."""
+"""Template filters and tags for figures and outcomes, so that all pages show them in the same form."""
 
 import math
 from collections.abc import Mapping
@@ -36,24 +36,27 @@ OUTCOME_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class DotRun:
+    """Consecutive dots of one outcome, or its share in percent."""
+
     outcome: str
     count: float
 
 
 @register.filter
 def thousands(value: int | None) -> str:
+    """Return an integer with thousands separators; empty for None."""
     return "" if value is None else intcomma(value, use_l10n=False)
 
 
 @register.filter
 def seconds(milliseconds: float | None) -> str:
-    """Milliseconds as seconds with one decimal; empty for None."""
+    """Return milliseconds as seconds with one decimal; empty for None."""
     return "" if milliseconds is None else f"{milliseconds / 1000:.1f}"
 
 
 @register.filter
 def money(dollars: float | None) -> str:
-    """US dollars, four significant places under a cent; "unknown" for None, never 0."""
+    """Return US dollars, with four decimals below a cent; "unknown" for None."""
     if dollars is None:
         return "unknown"
     return f"${dollars:.4f}" if 0 < dollars < 0.01 else f"${dollars:,.2f}"
@@ -61,7 +64,7 @@ def money(dollars: float | None) -> str:
 
 @register.filter
 def span(duration: float | None) -> str:
-    """Seconds in the words of a clock: 40 s, 3 min, 2 h 5 min."""
+    """Return seconds as a duration such as 40 s, 3 min or 2 h 5 min; "unknown" for None."""
     if duration is None:
         return "unknown"
     if duration < 90:
@@ -72,30 +75,33 @@ def span(duration: float | None) -> str:
 
 @register.filter
 def outcome_word(outcome: str) -> str:
+    """Return the word for an outcome."""
     return OUTCOME_WORDS.get(outcome, outcome)
 
 
 class QueryState(Protocol):
-    """A state that the address holds, such as a filter."""
+    """State that the URL holds, such as a filter."""
 
-    def query(self, **changes: object) -> str: ...
+    def query(self, **changes: object) -> str:
+        """Return the query string with some fields changed."""
+        ...
 
 
 @register.simple_tag
 def address(state: QueryState, **changes: object) -> str:
-    """The same page with some of its state changed."""
+    """Return the URL of the same page with some of its state changed."""
     return "?" + state.query(**changes)
 
 
 @register.filter
 def heat(percent: float) -> float:
-    """How strongly a share in percent is filled, 0 to 100: its square root, so that rare causes can be seen."""
+    """Return ten times the square root of a share in percent, from 0 to 100, so that rare causes can be seen."""
     return round(10 * math.sqrt(percent), 1)
 
 
 @register.filter
 def figure(value: Figure | None) -> str:
-    """A figure or a range with its unit; empty for None."""
+    """Return a figure or a range with its unit; empty for None."""
     if value is None:
         return ""
     ends = [_format_number(end, value.unit) for end in (value.low, value.high)]
@@ -120,7 +126,7 @@ def quantile(found: Quantile | None) -> dict[str, object]:
 
 @register.inclusion_tag("_quantile.html")
 def frozen_p95(row: Mapping[str, Any]) -> dict[str, object]:
-    """Show the p95 of a row of a decision record, as it was then."""
+    """Show the p95 of a row of a decision record, as saved."""
     found = row["p95_ms"]
     return quantile(Quantile(found["value"], found["low"], found["high"], row["answered"], 0.95) if found else None)
 
@@ -133,49 +139,59 @@ def answers_needed(percent: int) -> str:
 
 @register.simple_tag
 def straight_passes(percent: int) -> str:
-    """Return how many passes without a failure lift the lower bound to so many percent: 35 for 90."""
+    """Return how many passes without a failure raise the lower bound to `percent`: 35 for 90."""
     return str(requirements.count_passes_without_failure(percent / 100))
 
 
 @register.inclusion_tag("_mark.html")
 def mark(outcome: str, word: str | None = None) -> dict[str, object]:
-    """The outcome's shape and colour with `word` (its own word when None). An empty word leaves the shape with a
-    spoken label."""
+    """Show the outcome's shape and colour with a word.
+
+    Args:
+        outcome: the outcome.
+        word: None for the outcome's own word; empty for the shape alone, with a label for screen readers.
+    """
     label = OUTCOME_WORDS.get(outcome, outcome)
     return {"outcome": outcome, "word": label if word is None else word, "label": label}
 
 
 @register.inclusion_tag("_rate.html")
 def rate(value: Rate, kind: str = "") -> dict[str, object]:
-    """`kind`: "wide" for three digits each side, "free" inside a sentence."""
+    """Show a rate. `kind` is "wide" for three digits on each side, or "free" inside a sentence."""
     return {"rate": value, "kind": kind}
 
 
 @register.inclusion_tag("_rate.html")
 def frozen(row: Mapping[str, Any], kind: str = "") -> dict[str, object]:
-    """Delivered success of a row of a decision record, as it was then."""
+    """Show the end-to-end success of a row of a decision record, as saved."""
     return {"rate": build_frozen_rate(row), "kind": kind}
 
 
 @register.inclusion_tag("_retries.html")
 def retries(counts: Tally | RetryCounts, query: str = "") -> dict[str, object]:
-    """Answers of 429 and 5xx, retries and back-off.
+    """Show answers of 429 and 5xx, retries and back-off.
 
     Args:
-        query: what selects the counted trials in the list of trials; without it nothing is linked.
+        counts: the counts.
+        query: query string of the counted trials; empty for no link.
     """
     return {"counts": counts, "query": query}
 
 
 @register.inclusion_tag("_ci.html")
 def ci(value: Rate) -> dict[str, object]:
+    """Show the interval of a rate."""
     return {"rate": value}
 
 
 @register.inclusion_tag("_dots.html")
 def dots(counts: Mapping[str, int], failed_first: bool = False) -> dict[str, object]:
-    """One dot per trial, 20 to a line, sorted by outcome; a bar of shares above 200. `counts` maps an outcome to how
-    often it was seen."""
+    """Show one dot per trial, 20 per line, ordered by outcome; above 200 trials, a bar of shares.
+
+    Args:
+        counts: number of trials by outcome.
+        failed_first: True to start with failures.
+    """
     first = ("fail", "infra", "pass") if failed_first else ("pass", "fail", "infra")
     order = (*first, "na", "cancelled", "running", "queued")
     runs = [DotRun(name, counts[name]) for name in order if counts.get(name)]
@@ -188,12 +204,12 @@ def dots(counts: Mapping[str, int], failed_first: bool = False) -> dict[str, obj
 
 @register.inclusion_tag("_empty.html")
 def empty(title: str, text: str, url: str = "", action: str = "") -> dict[str, str]:
-    """What belongs here and the one next step."""
+    """Show what belongs in an empty place and the next step."""
     return {"title": title, "text": text, "url": url, "action": action}
 
 
 def _split_into_lines(runs: list[DotRun]) -> list[list[DotRun]]:
-    """Breaks runs of equal outcomes into lines of 20."""
+    """Return runs of equal outcomes, split into lines of 20 dots."""
     lines: list[list[DotRun]] = [[]]
     room = DOTS_PER_LINE
     for run in runs:

@@ -1,4 +1,4 @@
-"""Cases of one's own: the list, one case, writing one, trying it, deleting it."""
+"""Views of test cases: list, show, create, edit, try, delete, import and export."""
 
 from urllib.parse import urlencode
 
@@ -23,13 +23,13 @@ from toolbench.web.request_user import find_owner
 
 @require_safe
 def list_cases(request: HttpRequest) -> HttpResponse:
-    """GET /cases/"""
+    """Show the list of cases (GET /cases/)."""
     return render_page(request, "cases/list.html", {"sets": get_case_sets()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """GET shows the form, filled in from ?trial= or by ?example=1; POST saves the case and, if so asked, tries it."""
+    """Show the form, filled in from ?trial= or by ?example=1; on POST, save the case and, if requested, try it."""
     trying, source = CaseRunForm(request.POST or None), request.GET.get("trial", "")
     try:
         form, note = CaseForm.from_request(request.POST or None, source, example=request.GET.get("example") == "1")
@@ -45,7 +45,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest, slug: str) -> HttpResponse:
-    """GET /cases/<slug>/; htmx asks for the live part alone while a run goes on. POST tries it."""
+    """Show a case (GET /cases/<slug>/), or only its live part for htmx; on POST, try it."""
     if request.method == "POST":
         return _start_trials(request, _find_slug(slug), CaseRunForm(request.POST))
     try:
@@ -59,7 +59,7 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, slug: str) -> HttpResponse:
-    """GET shows what the case says now; POST makes a new version of it. Old trials keep theirs."""
+    """Show the form of a case; on POST, save a new version. Trials keep the version that they were judged by."""
     try:
         found = get_editable_case_page(slug)
     except UnknownCaseError as error:
@@ -76,7 +76,7 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
-    """GET asks, POST deletes. Trials stay whole."""
+    """Ask for confirmation; on POST, delete the case. Its trials are kept."""
     _find_slug(slug)
     if request.method != "POST":
         return render_page(request, "cases/delete.html", {"case": get_case(slug)})
@@ -87,7 +87,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
-    """POST makes a set public or private."""
+    """Make a set public or private."""
     try:
         group = set_privacy(set_id, public=request.POST.get("public") == "yes")
     except CaseSetNotFoundError as error:
@@ -99,14 +99,14 @@ def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
 
 @require_safe
 def export(request: HttpRequest, kind: str) -> HttpResponse:
-    """GET /cases/export.jsonl and .yaml: what is public; with ?private=1 what is private, too."""
+    """Return the public cases as a file (GET /cases/export.jsonl or .yaml); with ?private=1, the private ones too."""
     text = render_cases(kind, private=request.GET.get("private") == "1")
     return build_file_response(text, f"application/{kind}", name=f"toolbench-cases.{kind}")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_cases(request: HttpRequest) -> HttpResponse:
-    """GET shows the form; POST brings in a file or a text, all of it or nothing."""
+    """Show the form; on POST, import all cases of a file or text, or none."""
     form = CaseImportForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and (brought := form.save()):
         messages.success(request, brought.sentence)
@@ -115,7 +115,7 @@ def import_cases(request: HttpRequest) -> HttpResponse:
 
 
 def _start_trials(request: HttpRequest, slug: str, trying: CaseRunForm) -> HttpResponse:
-    """To the case's page: with its new run, or with what has to be agreed to or mended first."""
+    """Redirect to the case's page, with its new run or with what must be confirmed or corrected first."""
     if plan_or_launch(trying, trying.to_request(slug), start=True, owner=find_owner(request)).run:
         return redirect("case", slug)
     asked = {name: request.POST.get(name, "") for name in ("model", "trials")}

@@ -1,4 +1,4 @@
-"""Two sides against each other, and the same as a file."""
+"""Views of the comparison of two sides and its export."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -15,7 +15,7 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /compare/. The address holds both sides."""
+    """Show the comparison that the URL describes (GET /compare/)."""
     query = CompareQuery.from_query(request.GET)
     choices = get_compare_choices()
     context: dict[str, object] = {"query": query, "metrics": SUCCESS_METRICS, "choices": choices}
@@ -30,7 +30,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def export(request: HttpRequest, kind: str) -> HttpResponse:
-    """GET /compare/export.csv, .json, .md: what the page shows."""
+    """Return the comparison as a file (GET /compare/export.csv, .json or .md)."""
     query = CompareQuery.from_query(request.GET)
     if not query.asked or query.published:
         raise Http404("Choose two sides of measured trials first; then they can be taken away as a file.")

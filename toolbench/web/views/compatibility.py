@@ -1,4 +1,4 @@
-"""What works where: by model and check, and by family of dialects."""
+"""Views of compatibility: by model and check, and by model family."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -9,11 +9,11 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /compatibility/"""
+    """Show compatibility by model and check (GET /compatibility/)."""
     return render_page(request, "compatibility/show.html", {"tables": get_provider_tables()})
 
 
 @require_safe
 def show_families(request: HttpRequest) -> HttpResponse:
-    """GET /families/"""
+    """Show compatibility by model family (GET /families/)."""
     return render_page(request, "compatibility/families.html", {"rows": get_text_format_rows()})

@@ -1,4 +1,4 @@
-"""Deciding: a rule over what was measured, and the trials that would tell."""
+"""Views of the decision page and the trials that would decide."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -21,7 +21,7 @@ from toolbench.web.request_user import find_owner
 @require_http_methods(["GET", "HEAD", "POST"])
 @allow_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
-    """GET: the decision; the address holds scope, rule and filter. POST: plan the trials that it misses."""
+    """Show the decision for scope, rule and filter of the URL; on POST, launch the missing trials."""
     if request.method == "POST":
         return _launch_missing(request)
     shown = get_decide_page(DecideQuery.from_query(request.GET))
@@ -35,7 +35,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _launch_missing(request: HttpRequest) -> HttpResponse:
-    """What may have to be paid for is asked about first."""
+    """Launch the missing trials, or ask for confirmation of paid requests first."""
     query, shown = DecideQuery.from_query(request.POST), request.POST.get("shown", "")
     agreed = parse_whole_number(request.POST.get("agreed", "")) or 0
     try:

@@ -1,5 +1,4 @@
-"""What is said when a page cannot be built: too much at once and a database that is away are expected trouble, the
-rest is our mistake."""
+"""Views of errors: requests that are too large, a database that is not available, and internal errors."""
 
 import sys
 
@@ -14,7 +13,7 @@ FEWER_VALUES_HINT = "Choose fewer at once, and do the rest afterwards."
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """413 with the limit when more was sent than is read, else 400. Reads nothing of the request but its head."""
+    """Return 413 with the limit if the request is too large, else 400. Only the headers of the request are read."""
     if isinstance(exception, RequestDataTooBig):
         return _render_too_large(_describe_size(request.META.get("CONTENT_LENGTH", "")), SHORTEN_HINT)
     if isinstance(exception, TooManyFieldsSent):
@@ -29,7 +28,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """503 when the database does not answer, else 500. Needs neither session nor database."""
+    """Return 503 if the database does not answer, else 500. It needs neither session nor database."""
     away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
     status = 503 if away else 500
     return HttpResponse(render_to_string(f"{status}.html"), status=status)

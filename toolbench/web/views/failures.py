@@ -1,4 +1,4 @@
-"""Failures across runs, and the table of their causes."""
+"""Views of failures across runs and of the table of causes."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -10,14 +10,14 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /failures/. ?scope= and ?run= choose whose."""
+    """Show the failures of ?scope= or ?run= (GET /failures/)."""
     found = get_failures(FailuresQuery.from_query(request.GET))
     return render_page(request, "failures/show.html", {"page": found, "scopes": SCOPES, "legend": (1, 5, 20, 50, 100)})
 
 
 @require_safe
 def show_codes(request: HttpRequest) -> HttpResponse:
-    """GET /failures/codes/. Each code has an anchor."""
+    """Show the causes, each with an anchor (GET /failures/codes/)."""
     return render_page(
         request, "failures/codes.html", {"groups": get_causes_by_group(), "version": get_taxonomy_version()}
     )

@@ -1,4 +1,4 @@
-"""The format viewer: paste a text and see what each dialect reads in it."""
+"""View of the format viewer, which parses a pasted text with every text format."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
@@ -10,7 +10,7 @@ from toolbench.web.rendering import render_page
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """GET shows the form, filled in by ?family=; POST the readings. Nothing is stored and nothing is sent."""
+    """Show the form, filled in by ?family=; on POST, show the parsed calls. Nothing is stored or sent."""
     form = FormatForm.from_request(request.POST or None, family=request.GET.get("family", ""))
     read = form.is_valid()
     readings = parse_with_every_format(form.cleaned_data["text"], form.cleaned_data["tools"]) if read else None

@@ -1,4 +1,4 @@
-"""Whether everything runs: a page for people, one word for a supervisor."""
+"""Views of the health of all processes: a page for people and a check for a supervisor."""
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -10,13 +10,13 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /health/: processes by their heartbeat, local servers by their address."""
+    """Show processes by their heartbeat and local servers by their URL (GET /health/)."""
     return render_page(request, "health/show.html", {"page": get_health()}, part="processes")
 
 
 @login_not_required
 @require_safe
 def check_live(request: HttpRequest) -> HttpResponse:
-    """GET /health/live: "ok" when web server and database answer. For a supervisor; says nothing else."""
+    """Return "ok" if web server and database answer (GET /health/live). It needs no sign-in."""
     check_database()
     return HttpResponse("ok", content_type="text/plain")

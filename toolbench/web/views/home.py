@@ -1,4 +1,4 @@
-"""The first page: from nothing to a connected provider, a live run and a trace."""
+"""View of the home page: from the start to a connected provider, a live run and a trace."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -13,7 +13,7 @@ from toolbench.web.rendering import is_part_request, render_page
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /; htmx asks for the local run alone while it goes on. POST looks for local servers."""
+    """Show the home page (GET /), or only the local run for htmx; on POST, search for local servers."""
     if request.method == "POST":
         scan_local_servers()
         return redirect(f"{reverse('first')}#connect")

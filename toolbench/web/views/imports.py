@@ -1,4 +1,4 @@
-"""What was tried elsewhere: the list, and a file to import."""
+"""Views of imported runs and of the import."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,12 +17,14 @@ from toolbench.web.request_user import find_owner
 
 @require_safe
 def list_imports(request: HttpRequest) -> HttpResponse:
+    """Show the list of imports."""
     found = {"jobs": get_open_imports(), "lines": get_runs("imported"), "histories": get_histories()}
     return render_page(request, "imports/list.html", found)
 
 
 @require_safe
 def show_history(request: HttpRequest, history_id: int) -> HttpResponse:
+    """Show an imported history."""
     try:
         found = get_history_page(history_id)
     except History.DoesNotExist:
@@ -32,6 +34,7 @@ def show_history(request: HttpRequest, history_id: int) -> HttpResponse:
 
 @require_POST
 def upload(request: HttpRequest) -> HttpResponse:
+    """Import the uploaded file, or start a job for it."""
     try:
         taken = start_import(request.FILES.get("file"), find_owner(request))
     except RunImportError as refused:
@@ -45,7 +48,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show_job(request: HttpRequest, job_id: int) -> HttpResponse:
-    """GET /imported/jobs/ID/: how far an import is that a worker does."""
+    """Show the progress of an import by a worker (GET /imported/jobs/ID/)."""
     try:
         found = get_import(job_id)
     except Replay.DoesNotExist:

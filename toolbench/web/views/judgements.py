@@ -1,4 +1,4 @@
-"""Judging stored trials again, and what came of it."""
+"""Views that judge stored trials again and show the changes."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -13,7 +13,7 @@ from toolbench.web.rendering import render_page
 
 @require_POST
 def rejudge(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Judges the run's trials by the scenarios and rules of now; a large run is left to a worker."""
+    """Judge the run's trials again by the current scenarios and rules; a large run is left to a worker."""
     done = request_rejudging(get_object_or_404(Run, pk=run_id, deleted_at=None))
     waiting = "A worker judges this run again. This page shows how far it is."
     messages.success(request, done.sentence if done else waiting)
@@ -22,7 +22,7 @@ def rejudge(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_safe
 def list_judgements(request: HttpRequest, run_id: int) -> HttpResponse:
-    """GET /runs/ID/judgements/: the trials whose outcome is another one now."""
+    """Show the trials whose outcome has changed (GET /runs/ID/judgements/)."""
     run = get_object_or_404(Run, pk=run_id, deleted_at=None)
     found = {"run": run, "changes": get_changes(run), "waiting": find_rejudging(run)}
     return render_page(request, "judgements/list.html", found)

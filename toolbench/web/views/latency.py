@@ -1,4 +1,4 @@
-"""The latency page: raw times of one run, drawn by Plotly in the browser."""
+"""View of the latency of one run, drawn by Plotly in the browser."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -12,6 +12,7 @@ from toolbench.web.rendering import render_page
 @require_safe
 @allow_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
+    """Show the latency of ?run=, or of the newest run."""
     asked = (request.GET.get("metric", "trial"), request.GET.get("group", ""))
     shown = get_latency(parse_whole_number(request.GET.get("run", "")), *asked)
     metrics = {name: title for name, (title, _) in TIME_METRICS.items()}

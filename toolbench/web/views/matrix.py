@@ -1,4 +1,4 @@
-"""The matrix and its exports."""
+"""Views of the matrix and its exports."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -17,7 +17,7 @@ CHOICES = {"targets": TARGET_PERCENTS, "metrics": tuple(METRICS.values()), "scop
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /matrix/. The address holds scope, metric, target, filter and the open row."""
+    """Show the matrix for scope, metric, target, filter and open row of the URL (GET /matrix/)."""
     query = choose_scope(MatrixQuery.from_query(request.GET))
     if query.scope == "published":
         published = get_published_matrix(query.target)
@@ -31,6 +31,6 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def export(request: HttpRequest, kind: str) -> HttpResponse:
-    """GET /matrix/export.csv, .json, .md: what the page shows, the case study's seven columns first."""
+    """Return the matrix as a file (GET /matrix/export.csv, .json or .md), the case study's columns first."""
     query = choose_scope(MatrixQuery.from_query(request.GET))
     return build_table_response(export_matrix(query), kind, name=f"toolbench-matrix-{query.scope}")

@@ -1,4 +1,4 @@
-"""What every metric means, and all of them for one run."""
+"""Views of the explanations of all metrics, and of their values for one run."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -11,13 +11,13 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /metrics/. Each metric has an anchor."""
+    """Show the metrics, each with an anchor (GET /metrics/)."""
     return render_page(request, "metrics/show.html", {"groups": GROUPS})
 
 
 @require_safe
 def show_run(request: HttpRequest, run_id: int) -> HttpResponse:
-    """GET /runs/ID/metrics/."""
+    """Show the metrics of a run (GET /runs/ID/metrics/)."""
     try:
         found = get_run_metrics(run_id)
     except Run.DoesNotExist:

@@ -1,4 +1,4 @@
-"""The models that are known, by provider."""
+"""Views of the known models, by provider."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -19,14 +19,14 @@ _MODEL_NOT_FOUND = "There is no model {}; its provider may have been deleted."
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /models/?q="""
+    """Show the models that match ?q= (GET /models/)."""
     search = clean_text(request.GET.get("q", ""))
     return render_page(request, "models/show.html", {"groups": get_models(search), "q": search})
 
 
 @require_safe
 def show_model(request: HttpRequest, model_id: int) -> HttpResponse:
-    """GET /models/ID/: what it can do, who says so, and its probes."""
+    """Show a model's capabilities with their sources, and its probes (GET /models/ID/)."""
     try:
         return render_page(
             request, "models/one.html", {"page": get_model_page(model_id), "weights": list_canonical_names()}
@@ -37,7 +37,7 @@ def show_model(request: HttpRequest, model_id: int) -> HttpResponse:
 
 @require_POST
 def save_weights(request: HttpRequest, model_id: int) -> HttpResponse:
-    """POST /models/ID/weights/: says which weights it is."""
+    """Set the canonical model of a model (POST /models/ID/weights/)."""
     kept = set_canonical_name(model_id, request.POST.get("weights", ""))
     if kept is None:
         raise Http404(_MODEL_NOT_FOUND.format(model_id))
@@ -49,7 +49,7 @@ def save_weights(request: HttpRequest, model_id: int) -> HttpResponse:
 
 @require_POST
 def adopt_omitted_parameters(request: HttpRequest, model_id: int) -> HttpResponse:
-    """POST /models/ID/left-out/: makes what its endpoint refuses a setting of the model."""
+    """Omit the parameters that the model's endpoint refuses from now on (POST /models/ID/left-out/)."""
     try:
         preset = adopt_omissions(model_id)
         messages.success(request, f"{preset.name} is a workaround of the model now, from the next launch on.")

@@ -1,4 +1,4 @@
-"""Simulated models whose true rates are known, kept apart from real ones."""
+"""View of the simulated models, whose true rates are known."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -9,5 +9,5 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /demo/personas/"""
+    """Show the simulated models (GET /demo/personas/)."""
     return render_page(request, "personas/show.html", {"personas": get_personas()})

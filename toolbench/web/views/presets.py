@@ -1,4 +1,4 @@
-"""Presets with their patches, and the effective policy with the origin of each key."""
+"""Views of presets with their patches, and of the effective policy with the origin of each key."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -10,12 +10,12 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /presets/"""
+    """Show the presets (GET /presets/)."""
     return render_page(request, "presets/show.html", {"presets": get_presets()})
 
 
 @require_safe
 def show_policy(request: HttpRequest) -> HttpResponse:
-    """GET /policy/?model=&profile=&strategy=&method=&scenario=, or ?config= for one frozen in a run."""
+    """Show the policy of ?model=, ?profile=, ?strategy=, ?method= and ?scenario=, or the frozen one of ?config=."""
     choice = PolicyQuery.from_query(request.GET.dict())
     return render_page(request, "presets/policy.html", {"page": get_policy_page(choice)})

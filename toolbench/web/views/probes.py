@@ -1,4 +1,4 @@
-"""Probes: asking for one, watching it, looking at its bytes, taking up the preset it proposes."""
+"""Views of probes: start, show, and adopt the proposed preset."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,14 +18,14 @@ from toolbench.web.rendering import render_page
 
 @require_POST
 def start(request: HttpRequest, model_id: int) -> HttpResponse:
-    """Asks for a conformance probe and shows it; one that is open is shown instead of a second."""
+    """Queue a conformance probe and redirect to it; an open one is shown instead of a second one."""
     model = get_object_or_404(Model.objects.select_related("provider"), pk=model_id)
     return redirect("probe", queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.").pk)
 
 
 @require_POST
 def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Asks for a conformance probe of every model of a provider; what may have to be paid for is asked about first."""
+    """Queue a conformance probe of every model of a provider, or ask for confirmation of paid requests first."""
     provider = get_object_or_404(Provider, pk=provider_id)
     try:
         probes = queue_probes(provider_id, agreed=parse_whole_number(request.POST.get("agreed", "")) or 0)
@@ -37,7 +37,7 @@ def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, probe_id: int) -> HttpResponse:
-    """GET /probes/ID/?exchange=; htmx asks for the live part alone while it goes on."""
+    """Show a probe (GET /probes/ID/?exchange=), or only its live part for htmx."""
     try:
         context = {"page": get_probe_page(probe_id, request.GET.get("exchange", ""))}
     except Probe.DoesNotExist:
@@ -47,7 +47,7 @@ def show(request: HttpRequest, probe_id: int) -> HttpResponse:
 
 @require_POST
 def adopt(request: HttpRequest, probe_id: int) -> HttpResponse:
-    """Makes the proposed preset one of the model's workarounds."""
+    """Save the proposed preset as a workaround of the model."""
     probe = get_object_or_404(Probe, pk=probe_id)
     try:
         preset = adopt_preset(probe_id)

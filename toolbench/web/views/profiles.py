@@ -1,4 +1,4 @@
-"""Sampling profiles, readable."""
+"""View of the sampling profiles."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -9,5 +9,5 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /profiles/"""
+    """Show the sampling profiles (GET /profiles/)."""
     return render_page(request, "profiles/show.html", {"profiles": get_profiles()})

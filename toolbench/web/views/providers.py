@@ -1,4 +1,4 @@
-"""Providers: the list, connecting, editing, deleting, and choosing from the models they offer."""
+"""Views of providers: list, connect, edit, delete, and choose from their models."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -16,13 +16,13 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def list_providers(request: HttpRequest) -> HttpResponse:
-    """GET /providers/"""
+    """Show the list of providers (GET /providers/)."""
     return render_page(request, "providers/list.html", {"lines": get_providers()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """GET shows the form, with what the address says filled in; POST connects and lists the provider's models."""
+    """Show the form, filled in from the URL; on POST, connect the provider and list its models."""
     if request.method != "POST":
         return render_page(
             request, "providers/edit.html", {"form": ProviderForm(initial=request.GET.dict()), "line": None}
@@ -40,7 +40,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """One provider with its form. What is saved counts from the next trial on."""
+    """Show a provider with its form; on POST, save it. Changes apply from the next trial on."""
     provider = get_object_or_404(Provider, pk=provider_id)
     posted = request.method == "POST"
     form = ProviderForm(request.POST, provider=provider) if posted else ProviderForm.from_provider(provider)
@@ -57,7 +57,7 @@ def show(request: HttpRequest, provider_id: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """GET asks, POST deletes. Runs stay whole."""
+    """Ask for confirmation; on POST, delete the provider. Its runs are kept."""
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
         return render_page(request, "providers/delete.html", {"line": get_provider(provider_id)})
@@ -68,7 +68,7 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """GET shows the list that the provider gave last; POST asks it for a new one, or adds what was chosen or typed."""
+    """Show the last list of the provider's models; on POST, request a new list or add chosen or typed models."""
     get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
         return render_page(

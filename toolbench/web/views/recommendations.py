@@ -1,4 +1,4 @@
-"""Recommendations, published and ours, side by side."""
+"""View of the published and the computed recommendations, side by side."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -15,7 +15,7 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /decide/recommendations/. ?scope= is published (also where none is named), real, runs or demo."""
+    """Show the recommendations of ?scope=: published (the default), real, runs or demo."""
     query = DecideQuery.from_query(request.GET)
     snapshot = request.GET.get("scope", PUBLISHED_SCOPE) == PUBLISHED_SCOPE and not query.runs
     found = recommend_from_snapshot(query) if snapshot else recommend_from_trials(query)

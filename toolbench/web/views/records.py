@@ -1,4 +1,4 @@
-"""Decision records: the list, one record, its exports, and its confirmation on fresh trials."""
+"""Views of decision records: list, show, export, and confirm on new trials."""
 
 import json
 
@@ -36,7 +36,7 @@ from toolbench.web.request_user import find_owner
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def list_records(request: HttpRequest) -> HttpResponse:
-    """GET: every record, newest first. POST: keeps the decision that the sent fields ask for."""
+    """Show the records, newest first; on POST, save the decision of the sent fields."""
     if request.method != "POST":
         return render_page(request, "records/list.html", {"records": get_records()})
     typed = request.POST
@@ -48,7 +48,7 @@ def list_records(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, record_id: int) -> HttpResponse:
-    """GET /decide/records/ID/"""
+    """Show a record (GET /decide/records/ID/)."""
     record = _get_record_or_404(record_id)
     context = {
         "record": record,
@@ -62,7 +62,7 @@ def show(request: HttpRequest, record_id: int) -> HttpResponse:
 
 @require_safe
 def export(request: HttpRequest, record_id: int, kind: str) -> HttpResponse:
-    """GET …/record.json has the whole record; .csv and .md its evidence as a table."""
+    """Return the whole record as JSON, or its evidence as CSV or Markdown."""
     record = _get_record_or_404(record_id)
     name = f"toolbench-decision-{record.pk}"
     if kind != "json":
@@ -73,7 +73,7 @@ def export(request: HttpRequest, record_id: int, kind: str) -> HttpResponse:
 
 @require_POST
 def act(request: HttpRequest, record_id: int) -> HttpResponse:
-    """Asks for the confirmation, or keeps its result. What may have to be paid for is asked about first."""
+    """Launch the confirmation, or save its result. Paid requests must be confirmed first."""
     record = _get_record_or_404(record_id)
     try:
         messages.success(request, _run_action(record, request.POST, find_owner(request)))
@@ -86,7 +86,7 @@ def act(request: HttpRequest, record_id: int) -> HttpResponse:
 
 
 def _run_action(record: DecisionRecord, values: QueryDict, owner: User | None) -> str:
-    """What was done."""
+    """Run the action and return a message about it."""
     if values.get("action") == "keep":
         save_confirmation(record)
         return "Kept: the confirmation is what this record reports."

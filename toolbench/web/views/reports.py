@@ -1,4 +1,4 @@
-"""A run to take away: the whole report, or its trials as a table."""
+"""Downloads of a run: its report, its bundle, or its trials as a table."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
@@ -15,7 +15,7 @@ from toolbench.web.downloads import build_streamed_response, build_table_respons
 
 @require_safe
 def download_report(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
-    """GET /runs/ID/report.zip: what `manage.py report` writes."""
+    """Return the report that `manage.py report` writes (GET /runs/ID/report.zip)."""
     try:
         return build_streamed_response(iter_report_zip(run_id), "application/zip", name=f"toolbench-run-{run_id}.zip")
     except ReportError as refused:
@@ -24,7 +24,10 @@ def download_report(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
 
 @require_safe
 def download_bundle(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """GET /runs/ID/bundle.zip: what `manage.py bundle` writes; with private cases where ?private=1 says so."""
+    """Return the bundle that `manage.py bundle` writes (GET /runs/ID/bundle.zip).
+
+    With ?private=1 it includes private cases.
+    """
     try:
         pieces = iter_bundle_chunks(run_id, private=request.GET.get("private") == "1")
     except UnknownRunError as unknown:
@@ -37,7 +40,7 @@ def download_bundle(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @require_safe
 def download_trials(request: HttpRequest, run_id: int, kind: str) -> HttpResponse:
-    """GET /runs/ID/trials.csv and .json: a row per trial, without bodies."""
+    """Return a row per trial without bodies (GET /runs/ID/trials.csv or .json)."""
     try:
         return build_table_response(export_trials(run_id), kind, name=f"toolbench-run-{run_id}-trials")
     except ReportError as refused:

@@ -1,4 +1,4 @@
-"""Runs: the list, the launch form, one run, and what can be done to it."""
+"""Views of runs: the list, the launch form, one run, and its actions."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -25,13 +25,14 @@ from toolbench.web.request_user import find_owner
 
 @require_safe
 def list_runs(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
+    """Show the runs of one kind."""
     return render_page(request, "runs/list.html", {"lines": get_runs(kind), "simulated": kind == "simulated"})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @redirect_to_short_address
 def create(request: HttpRequest) -> HttpResponse:
-    """GET shows the form and its forecast, whole or in part; POST starts the run or says what is wrong."""
+    """Show the form with its estimate, whole or in part; on POST, start the run or show the errors."""
     typed = request.POST or (LaunchForm.add_defaults(request.GET) if PLAN_FIELDS & request.GET.keys() else None)
     form = LaunchForm(get_launch_choices(), typed)
     wish = form.to_request()
@@ -48,8 +49,10 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, run_id: int) -> HttpResponse:
-    """GET /runs/ID/; htmx asks for the live part alone while it goes on. ?config= and ?scenario= choose the settings
-    shown below it."""
+    """Show a run (GET /runs/ID/), or only its live part for htmx while it is running.
+
+    ?config= and ?scenario= choose the settings that are shown.
+    """
     try:
         context: dict[str, object] = {"page": get_run_page(run_id), "forecast": estimate_remaining(run_id)}
     except Run.DoesNotExist:
@@ -64,8 +67,10 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_POST
 def act(request: HttpRequest, run_id: int) -> HttpResponse:
-    """One form, one button: cancel, pause, resume, retry errored, raise the caps, repeat, label or delete. What may
-    have to be paid for is asked about first."""
+    """Cancel, pause, resume, retry, raise the limits of, repeat, label or delete a run.
+
+    Paid requests must be confirmed first.
+    """
     action = parse_action(request.POST)
     try:
         done = action.execute(run_id, find_owner(request))

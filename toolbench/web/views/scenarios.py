@@ -1,4 +1,4 @@
-"""Scenarios: what is asked, with which tools, by which rule it is judged."""
+"""Views of scenarios: their prompts, tools and rules."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -9,13 +9,13 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def list_scenarios(request: HttpRequest) -> HttpResponse:
-    """GET /scenarios/"""
+    """Show the list of scenarios (GET /scenarios/)."""
     return render_page(request, "scenarios/list.html", {"groups": get_scenarios()})
 
 
 @require_safe
 def show(request: HttpRequest, slug: str) -> HttpResponse:
-    """GET /scenarios/<slug>/?seed=&version= draws an instance; without a seed, the fixed wording is shown."""
+    """Show an instance of a scenario for ?seed= and ?version=; without a seed, the fixed wording."""
     try:
         found = get_scenario(slug, request.GET.get("seed", ""), request.GET.get("version", ""))
     except KeyError as error:

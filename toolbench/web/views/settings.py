@@ -1,4 +1,4 @@
-"""Chosen settings for other programs, on a page and as files."""
+"""Views of chosen settings for other programs, on a page and as files."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -10,13 +10,13 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest, config_id: int) -> HttpResponse:
-    """GET /decide/settings/ID/"""
+    """Show the settings of a configuration (GET /decide/settings/ID/)."""
     return render_page(request, "settings/show.html", {"page": _get_page_or_404(config_id)})
 
 
 @require_safe
 def download(request: HttpRequest, config_id: int, file: str) -> HttpResponse:
-    """GET /decide/settings/ID/FILE"""
+    """Return one file of the settings (GET /decide/settings/ID/FILE)."""
     written = next((one for one in _get_page_or_404(config_id).files if one.file == file), None)
     if written is None:
         raise Http404(f"There is no {file} of configuration {config_id}.")

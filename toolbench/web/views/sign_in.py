@@ -1,4 +1,4 @@
-"""Signing in with a printed link, and out again."""
+"""Views that sign a user in with a printed link, and out again."""
 
 import re
 from urllib.parse import quote, unquote
@@ -18,9 +18,9 @@ from toolbench.web.safe_redirect import choose_local_path
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 _PREFETCH = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
 _PURPOSE_HEADERS = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
-# A person's browser that follows a link sends these, if it sends them at all: pictures, frames and fetches differ.
+# Values of these headers, if present, when a person follows a link. Requests for images, frames and fetches differ.
 _NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
-# What mail, chat and search programs call themselves when they look at a link to show a preview of it.
+# User agents of mail, chat and search programs that request a link to show a preview of it.
 _PREVIEW_AGENTS = re.compile(
     r"bot\b|crawl|spider|preview|facebookexternalhit|whatsapp|slack|skype|embedly|iframely|unfurl|scan", re.IGNORECASE
 )
@@ -29,7 +29,7 @@ _PREVIEW_AGENTS = re.compile(
 @login_not_required
 @require_GET
 def show(request: HttpRequest) -> HttpResponse:
-    """How to get a link. The page that was wanted (`?next=`) is remembered for whoever follows one in this browser."""
+    """Show how to get a link. A cookie keeps the requested page (`?next=`) until a link is used."""
     response = render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": False})
     if wanted := choose_local_path(request.GET.get("next", ""), ""):
         age = settings.SIGN_IN_HOURS * 3600
@@ -42,8 +42,11 @@ def show(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def follow(request: HttpRequest, token: str) -> HttpResponse:
-    """Spend the link and sign in: on GET for a person who follows it, on POST for the button of the page that every
-    other GET or HEAD is shown. A browser that is signed in already keeps the link for another one."""
+    """Redeem the link and sign in.
+
+    A GET by a person redeems it, as does a POST by the button of the page that any other GET or HEAD receives. A
+    browser that is signed in already leaves the link unused.
+    """
     if request.user.is_authenticated:
         return _redirect_to_wanted(request)
     if request.method != "POST" and not _is_followed(request):
@@ -56,7 +59,7 @@ def follow(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _is_followed(request: HttpRequest) -> bool:
-    """Return whether nothing says that a program looks at the link: no prefetch, no preview, no HEAD."""
+    """Return whether nothing indicates that a program requests the link: no prefetch, no preview, no HEAD."""
     headers = request.headers
     return (
         request.method == "GET"
@@ -74,6 +77,6 @@ def _redirect_to_wanted(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def leave(request: HttpRequest) -> HttpResponse:
-    """Signs out of this browser."""
+    """Sign out of this browser."""
     logout(request)
     return redirect("sign-in")

@@ -1,4 +1,4 @@
-"""The exact bytes of a step: a page of them as text, and the whole as a download."""
+"""Views of the exact bytes of a step: a page of them as text, or all as a download."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -14,7 +14,7 @@ _STEP_NOT_FOUND = "There is no such step; its run may have been deleted."
 
 @require_safe
 def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
-    """GET /steps/<id>/<request|response>/?page="""
+    """Show a page of the bytes (GET /steps/<id>/<request|response>/?page=)."""
     try:
         found = get_bytes_page(step_id, side, parse_whole_number(request.GET.get("page", "")) or 1)
     except Step.DoesNotExist:
@@ -26,7 +26,7 @@ def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
 
 @require_safe
 def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
-    """Never shown by a browser: whatever a model wrote is only a file."""
+    """Return all bytes as a file, because a browser must not display what a model wrote."""
     try:
         step, raw = get_bytes(step_id, side)
     except Step.DoesNotExist:

@@ -1,4 +1,4 @@
-"""The switch between light, dark and the system's choice, kept in a cookie so that the first paint is right."""
+"""View that sets the theme. A cookie keeps it, so that the first paint is right."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_POST
@@ -11,7 +11,7 @@ YEAR_SECONDS = 60 * 60 * 24 * 365
 
 @require_POST
 def choose(request: HttpRequest) -> HttpResponse:
-    """Sets the theme and goes back to the page it was asked from; an unknown theme means the system's."""
+    """Set the theme and redirect to the page of the form; an unknown theme means the system's."""
     theme = request.POST.get("theme", "system")
     response = HttpResponseRedirect(choose_local_path(request.POST.get("next", "")))
     response.set_cookie("theme", theme if theme in THEMES else "system", max_age=YEAR_SECONDS, samesite="Lax")

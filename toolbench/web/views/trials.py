@@ -1,4 +1,4 @@
-"""Trials: the list with its filter in the address, and one trial step by step."""
+"""Views of trials: the list with its filter in the URL, and one trial step by step."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -23,6 +23,7 @@ FORM_FIELDS = {"outcome", "sort", "search", *RUN_ONLY_FIELDS}
 
 @require_safe
 def list_trials(request: HttpRequest) -> HttpResponse:
+    """Show the trials that match the filter of the URL."""
     asked = TrialFilter.from_query(request.GET)
     found = get_trials(asked, parse_whole_number(request.GET.get("page", "")) or 1)
     shown = FORM_FIELDS if asked.run else FORM_FIELDS - RUN_ONLY_FIELDS
@@ -34,6 +35,7 @@ def list_trials(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, trial_id: int) -> HttpResponse:
+    """Show a trial, or one part of its page for htmx."""
     here = TrialPageQuery.from_query(request.GET)
     try:
         trace = get_trace(trial_id, here.filter, here.step)
@@ -50,7 +52,7 @@ def show(request: HttpRequest, trial_id: int) -> HttpResponse:
 
 @require_POST
 def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
-    """Saves a label and a note, then shows the same step again."""
+    """Save a label and a note, then redirect to the same step."""
     if not annotate(trial_id, label=request.POST.get("label", ""), note=request.POST.get("note", "")):
         raise Http404(f"There is no trial {trial_id}; nothing was saved.")
     messages.success(request, "Saved.")

@@ -1,4 +1,4 @@
-"""What other settings would have made of stored answers."""
+"""Views of replays: the results that other settings give on stored answers."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -14,7 +14,10 @@ from toolbench.web.rendering import render_page
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """GET /what-if/?trial= (or cell=, run=) with the settings in the address; ?ablate=1 leaves each transform out."""
+    """Show the replay of ?trial=, ?cell= or ?run= with the settings of the URL.
+
+    With ?ablate=1, each transform is left out in turn.
+    """
     try:
         scope = ReplayScope.from_query(request.GET)
         asked = WhatIfSettings.from_query(dict(request.GET.lists()))
@@ -28,7 +31,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def retry(request: HttpRequest) -> HttpResponse:
-    """POST /what-if/again/ with the address of a what-if that failed: it is asked for anew."""
+    """Replay again what failed (POST /what-if/again/ with the URL parameters of the replay)."""
     try:
         delete_failed_replays(ReplayScope.from_query(request.GET), WhatIfSettings.from_query(dict(request.GET.lists())))
     except NothingToReplayError as nothing:

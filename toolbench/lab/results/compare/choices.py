@@ -1,4 +1,4 @@
-"""What can be chosen for the sides of a comparison, and comparisons that offer themselves."""
+"""Choices for the sides of a comparison, and suggested comparisons."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,7 +15,11 @@ AXIS_BY_COLUMN = {"model_name": "model"}
 
 @dataclass(frozen=True, slots=True)
 class SuggestedComparison:
-    """`query` chooses both sides."""
+    """A suggested comparison.
+
+    Attributes:
+        query: the query string that chooses both sides.
+    """
 
     title: str
     query: str
@@ -23,7 +27,11 @@ class SuggestedComparison:
 
 @dataclass(frozen=True, slots=True)
 class CompareChoices:
-    """`values` by axis, what the newest runs have of it."""
+    """Choices of the compare form.
+
+    Attributes:
+        values: the values that the newest runs have, by axis.
+    """
 
     runs: tuple[Run, ...]
     values: dict[str, tuple[str, ...]]
@@ -31,7 +39,7 @@ class CompareChoices:
 
 
 def get_compare_choices() -> CompareChoices:
-    """Two queries."""
+    """Return the choices with two queries."""
     runs = tuple(Run.objects.filter(deleted_at=None).defer("request", "skipped").order_by("-pk")[:MAX_RUNS])
     configs = list(RunConfig.objects.filter(run__in=runs).defer("layers", "options", "routing").order_by("-run_id"))
     columns = {"provider": "provider_name", "model": "model_name"} | {
@@ -66,7 +74,7 @@ def _suggest_providers(configs: Iterable[RunConfig]) -> Iterable[SuggestedCompar
 
 
 def _suggest_within_run(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
-    """What one run tried in two ways."""
+    """Yield comparisons of the values that one run has on an axis."""
     found: dict[tuple[int, str], set[str]] = defaultdict(set)
     for config in configs:
         for axis in SUGGESTED_AXES:

@@ -1,4 +1,4 @@
-"""The compare page: two sides chosen in the address, the difference between them and what it may be called."""
+"""The compare page: two sides chosen in the URL and the difference between them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,11 @@ NAMED_FIELDS = {"examples", "tool use", "prompt", "version"}  # values that say 
 
 @dataclass(frozen=True, slots=True)
 class StratumRow:
-    """One stratum that both sides have. `label` tells it from the other rows."""
+    """A stratum that both sides have.
+
+    Attributes:
+        label: text that distinguishes the row from other rows of the scenario.
+    """
 
     scenario: str
     label: str
@@ -47,7 +51,12 @@ class StratumRow:
 
 @dataclass(frozen=True, slots=True)
 class RequiredTrials:
-    """What it would take to see a difference of `points`: trials on each side in all, and how many more."""
+    """Trials needed to detect a difference of `points` percentage points.
+
+    Attributes:
+        trials: trials on each side in all.
+        more: trials that the smaller side still lacks.
+    """
 
     points: int
     trials: int
@@ -56,9 +65,17 @@ class RequiredTrials:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`how` is paired or stratified. `whole` answers the question asked, alone; `rows` are one family of comparisons,
-    `beside` is another. `noise` is how far apart, as a fraction, equal sides of this size come to lie in
-    95 of 100 comparisons. `shared_trials` are on both sides: then nothing is compared. `trials` are those compared."""
+    """Comparison of two sides.
+
+    Attributes:
+        how: "paired" or "stratified".
+        whole: the comparison of all strata, a family of its own.
+        rows: the comparisons by stratum, one family.
+        beside: the secondary metrics, another family.
+        noise: fraction that equal sides of this size differ by at most in 95 of 100 comparisons.
+        shared_trials: number of trials that are on both sides. Unless it is 0, nothing is compared.
+        trials: the trials that are compared, by side.
+    """
 
     query: CompareQuery
     names: tuple[str, str]
@@ -77,7 +94,10 @@ class Comparison:
 
     @property
     def retries(self) -> tuple[tuple[str, RetryCounts, RetryCounts], ...]:
-        """Both sides' answers of 429 and 5xx, retries and back-off; by scenario where there are several."""
+        """Return the retry counts of both sides as (scenario, first, second).
+
+        The first entry, with an empty scenario, is for all trials. Entries by scenario follow where there are several.
+        """
         first, second = self.sides
         parts = (first.retries_by_scenario, second.retries_by_scenario)
         names = sorted({*parts[0], *parts[1]})
@@ -86,20 +106,22 @@ class Comparison:
 
     @property
     def metric(self) -> str:
+        """Return the label of the success metric that is compared."""
         return SUCCESS_METRICS[self.query.metric]
 
     @property
     def comparable(self) -> bool:
+        """Return whether the sides share a stratum and no trial."""
         return bool(self.counts.keys) and not self.shared_trials
 
     @property
     def equal_setting(self) -> bool:
-        """Whether nothing that was asked for differs: an A/A comparison."""
+        """Return whether no requested setting differs: an A/A comparison."""
         return not self.counts.differing and self.sides[0].hashes == self.sides[1].hashes
 
 
 def get_comparison(query: CompareQuery) -> Comparison:
-    """Eleven queries, whatever the number of trials."""
+    """Return the comparison with eleven queries, whatever the number of trials."""
     found = [filter_side_trials(query.side(name), demo=query.demo) for name in SIDES]
     shared = (found[0] & found[1]).count()
     counts = _count_sides(query, found)
@@ -129,7 +151,7 @@ def get_comparison(query: CompareQuery) -> Comparison:
 def _filter_shared_strata(
     counts: ComparisonCounts, found: Sequence[QuerySet[Trial]]
 ) -> tuple[QuerySet[Trial], QuerySet[Trial]]:
-    """Return the trials of the strata that both sides have, as success counts them; all where they share none."""
+    """Return the trials of the strata that both sides have, or all trials if they share none."""
     first, second = (side.filter(cell__scenario_group=counts.group, instance_kind=counts.kind) for side in found)
     if not counts.keys:
         return first, second
@@ -139,7 +161,10 @@ def _filter_shared_strata(
 
 
 def _counted_in(lines: Iterable[StratumCounts]) -> Q:
-    """Return the condition of the trials that these lines count. A cell may hold trials of several prompt versions."""
+    """Return the condition of the trials that these lines count.
+
+    A cell may hold trials of several prompt versions.
+    """
     cells: dict[tuple[object, object], set[int]] = defaultdict(set)
     for line in lines:
         cells[line.asked["prompt"], line.asked["version"]] |= line.cells
@@ -151,7 +176,7 @@ def _counted_in(lines: Iterable[StratumCounts]) -> Q:
 
 
 def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison:
-    """Two runs against each other in whatever else `query` asks of both sides."""
+    """Compare two runs, filtered by everything else that `query` requires of both sides."""
     asked = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
     found = [filter_side_trials({**asked, "run": str(run)}, demo=query.demo) for run in (first, second)]
     counts = _count_sides(query, found)
@@ -170,7 +195,7 @@ def _compare(counts: ComparisonCounts, keys: Sequence[StratumKey], how: str) -> 
 
 
 def _build_rows(counts: ComparisonCounts, how: str) -> tuple[StratumRow, ...]:
-    """One per stratum; where there are several, their intervals are simultaneous."""
+    """Return a row per stratum. The intervals of several rows are simultaneous."""
     found = apply_bonferroni([_compare(counts, [key], how) for key in counts.keys])
     labels = _build_labels(counts)
     rows = (StratumRow(str(key[0]), label, one) for key, label, one in zip(counts.keys, labels, found, strict=True))
@@ -178,7 +203,10 @@ def _build_rows(counts: ComparisonCounts, how: str) -> tuple[StratumRow, ...]:
 
 
 def _build_labels(counts: ComparisonCounts) -> list[str]:
-    """What the strata differ in, beside the scenario; where versions are compared, those of both sides."""
+    """Return for each stratum the values beside the scenario that distinguish it.
+
+    Where versions are compared, the label names those of both sides.
+    """
     shared = enumerate((name for name in STRATUM_FIELDS if name not in counts.differing), start=1)
     varying = [(place, name) for place, name in shared if len({key[place] for key in counts.keys}) > 1]
     said = [[_describe_value(name, key[place]) for place, name in varying if key[place] != ""] for key in counts.keys]
@@ -200,13 +228,13 @@ def _compute_share(whole: RateComparison) -> float:
 
 
 def compute_required_trials(whole: RateComparison, points: int) -> RequiredTrials:
-    """By the shares seen."""
+    """Return the trials needed to detect `query.points`, given the share of successes on both sides."""
     trials = count_trials_to_detect(points / 100, share=_compute_share(whole))
     return RequiredTrials(points, trials, max(0, trials - min(whole.first.n, whole.second.n)))
 
 
 def build_side_names(query: CompareQuery) -> tuple[str, str]:
-    """What each side has of its own, in words; what it is asked by where it has nothing."""
+    """Return a name for each side from the values that it alone has, or else from all its values."""
     return _describe_axes(query.a or query.side("a")), _describe_axes(query.b or query.side("b"))
 
 

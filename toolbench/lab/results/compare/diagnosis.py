@@ -1,4 +1,4 @@
-"""One canonical model at two providers: is it the provider or the model, and which preset may help?"""
+"""Diagnosis of one canonical model at two providers: provider or model, and which preset may help."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,7 +17,12 @@ MAX_WEAK_SHARE = 0.9  # a share whose whole interval lies below this on both sid
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPreset:
-    """A preset for the worse side, and the query that fills in the launch form with it."""
+    """A preset for the worse side.
+
+    Attributes:
+        because: the sentence of the failure class that the preset may fix.
+        query: the query string that fills in the launch form.
+    """
 
     preset: str
     description: str
@@ -27,8 +32,14 @@ class SuggestedPreset:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`verdict` is provider, model or open. `worse` and `better` name providers, both "" unless one is worse.
-    `failures` are the commonest of the worse side (of both, where neither is)."""
+    """Diagnosis of a canonical model at two providers.
+
+    Attributes:
+        verdict: "provider", "model" or "open".
+        worse: name of the worse provider; empty unless one is worse.
+        better: name of the better provider; empty unless one is worse.
+        failures: the most frequent failures of the worse side, or of both where neither is worse.
+    """
 
     canonical: str
     verdict: str
@@ -40,7 +51,11 @@ class Diagnosis:
 
 
 def diagnose(page: Comparison) -> Diagnosis | None:
-    """None unless both sides are the same weights at different providers. Three queries more."""
+    """Return the diagnosis, with three more queries.
+
+    Returns:
+        None unless both sides are one canonical model at different providers.
+    """
     first, second = page.sides
     if "provider" not in page.counts.differing or len(first.canonical) != 1 or first.canonical != second.canonical:
         return None
@@ -76,7 +91,7 @@ def _is_weak(whole: RateComparison) -> bool:
 
 
 def _count_failures(page: Comparison, worse: str) -> tuple[tuple[str, str, int], ...]:
-    """Return the commonest classes of the trials that are compared."""
+    """Return the three most frequent failure classes of the compared trials."""
     counts: Counter[str] = Counter()
     for trials in [page.trials[SIDES.index(worse)]] if worse else page.trials:
         counts.update(trials.filter(outcome=Trial.Outcome.FAIL).values_list("failure_class", flat=True))
@@ -87,7 +102,7 @@ def _count_failures(page: Comparison, worse: str) -> tuple[tuple[str, str, int],
 def _find_suggested_preset(
     page: Comparison, worse: str, failures: tuple[tuple[str, str, int], ...]
 ) -> SuggestedPreset | None:
-    """The preset that heals the commonest failure which one can heal."""
+    """Return the preset for the most frequent failure that has one."""
     healed = ((load_class_presets().get(name), sentence) for name, sentence, _ in failures)
     preset, because = next(((name, sentence) for name, sentence in healed if name), (None, ""))
     found = Preset.objects.filter(name=preset).first() if preset else None
@@ -99,7 +114,7 @@ def _find_suggested_preset(
 
 
 def _build_launch_query(configs: list[RunConfig], preset: str) -> str:
-    """What the worse side was asked, and the preset as its strategy."""
+    """Return the settings of the worse side, with the preset as its strategy."""
     cells = Cell.objects.filter(config__in=configs).order_by("scenario").values_list("scenario", flat=True).distinct()
     run = configs[0].run
     chosen: list[tuple[str, object]] = [

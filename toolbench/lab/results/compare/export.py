@@ -1,4 +1,4 @@
-"""A comparison to take away: one row for the whole, one for every scenario, one for every way of calling."""
+"""Export of a comparison: a row for the whole, one per stratum and one per metric of calls."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,8 +29,11 @@ _EMPTY_TIMES: tuple[Value, ...] = (None,) * len(TIME_COLUMNS)
 
 
 def export_comparison(query: CompareQuery) -> ExportTable:
-    """Return what the page shows. Differences are fractions, second side less first; None is what was not computed.
-    Times are those of the whole."""
+    """Return the comparison that the page shows as a table.
+
+    Differences are fractions, the second side less the first. None is a value that was not computed. Durations are
+    given for the whole only.
+    """
     page = get_comparison(query)
     rows: list[tuple[Value, ...]] = []
     simulated = any(side.simulated for side in page.sides)
@@ -64,7 +67,7 @@ def export_comparison(query: CompareQuery) -> ExportTable:
 
 
 def _build_retry_values(sides: Sequence[RetryCounts] | None) -> tuple[Value, ...]:
-    """Of both sides; None where they are not known, or not counted for this row."""
+    """Return the retry counts of both sides; None where they are not known or not counted for this row."""
     pair = sides or (None, None)
     return tuple(
         getattr(side, name) if side is not None and side.retries_known else None

@@ -1,4 +1,7 @@
-"""The A/A noise floor: the same settings against themselves, once more. What differs there is chance and weather."""
+"""A/A noise: a run compared with its repeat at equal settings.
+
+Such a difference comes from chance and from changes of the provider over time.
+"""
 
 from dataclasses import dataclass
 
@@ -15,13 +18,20 @@ MAX_NOISE_PAIRS = 2
 
 @dataclass(frozen=True, slots=True)
 class NoiseMeasurement:
+    """Comparison of a run with its A/A repeat.
+
+    Attributes:
+        first: primary key of the run.
+        second: primary key of its repeat.
+    """
+
     first: int
     second: int
     compared: RateComparison
 
 
 def measure_noise(page: Comparison) -> tuple[NoiseMeasurement, ...]:
-    """Of the runs on either side, the newest; without the comparison that is shown itself."""
+    """Return the newest A/A comparisons of the runs on either side, without the comparison that the page shows."""
     runs = sorted({*page.sides[0].run_ids, *page.sides[1].run_ids})
     shown = (page.sides[0].run_ids, page.sides[1].run_ids)
     pairs = [pair for pair in find_aa_pairs(runs) if shown != ((pair[0],), (pair[1],))][:MAX_NOISE_PAIRS]
@@ -30,7 +40,7 @@ def measure_noise(page: Comparison) -> tuple[NoiseMeasurement, ...]:
 
 
 def find_aa_pairs(runs: list[int]) -> tuple[tuple[int, int], ...]:
-    """A run and its A/A repeat, finished both, for every one of these runs that is either."""
+    """Return pairs of a run and its finished A/A repeat, newest first, where `runs` has one of the two."""
     again = Run.objects.filter(
         purpose=NOISE_PURPOSE, state=Run.State.FINISHED, deleted_at=None, repeat_of__deleted_at=None
     )

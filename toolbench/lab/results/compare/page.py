@@ -1,4 +1,4 @@
-"""All that the compare page shows of two measured sides."""
+"""Everything that the compare page shows of two measured sides."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,13 @@ MAX_CHANGED_INSTANCES = 10  # instances of a fate
 
 @dataclass(frozen=True, slots=True)
 class ChangedInstance:
-    """An instance that came out differently, with one trial of it on each side."""
+    """An instance whose outcome changed, with one trial of it on each side.
+
+    Attributes:
+        fate: "regressed" or "fixed".
+        first: primary key of the trial on the first side.
+        second: primary key of the trial on the second side.
+    """
 
     fate: str
     scenario: str
@@ -27,6 +33,13 @@ class ChangedInstance:
 
 @dataclass(frozen=True, slots=True)
 class ComparePage:
+    """The comparison and what belongs to it.
+
+    Attributes:
+        diagnosis: None unless one canonical model is compared at two providers.
+        seeds: text about the sampling seed; empty if nothing is paired.
+    """
+
     page: Comparison
     diagnosis: Diagnosis | None
     noise_measurements: tuple[NoiseMeasurement, ...]
@@ -35,6 +48,7 @@ class ComparePage:
 
 
 def get_compare_page(query: CompareQuery) -> ComparePage:
+    """Return the compare page of the query."""
     page = get_comparison(query)
     if not page.comparable:
         return ComparePage(page, None, (), (), "")
@@ -43,7 +57,7 @@ def get_compare_page(query: CompareQuery) -> ComparePage:
 
 
 def _list_changed_instances(page: Comparison, fate: str) -> tuple[ChangedInstance, ...]:
-    """Two queries where there are any."""
+    """Return the instances with this change. Two queries if there are any."""
     wanted = find_instances_by_change(page.counts, fate, MAX_CHANGED_INSTANCES)
     if not wanted:
         return ()
@@ -58,7 +72,7 @@ def _list_changed_instances(page: Comparison, fate: str) -> tuple[ChangedInstanc
 def _find_trials(
     page: Comparison, side: int, wanted: list[tuple[StratumKey, int]], *, failed: bool
 ) -> dict[StratumKey, int]:
-    """Return a trial of each instance by its stratum and number, one that failed where the side did."""
+    """Return a trial of each instance by its stratum and number: a failed one if `failed`, else a passed one."""
     found = page.trials[side].filter(instance_seed__in=[instance for _, instance in wanted])
     outcomes = [Trial.Outcome.FAIL, Trial.Outcome.INFRA] if failed else [Trial.Outcome.PASS]
     stratum = [value for name, value in STRATUM_FIELDS.items() if name not in page.counts.differing]

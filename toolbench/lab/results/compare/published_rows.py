@@ -1,4 +1,4 @@
-"""Two rows of the published matrix against each other: totals only, since its split by scenario is not whole."""
+"""Comparison of two rows of the published matrix, by totals only because its split by scenario is incomplete."""
 
 from dataclasses import dataclass
 
@@ -11,6 +11,8 @@ from toolbench.lab.results.published import PublishedMatrix, PublishedRow, get_p
 
 @dataclass(frozen=True, slots=True)
 class PublishedComparison:
+    """Comparison of two rows of the published matrix."""
+
     published: PublishedMatrix
     rows: tuple[PublishedRow, PublishedRow]
     whole: RateComparison
@@ -18,7 +20,11 @@ class PublishedComparison:
 
 
 def compare_published(query: CompareQuery) -> PublishedComparison | None:
-    """None where a row is not published, or has its tools off: it is not applicable."""
+    """Compare the two published rows that the query names.
+
+    Returns:
+        None where a row is not published or is not applicable because its tools are off.
+    """
     published = get_published_matrix()
     keys = [query.side(name)["published"].removeprefix("p") for name in SIDES]
     if published is None:

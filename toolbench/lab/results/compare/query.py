@@ -1,5 +1,7 @@
-"""What the compare page's address asks for: two sides, each by any of the axes. Unreadable values are dropped and
-named, never an error."""
+"""The query of the compare page: two sides, each chosen by any of the axes.
+
+Unreadable values are ignored and named; they never raise an error.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,8 +33,15 @@ MAX_VALUE_CHARS = 1_000  # characters of a value; cut, a list of runs would end 
 
 @dataclass(frozen=True, slots=True)
 class CompareQuery:
-    """`both` holds what stands on either side, `a` and `b` what one side says of its own, by axis. `how` stratified
-    leaves pairs alone; `points` is the difference that is worth finding, in percentage points."""
+    """The sides to compare and how to compare them.
+
+    Attributes:
+        both: values that hold for both sides, by axis.
+        a: values of the first side, by axis.
+        b: values of the second side, by axis.
+        how: "stratified" prevents a paired comparison.
+        points: the difference worth detecting, in percentage points.
+    """
 
     both: Mapping[str, str] = field(default_factory=dict)
     a: Mapping[str, str] = field(default_factory=dict)
@@ -47,6 +56,7 @@ class CompareQuery:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "CompareQuery":
+        """Return the query of these URL parameters."""
         ignored: list[str] = []
         read = {prefix: _parse_axes(query, prefix, ignored) for prefix in ("", "a_", "b_")}
         points = _read_text(query, "points")
@@ -69,20 +79,25 @@ class CompareQuery:
         )  # fmt: skip
 
     def side(self, name: str) -> dict[str, str]:
-        """All that holds of side `a` or `b`."""
+        """Return all values of side `a` or `b`, by axis."""
         return {**self.both, **(self.a if name == "a" else self.b)}
 
     @property
     def asked(self) -> bool:
-        """Whether there are two sides to compare."""
+        """Return whether there are two different sides to compare."""
         return bool(self.side("a") and self.side("b")) and self.side("a") != self.side("b")
 
     @property
     def published(self) -> bool:
+        """Return whether both sides are rows of the published matrix."""
         return all("published" in self.side(name) for name in SIDES)
 
     def query(self, **changes: object) -> str:
-        """As a query string; `swap=True` changes the sides, everything else a field. Defaults are left out."""
+        """Return the query string without default values.
+
+        Args:
+            changes: new values by field; `swap=True` exchanges the sides.
+        """
         sides = (self.b, self.a) if changes.pop("swap", False) else (self.a, self.b)
         pairs = [(name, value) for name, value in self.both.items()]
         pairs += [(f"{p}_{name}", value) for p, side in zip(SIDES, sides, strict=True) for name, value in side.items()]

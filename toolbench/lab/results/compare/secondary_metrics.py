@@ -1,7 +1,9 @@
-"""What stands beside success: how calls were made on both sides, how long trials took and what they cost.
+"""Metrics compared beside success: how calls were made, how long trials took and what they cost.
 
-The comparison of the whole answers the question that was asked: it is a family of its own. All differences here are one
-more family: each interval is simultaneous at 1 − 5 % / (how many there are)."""
+The comparison of the whole answers the question of the page and is a family of its own. All differences here form one
+more
+family: each interval is simultaneous at 1 − 5 % / (number of differences).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,13 +25,20 @@ QUANTILES = (("p50", 0.5), ("p95", 0.95))
 
 @dataclass(frozen=True, slots=True)
 class CallRate:
+    """Comparison of a metric of calls."""
+
     metric: Metric
     compared: RateComparison
 
 
 @dataclass(frozen=True, slots=True)
 class TimeDifference:
-    """`shift` is None where a side has no answer."""
+    """Difference of a quantile of trial durations.
+
+    Attributes:
+        name: "p50" or "p95".
+        shift: None where a side has no answer.
+    """
 
     name: str
     shift: QuantileDifference | None
@@ -40,9 +49,9 @@ class SecondaryMetrics:
     """Everything that is compared beside success.
 
     Attributes:
-        times: () where a side is a local model, which shares this machine.
-        cost: dollars per delivered success, the second side less the first; None where it is not known.
-        comparisons: how many differences there are, the comparison of the whole left out.
+        times: empty where a side has a local model, which shares this machine, or where the sides share no stratum.
+        cost: dollars per end-to-end success, the second side less the first; None where a cost is not known.
+        comparisons: number of differences, without the comparison of the whole; at least 1.
     """
 
     calls: tuple[CallRate, ...]
@@ -54,7 +63,7 @@ class SecondaryMetrics:
 def get_secondary_metrics(
     counts: ComparisonCounts, sides: tuple[Side, Side], trials: Sequence[QuerySet[Trial]]
 ) -> SecondaryMetrics:
-    """Return what stands beside success. Calls of one trial hang together: each trial is a cluster."""
+    """Return the secondary metrics. Calls of one trial are correlated, so each trial is a cluster."""
     good = [compare_stratified(replace(counts, metric=name), counts.keys) for name in HIGHER_IS_BETTER]
     bad = [
         replace(compare_stratified(replace(counts, metric=name), counts.keys), is_lower_better=True)
@@ -80,12 +89,12 @@ def get_secondary_metrics(
 
 
 def apply_bonferroni(found: Sequence[RateComparison]) -> list[RateComparison]:
-    """Return the same, each difference as one of all that could be tested."""
+    """Return the comparisons, each corrected for the number of those that have a difference."""
     many = sum(one.difference is not None for one in found)
     return [one.with_comparisons(many) for one in found]
 
 
 def _list_durations_ms(trials: QuerySet[Trial]) -> list[float]:
-    """Return how long each answered trial took, without queue."""
+    """Return the durations of the answered trials in milliseconds, without the time in the queue."""
     found = trials.filter(ANSWERED).exclude(duration_ms=None)
     return [time for time in found.values_list("duration_ms", flat=True) if time is not None]

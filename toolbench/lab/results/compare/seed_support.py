@@ -1,4 +1,4 @@
-"""Whether the endpoints of a paired comparison hold to the sampling seed, as far as a probe has seen it."""
+"""Support for the sampling seed at the endpoints of a paired comparison, as far as a probe has found out."""
 
 from collections import defaultdict
 
@@ -15,7 +15,7 @@ SEED_SUPPORT_TEXTS = {
 
 
 def describe_seed_support(page: Comparison) -> str:
-    """One sentence; "" where nothing is paired. Four queries."""
+    """Return a text about the sampling seed, with four queries; an empty string if nothing is paired."""
     if page.how != "paired":
         return ""
     used = {pk for side in page.sides for pk in side.config_ids}

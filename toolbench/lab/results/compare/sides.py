@@ -54,9 +54,16 @@ RATIO_COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class StratumCounts:
-    """Counts of one instance (or, of parity wording, of all its repeats) in one stratum. `asked` says how, by the
-    names of IDENTITY; `ratios` are sums over trials. `late` passed only when an error was tried again. `error` is the
-    least of its `cells` that went on until they were decided."""
+    """Counts of one instance in one stratum, or of all repeats of the published wording.
+
+    Attributes:
+        asked: the settings, by the names of STRATUM_FIELDS.
+        instance: None for the published wording.
+        late: trials that passed only after a retry of an error.
+        ratios: sums over trials, by metric.
+        cells: primary keys of the cells counted.
+        error: the smallest error probability of cells with sequential stopping; None where no cell used it.
+    """
 
     asked: Mapping[str, Any]
     scenario: str
@@ -76,8 +83,12 @@ class StratumCounts:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is known of a side beside its lines. `cost` is dollars per delivered success, over all its trials, failed
-    and repeated ones too; None while it is not known, and `cost_from` says why, or where from."""
+    """Facts about a side beside its counts.
+
+    Attributes:
+        cost: dollars per end-to-end success over all trials, failed and repeated ones included; None if not known.
+        cost_from: where the cost comes from, or why it is not known.
+    """
 
     trials: int
     passed: int
@@ -103,16 +114,20 @@ class Side:
 
     @property
     def retries(self) -> RetryCounts:
-        """Of all its trials."""
+        """Return the retry counts of all trials."""
         return sum(self.retries_by_scenario.values(), RetryCounts())
 
     @property
     def tokens_per_trial(self) -> int:
+        """Return the tokens per trial, rounded; 0 without trials."""
         return round(self.tokens / self.trials) if self.trials else 0
 
 
 def filter_side_trials(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial]:
-    """The finished trials of a side, controls left out. Simulated ones only in a demo or where runs are named."""
+    """Return the finished trials of a side without controls.
+
+    Simulated trials are included only in a demo or where runs are named.
+    """
     found = Trial.objects.filter(run__deleted_at=None, cell__control=False, state=Trial.State.DONE)
     if not any(name in axes for name in RUN_AXES):
         found = found.filter(run__imported=False, run__simulated=demo)
@@ -127,7 +142,7 @@ def filter_side_trials(axes: Mapping[str, str], *, demo: bool) -> QuerySet[Trial
 
 
 def read_side(trials: QuerySet[Trial]) -> Side:
-    """Five queries."""
+    """Return the facts about a side with five queries."""
     retries = count_retries(trials.filter(TRIED))
     about, paid = trials.filter(TRIED).aggregate(**_SIDE_AGGREGATES), add_costs(sum_costs(trials).values())
     return Side(
@@ -176,6 +191,7 @@ _SIDE_AGGREGATES = {
 
 
 def read_stratum_counts(trials: QuerySet[Trial]) -> Iterable[StratumCounts]:
+    """Yield the counts by stratum and instance, with one query."""
     named = {f"_{place}": value for place, value in enumerate(STRATUM_FIELDS.values())}
     drawn = When(instance_kind=DRAWN, then=F("instance_seed"))
     instance = Case(drawn, default=Value(None), output_field=BigIntegerField(null=True))

@@ -1,4 +1,4 @@
-"""Two sides' counts brought together: strata that both have, instances that both met, and what may be said of them."""
+"""Statistics of two sides: shared strata, shared instances and the differences between the sides."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,8 +23,15 @@ Strata = Mapping[StratumKey, tuple[StratumCounts, ...]]
 
 @dataclass(frozen=True, slots=True)
 class OutcomeChanges:
-    """Instances by what became of them from the first side to the second. An instance passes on a side when all its
-    trials there do. `unsettled` had no answer on one side."""
+    """Numbers of instances by change from the first side to the second.
+
+    An instance passes on a side when all its trials there pass.
+
+    Attributes:
+        new: instances that only the second side has.
+        removed: instances that only the first side has.
+        unsettled: instances without an answer on at least one side.
+    """
 
     regressed: int = 0
     fixed: int = 0
@@ -36,13 +43,19 @@ class OutcomeChanges:
 
     @property
     def shared(self) -> int:
+        """Return the number of instances with an answer on both sides."""
         return self.regressed + self.fixed + self.still_failing + self.still_passing
 
 
 @dataclass(frozen=True, slots=True)
 class RateComparison:
-    """What may be said of two sides. `withheld`: a deterministic endpoint repeats its answers, so they are not
-    independent trials. `is_lower_better`: of what is counted, fewer are better."""
+    """Rates of two sides and the difference between them.
+
+    Attributes:
+        difference: the second side less the first; None if it cannot be computed or is withheld.
+        withheld: True where a deterministic endpoint repeats its answers, so its trials are not independent.
+        clustered: True where correlated trials reduce the effective sample size.
+    """
 
     first: Rate
     second: Rate
@@ -53,7 +66,7 @@ class RateComparison:
 
     @property
     def sequential(self) -> bool:
-        """Whether the difference holds at every look."""
+        """Return whether the difference holds at every interim analysis."""
         return bool(self.first.error or self.second.error)
 
     @property
@@ -63,15 +76,16 @@ class RateComparison:
 
     @property
     def differs(self) -> bool:
-        """Return whether the interval of the difference leaves out 0."""
+        """Return whether the interval of the difference excludes 0."""
         return self.difference is not None and self.difference.is_significant
 
     def with_comparisons(self, comparisons: int) -> "RateComparison":
-        """Return the same as one of so many differences that are shown together."""
+        """Return the comparison corrected as one of `comparisons` differences that are shown together."""
         return replace(self, difference=self.difference.with_comparisons(comparisons)) if self.difference else self
 
     @property
     def says(self) -> str:
+        """Return the result in words."""
         if self.withheld:
             return "answers repeat: withheld"
         if self.difference is None:
@@ -80,19 +94,21 @@ class RateComparison:
 
     @property
     def improves(self) -> bool:
-        """Whether the second side is the better one by the figure alone."""
+        """Return whether the second side has the better figure, significant or not."""
         return self.difference is not None and (self.difference.value > 0) != self.is_lower_better
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonCounts:
-    """The lines of both sides that can be held against each other, by stratum and instance.
+    """Counts of both sides by stratum and instance.
 
     Attributes:
-        differing: the names of IDENTITY in which the sides have nothing in common: what is compared.
-        left_out: how many strata only one side has, those of `left_out_versions` not counted.
+        groups: scenario groups that both sides have, the most frequent first.
+        kinds: instance kinds that both sides have, the most frequent first.
+        differing: names of STRATUM_FIELDS in which the sides have no value in common: what is compared.
+        left_out: number of strata that only one side has, without those of `left_out_versions`.
         left_out_versions: scenario versions that are not compared because the other side has other versions of the
-            scenario, each with its side in words.
+            scenario, each with the name of its side.
     """
 
     metric: str
@@ -108,22 +124,30 @@ class ComparisonCounts:
 
     @property
     def keys(self) -> tuple[StratumKey, ...]:
+        """Return the strata that both sides have."""
         return tuple(key for key in self.first if key in self.second)
 
     @property
     def sequential(self) -> bool:
-        """Whether any cell went on until it was decided."""
+        """Return whether any cell used sequential stopping."""
         return any(line.error for side in (self.first, self.second) for some in side.values() for line in some)
 
 
 def match_sides(
     first: Sequence[StratumCounts], second: Sequence[StratumCounts], *, metric: str, group: str = "", kind: str = ""
 ) -> ComparisonCounts:
-    """Hold the lines of both sides against each other, by what they have in common.
+    """Group the lines of both sides into the strata that they can be compared in.
 
-    Groups of scenarios are never pooled with each other, nor drawn instances with the published wording: where the
-    address does not choose, the usual or commonest that both have is taken. Nor are versions of one scenario: where the
-    sides share any, versions are strata of their own; where they share none, each side counts its newest.
+    Groups of scenarios are never pooled, nor are generated instances with the published wording. Nor are versions of a
+    scenario: where the sides share a version, versions are separate strata; where they share none, each side counts its
+    newest.
+
+    Args:
+        first: counts of the first side.
+        second: counts of the second side.
+        metric: name of the success metric.
+        group: the scenario group; if it is not on both sides, the default or most frequent one is taken.
+        kind: the instance kind; if it is not on both sides, the most frequent one is taken.
     """
     groups = _list_common((line.group for line in first), (line.group for line in second))
     group = group if group in groups else DEFAULT_GROUP if DEFAULT_GROUP in groups else next(iter(groups), "")
@@ -147,13 +171,13 @@ def match_sides(
 
 
 def _list_common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
-    """What both have, the commonest first."""
+    """Return the values that both have, the most frequent first."""
     counts, other = Counter(first), set(second)
     return tuple(name for name, _ in counts.most_common() if name in other)
 
 
 def _differ(first: Sequence[StratumCounts], second: Sequence[StratumCounts], name: str) -> bool:
-    """Return whether the sides have no value in common; of versions, in none of the scenarios that both have."""
+    """Return whether the sides have no value in common; for versions, in none of the scenarios that both have."""
     if name != "version":
         return {line.asked[name] for line in first}.isdisjoint(line.asked[name] for line in second)
     both = {line.scenario for line in first} & {line.scenario for line in second}
@@ -172,7 +196,7 @@ def _group_by_stratum(lines: Iterable[StratumCounts], shared: Sequence[str]) -> 
 
 
 def _newest_only(side: Strata, other: Strata) -> Strata:
-    """Return the side with the newest version alone of each scenario that has strata on both sides."""
+    """Return the side with only the newest version of each scenario that has strata on both sides."""
     newest: dict[str, int] = {}
     for scenario, version in _versions(line for key in side if key in other for line in side[key]):
         newest[scenario] = max(version, newest.get(scenario, version))
@@ -186,19 +210,19 @@ def _newest_only(side: Strata, other: Strata) -> Strata:
 def _uncompared(
     lines: Sequence[StratumCounts], others: Sequence[StratumCounts], side: Strata, other: Strata
 ) -> set[tuple[str, int]]:
-    """Return the versions that no stratum of both sides has, of scenarios that the other side has in others only."""
+    """Return the versions without a shared stratum, of scenarios that the other side has only in other versions."""
     compared, theirs = _versions(line for key in side if key in other for line in side[key]), _versions(others)
     met = {scenario for scenario, _ in theirs}
     return {one for one in _versions(lines) - compared - theirs if one[0] in met}
 
 
 def _alone(side: Strata, other: Strata, named: set[tuple[str, int]]) -> int:
-    """Return how many strata only this side has, without those whose versions are all named."""
+    """Return how many strata only this side has, without those whose versions are all in `named`."""
     return sum(key not in other and not _versions(some) <= named for key, some in side.items())
 
 
 def count_successes(line: StratumCounts, metric: str) -> tuple[int, int]:
-    """k of n of one line."""
+    """Return the successes and the trials of a line by the success metric."""
     return {
         "given": (line.passed, line.answered),
         "delivered": (line.passed - line.late, line.tried),
@@ -207,8 +231,10 @@ def count_successes(line: StratumCounts, metric: str) -> tuple[int, int]:
 
 
 def compare_stratified(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> RateComparison:
-    """All lines of these strata, trials of one instance worth as many as they are independent. Where trials went on
-    until they were decided, interval and p-value hold at every look."""
+    """Compare all lines of these strata at their effective sample size.
+
+    With sequential stopping, the interval and the p-value hold at every interim analysis.
+    """
     both = (counts.first, counts.second)
     sides = [[_sum_clusters(side[key], counts.metric) for key in keys] for side in both]
     whole = [_combine_stopping(line for key in keys for line in side[key]) for side in both]
@@ -231,14 +257,18 @@ def compare_stratified(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> 
 
 
 def _combine_stopping(lines: Iterable[StratumCounts]) -> StoppingDesign:
-    """How the trials of all these lines ended."""
+    """Return the stopping design of all these lines."""
     some = tuple(lines)
     errors = [line.error for line in some if line.error is not None]
     return StoppingDesign(min(errors, default=None), len(frozenset[int]().union(*(line.cells for line in some))))
 
 
 def _sum_clusters(lines: Iterable[StratumCounts], metric: str) -> ClusterSums:
-    """Of drawn instances each is a cluster; of the published wording, and of calls and answers, each trial."""
+    """Return the sums over clusters.
+
+    A generated instance is a cluster. For the published wording, and for metrics of calls and answers, each trial is
+    one.
+    """
     total = ClusterSums()
     for line in lines:
         if metric in RATIO_COLUMNS:
@@ -253,7 +283,10 @@ def _sum_clusters(lines: Iterable[StratumCounts], metric: str) -> ClusterSums:
 
 
 def _build_rate(counts: ClusterSums, stopping: StoppingDesign, *, withheld: bool, clustered: bool) -> Rate:
-    """At the effective number where trials hang together, with the exact interval if their number was fixed."""
+    """Return the rate at the effective sample size of clustered trials.
+
+    Its interval is the exact one if the number of trials was fixed.
+    """
     k, n = int(counts.k), int(counts.n)
     if not (clustered and n):
         return build_rate(k, n, withheld=withheld, stopping=stopping)
@@ -265,7 +298,7 @@ def _build_rate(counts: ClusterSums, stopping: StoppingDesign, *, withheld: bool
 
 
 def compare_paired(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> RateComparison:
-    """Shared instances with an answer on both sides only."""
+    """Compare only the shared instances with an answer on both sides."""
     pairs = [pair for key in keys for pair in _list_pairs(counts, key) if pair[0][1] and pair[1][1]]
     found = compute_paired_difference([(first[0] / first[1], second[0] / second[1]) for first, second in pairs])
     sums = [(sum(pair[side][0] for pair in pairs), sum(pair[side][1] for pair in pairs)) for side in (0, 1)]
@@ -297,7 +330,7 @@ def _sum_by_instance(lines: Iterable[StratumCounts], metric: str) -> dict[int, t
 
 
 def count_outcome_changes(counts: ComparisonCounts) -> OutcomeChanges:
-    """Of instances in all strata that both sides have."""
+    """Count the changes of the instances in all strata that both sides have."""
     found: Counter[str] = Counter()
     for key in counts.keys:
         first = _sum_by_instance(counts.first[key], counts.metric)
@@ -309,7 +342,12 @@ def count_outcome_changes(counts: ComparisonCounts) -> OutcomeChanges:
 
 
 def classify_change(first: tuple[int, int], second: tuple[int, int]) -> str:
-    """What became of an instance, as a field of Flips."""
+    """Return the change of an instance as the name of a field of OutcomeChanges.
+
+    Args:
+        first: successes and trials on the first side.
+        second: successes and trials on the second side.
+    """
     if not (first[1] and second[1]):
         return "unsettled"
     before, after = first[0] == first[1], second[0] == second[1]
@@ -319,7 +357,7 @@ def classify_change(first: tuple[int, int], second: tuple[int, int]) -> str:
 
 
 def find_instances_by_change(counts: ComparisonCounts, wanted: str, limit: int) -> list[tuple[StratumKey, int]]:
-    """At most `limit` instances of that fate, with their strata."""
+    """Return at most `limit` instances with the change `wanted`, each with its stratum."""
     return [
         (key, instance)
         for key in counts.keys
@@ -330,8 +368,11 @@ def find_instances_by_change(counts: ComparisonCounts, wanted: str, limit: int) 
 
 
 def is_worth_pairing(counts: ComparisonCounts, found: OutcomeChanges) -> bool:
-    """Whether at least MIN_PAIRS instances, and half of what the smaller side met, are shared, and both sides had a
-    fixed number of trials: tests of pairs do not hold at every look."""
+    """Return whether a paired comparison is valid and has enough pairs.
+
+    At least MIN_PAIRS instances, and half of those of the smaller side, must be shared. Both sides need a fixed number
+    of trials, because paired tests do not hold at every interim analysis.
+    """
     if counts.sequential:
         return False
     met = [found.shared + found.unsettled + more for more in (found.removed, found.new)]

@@ -1,4 +1,4 @@
-"""What makes two sides unlike beside what is compared: said above every comparison that it touches."""
+"""Warnings about differences between two sides other than the one that is compared."""
 
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
@@ -10,7 +10,7 @@ EXPLAINING_FIELDS = {"provider", "model", "profile", "strategy", "method", "exam
 
 
 def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[str, ...]:
-    """Plain sentences, the gravest first."""
+    """Return the warnings as sentences, the most serious first."""
     both = first.began is not None and second.began is not None
     found = {
         "Simulated models with known success rates: this says nothing about real models.": _has_any(

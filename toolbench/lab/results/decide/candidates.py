@@ -1,4 +1,7 @@
-"""Configurations as they were measured, for a decision: sums of cells, times and costs of trials. No step is read."""
+"""Configurations as measured, for a decision: sums over cells, with the times and costs of trials.
+
+No step is read.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -43,8 +46,12 @@ CANDIDATE_KEY = (
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One configuration with equal settings, over all runs of the scope. `config_ids` are newest last; the last one
-    stands for its settings."""
+    """A configuration with equal settings, over all runs of the scope.
+
+    Attributes:
+        config_ids: primary keys of its configurations, newest last. The last one represents the settings.
+        settings: hash of the frozen policy.
+    """
 
     measured: MeasuredConfig
     tally: Tally
@@ -62,17 +69,23 @@ class Candidate:
 
     @property
     def config_id(self) -> int:
+        """Return the primary key of the newest configuration."""
         return self.config_ids[-1]
 
     @property
     def pending_trials(self) -> int:
-        """Return how many of its trials wait or run."""
+        """Return how many of its trials are queued or running."""
         return self.tally.queued + self.tally.running
 
 
 @dataclass(frozen=True, slots=True)
 class CandidatePool:
-    """What a scope holds: `group` is the chosen one of `groups` of scenarios."""
+    """The candidates of a scope.
+
+    Attributes:
+        group: the chosen one of `groups`.
+        groups: the scenario groups of the scope, the default first.
+    """
 
     candidates: tuple[Candidate, ...]
     group: str
@@ -81,8 +94,11 @@ class CandidatePool:
 
 
 def get_candidate_pool(query: DecideQuery) -> CandidatePool:
-    """Seven queries, whatever the number of runs. Controls take no part, nor do confirmations. Of each scenario a
-    configuration counts with the newest version that was tried with it."""
+    """Return the candidates of the query with seven queries, whatever the number of runs.
+
+    Controls and confirmation runs are excluded. Of each scenario, a configuration counts with the newest version that
+    it was tried with.
+    """
     cells = filter_candidate_cells(query)
     groups = _list_groups(cells)
     group = query.group if query.group in groups else (groups[0] if groups else "")
@@ -102,7 +118,11 @@ def get_candidate_pool(query: DecideQuery) -> CandidatePool:
 
 @dataclass(frozen=True, slots=True)
 class _ScenarioCoverage:
-    """The scenarios that any configuration met, and by instance kind and scenario the newest version tried."""
+    """Scenarios that any configuration was tried with.
+
+    Attributes:
+        newest: the newest version with finished trials, by instance kind and scenario.
+    """
 
     scenarios: frozenset[str]
     newest: Mapping[tuple[str, str], int]
@@ -116,7 +136,10 @@ class _ScenarioCoverage:
         return cls(frozenset(line["scenario"] for line in lines), dict(newest))
 
     def missing(self, lines: list[dict[str, Any]]) -> tuple[str, ...]:
-        """Return what others met and one configuration did not, or met in an earlier version only."""
+        """Return the scenarios that other configurations have and these lines lack.
+
+        A scenario that these lines have in an earlier version only counts as missing.
+        """
         absent = self.scenarios - {line["scenario"] for line in lines}
         wanted = {line["scenario"]: self.newest.get((line["instance_kind"], line["scenario"]), 0) for line in lines}
         earlier = {
@@ -128,7 +151,10 @@ class _ScenarioCoverage:
 
 
 def filter_candidate_cells(query: DecideQuery) -> QuerySet[Cell]:
-    """Simulated runs are only in scope under demo, imported ones only where they are named."""
+    """Return the cells in scope.
+
+    Simulated runs are in scope only in a demo, imported runs only where they are named.
+    """
     cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION_PURPOSE)
     own = {"run__simulated": query.demo, "run__imported": False}
     chosen = Q(run_id__in=query.runs) | Q(run__purpose=MORE_TRIALS_PURPOSE, run__repeat_of__in=query.runs)
@@ -139,7 +165,7 @@ def filter_candidate_cells(query: DecideQuery) -> QuerySet[Cell]:
 
 
 def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:
-    """The configurations of one run, its trials added by hand left out. Six queries."""
+    """Return the configurations of one run without manually added trials, with six queries."""
     cells = Cell.objects.filter(run_id=run_id, scenario_group=group, control=False)
     planned = Trial.objects.filter(cell__in=cells.values("pk"), added_by_hand=False)
     configs = {config.pk: config for config in RunConfig.objects.filter(run_id=run_id)}
@@ -152,8 +178,14 @@ def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _TrialFigures:
-    """By configuration id: times of answered trials, what was paid, and infrastructure failures by class; and what
-    drawn instances that were met more than once gave, by the identity of a line."""
+    """Figures of trials by configuration id.
+
+    Attributes:
+        times: durations of answered trials in milliseconds.
+        paid: sums of costs.
+        lost: infrastructure errors by failure class.
+        met_again: results of generated instances with several trials, by CANDIDATE_KEY and scenario.
+    """
 
     times: Mapping[int, list[float]]
     paid: Mapping[int, CostSums]
@@ -168,13 +200,13 @@ class _TrialFigures:
         return tuple(sorted(total.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def compute_cost(self, config_ids: Iterable[int]) -> tuple[IntervalEstimate | None, str]:
-        """Dollars per delivered success, and where from or why not."""
+        """Return dollars per end-to-end success, and the source of the cost or the reason why it is not known."""
         paid = add_costs(self.paid[pk] for pk in config_ids if pk in self.paid)
         return estimate_cost_per_success(paid), paid.source
 
 
 def _list_groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
-    """The usual one first."""
+    """Return the scenario groups, the default first."""
     named = cells.filter(control=False).order_by().values_list("scenario_group", flat=True).distinct()
     return tuple(sorted(named, key=build_group_sort_key))
 
@@ -212,7 +244,7 @@ def _read_trial_figures(trials: QuerySet[Trial]) -> _TrialFigures:
 def _build_parts(
     lines: list[dict[str, Any]], figures: _TrialFigures
 ) -> tuple[tuple[ScenarioSample, ...], tuple[ScenarioSample, ...]]:
-    """Delivered success and success given an answer, by scenario."""
+    """Return the samples of end-to-end success and of answered success, by scenario."""
     delivery, given = [], []
     for line in lines:
         counts = build_tally(line)

@@ -1,4 +1,4 @@
-"""Confirming a decision: the leader alone, tried again on fresh instances and seeds; only that result is reported."""
+"""Confirmation of a decision: the leader alone, tried on new instances and seeds; only this result is reported."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,12 @@ from toolbench.lab.runs.launch import launch
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """`standing` is None before anything was tried. `ended`: the run is over, so the result may be kept."""
+    """State of a confirmation run.
+
+    Attributes:
+        standing: None before any trial has finished.
+        ended: True if the run is over, so that the result may be saved.
+    """
 
     run: Run
     standing: Assessment | None
@@ -32,13 +37,16 @@ class Confirmation:
 
 
 def build_rule(record: DecisionRecord) -> DecisionRule:
+    """Return the rule of the record."""
     return DecisionRule(record.rule["want"], record.rule["success"], record.rule["within_ms"])
 
 
 def count_trials_needed(record: DecisionRecord) -> int:
-    """Per scenario: what would clear the bound at the share seen, and at least what gives p95 an upper bound where time
-    counts. The confirmation tries every scenario equally often, so the share is the mean of theirs, as it was judged,
-    however unequally often they were tried before."""
+    """Return the trials per scenario that a confirmation needs, at most MAX_TRIALS; 0 without a leader.
+
+    They would clear the bound at the observed share and, where the rule limits time, give p95 an upper bound. A
+    confirmation tries every scenario equally often, so the share is the mean over scenarios, as it was judged.
+    """
     row, rule = find_leader_row(record), build_rule(record)
     if row is None:
         return 0
@@ -51,8 +59,19 @@ def count_trials_needed(record: DecisionRecord) -> int:
 
 
 def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | None, trials: int, agreed: int = 0) -> Run:
-    """Launches the leader's settings once more with a fresh seed. Raises FreshTrialsError, LaunchError, and
-    ConfirmationNeededError when more paid requests may be sent than without asking, and than were `agreed` to."""
+    """Launch the leader's settings again with a new seed.
+
+    Args:
+        record: the decision to confirm.
+        owner: user that the run belongs to, or None.
+        trials: trials per scenario.
+        agreed: number of paid requests that the user has confirmed.
+
+    Raises:
+        FreshTrialsError: the number is out of range, a confirmation exists, or the same settings cannot be tried.
+        LaunchError: the plan cannot be launched.
+        ConfirmationNeededError: more paid requests may be sent than without confirmation and than `agreed`.
+    """
     if not 1 <= trials <= MAX_TRIALS:
         raise FreshTrialsError(f"Between 1 and {MAX_TRIALS} trials of each scenario can be asked for.")
     with transaction.atomic():
@@ -67,7 +86,11 @@ def launch_confirmation(record: DecisionRecord, *, owner: AbstractBaseUser | Non
 
 
 def build_confirmation_request(record: DecisionRecord, *, trials: int) -> RunRequest:
-    """The leader as it was frozen, asked for anew. Raises FreshTrialsError where that would be other settings."""
+    """Return the request for new trials of the frozen leader.
+
+    Raises:
+        FreshTrialsError: the record has no leader, or the settings would differ.
+    """
     row = find_leader_row(record)
     if row is None:
         raise FreshTrialsError("The record has no leader, so there is nothing to confirm.")
@@ -77,7 +100,11 @@ def build_confirmation_request(record: DecisionRecord, *, trials: int) -> RunReq
 
 
 def get_confirmation(record: DecisionRecord) -> Confirmation | None:
-    """How the confirmation stands; trials added to it by hand are left out. None where none was asked for."""
+    """Return the state of the confirmation without manually added trials.
+
+    Returns:
+        None if it was not launched or was deleted.
+    """
     run = record.confirmation
     if run is None or run.deleted_at is not None:
         return None
@@ -87,7 +114,11 @@ def get_confirmation(record: DecisionRecord) -> Confirmation | None:
 
 
 def save_confirmation(record: DecisionRecord) -> None:
-    """Freezes the confirmation's figures in the record, once. Raises FreshTrialsError before it has ended."""
+    """Save the figures of the confirmation in the record, once.
+
+    Raises:
+        FreshTrialsError: the confirmation has not ended.
+    """
     found = get_confirmation(record)
     if found is None or found.standing is None or not found.ended:
         raise FreshTrialsError("The confirmation has not ended yet: nothing was kept.")

@@ -1,4 +1,4 @@
-"""Configurations that were measured, tried again on fresh instances and seeds with the settings that they had."""
+"""New trials of measured configurations: the same settings on new instances and seeds."""
 
 from dataclasses import dataclass, replace
 
@@ -10,12 +10,18 @@ MAX_TRIALS = 2000
 
 
 class FreshTrialsError(Exception):
-    """Fresh trials that cannot be had now; its text says why."""
+    """Refusal of new trials; its text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreshTrialsRequest:
-    """`trials` of each of these scenarios. `config_ids` stand for the settings whose policies hash to `settings`."""
+    """Configurations and scenarios of new trials.
+
+    Attributes:
+        config_ids: configurations that represent the settings.
+        settings: expected policy hashes of these configurations, in the same order.
+        trials: trials of each scenario.
+    """
 
     config_ids: tuple[int, ...]
     settings: tuple[str, ...]
@@ -24,10 +30,12 @@ class FreshTrialsRequest:
 
 
 def build_fresh_request(asked: FreshTrialsRequest, *, title: str, purpose: str) -> RunRequest:
-    """Return the request for the same settings with a fresh seed. The first configuration's run says the rest.
+    """Return the request for the same settings with a new seed.
+
+    Everything else is taken from the run of the first configuration.
 
     Raises:
-        Unconfirmable: it would be other settings than were measured.
+        FreshTrialsError: the settings would differ from those that were measured.
     """
     found = RunConfig.objects.select_related("run").in_bulk(asked.config_ids)
     configs = [found[pk] for pk in asked.config_ids if pk in found and found[pk].model_id is not None]

@@ -1,7 +1,9 @@
-"""The trials that would tell: a run of exactly those that the decision page names, which the decision then counts.
+"""More trials for an open decision: a run of exactly the trials that the decision page names.
 
-They are fresh trials of a run of their own, in the same scenarios and with the same settings. Since they were planned
-after looking, a leader that has some is to be confirmed (docs/decisions/061-rules-of-a-decision.md)."""
+They are new trials in a run of their own, with the same scenarios and settings, and the decision counts them. Because
+they are planned after seeing results, a leader that has some must be confirmed
+(docs/decisions/061-rules-of-a-decision.md).
+"""
 
 import hashlib
 import json
@@ -29,13 +31,14 @@ _PLAN_LOCK_ID = 7_204_311  # advisory: one plan at a time is checked and launche
 
 @dataclass(frozen=True, slots=True)
 class MissingTrialsPlan:
-    """What the button would plan.
+    """Trials that the decision page offers to plan.
 
     Attributes:
         labels: the configurations that get these trials.
-        trials: how many of each of `scenarios`, for each configuration.
-        request: None where it would be refused; then `refusal` says why.
-        shown: stands for this plan over these measurements, so that another one is not launched in its place.
+        trials: trials of each of `scenarios`, for each configuration.
+        request: None where the launch would be refused.
+        refusal: the reason of the refusal; empty if there is a request.
+        shown: hash of this plan and its measurements, so that no other plan is launched in its place.
     """
 
     labels: tuple[str, ...]
@@ -47,11 +50,12 @@ class MissingTrialsPlan:
 
     @property
     def total(self) -> int:
+        """Return the number of trials over all configurations and scenarios."""
         return self.trials * len(self.scenarios) * len(self.labels)
 
 
 def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
-    """Return what the button would plan; None where nothing would tell, or where trials are still to come."""
+    """Return the plan that the page offers; None where more trials would not decide or trials are pending."""
     more, candidates = page.decision.more, _list_candidates(page)
     if more is None or any(one.pending_trials for one in candidates):
         return None
@@ -67,12 +71,18 @@ def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
 
 
 def launch_missing_trials(query: DecideQuery, *, owner: AbstractBaseUser | None, shown: str, agreed: int = 0) -> Run:
-    """Launch the missing trials of the decision with a fresh seed, if they are still those of the offer `shown`.
+    """Launch the missing trials of the decision with a new seed, if they are still those of the plan `shown`.
+
+    Args:
+        query: the decision.
+        owner: user that the run belongs to, or None.
+        shown: hash of the plan that the user has seen.
+        agreed: number of paid requests that the user has confirmed.
 
     Raises:
-        Unconfirmable: nothing is missing, other trials are than were shown, or the same settings cannot be tried.
-        LaunchError: the plan cannot be tried.
-        ConfirmationNeededError: more paid requests may be sent than without asking, and than were `agreed` to.
+        FreshTrialsError: no trials are missing, others are missing than shown, or the same settings cannot be tried.
+        LaunchError: the plan cannot be launched.
+        ConfirmationNeededError: more paid requests may be sent than without confirmation and than `agreed`.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -110,7 +120,7 @@ def _build_request(candidates: tuple[Candidate, ...], more: AdditionalTrials) ->
 
 
 def _find_original_run_id(candidate: Candidate) -> int:
-    """Return the run that the trials are planned for, also where its newest ones were planned here."""
+    """Return the run that the trials are planned for, even if the newest configuration was planned by this page."""
     source = RunConfig.objects.values_list("run_id", "run__repeat_of", "run__purpose").get(pk=candidate.config_id)
     return int(source[1] if source[2] == MORE_TRIALS_PURPOSE and source[1] else source[0])
 

@@ -1,4 +1,4 @@
-"""The decision page: a rule over one's own measurements, every configuration with its standing, and the answer."""
+"""The decision page: a rule applied to measured configurations, their assessments and the result."""
 
 from dataclasses import dataclass
 
@@ -17,6 +17,16 @@ WORD_BY_STATE = {"qualified": "qualified", "refused": "refused", "open": "not de
 
 @dataclass(frozen=True, slots=True)
 class DecideRow:
+    """One configuration with its assessment.
+
+    Attributes:
+        delivered: end-to-end success.
+        given: answered success.
+        figure: the figure that the rule's goal ranks by.
+        on_front: True if the configuration is on the front of the decision.
+        leads: True for the chosen configuration.
+    """
+
     standing: Assessment
     candidate: Candidate
     delivered: Rate
@@ -27,21 +37,25 @@ class DecideRow:
 
     @property
     def word(self) -> str:
+        """Return the name of the state."""
         return WORD_BY_STATE[self.standing.state]
 
     @property
     def mark(self) -> str:
+        """Return the outcome whose mark stands for the state."""
         return MARK_BY_STATE[self.standing.state]
 
     @property
     def trials_query(self) -> str:
-        """Return what selects exactly the trials that the row counts; "" where no address can hold it."""
+        """Return the query string of exactly the trials that the row counts; empty if it is too long for a URL."""
         query = TrialFilter(cells=join_ids(self.candidate.cell_ids)).query()
         return query if len(query) <= MAX_QUERY_CHARS else ""
 
 
 @dataclass(frozen=True, slots=True)
 class DecidePage:
+    """Everything that the decision page shows."""
+
     query: DecideQuery
     pool: CandidatePool
     decision: Decision
@@ -50,24 +64,27 @@ class DecidePage:
 
     @property
     def kept(self) -> tuple[DecideRow, ...]:
+        """Return the rows that the rule does not refuse."""
         return tuple(row for row in self.rows if row.standing.state != REFUSED)
 
     @property
     def refused(self) -> tuple[DecideRow, ...]:
+        """Return the rows that the rule refuses."""
         return tuple(row for row in self.rows if row.standing.state == REFUSED)
 
     @property
     def leader(self) -> DecideRow | None:
+        """Return the row of the chosen configuration, or None."""
         return next((row for row in self.rows if row.leads), None)
 
     @property
     def only_local(self) -> bool:
-        """No configuration's p95 takes part."""
+        """Return whether all configurations are local, so that no p95 takes part."""
         return all(row.candidate.measured.local for row in self.rows)
 
     @property
     def runs_in_progress(self) -> tuple[int, ...]:
-        """Return the runs in which trials of the configurations that are not decided are still to come."""
+        """Return the runs with pending trials of configurations that are not decided yet."""
         more = self.decision.more
         keys = {one.measured.key for one in more.assessments} if more else set()
         rows = (row.candidate for row in self.rows if row.standing.measured.key in keys)
@@ -75,11 +92,12 @@ class DecidePage:
 
     @property
     def simulated(self) -> bool:
+        """Return whether any configuration is simulated."""
         return any(row.candidate.simulated for row in self.rows)
 
 
 def get_decide_page(query: DecideQuery) -> DecidePage:
-    """Eight queries, whatever the number of runs."""
+    """Return the decision page with eight queries, whatever the number of runs."""
     pool = get_candidate_pool(query)
     query = query.with_default_want(priced=any(one.measured.cost for one in pool.candidates))
     decision = choose_config((one.measured for one in pool.candidates), query.rule)

@@ -1,4 +1,4 @@
-"""What the decision page's address asks for. Unreadable values are dropped and named, never an error."""
+"""The query of the decision page. Unreadable values are ignored and named; they never raise an error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,8 +22,14 @@ DEFAULTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DecideQuery:
-    """`success` is a percentage between 1 and 99.9, `within` seconds or "none". `want` "" lets the page choose:
-    cheapest where some cost is known, else fastest. `ignored` names what could not be read."""
+    """Scope and rule of a decision.
+
+    Attributes:
+        want: the goal; empty lets the page choose cheapest if a cost is known, else fastest.
+        success: a percentage between 1 and 99.9.
+        within: seconds, or "none" for no time limit.
+        ignored: names of the values that could not be read.
+    """
 
     scope: str = "real"
     runs: tuple[int, ...] = ()
@@ -36,6 +42,7 @@ class DecideQuery:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "DecideQuery":
+        """Return the query of these URL parameters."""
         given = {
             name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) or usual for name, usual in DEFAULTS.items()
         }
@@ -54,24 +61,26 @@ class DecideQuery:
 
     @property
     def rule(self) -> DecisionRule:
+        """Return the decision rule, with the time limit in milliseconds."""
         within = None if self.within == NO_TIME_LIMIT else 1000 * float(self.within)
         return DecisionRule(self.want or DECISION_GOALS[0], float(self.success), within)
 
     @property
     def demo(self) -> bool:
+        """Return whether simulated runs are in scope."""
         return self.scope == "demo"
 
     def with_default_want(self, *, priced: bool) -> "DecideQuery":
-        """With a wish: cheapest only where a cost is known."""
+        """Return the query with a goal: the cheapest only where a cost is known."""
         return self if self.want else replace(self, want=DECISION_GOALS[0] if priced else DECISION_GOALS[1])
 
     @property
     def fields(self) -> tuple[tuple[str, object], ...]:
-        """What a form sends to ask for the same."""
+        """Return the form fields that send the same query."""
         return (*((name, getattr(self, name)) for name in DEFAULTS), *(("run", run) for run in self.runs))
 
     def query(self, **changes: object) -> str:
-        """As a query string with some fields changed; defaults are left out."""
+        """Return the query string with some fields changed and without default values."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
         return render_query(values, DEFAULTS)
 

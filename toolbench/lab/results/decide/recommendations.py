@@ -1,4 +1,4 @@
-"""Recommendations: the published ones word for word, ours computed beside them, and where they part."""
+"""Recommendations: the published ones verbatim, the computed ones beside them, and their differences."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -28,8 +28,13 @@ OVERLAP_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class RecommendationRow:
-    """`theirs` None: nothing was published about this model. `published_rate` is as published, `rate` under our rules
-    (None: not applicable)."""
+    """Recommendation for one model.
+
+    Attributes:
+        rate: the rate under the rules of Toolbench; None where it is not applicable.
+        published_rate: the rate as published; None for measured rows.
+        theirs: None if nothing was published about the model.
+    """
 
     advice: ModelRecommendation
     provider: str
@@ -43,6 +48,13 @@ class RecommendationRow:
 
 @dataclass(frozen=True, slots=True)
 class Recommendations:
+    """Recommendations of a scope.
+
+    Attributes:
+        published: the snapshot, if the recommendations are computed from it.
+        overlap: the best count, and one at nine of ten that is not significantly different.
+    """
+
     query: DecideQuery
     rows: tuple[RecommendationRow, ...] = ()
     published: PublishedMatrix | None = None  # the snapshot, when it is what is looked at
@@ -51,17 +63,17 @@ class Recommendations:
 
     @property
     def target(self) -> float:
-        """In percent."""
+        """Return the required success in percent."""
         return self.query.rule.success
 
     @property
     def differing(self) -> int:
-        """Rows in which ours part from the published ones."""
+        """Return the number of rows that differ from the published recommendation."""
         return sum(bool(row.differences) for row in self.rows)
 
 
 def recommend_from_snapshot(query: DecideQuery) -> Recommendations:
-    """From the published snapshot; without rows where it is not loaded."""
+    """Return recommendations from the published snapshot; without rows if it is not loaded."""
     published = get_published_matrix()
     if published is None:
         return Recommendations(query)
@@ -71,12 +83,12 @@ def recommend_from_snapshot(query: DecideQuery) -> Recommendations:
 
 
 def recommend_from_trials(query: DecideQuery) -> Recommendations:
-    """From a scope of one's own."""
+    """Return recommendations from the measured trials in scope."""
     return Recommendations(query, _build_measured_rows(query))
 
 
 def get_profile_rules() -> Mapping[str, str]:
-    """How a profile is chosen, by the rules' names."""
+    """Return how a profile is chosen, by the names of the rules."""
     return PROFILE_RULES
 
 
@@ -106,7 +118,7 @@ def _build_published_row(
 
 
 def _build_tried(row: PublishedRow) -> ProfileResult:
-    """A published timeout is no answer; it stays in what was tried."""
+    """Return the result of a published row. A published timeout is no answer but counts as tried."""
     return ProfileResult(
         row.model, row.profile, row.tool.k, row.tool.n, row.answered.n, is_tools_off=row.not_applicable
     )
@@ -146,7 +158,7 @@ def _build_measured_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
 
 
 def _shorten_label(label: str) -> str:
-    """A profile alone where the rest is as usual, so that it can be laid beside published ones."""
+    """Return the profile alone where the rest is the default, so that it can be compared with published profiles."""
     return label.removesuffix(" · production · native")
 
 

@@ -1,4 +1,4 @@
-"""Decision records: what was decided by which rule on which evidence, frozen, and what has changed since."""
+"""Decision records: a frozen decision with its rule and evidence, and what has changed since."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from toolbench.lab.plain_text import clean_text
 from toolbench.lab.results.decide.page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 
-_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries", "backoff_ms")  # records of before do not know them
+_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries", "backoff_ms")  # older records do not have them
 EXPORT_COLUMNS = (
     "configuration", "standing", "passed", "tried", "answered", "delivered_low", "delivered_high", "p95_ms_low",
     "p95_ms", "p95_ms_high", "cost_per_success", "on_front", "runs", "settings", "reasons",
@@ -29,7 +29,12 @@ NO_LEADER = "none qualifies"
 
 @dataclass(frozen=True, slots=True)
 class RecordChange:
-    """What is not as it was when the record was made."""
+    """A difference between the record and the present.
+
+    Attributes:
+        then: the row at the time of the record.
+        now: the row now.
+    """
 
     label: str
     then: str
@@ -39,7 +44,7 @@ class RecordChange:
 def save_record(
     query: DecideQuery, *, owner: AbstractBaseUser | None, title: str = "", note: str = ""
 ) -> DecisionRecord:
-    """The page of this moment, frozen."""
+    """Save the decision page as it is now."""
     page = get_decide_page(query)
     decision, rule = page.decision, page.decision.rule
     leader = page.leader
@@ -62,20 +67,22 @@ def save_record(
 
 
 def get_record(record_id: int) -> DecisionRecord | None:
+    """Return the record with its confirmation, or None if there is no such record."""
     return DecisionRecord.objects.select_related("confirmation").filter(pk=record_id).first()
 
 
 def get_records() -> tuple[DecisionRecord, ...]:
-    """The newest 200, without their evidence."""
+    """Return the newest 200 records without their evidence."""
     return tuple(DecisionRecord.objects.defer("evidence")[:200])
 
 
 def find_leader_row(record: DecisionRecord) -> Mapping[str, Any] | None:
+    """Return the evidence of the chosen configuration, or None if none qualified."""
     return next((row for row in record.evidence if row["key"] == record.leader), None)
 
 
 def build_frozen_rate(row: Mapping[str, Any]) -> Rate:
-    """Delivered success as it was frozen; records of before have Wilson's interval over all trials."""
+    """Return the end-to-end success of a frozen row. Older records have Wilson's interval over all trials."""
     delivered = row.get("delivered", row["passed"])
     pooled = PooledRate(
         share=row.get("share", delivered / row["tried"] if row["tried"] else 0.0), low=row["low"], high=row["high"],
@@ -85,7 +92,7 @@ def build_frozen_rate(row: Mapping[str, Any]) -> Rate:
 
 
 def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
-    """What the same question says today, where it says something else; the record stays as it is."""
+    """Return where the same query gives another result now. The record is not changed."""
     today = get_decide_page(DecideQuery.from_query(QueryDict(record.query)))
     now = {row.standing.measured.key: _row_to_json(row) for row in today.rows}
     then = {row["key"]: row for row in record.evidence}
@@ -100,7 +107,7 @@ def list_record_changes(record: DecisionRecord) -> tuple[RecordChange, ...]:
 
 
 def standing_to_json(standing: Assessment) -> dict[str, Any]:
-    """A standing's figures as plain JSON."""
+    """Return the figures of an assessment as JSON values."""
     measured, p95 = standing.measured, standing.p95
     return {
         "key": measured.key,
@@ -127,7 +134,7 @@ def standing_to_json(standing: Assessment) -> dict[str, Any]:
 
 
 def export_record(record: DecisionRecord) -> ExportTable:
-    """The evidence as a table, the decision in its notes."""
+    """Return the evidence as a table with the decision in its notes."""
     rule = record.rule
     limit = (
         "no limit on time" if rule["within_ms"] is None else f"p95 at most {rule['within_ms'] / 1000:g} s (upper bound)"
@@ -144,7 +151,7 @@ def export_record(record: DecisionRecord) -> ExportTable:
 
 
 def record_to_json(record: DecisionRecord) -> dict[str, Any]:
-    """The whole record as plain JSON."""
+    """Return the whole record as JSON values."""
     text_fields = ("title", "note", "who", "simulated", "query", "rule", "group", "verdict", "sentence", "leader")
     more = ("chosen_among", "evidence", "engine_version", "confirmed")
     whole = {"id": record.pk, "created_at": record.created_at.isoformat(), "confirmation_run": record.confirmation_id}
@@ -179,7 +186,7 @@ def _span_to_json(span: IntervalEstimate | None) -> dict[str, float] | None:
 
 
 def _describe_row(row: Mapping[str, Any] | None) -> str:
-    """A row in short: what it stands at and on how much."""
+    """Return the state and the main figures of a row in one line."""
     if row is None:
         return "not there"
     p95 = row["p95_ms"]

@@ -1,5 +1,7 @@
-"""The settings of a configuration, as they were frozen, for other programs. Keys and headers never leave; only the name
-of a key's variable does."""
+"""Export of the frozen settings of a configuration for other programs.
+
+API keys and header values are never exported; only the name of a key's environment variable is.
+"""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
@@ -16,6 +18,8 @@ DEFAULT_BASE_URL = "http://127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
+    """An exported file."""
+
     file: str
     title: str
     text: str
@@ -23,7 +27,11 @@ class SettingsFile:
 
 @dataclass(frozen=True, slots=True)
 class SettingsPage:
-    """`problem` says why nothing can be written, "" where it can."""
+    """The exported files of a configuration.
+
+    Attributes:
+        problem: the reason why no file can be written; empty if there are files.
+    """
 
     config: RunConfig
     files: tuple[SettingsFile, ...]
@@ -31,7 +39,7 @@ class SettingsPage:
 
 
 def get_settings_page(config_id: int) -> SettingsPage | None:
-    """Every file of a configuration; None where there is no such configuration. Two or three queries."""
+    """Return all files of a configuration with two or three queries; None if there is no such configuration."""
     config = RunConfig.objects.select_related("run", "provider").filter(pk=config_id, run__deleted_at=None).first()
     if config is None:
         return None
@@ -44,6 +52,7 @@ def get_settings_page(config_id: int) -> SettingsPage | None:
 
 
 def build_chosen_settings(config: RunConfig) -> ExportedSettings:
+    """Return the settings that the files are written from."""
     provider = config.provider
     simulated = ("A simulated model: nothing was measured on a real one.",) if config.run.simulated else ()
     headers = tuple(provider.header_names) if provider else ()
@@ -63,7 +72,7 @@ def build_chosen_settings(config: RunConfig) -> ExportedSettings:
 
 
 def _build_base_url(config: RunConfig) -> str:
-    """Without user name and password. A server of this machine stands where it listens now."""
+    """Return the base URL without user name and password; for a local server, its current address."""
     base = config.provider.base_url if config.provider else ""
     if not base:
         served = ServiceAddress.objects.filter(name=config.service).first()

@@ -1,6 +1,8 @@
-"""Failures across runs: causes by model as a heat-map, and clusters of failures alike in code, scenario, path and turn.
-Read from indexed columns; what a trial showed beside its cause only for one run. All counts are of trials that one
-version of the table of causes has looked at."""
+"""The failures page: a heat map of causes by model, and groups of similar failures.
+
+It reads indexed columns; causes seen beside the decisive one are read for a single run only. All counts are of trials
+classified by one version of the table of causes.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +42,7 @@ _SEEN_CAUSES_SQL = statement("results/failures/seen_causes")
 
 @dataclass(frozen=True, slots=True)
 class HeatColumn:
-    """One model. `versions` are those of scenarios of which only other models tried a newer one."""
+    """One model, with the scenario versions of which only other models tried a newer one."""
 
     provider: str
     model: str
@@ -50,17 +52,23 @@ class HeatColumn:
 
     @property
     def key(self) -> ModelKey:
+        """Return provider and model."""
         return self.provider, self.model
 
     @property
     def name(self) -> str:
+        """Return the model's name without its prefix."""
         return self.model.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """`heat` is 0 to 100, the square root of the share, so that rare causes can be seen; `query` lists the
-    trials behind it."""
+    """One cause at one model.
+
+    Attributes:
+        heat: 100 times the square root of the share, from 0 to 100, so that rare causes can be seen.
+        query: the query string that lists the trials.
+    """
 
     rate: Rate
     heat: float
@@ -69,7 +77,12 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatRow:
-    """`count` is of the newest version of each scenario; a cell is of the newest that its model tried."""
+    """One cause of the heat map.
+
+    Attributes:
+        count: trials in the newest version of each scenario.
+        cells: one per column, counted in the newest version that the model tried; None without such failures.
+    """
 
     cause: WireCause
     count: int
@@ -79,10 +92,12 @@ class HeatRow:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
+    """Failures of one cause, scenario, path and turn, with the first trial and the nearest passed one."""
+
     signature: str
     cause: WireCause | None
     scenario: str
-    version: int  # of the scenario; versions are never one cluster
+    version: int  # of the scenario; versions are never grouped together
     place: str
     count: int
     runs: int
@@ -95,7 +110,7 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class SeenCause:
-    """A cause seen in one run: in how many trials, how often, and in how many of them it was made good."""
+    """A cause seen in one run: trials with it, its occurrences, and trials in which it was recovered."""
 
     cause: WireCause
     path: str
@@ -107,6 +122,8 @@ class SeenCause:
 
 @dataclass(frozen=True, slots=True)
 class FailuresPage:
+    """Everything that the failures page shows."""
+
     query: FailuresQuery
     runs: tuple[Run, ...]  # to choose from
     columns: tuple[HeatColumn, ...]
@@ -116,19 +133,19 @@ class FailuresPage:
     seen_causes: tuple[SeenCause, ...]
     version: int  # of the table of causes, by which all that is shown was found
     newest: int  # version of the table
-    other_versions: int  # failed trials that another version looked at, or none; they are not counted
+    other_versions: int  # failed trials that this version has not classified; they are not counted
     can_reclassify: bool
     versions_left_out: str  # the sentence that names scenario versions which the heat-map does not count
 
     @property
     def simulated(self) -> bool:
-        """Whether all that is shown was made up, so that no figure speaks of a real model."""
+        """Return whether everything shown is simulated, so that no figure describes a real model."""
         chosen = [run.simulated for run in self.runs if run.pk == self.query.run]
         return all(chosen) if chosen else self.query.scope == "demo"
 
 
 def get_failures(query: FailuresQuery) -> FailuresPage:
-    """Ten queries at most, whatever the number of runs and trials."""
+    """Return the failures page with at most ten queries, whatever the number of runs and trials."""
     looks = _ShownVersion.from_query(query)
     counts = _count_causes(query, looks)
     columns, left_out = _build_columns(query, counts, looks)
@@ -151,9 +168,14 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
 
 @dataclass(frozen=True, slots=True)
 class _ShownVersion:
-    """Which version of the table of causes is shown: the one of now, where it has looked at any failure; else the
-    newest that has. `others` are the failed trials that it has not looked at, `own` those of them that reclassifying
-    reaches, `without` the scenario versions that are not the newest of all models, `models` those of each model."""
+    """The shown version of the table of causes: the current one if it has results, else the newest.
+
+    Attributes:
+        others: failed trials that this version has not classified.
+        own: failed trials that reclassifying would reach.
+        without: scenario versions that are not the newest of all models.
+        models: scenario versions of each model.
+    """
 
     version: int
     others: int
@@ -162,12 +184,12 @@ class _ShownVersion:
     models: Mapping[ModelKey, ModelVersions]
 
     def without_of(self, key: ModelKey) -> str:
-        """Return the tokens of the versions that a model's column leaves out: it tried newer ones itself."""
+        """Return the tokens of the versions that a model's column leaves out because the model tried newer ones."""
         return ",".join(one.token for one in self.models[key].left_out) if key in self.models else ""
 
     @property
     def counted(self) -> Q:
-        """Return the condition of what columns count, on rows that bear a scenario and a configuration."""
+        """Return the condition of what columns count, for rows with a scenario and a configuration."""
         found = Q()
         for key in self.models:
             if tokens := self.without_of(key):
@@ -198,7 +220,7 @@ def _filter_trials(trials: QuerySet[Trial], query: FailuresQuery) -> QuerySet[Tr
 
 
 def _build_scope_filter(query: FailuresQuery) -> dict[str, bool]:
-    """Runs tried here; imported ones only when they are named."""
+    """Return the condition of the runs in scope; imported runs are shown only where they are named."""
     return {"run__simulated": query.scope == "demo", "run__imported": False}
 
 
@@ -213,7 +235,7 @@ CauseCounts = Mapping[ModelKey, Mapping[str, int]]
 
 
 def _count_causes(query: FailuresQuery, looks: _ShownVersion) -> CauseCounts:
-    """Trials by (provider, model) and code."""
+    """Return the number of trials by (provider, model) and code."""
     grouped = _filter_trials(Trial.objects.filter(~Q(cause=""), looks.counted, taxonomy=looks.version), query)
     lines = grouped.values_list(*MODEL_COLUMNS, "cause").annotate(count=Count("pk"))
     found: dict[ModelKey, dict[str, int]] = defaultdict(dict)
@@ -236,7 +258,7 @@ def _totals(query: FailuresQuery, counts: CauseCounts, looks: _ShownVersion) -> 
 def _build_columns(
     query: FailuresQuery, counts: CauseCounts, looks: _ShownVersion
 ) -> tuple[tuple[HeatColumn, ...], int]:
-    """Models with failures, most failures first, and how many more there are."""
+    """Return the models with failures, most failures first, and how many more there are."""
     lines = _filter_cells(query).filter(looks.counted).values_list(*MODEL_COLUMNS)
     counted = lines.annotate(tried=Sum(F("passed") + F("failed") + F("infra")), error=Min("error"), cells=Count("pk"))
     tried = {(provider, model): (total, StoppingDesign(*ended)) for provider, model, total, *ended in counted}
@@ -252,14 +274,14 @@ def _build_columns(
 
 
 def _count_classified(query: FailuresQuery, looks: _ShownVersion) -> dict[ModelKey, int]:
-    """Trials by (provider, model) that the version shown has looked at: what its counts are a share of."""
+    """Return the classified trials by (provider, model), the denominators of the shares."""
     ended = Q(outcome__in=(Trial.Outcome.PASS, *FAILED_OUTCOMES), taxonomy=looks.version)
     lines = _filter_trials(Trial.objects.filter(ended, looks.counted), query).values_list(*MODEL_COLUMNS)
     return {(provider, model): count for provider, model, count in lines.annotate(count=Count("pk"))}
 
 
 def _build_column(key: ModelKey, failed: int, tried: int, stopping: StoppingDesign, looks: _ShownVersion) -> HeatColumn:
-    """Counts of cells follow those of trials: what failed was tried."""
+    """Return a column. Counts of cells may lag behind those of trials, so at least the failed trials count as tried."""
     behind = looks.models[key].behind if key in looks.models else ()
     versions = tuple(dict.fromkeys(f"{one.scenario} version {one.version}" for one in behind))
     return HeatColumn(*key, max(tried, failed), stopping, versions)
@@ -268,7 +290,7 @@ def _build_column(key: ModelKey, failed: int, tried: int, stopping: StoppingDesi
 def _build_rows(
     query: FailuresQuery, columns: Sequence[HeatColumn], counts: CauseCounts, looks: _ShownVersion
 ) -> tuple[HeatRow, ...]:
-    """In the table's order, only causes that occurred."""
+    """Return the causes that occurred, in the order of the table."""
     rows, totals = [], _totals(query, counts, looks)
     for code, cause in load_causes().items():
         if any(code in found for found in counts.values()):
@@ -292,13 +314,13 @@ def _build_cell(column: HeatColumn, count: int, behind: Callable[..., str]) -> H
 
 
 def _build_trials_query(query: FailuresQuery, **fields: Any) -> str:
-    """The list of trials that a count stands for."""
+    """Return the query string that lists the counted trials."""
     demo = "1" if query.scope == "demo" and not query.run else ""
     return TrialFilter(run=query.run, demo=demo, **fields).query()
 
 
 def _list_failure_groups(query: FailuresQuery, looks: _ShownVersion) -> tuple[FailureGroup, ...]:
-    """Three queries: over the index of clusters, for exemplars, for the nearest trials that passed."""
+    """Return the largest failure groups with three queries: groups, exemplars and nearest passed trials."""
     bad = _filter_trials(Trial.objects.filter(~Q(cause=""), taxonomy=looks.version).exclude(cause_signature=""), query)
     counted = bad.values("cause_signature", "scenario_version").annotate(
         count=Count("pk"),
@@ -336,7 +358,7 @@ def _build_failure_group(
 
 
 def _list_seen_causes(query: FailuresQuery, looks: _ShownVersion) -> tuple[SeenCause, ...]:
-    """() unless one run was asked for."""
+    """Return the causes seen in the run of the query; empty without one."""
     if not query.run:
         return ()
     with connection.cursor() as cursor:
@@ -356,7 +378,7 @@ def _list_seen_causes(query: FailuresQuery, looks: _ShownVersion) -> tuple[SeenC
 
 
 def get_causes_by_group() -> Mapping[str, tuple[WireCause, ...]]:
-    """Every cause of the taxonomy, by group."""
+    """Return every cause of the taxonomy by group."""
     groups: dict[str, list[WireCause]] = defaultdict(list)
     for cause in load_causes().values():
         groups[cause.group].append(cause)

@@ -1,4 +1,4 @@
-"""What the address of the failures page asks for. Unreadable values are dropped and named, never an error."""
+"""The query of the failures page. Unreadable values are ignored and named; they never raise an error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,12 @@ SCOPES = ("real", "demo")
 
 @dataclass(frozen=True, slots=True)
 class FailuresQuery:
-    """`scope` real leaves simulated runs out, demo shows only them; a `run` is shown whatever it is."""
+    """Scope of the failures page.
+
+    Attributes:
+        scope: "real" leaves simulated runs out; "demo" shows only them.
+        run: primary key of a run that is shown whatever the scope; None for all runs.
+    """
 
     scope: str = "real"
     run: int | None = None
@@ -19,6 +24,7 @@ class FailuresQuery:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "FailuresQuery":
+        """Return the query of these URL parameters."""
         scope, run = query.get("scope", "").strip(), query.get("run", "").strip()
         run_id = parse_whole_number(run)
         wrong = {"scope": bool(scope) and scope not in SCOPES, "run": bool(run) and run_id is None}
@@ -29,6 +35,6 @@ class FailuresQuery:
         )
 
     def query(self, **changes: object) -> str:
-        """As a query string with some fields changed; defaults are left out."""
+        """Return the query string with some fields changed and without default values."""
         values = {"scope": self.scope, "run": self.run} | changes
         return urlencode({name: value for name, value in values.items() if value not in (None, "", "real")})

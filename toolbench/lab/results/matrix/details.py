@@ -1,4 +1,4 @@
-"""The open row of the matrix: its split by scenario and the trials behind it, failed first."""
+"""The open row of the matrix: its split by scenario and its trials, failed ones first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,11 @@ MAX_TRIALS = 8
 
 @dataclass(frozen=True, slots=True)
 class ScenarioDetails:
-    """`true_rate` is a simulated persona's own, where it publishes one: the interval should cover it."""
+    """One scenario of the open row.
+
+    Attributes:
+        true_rate: the rate that a simulated model publishes, which the interval should cover; else None.
+    """
 
     scenario: str
     control: bool
@@ -33,6 +37,8 @@ class ScenarioDetails:
 
 @dataclass(frozen=True, slots=True)
 class DetailsTrial:
+    """A trial of the open row."""
+
     id: int
     outcome: str
     sentence: str
@@ -44,6 +50,8 @@ class DetailsTrial:
 
 @dataclass(frozen=True, slots=True)
 class RowDetails:
+    """Everything that the open row shows."""
+
     row: MatrixRow
     scenario_details: tuple[ScenarioDetails, ...]
     trials: tuple[DetailsTrial, ...]
@@ -56,7 +64,7 @@ class RowDetails:
 
 
 def get_row_details(matrix: Matrix) -> RowDetails | None:
-    """Four queries when the address names a row of this matrix, none otherwise."""
+    """Return the open row with four queries; None, without a query, if the query names no row of this matrix."""
     row = next((row for row in matrix.rows if row.key == matrix.query.cell), None)
     if row is None:
         return None
@@ -100,8 +108,13 @@ def _build_scenario_details(row: MatrixRow, target: int, true_rates: Mapping[str
 
 
 def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, one: ScenarioSums) -> float | None:
-    """What the persona publishes: for streams first where these fare otherwise, for the scenario before its group. None
-    where it publishes nothing, and for other methods than native."""
+    """Return the rate that the simulated model publishes for the scenario, or else for its group.
+
+    Rates for streamed answers take precedence where the row is streamed.
+
+    Returns:
+        None where no rate is published, and for methods other than native.
+    """
     if row.asked["method"] != "native":
         return None
     tables = (true_rates.get("streamed", {}), true_rates) if row.asked["stream"] else (true_rates,)
@@ -112,7 +125,7 @@ def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, one: Scenario
 
 
 def _list_trials(cell_ids: list[int]) -> tuple[DetailsTrial, ...]:
-    """The newest failures, then infrastructure errors and passes to fill up."""
+    """Return the newest failures, then infrastructure errors and passes up to MAX_TRIALS, at least one of them."""
     done = Trial.objects.filter(cell_id__in=cell_ids, state=Trial.State.DONE).order_by("-pk")
     slim = done.defer("final_text", "rendered_prompt", "verdict")
     failed = list(slim.filter(outcome=Trial.Outcome.FAIL)[:MAX_TRIALS])

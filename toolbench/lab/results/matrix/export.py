@@ -1,4 +1,4 @@
-"""The matrix as a table to take away: the case study's seven columns first, by its rules, ours after them."""
+"""Export of the matrix: the case study's seven columns by its rules, then the columns of Toolbench."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -60,12 +60,15 @@ COUNT_COLUMNS = ("infrastructure", "not_applicable", "cancelled", "distinct_answ
 
 
 def export_matrix(query: MatrixQuery) -> ExportTable:
-    """What the page shows under `query`, whose scope is settled."""
+    """Return the table of the page under `query`, which must have a scope."""
     return _export_published(query) if query.scope == "published" else _export_measured(query)
 
 
 def _export_measured(query: MatrixQuery) -> ExportTable:
-    """Six queries. p95_ms is the case study's: place floor(0.95 n) of all trials, controls mixed in."""
+    """Return the measured matrix with six queries.
+
+    p95_ms is the case study's: position floor(0.95 n) of all trials, controls included.
+    """
     matrix = get_matrix(query)
     trials, identity = _filter_trials(matrix), _list_key_columns(query)
     slowest, failures = _read_nearest_rank_p95(trials, identity), _describe_failures(trials, identity)
@@ -120,7 +123,7 @@ def _build_case_study_values(row: MatrixRow, p95: float | None, failures: str) -
 
 
 def _count_case_study_passes(scenarios: Iterable[Tally]) -> tuple[int, int]:
-    """Passed and tried, as a report counts `ok`: by the task where the case study has no rule for a scenario."""
+    """Return passed and tried trials by the case study's rule, or by the task where it has no rule for a scenario."""
     some = tuple(scenarios)
     ok = sum(one.parity_passed if one.parity_judged else one.passed for one in some)
     return ok, sum(one.tried for one in some)
@@ -147,7 +150,7 @@ def _build_further_values(row: MatrixRow) -> tuple[Value, ...]:
 
 
 def _list_columns(metrics: Iterable[Metric]) -> tuple[str, ...]:
-    """Five of a rate, one of a figure, three of a quantile beside its figure's."""
+    """Return the column names: five for a rate, one for a figure, three more for a quantile."""
     return tuple(name for metric in metrics for name in _list_metric_columns(metric))
 
 
@@ -177,7 +180,7 @@ def _list_rate_values(rate: Rate | None) -> tuple[Value, ...]:
 
 
 def _format_figure(figure: Figure | None) -> Value:
-    """One number, or a range over the scenarios as text."""
+    """Return one number, or a range over the scenarios as text."""
     if figure is None:
         return None
     low, high = round_half_up(figure.low, 6), round_half_up(figure.high, 6)
@@ -211,7 +214,7 @@ def _read_nearest_rank_p95(trials: QuerySet[Trial], identity: tuple[str, ...]) -
 
 
 def _describe_failures(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], str]:
-    """The two scenarios that failed most and the most frequent category, in the case study's words."""
+    """Return the two scenarios that failed most and the most frequent category, in the case study's words."""
     failed = trials.exclude(outcome=Trial.Outcome.PASS).filter(cell__control=False)
     counted = failed.values_list(*identity, "scenario", "category").annotate(times=Count("pk"))
     scenarios: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)

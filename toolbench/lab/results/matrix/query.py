@@ -1,4 +1,4 @@
-"""What the matrix's address asks for. Unreadable values are dropped and named, never an error."""
+"""The query of the matrix. Unreadable values are ignored and named; they never raise an error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,8 +23,14 @@ DEFAULTS: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class MatrixQuery:
-    """`scope` "" lets the page choose: one's own runs where there are any, else the published figures. `prompt` is a
-    prompt version, or SPLIT for one row per version. `cell` is the open row's key."""
+    """Scope, metric and filters of the matrix.
+
+    Attributes:
+        scope: empty lets the page choose the user's own runs if there are any, else the published figures.
+        prompt: a prompt version, or SPLIT_BY_PROMPT for one row per version.
+        cell: the key of the open row.
+        ignored: names of the values that could not be read.
+    """
 
     scope: str = ""
     runs: tuple[int, ...] = ()
@@ -38,6 +44,7 @@ class MatrixQuery:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> "MatrixQuery":
+        """Return the query of these URL parameters."""
         given = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARACTERS) for name in DEFAULTS}
         runs, unread = parse_run_ids(query.getlist("run"))
         scope = given["scope"] or ("runs" if runs else "")
@@ -60,6 +67,6 @@ class MatrixQuery:
         )
 
     def query(self, **changes: object) -> str:
-        """As a query string with some fields changed; defaults are left out."""
+        """Return the query string with some fields changed and without default values."""
         values = {name: getattr(self, name) for name in DEFAULTS} | {"runs": self.runs} | changes
         return render_query(values, DEFAULTS)

@@ -1,4 +1,4 @@
-"""Rows of the matrix: what was asked of which model in the same way, summed over its cells."""
+"""Rows of the matrix: one model with equal settings, summed over its cells."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ MAX_NAMED_SCENARIOS = 2  # scenarios
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSums:
-    """One scenario of a row."""
+    """Sums of one scenario of a row."""
 
     scenario: str
     version: int
@@ -35,8 +35,14 @@ class ScenarioSums:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """`value` is what the metric asks for. `key` names the row in the address. `prompt` is the prompt version where
-    rows are split by it, else None."""
+    """A row of the matrix.
+
+    Attributes:
+        key: name of the row in the URL.
+        again: True if the row above has the same model at the same provider.
+        value: the value of the chosen metric.
+        prompt: the prompt version where rows are split by it, else None.
+    """
 
     key: str
     provider: str
@@ -65,39 +71,43 @@ class MatrixRow:
 
     @property
     def tally(self) -> Tally:
-        """Of the tool scenarios."""
+        """Return the counts of the tool scenarios."""
         return self.counted.tools
 
     @property
     def control(self) -> Tally:
+        """Return the counts of the controls."""
         return self.counted.control
 
     @property
     def rate(self) -> Rate | None:
+        """Return the rate of the chosen metric; None if the metric is no rate."""
         return self.value.rate
 
     @property
     def figure(self) -> Figure | None:
-        """Return the figure that the metric asks for; a quantile is none."""
+        """Return the figure of the chosen metric; None if the metric is a quantile or a rate."""
         return None if self.value.quantile else self.value.figure
 
     @property
     def trials_query(self) -> str:
+        """Return the query string that selects the trials of the row."""
         return self.trials.query()
 
     @property
     def applicable(self) -> bool:
+        """Return whether any finished trial was applicable, or none has finished."""
         return not (self.tally.not_applicable and self.tally.not_applicable == self.tally.done)
 
     @property
     def ranked(self) -> bool:
-        """Whether the row is compared with the others: it has a value, of the newest version of each scenario."""
+        """Return whether the row is compared with others: it has a value, for the newest version of each scenario."""
         has_value = bool(self.rate.n) if self.rate else self.value.is_known
         return self.applicable and has_value and not self.outdated
 
     @property
     def failed_in(self) -> str:
-        """Where trials failed, most first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`."""
+        """Return where trials failed, most failures first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`."""
         counts = [(one.tally.failed + one.tally.infra, one.scenario) for one in self.scenarios if not one.control]
         worst = [pair for pair in sorted(counts, key=lambda pair: -pair[0]) if pair[0]]
         rest = sum(count for count, _ in worst[MAX_NAMED_SCENARIOS:])
@@ -112,7 +122,11 @@ class MatrixRow:
 def build_row(
     lines: list[dict[str, Any]], query: MatrixQuery, group: str, published: Mapping[tuple[str, str], str]
 ) -> MatrixRow | None:
-    """None when nothing of the chosen group was tried. Of each scenario only the newest version tried is counted."""
+    """Return a row that counts only the newest version tried of each scenario.
+
+    Returns:
+        None if nothing of the chosen group was tried.
+    """
     lines, earlier = split_newest_versions(lines)
     tried = [line for line in lines if line["scenario_group"] == group]
     if not tried:
@@ -169,7 +183,10 @@ def _build_scenario_sums(line: dict[str, Any]) -> ScenarioSums:
 
 
 def _list_differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
-    """Prompts need no look of their own: a scenario's are part of its version, a method's of the engine's digest."""
+    """Return what differs within a row.
+
+    Prompts need no check: a scenario's prompts are part of its version, a method's prompts of the engine version.
+    """
     found = {
         "settings": len({one for line in lines for one in line["hashes"]}) > 1,
         "engine": len(select_distinct_versions(version for line in lines for version in line["engines"])) > 1,
@@ -178,7 +195,7 @@ def _list_differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def _build_trial_filter(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:
-    """Exactly the trials that a row of this identity counts."""
+    """Return the filter of exactly the trials that a row with this key counts."""
     return TrialFilter(
         runs=",".join(map(str, query.runs)) if query.scope == "runs" else "",
         group=group,

@@ -1,4 +1,4 @@
-"""The matrix: rows are what was asked of which model, sums of cells by configuration. No trial is read for it."""
+"""The matrix: rows are models with their settings, summed over cells. No trial is read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,14 +24,15 @@ from toolbench.lab.results.run_choices import list_run_choices
 
 @dataclass(frozen=True, slots=True)
 class MatrixSummary:
-    """The rows against the target and against each other.
+    """The rows in relation to the target and to each other.
 
     Attributes:
-        ranked: rows that are compared; those with an earlier version of a scenario than other rows are not.
-        clears, undecided, below: ranked rows by where their interval lies from the target.
-        overlapping: other ranked rows that cannot be told from the best by their intervals; 0 when one row stands
-            alone above the rest.
-        control: of the newest version of each control.
+        ranked: rows that are compared; rows with an earlier version of a scenario than others are not.
+        clears: ranked rows whose interval lies above the target.
+        undecided: ranked rows whose interval includes the target.
+        below: ranked rows whose interval lies below the target.
+        overlapping: other ranked rows whose intervals overlap with that of the best; 0 if one row is above all others.
+        control: success of the newest version of each control.
     """
 
     trials: int
@@ -46,6 +47,8 @@ class MatrixSummary:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
+    """Everything that the matrix page shows."""
+
     query: MatrixQuery
     metric: Metric
     groups: tuple[tuple[str, tuple[MatrixRow, ...]], ...]
@@ -59,11 +62,12 @@ class Matrix:
 
     @property
     def rows(self) -> tuple[MatrixRow, ...]:
+        """Return the rows of all groups."""
         return tuple(row for _, rows in self.groups for row in rows)
 
 
 def get_matrix(query: MatrixQuery) -> Matrix:
-    """Four queries, whatever the number of runs and trials."""
+    """Return the matrix with four queries, whatever the number of runs and trials."""
     found = _sum_cells(query)
     present = {line["scenario_group"] for line in found} - {"control"}
     group = query.group if query.group in present else _choose_default_group(present)
@@ -91,8 +95,10 @@ def get_matrix(query: MatrixQuery) -> Matrix:
 
 
 def choose_scope(query: MatrixQuery) -> MatrixQuery:
-    """The query with a scope: where none was asked for, one's own runs if there are any, else the published figures.
-    One query at most."""
+    """Return the query with a scope, with one query of the database at most.
+
+    The default is the user's own runs if there are any, else the published figures.
+    """
     if query.scope:
         return query
     own = Cell.objects.filter(run__simulated=False, run__imported=False, run__deleted_at=None).exists()
@@ -100,7 +106,10 @@ def choose_scope(query: MatrixQuery) -> MatrixQuery:
 
 
 def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
-    """The cells a scope means. Simulated and imported runs are only in scopes of their own or when they are named."""
+    """Return the cells of a scope.
+
+    Simulated and imported runs are only in scopes of their own or where they are named.
+    """
     cells = Cell.objects.filter(run__deleted_at=None)
     if query.prompt not in ("", SPLIT_BY_PROMPT):
         cells = cells.filter(prompt_version=query.prompt)
@@ -110,7 +119,7 @@ def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
 
 
 def _filter_runs(query: MatrixQuery) -> QuerySet[Run]:
-    """The runs of a scope; under `runs` those to choose from beside the named ones."""
+    """Return the runs of a scope; for scope "runs", those to choose from beside the named ones."""
     kept = Run.objects.filter(deleted_at=None)
     if query.scope == "imported":
         return kept.filter(imported=True)
@@ -149,7 +158,7 @@ def _group_by_row(lines: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
-    """Name the versions of scenarios that are in view in more than one version of the same kind of instance."""
+    """Add the versions of scenarios that are shown in several versions with the same instance kind."""
     seen: dict[tuple[str, str], set[int]] = {}
     for row in rows:
         for one in row.scenarios:
@@ -177,7 +186,7 @@ Newest = Mapping[tuple[str, str], int]
 
 
 def _newest_tried(rows: list[MatrixRow]) -> Newest:
-    """Return the newest version with finished trials of each kind of instance and scenario."""
+    """Return the newest version with finished trials, by instance kind and scenario."""
     newest: dict[tuple[str, str], int] = {}
     for row in rows:
         for one in row.scenarios:
@@ -194,7 +203,7 @@ def _outdated(row: MatrixRow, newest: Newest) -> list[ScenarioSums]:
 
 
 def _mark_repeated_models(rows: list[MatrixRow]) -> list[MatrixRow]:
-    """Says of each row whether the one above has the same model at the same provider."""
+    """Mark each row whose predecessor has the same model at the same provider."""
     pairs = zip(rows, [None, *rows], strict=False)
     return [replace(row, again=bool(up and (up.provider, up.model) == (row.provider, row.model))) for row, up in pairs]
 

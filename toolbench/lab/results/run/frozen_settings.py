@@ -1,4 +1,4 @@
-"""A run's frozen settings, key by key, with the layer that decided each."""
+"""Frozen settings of a run, by key, with the policy layer that decided each."""
 
 import json
 from dataclasses import dataclass
@@ -16,20 +16,28 @@ from toolbench.lab.whole_numbers import parse_whole_number
 
 @dataclass(frozen=True, slots=True)
 class FrozenKey:
+    """A setting with its origin."""
+
     key: str
     value: object
     origin: str
 
     @property
     def text(self) -> str:
-        """The value as JSON; a text without its quotes."""
+        """Return the value as JSON, or a string without its quotes."""
         return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenSettings:
-    """A configuration's keys: those that some layer chose, and those at the engine's default. `scenario` names the one
-    whose own rules lie on top, "" for none; `lint` is the advice on its tools."""
+    """Settings of a configuration.
+
+    Attributes:
+        scenario: the scenario whose own layer is applied last; empty for none.
+        chosen: keys that some layer sets.
+        defaults: keys with the engine's default.
+        lint: findings about the tools of the scenario.
+    """
 
     config: RunConfig
     scenario: str
@@ -39,7 +47,13 @@ class FrozenSettings:
 
 
 def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") -> FrozenSettings | None:
-    """Of the configuration with that id, else of the run's first; None for a run without any. One or two queries."""
+    """Return the settings of a configuration with one or two queries; None for a run without configurations.
+
+    Args:
+        run_id: the run.
+        scenario: scenario whose own layer is applied last; empty for none.
+        config: primary key of the configuration; any other value means the first configuration of the run.
+    """
     own = RunConfig.objects.filter(run_id=run_id)
     number = parse_whole_number(config)
     named = None if number is None else own.filter(pk=number).first()
@@ -48,7 +62,7 @@ def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") ->
 
 
 def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
-    """Layers frozen by a version that knew other keys are shown as they stand."""
+    """Return the settings. Layers of a version with other keys are shown as they are stored."""
     layers = [(name, patch) for name, patch in config.layers]
     if found := find_scenarios([scenario] if scenario else ()).get(scenario):
         instance = found.draw_instance(0, kind="parity")

@@ -1,4 +1,4 @@
-"""The list of runs, each with its sums."""
+"""The list of runs with their sums."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -23,8 +23,14 @@ _KIND_FILTERS: Mapping[Kind, Q] = {
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """`answered` and `delivered` are None for a run of several configurations or groups of scenarios: no further
-    repeat means their sum. Times are of tool scenarios, never of the local model; None where there are none."""
+    """One run of the list.
+
+    Attributes:
+        answered: None for a run of several configurations or scenario groups, whose sum has no meaning.
+        delivered: None as for `answered`.
+        p50: times of tool scenarios without local models; None where there are none.
+        p95: as `p50`.
+    """
 
     run: Run
     models: tuple[str, ...]
@@ -36,7 +42,7 @@ class RunRow:
 
 
 def get_runs(kind: Kind, limit: int = 100) -> tuple[RunRow, ...]:
-    """The newest runs of one kind, with their sums over all cells, added up by the database. Four queries."""
+    """Return the newest runs of one kind with their sums over all cells, with four queries."""
     found = Run.objects.filter(_KIND_FILTERS[kind], deleted_at=None)
     runs = tuple(found.defer("request", "skipped")[:limit])
     counts: dict[int, dict[str, Tally]] = defaultdict(dict)
@@ -53,7 +59,7 @@ def get_runs(kind: Kind, limit: int = 100) -> tuple[RunRow, ...]:
 
 
 def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:
-    """Those of each run by configuration and group of scenarios."""
+    """Return the times of each run by configuration and group of scenarios."""
     tools = Cell.objects.filter(run__in=runs, control=False).exclude(config__provider_kind=Provider.Kind.LOCAL)
     found: dict[int, list[Times]] = defaultdict(list)
     for line in (
@@ -66,7 +72,14 @@ def _read_times(runs: Iterable[Run]) -> dict[int, list[Times]]:
 
 
 def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: list[Times]) -> RunRow:
-    """`counts` by group of scenarios, the controls as one; `times` by configuration and group."""
+    """Return the row of a run.
+
+    Args:
+        run: the run.
+        models: the models of its configurations.
+        counts: counts by scenario group, with the controls as one group.
+        times: times by configuration and group.
+    """
     groups = [one for name, one in counts.items() if name != CONTROL_GROUP]
     whole = add_tallies(counts.values())
     alone = len(models) == 1 and len(groups) <= 1

@@ -1,4 +1,4 @@
-"""Latency of one run: raw times per configuration, with quantiles over its scenarios and by scenario."""
+"""The latency page of one run: times per configuration, with quantiles over all and by scenario."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ TIME_METRICS = {
 
 @dataclass(frozen=True, slots=True)
 class ScenarioTimes:
-    """One scenario of a row."""
+    """Quantiles of one scenario of a row."""
 
     scenario: str
     p50: Quantile
@@ -38,8 +38,14 @@ class ScenarioTimes:
 
 @dataclass(frozen=True, slots=True)
 class LatencyRow:
-    """`times` are milliseconds in the order they ran, at most MAX_POINTS of `n`. `scenarios` is empty where the row
-    has one only."""
+    """Times of one configuration.
+
+    Attributes:
+        n: number of measured times.
+        times: milliseconds in the order of the trials, at most MAX_POINTS of `n`.
+        saturated: number of trials measured while this machine was saturated.
+        scenarios: empty if the row has only one scenario.
+    """
 
     config_id: int
     label: str
@@ -56,6 +62,13 @@ class LatencyRow:
 
 @dataclass(frozen=True, slots=True)
 class LatencyPage:
+    """Everything that the latency page shows.
+
+    Attributes:
+        run: None if there is no such run.
+        runs: the runs to choose from.
+    """
+
     run: Run | None
     runs: tuple[Run, ...]
     metric: str
@@ -66,8 +79,13 @@ class LatencyPage:
 
 
 def get_latency(run_id: int | None = None, metric: str = "trial", group: str = "") -> LatencyPage:
-    """The run asked for, else the newest that is neither simulated nor imported; of its groups of scenarios the one
-    asked for, else the usual one. Only trials with an answer count."""
+    """Return the latency page. Only trials with an answer count.
+
+    Args:
+        run_id: None for the newest run that is neither simulated nor imported.
+        metric: a key of TIME_METRICS; any other value means "trial".
+        group: a scenario group of the run; any other value means the default group.
+    """
     metric = metric if metric in TIME_METRICS else "trial"
     kept = Run.objects.filter(deleted_at=None).defer("request", "skipped")
     run = kept.filter(pk=run_id).first() if run_id else kept.filter(simulated=False, imported=False).first()
@@ -79,7 +97,7 @@ def get_latency(run_id: int | None = None, metric: str = "trial", group: str = "
 
 
 def _list_groups(run: Run) -> tuple[str, ...]:
-    """The usual one first, controls last."""
+    """Return the scenario groups, the default first and controls last."""
     named = run.cells.order_by().values_list("scenario_group", flat=True).distinct()
     return tuple(sorted(named, key=lambda name: (name == CONTROL_GROUP, build_group_sort_key(name))))
 

@@ -14,13 +14,19 @@ MAX_COLUMNS = 12
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
+    """One metric with a value per column."""
+
     metric: Metric
     values: tuple[MetricValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricColumn:
-    """One configuration on one group of scenarios; `group` is "" where the run has one only."""
+    """One configuration on one group of scenarios.
+
+    Attributes:
+        group: empty if the run has only one group.
+    """
 
     config: RunConfig
     group: str
@@ -29,7 +35,12 @@ class MetricColumn:
 
 @dataclass(frozen=True, slots=True)
 class RunMetrics:
-    """`groups` of lines, each line with one value per column; lines without any value are left out."""
+    """Metrics of a run.
+
+    Attributes:
+        left_out: number of columns above MAX_COLUMNS that are not shown.
+        groups: titles with their rows. Rows without any value are left out.
+    """
 
     run: Run
     columns: tuple[MetricColumn, ...]
@@ -38,7 +49,11 @@ class RunMetrics:
 
 
 def get_run_metrics(run_id: int) -> RunMetrics:
-    """Four queries. Raises Run.DoesNotExist for an unknown run."""
+    """Return the metrics of a run with four queries.
+
+    Raises:
+        Run.DoesNotExist: there is no such run.
+    """
     run = Run.objects.defer("request", "skipped").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     found = group_cells_by_config(configs, run.cells.all())
@@ -50,7 +65,12 @@ def get_run_metrics(run_id: int) -> RunMetrics:
 
 
 def count_cells(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInput:
-    """Of one configuration's cells, with the times of each by its id."""
+    """Return the counts of one configuration's cells.
+
+    Args:
+        cells: cells of the configuration, controls included.
+        times: times by primary key of the cell.
+    """
     tools = tuple(cell for cell in cells if not cell.control)
     control = tally_cells(cell for cell in cells if cell.control)
     parts = tuple(tally_cells([cell]) for cell in tools)
@@ -63,6 +83,6 @@ def _build_rows(metrics: Sequence[Metric], of: Sequence[MetricInput]) -> list[Me
 
 
 def _compute_value(metric: Metric, of: MetricInput) -> MetricValue:
-    """Nothing where nothing was counted."""
+    """Return the value of a metric; empty if nothing was counted."""
     value = compute_metric(metric, of)
     return value if value.rate is None or value.rate.n else MetricValue(None, None)

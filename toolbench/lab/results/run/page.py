@@ -1,4 +1,4 @@
-"""What the run page shows while it is polled: progress, pace, cells by configuration, failures grouped."""
+"""The run page: progress, pace, cells by configuration and grouped failures. The browser polls it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +23,8 @@ DEFAULT_TARGET_PERCENT = 90
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRow:
+    """One scenario of a configuration."""
+
     cell_id: int
     scenario: str
     control: bool
@@ -33,12 +35,17 @@ class ScenarioRow:
 
     @property
     def trials_query(self) -> str:
+        """Return the query string that selects the trials of the cell."""
         return f"cell={self.cell_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigRow:
-    """One configuration on one group of scenarios; `group` is "" where the run has one only."""
+    """One configuration on one group of scenarios.
+
+    Attributes:
+        group: empty if the run has only one group.
+    """
 
     config: RunConfig
     group: str
@@ -69,6 +76,12 @@ class RefusedParameterRow:
 
 @dataclass(frozen=True, slots=True)
 class RunFailureGroup:
+    """Failures of the run with one signature and outcome.
+
+    Attributes:
+        exemplar: primary key of the first trial of the group.
+    """
+
     signature: str
     sentence: str  # of the exemplar
     same_words: bool  # every trial of the group has this sentence
@@ -82,6 +95,8 @@ class RunFailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
+    """Everything that the run page shows."""
+
     run: Run
     live: bool  # it goes on, or trials of a paused one are still in flight
     took: float | None  # seconds from launch to end, None before it
@@ -99,28 +114,33 @@ class RunPage:
 
     @property
     def is_limit_reached(self) -> bool:
-        """Whether a cap is used up, so that the run goes on only above it."""
+        """Return whether the request limit or the token limit is used up."""
         caps = ((self.run.request_cap, self.run.requests_reserved), (self.run.token_cap, self.run.tokens_used))
         return any(cap is not None and used >= cap for cap, used in caps)
 
     @property
     def configs(self) -> tuple[RunConfig, ...]:
+        """Return the configurations of the lines, each once."""
         return tuple({line.config.pk: line.config for line in self.lines}.values())
 
     @property
     def scenarios(self) -> tuple[str, ...]:
+        """Return the scenarios of the first configuration."""
         first = [line for line in self.lines if line.config == self.lines[0].config]
         return tuple(one.scenario for line in first for one in line.scenarios)
 
     @property
     def auto_method_configs(self) -> tuple[RunConfig, ...]:
-        """Configurations whose method was left open, decided or still waiting for a probe."""
+        """Return the configurations with an automatic method, chosen already or still waiting for a probe."""
         return tuple(config for config in self.configs if config.routing or config.awaits_probe)
 
 
 def get_run_page(run_id: int) -> RunPage:
-    """Eight queries while the run goes on or when it has ended, else seven; none reads what was frozen. Raises
-    Run.DoesNotExist for an unknown run."""
+    """Return the run page with seven or eight queries; none reads frozen settings.
+
+    Raises:
+        Run.DoesNotExist: there is no such run.
+    """
     run = Run.objects.select_related("owner").defer("request").get(pk=run_id, deleted_at=None)
     configs = tuple(run.configs.defer("layers", "options", "true_rates"))
     cells = tuple(run.cells.defer("upstreams"))
@@ -163,7 +183,7 @@ def _attach_config(cell: Cell, configs: tuple[RunConfig, ...]) -> Cell:
 def _find_blocking_providers(
     run: Run, configs: tuple[RunConfig, ...], cells: tuple[Cell, ...], whole: Tally
 ) -> tuple[ProviderRow, ...]:
-    """Two queries where trials wait and none is running."""
+    """Return the providers that block queued trials. Two queries if trials are queued and none is running."""
     if run.state != Run.State.RUNNING or whole.running:
         return ()
     waiting = {cell.config_id for cell in cells if cell.queued}
@@ -202,7 +222,7 @@ def _build_scenario_row(cell: Cell, times: Times, target: float) -> ScenarioRow:
 
 
 def _list_failure_groups(run: Run) -> tuple[RunFailureGroup, ...]:
-    """Two queries: one over the index of failures, one for an exemplar of each group."""
+    """Return the largest failure groups, with one query for the groups and one for their exemplars."""
     bad = run.trials.filter(outcome__in=[Trial.Outcome.FAIL, Trial.Outcome.INFRA]).order_by()
     counted = bad.values("signature", "outcome").annotate(
         count=Count("pk"), first_seen=Min("finished_at"), exemplar=Min("pk"), wordings=Count("sentence", distinct=True)

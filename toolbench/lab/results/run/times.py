@@ -1,4 +1,4 @@
-"""How fast a run goes, and for how long its trials ran."""
+"""Pace of a run and the time during which its trials ran."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,12 +18,14 @@ _ACTIVE_SECONDS_SQL = statement("results/run/active_seconds")
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast trials finish, and what follows for those that are left.
+    """Rate at which trials finish, and the estimate for the remaining ones.
 
     Attributes:
         per_minute: None before two trials have finished.
         seconds: the time over which the pace was observed.
-        left: seconds left at this pace, with a range.
+        left: seconds left at this pace.
+        left_low: lower end of the range of `left`.
+        left_high: upper end of the range of `left`.
     """
 
     per_minute: float | None = None
@@ -34,10 +36,10 @@ class Pace:
 
 
 def get_pace(run: Run, whole: Tally) -> Pace:
-    """Return the pace of the last minutes, as far as trials ran in them. Only a run that goes on has one.
+    """Return the pace of the last minutes, as far as trials ran in them. It is empty unless the run is running.
 
-    The time left assumes that the pace holds; its range, that the count is off by two standard errors of a Poisson
-    count.
+    The time left assumes that the pace holds. Its range assumes that the count is off by two standard errors of a
+    Poisson count.
     """
     if run.state != Run.State.RUNNING:
         return Pace()
@@ -57,9 +59,9 @@ def get_pace(run: Run, whole: Tally) -> Pace:
 
 
 def measure_active_seconds(run: Run) -> float | None:
-    """Return for how many seconds a trial of the run was under way; None where no trial ran.
+    """Return the seconds during which a trial of the run was running; None if no trial ran.
 
-    Pauses and the wait before a later retry are left out. Of a retried trial the last execution counts.
+    Pauses and the time before a later retry are excluded. Of a retried trial the last execution counts.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE_SECONDS_SQL, [run.pk])

@@ -1,4 +1,4 @@
-"""The exact bytes that are stored of a step, some at a time: as text in which nothing hides, or as they are."""
+"""The exact stored bytes of a step, page by page, as text with visible escapes or raw."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _NAMED_ESCAPES = {"\n": "\\n\n", "\t": "\\t", "\r": "\\r"}
 
 @dataclass(frozen=True, slots=True)
 class TextSegment:
-    """Text as it stands, or the escapes of what cannot be seen."""
+    """Printable text, or the escapes of bytes that cannot be displayed."""
 
     text: str
     escape: bool
@@ -24,7 +24,14 @@ class TextSegment:
 
 @dataclass(frozen=True, slots=True)
 class BytesPage:
-    """`first` and `last` are places of bytes, counted from 1; `pages` is at least 1."""
+    """A page of the bytes of a body.
+
+    Attributes:
+        size: bytes of the whole body.
+        pages: number of pages, at least 1.
+        first: position of the first byte of the page, counted from 1.
+        last: position of the last byte of the page, counted from 1.
+    """
 
     step: Step
     side: str
@@ -37,7 +44,16 @@ class BytesPage:
 
 
 def get_bytes_page(step_id: int, side: str, page: int) -> BytesPage:
-    """A page beyond the last shows the last. Raises Step.DoesNotExist, also for a step of a deleted run."""
+    """Return a page of the bytes; for a page beyond the last, the last one.
+
+    Args:
+        step_id: the step.
+        side: "request" or "response".
+        page: number of the page, from 1.
+
+    Raises:
+        Step.DoesNotExist: there is no such step, or its run was deleted.
+    """
     step = _get_step(step_id)
     size = int(_read_value(step, Func(F(f"body__{side}"), function="octet_length", output_field=IntegerField())) or 0)
     pages = max(1, -(-size // PAGE_BYTES))
@@ -51,14 +67,20 @@ def get_bytes_page(step_id: int, side: str, page: int) -> BytesPage:
 
 
 def get_bytes(step_id: int, side: str) -> tuple[Step, bytes]:
-    """Everything that is stored. Raises Step.DoesNotExist."""
+    """Return the step and all stored bytes of one side.
+
+    Raises:
+        Step.DoesNotExist: there is no such step, or its run was deleted.
+    """
     step = _get_step(step_id)
     return step, bytes(_read_value(step, F(f"body__{side}")) or b"")
 
 
 def split_invisible(raw: bytes) -> Iterator[TextSegment]:
-    """The bytes as text. What is not printable, or not UTF-8, is written as an escape; a line break as its escape and
-    a break."""
+    """Yield the bytes as text with escapes for bytes that are not printable or not UTF-8.
+
+    A line break is yielded as its escape followed by a line break.
+    """
     text = raw.decode("utf-8", "surrogateescape")
     for shown, run in groupby(text, key=_is_printable):
         written = "".join(run)
@@ -76,7 +98,7 @@ def _escape(character: str) -> str:
 
 
 def _count_continuation_bytes(raw: bytes) -> int:
-    """How many bytes at the start belong to a character that began before them."""
+    """Return how many bytes at the start belong to a character that began before them."""
     head = raw[: MAX_CHARACTER_BYTES - 1]
     return next((place for place, byte in enumerate(head) if byte & 0xC0 != 0x80), len(head))
 
@@ -90,5 +112,5 @@ def _build_substring(side: str, start: int, length: int) -> Func:
 
 
 def _read_value(step: Step, expression: Func | F) -> Any:
-    """A value out of the step's row of bytes, None where there is none."""
+    """Return a value from the step's body, None if there is none."""
     return Step.objects.filter(pk=step.pk).values_list(expression, flat=True).first()

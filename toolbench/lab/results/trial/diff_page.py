@@ -1,5 +1,7 @@
-"""A trial beside another, turn by turn: by default the nearest that passed, the first divergence marked. Read from
-stored steps, a fixed number of queries."""
+"""The diff view: a trial beside another one, by default the nearest passed one, turn by turn.
+
+It reads stored steps with a fixed number of queries and marks the first divergence.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +26,15 @@ FIXED_WORDING_GROUPS = (OWN, PUBLIC)  # groups whose cases every seed asks in th
 
 @dataclass(frozen=True, slots=True)
 class DiffTurn:
-    """`kind` is same, alike (but for values of another instance), differs, or unread: no difference as far as is read.
-    `left` and `right` are None where that side had ended. `first` is the first divergence."""
+    """A turn of both trials.
+
+    Attributes:
+        kind: "same", "alike" (equal except for values of another instance), "differs", or "unread" (equal as far as
+            read).
+        first: True for the first divergence.
+        left: None if that trial had ended.
+        right: None if that trial had ended.
+    """
 
     turn: int
     kind: str
@@ -37,18 +46,25 @@ class DiffTurn:
 
     @property
     def later(self) -> bool:
-        """Whether it parts after the first divergence."""
+        """Return whether the turn differs after the first divergence."""
         return self.kind == "differs" and not self.first
 
     @property
     def summary(self) -> str:
+        """Return the turn in a few words."""
         return next((one.summary for one in (self.left, self.right) if one), "")
 
 
 @dataclass(frozen=True, slots=True)
 class DiffPage:
-    """`other` is None where there is nothing to lay beside: `notice` says why. `chosen` holds for a trial that was
-    named in the address."""
+    """Everything that the diff view shows.
+
+    Attributes:
+        notice: the reason why there is no other trial or why another was taken; else empty.
+        other: None if there is no trial to compare with.
+        chosen: True if the URL names the other trial.
+        cut: True if there are more than MAX_TURNS turns.
+    """
 
     level: str
     notice: str
@@ -62,16 +78,23 @@ class DiffPage:
 
     @property
     def diverges(self) -> bool:
+        """Return whether any turn differs."""
         return any(turn.first for turn in self.turns)
 
     @property
     def unread(self) -> bool:
+        """Return whether any turn was not read completely."""
         return any(turn.kind == "unread" for turn in self.turns)
 
 
 def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPage:
-    """`beside` names the other trial; empty or unreadable means the nearest that passed, for a trial that did not.
-    `level` is parsed or raw."""
+    """Return the diff view of a trial.
+
+    Args:
+        trial: the trial of the page.
+        beside: primary key of the other trial; empty or unreadable means the nearest passed one of a failed trial.
+        level: "raw"; any other value means "parsed".
+    """
     level = RAW if level == RAW else PARSED
     if trial.state != Trial.State.DONE:
         return DiffPage(level, "You can compare this trial once it has finished.")
@@ -97,7 +120,7 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
 
 
 def _find_other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
-    """The trial to lay beside, and what has to be said of the wish."""
+    """Return the trial to compare with, and a notice about the choice."""
     found = Trial.objects.select_related("config").filter(run__deleted_at=None).exclude(pk=trial.pk)
     if beside and (other := found.filter(pk=parse_whole_number(beside) or 0).first()):
         return other, ""
@@ -119,7 +142,7 @@ def _is_same_instance(trial: Trial, other: Trial) -> bool:
 
 
 def _read_turns(pair: Sequence[Trial], level: str) -> list[dict[int, TurnText]]:
-    """Both trials by turn; one turn more than is shown says that there are more."""
+    """Return both trials by turn, with one turn more than is shown to tell whether there are more."""
     steps = Step.objects.filter(trial__in=pair, execution=F("trial__execution"), turn__lte=MAX_TURNS)
     every = list(steps.order_by("ordinal"))
     own = [[step for step in every if step.trial_id == trial.pk] for trial in pair]
@@ -139,7 +162,7 @@ def _compare_turns(left: Mapping[int, TurnText], right: Mapping[int, TurnText], 
 
 
 def _compare_turn(turn: int, one: TurnText | None, other: TurnText | None, *, exact: bool, parted: bool) -> DiffTurn:
-    """Laid out only where what was said is not the same."""
+    """Return the compared turn. Lines are rendered only where the contents are not equal."""
     if one and other and one.content_key == other.content_key:
         return DiffTurn(turn, "same" if one.whole and other.whole else "unread", False, one, other)
     lines, whole = one.lines() if one else ((), True)
@@ -154,7 +177,13 @@ def _compare_turn(turn: int, one: TurnText | None, other: TurnText | None, *, ex
 
 
 def _compare_lines(left: Sequence[str], right: Sequence[str], *, ended: tuple[bool, bool]) -> str:
-    """Of lines that are only the beginning where that side had not ended."""
+    """Return how the lines compare.
+
+    Args:
+        left: lines of the first side.
+        right: lines of the second side.
+        ended: for each side, False if its lines are only the beginning.
+    """
     shared = min(len(left), len(right))
     if left[:shared] != right[:shared]:
         return "differs"

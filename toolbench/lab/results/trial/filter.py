@@ -1,4 +1,4 @@
-"""Which trials an address means: its fields, read and written, and the rows they select."""
+"""The filter of a list of trials: its fields in the URL and the rows that they select."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, fields
@@ -75,15 +75,17 @@ FIELD_COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
-    """What the address asks for; an empty field does not filter.
+    """Filter of trials as given in the URL. An empty field does not filter.
 
     Attributes:
-        runs: ids with commas between.
-        cells: ids, or ranges of ids such as 3-7, with commas between.
-        examples: NONE means without any.
-        seen, path: a cause that was seen, and a JSON path (places in lists left open) at which it was.
-        scope: ALL shows own, simulated and imported runs. Without it, and unless runs, cells or a configuration are
-            named, `demo` 1 shows simulated runs only, `imported` 1 imported ones only, and neither of them the others.
+        runs: primary keys, separated by commas.
+        cells: primary keys or ranges such as 3-7, separated by commas.
+        examples: NO_EXAMPLES selects trials without examples.
+        seen: a cause that was seen in the trial.
+        path: a JSON path, without list indexes, at which it was seen.
+        scope: ALL_SCOPES shows own, simulated and imported runs. Without it, and unless runs, cells or a configuration
+            are named, `demo` 1 shows simulated runs only and `imported` 1 imported ones only; otherwise neither is
+            shown.
         ignored: names of fields whose values could not be read; they do not filter.
     """
 
@@ -126,6 +128,7 @@ class TrialFilter:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "TrialFilter":
+        """Return the filter of these URL parameters."""
         values: dict[str, Any] = {}
         ignored: list[str] = []
         for name in (field.name for field in fields(cls) if field.name != "ignored"):
@@ -141,12 +144,12 @@ class TrialFilter:
         return cls(**values, ignored=tuple(ignored))
 
     def hidden_fields(self, shown: Set[str]) -> dict[str, str]:
-        """What a filter form must carry along: every field that is set and not in `shown`."""
+        """Return the fields that a filter form must carry: every field that is set and not in `shown`."""
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"}
         return {name: str(value) for name, value in given.items() if value not in (None, "") and name not in shown}
 
     def query(self, **changes: object) -> str:
-        """The filter as a query string, with some fields changed; empty fields and the default sort are left out."""
+        """Return the query string with some fields changed, without empty fields and the default sort order."""
         pairs = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ignored"} | changes
         if pairs.get("sort") == "failed":
             pairs["sort"] = ""
@@ -163,7 +166,7 @@ _ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
 
 
 def join_ids(ids: Iterable[int]) -> str:
-    """Return a list of ids as an address holds it, with neighbours joined to ranges: 3-7,9."""
+    """Return ids separated by commas, with consecutive ids joined to ranges: 3-7,9."""
     ranges: list[list[int]] = []
     for number in sorted(set(ids)):
         if ranges and number == ranges[-1][1] + 1:
@@ -196,7 +199,7 @@ def _build_list_condition(filter: TrialFilter) -> Q:
 
 
 def _parse_value(name: str, given: str) -> int | str | None:
-    """The field's value, or None when it cannot be one."""
+    """Return the value of a field; None if it is not valid."""
     if name in ID_FIELDS:
         return parse_whole_number(given)
     if name == "without":
@@ -210,7 +213,7 @@ def _parse_value(name: str, given: str) -> int | str | None:
 
 
 def filter_trials(filter: TrialFilter) -> QuerySet[Trial]:
-    """The trials a filter means, in no order. Deleted runs are left out."""
+    """Return the trials that match the filter, unordered and without deleted runs."""
     kept = Trial.objects.filter(_build_list_condition(filter), run__deleted_at=None)
     found = filter_by_retries(kept.annotate(rank=FAILED_FIRST), filter.had)
     for name, column in FIELD_COLUMNS.items():
@@ -244,7 +247,7 @@ def _build_seen_condition(code: str, path: str) -> Q | RawSQL:
 
 
 def _build_scope_condition(filter: TrialFilter) -> Q:
-    """Of imported runs all together, of one's own either the simulated ones or the others; `scope` ALL all of them."""
+    """Return the condition of the scope: imported, simulated or other runs; no condition for ALL_SCOPES."""
     if filter.scope == ALL_SCOPES:
         return Q()
     if filter.imported:

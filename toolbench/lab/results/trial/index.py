@@ -1,4 +1,4 @@
-"""Lists of trials, page by page."""
+"""The list of trials, page by page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ MAX_COUNTED_TRIALS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TrialRow:
+    """A trial of the list."""
+
     id: int
     run_id: int
     simulated: bool
@@ -41,6 +43,14 @@ class TrialRow:
 
 @dataclass(frozen=True, slots=True)
 class TrialListPage:
+    """A page of the list.
+
+    Attributes:
+        total: number of trials, at most MAX_COUNTED_TRIALS.
+        total_is_more: True if there are more than `total`.
+        choices: values that the filter form offers, by field.
+    """
+
     filter: TrialFilter
     rows: tuple[TrialRow, ...]
     total: int
@@ -51,7 +61,7 @@ class TrialListPage:
 
 
 def get_trials(filter: TrialFilter, page: int = 1) -> TrialListPage:
-    """One page of the list; counting stops at MAX_COUNTED_TRIALS."""
+    """Return one page of the list. Counting stops at MAX_COUNTED_TRIALS."""
     found = filter_trials(filter)
     counted = found.order_by()[: MAX_COUNTED_TRIALS + 1].count()
     total = min(counted, MAX_COUNTED_TRIALS)
@@ -64,7 +74,7 @@ def get_trials(filter: TrialFilter, page: int = 1) -> TrialListPage:
 
 
 def choose_mark(trial: Trial) -> str:
-    """The word for a trial's mark: its outcome once done, else running or queued."""
+    """Return the word for a trial's mark: its outcome once finished, else "running" or "queued"."""
     return trial.outcome if trial.state == Trial.State.DONE else trial.state
 
 
@@ -97,7 +107,7 @@ def _build_row(trial: Trial) -> TrialRow:
 
 
 def _list_choices(filter: TrialFilter) -> Mapping[str, tuple[str, ...]]:
-    """What the selects offer: the values that occur in the run named by the filter; empty without a run."""
+    """Return the values that occur in the run of the filter, by field; empty without a run."""
     if filter.run is None:
         return {}
     trials = Trial.objects.filter(run_id=filter.run).order_by()

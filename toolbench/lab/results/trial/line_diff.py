@@ -1,4 +1,4 @@
-"""Where two lists of lines differ, with a little around it, in bounded time and length whatever their size."""
+"""Differences of two lists of lines with some context, in bounded time and length."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ DiffSide = tuple[CodeLine, ...]
 
 
 def build_hunks(left: Sequence[str], right: Sequence[str]) -> tuple[DiffSide, DiffSide]:
-    """What to show of each side: lines marked chg where they differ, skip where equal or further ones are left out."""
+    """Return the lines to show of each side: marked "chg" where they differ, "skip" where lines are left out."""
     first = _find_first_difference(left, right)
     start = max(first - CONTEXT_LINES, 0)
     heads = left[start : start + MAX_COMPARED_LINES], right[start : start + MAX_COMPARED_LINES]
@@ -38,7 +38,12 @@ def _find_first_difference(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -> Iterator[CodeLine]:
-    """`spans` are (equal, first, end) in order; what lies between them is left out."""
+    """Yield the lines of one side.
+
+    Args:
+        lines: all lines of the side.
+        spans: (equal, first, end) in order. Lines between spans are left out.
+    """
     told = 0
     for equal, first, end in spans:
         if first > told:

@@ -1,4 +1,4 @@
-"""The trial that passed and lies nearest to one that did not."""
+"""The passed trial that is most similar to a failed one."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ _NEAREST_PASS_SQL = statement("results/trial/nearest_pass")
 
 
 def find_nearest_passes(trial_ids: Sequence[int]) -> Mapping[int, int]:
-    """By trial; one without any in its run is not among them. One query."""
+    """Return the nearest passed trial by failed trial, with one query. Trials without one in their run are absent."""
     with connection.cursor() as cursor:
         cursor.execute(_NEAREST_PASS_SQL, [list(trial_ids)])
         return dict(cursor.fetchall())

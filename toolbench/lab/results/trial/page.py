@@ -1,4 +1,4 @@
-"""One trial step by step, as the trial page shows it. A fixed number of queries, bodies of the chosen step only."""
+"""The trial page: one trial step by step, with a fixed number of queries and the bodies of the chosen step only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,11 @@ TOOLS_DROPPED = "tools_dropped"
 
 @dataclass(frozen=True, slots=True)
 class EarlierExecution:
-    """One whose worker was lost, that was given back, or that was tried again. Its steps are kept."""
+    """An earlier execution that was lost, requeued or retried. Its steps are kept.
+
+    Attributes:
+        steps: number of its steps.
+    """
 
     execution: int
     steps: int
@@ -42,6 +46,8 @@ class EarlierExecution:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
+    """Everything that the trial page shows."""
+
     trial: Trial
     run: Run
     config: RunConfig
@@ -72,13 +78,21 @@ class Trace:
 
     @property
     def judged_version(self) -> int:
-        """Of the scenario, by the verdict that counts."""
+        """Return the scenario version of the current verdict."""
         return next((one.scenario_version for one in self.judgements if one.current), self.trial.scenario_version)
 
 
 def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
-    """`key` names the chosen step, `<ordinal>.<part>`; unknown or empty chooses the first bad one, else the first
-    answer. Raises Trial.DoesNotExist for an unknown trial or one of a deleted run."""
+    """Return the trial page.
+
+    Args:
+        trial_id: the trial.
+        filter: filter of the list that the trial is seen in.
+        key: the row to open, `<ordinal>.<part>`; unknown or empty opens the first bad row, else the first response.
+
+    Raises:
+        Trial.DoesNotExist: there is no such trial, or its run was deleted.
+    """
     trial = Trial.objects.select_related("run", "config", "cell").get(pk=trial_id, run__deleted_at=None)
     steps = list(Step.objects.filter(trial=trial, execution=trial.execution).order_by("ordinal")[: MAX_STEPS + 1])
     current = steps[:MAX_STEPS]
@@ -121,7 +135,7 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
 
 
 def _find_failure_class(trial: Trial) -> failure_classes.FailureClass | None:
-    """Dropped tools are the first cause, whatever a judge who did not know of them wrote down."""
+    """Return the failure class. Dropped tools take precedence over the stored class."""
     dropped = trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL
     code = TOOLS_DROPPED if dropped else trial.failure_class
     return next((one for one in failure_classes.load_classes() if one.code == code), None)
@@ -143,14 +157,14 @@ def _build_headline(trial: Trial, row: failure_classes.FailureClass | None) -> s
 
 
 def _decode_text(stored: bytes | memoryview | None) -> str:
-    """The text, or its beginning with a line that says so."""
+    """Return the text, or its beginning with a note that it is truncated."""
     whole = bytes(stored or b"")
     shown = whole[:MAX_BODY_BYTES].decode("utf-8", "backslashreplace").replace("\0", "␀")
     return shown if len(whole) <= MAX_BODY_BYTES else f"{shown}\n… Only the beginning is shown."
 
 
 def _find_turn(steps: Sequence[Step], trial: Trial, key: str) -> int | None:
-    """The turn of the step that the page will open, as far as it is known before the rail is built."""
+    """Return the turn of the step that the page opens, as far as known before the timeline is built."""
     named = key.partition(".")[0]
     turns = {str(step.ordinal): step.turn for step in steps}
     return turns.get(named, turns.get(str(trial.first_bad_ordinal)))

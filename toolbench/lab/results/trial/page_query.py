@@ -1,4 +1,4 @@
-"""What the address of one trial's page holds: the filter it is seen within, the open step, and what lies beside it."""
+"""The query of the trial page: the filter of the list, the open step and the trial compared with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,13 @@ FIELD_NAMES = ("step", "beside", "level")
 
 @dataclass(frozen=True, slots=True)
 class TrialPageQuery:
-    """`step` is a line of the rail, `beside` another trial, `level` parsed or raw; each as it was written."""
+    """Query of the trial page, each value as given.
+
+    Attributes:
+        step: a row of the timeline.
+        beside: another trial to compare with.
+        level: "parsed" or "raw".
+    """
 
     filter: TrialFilter
     step: str = ""
@@ -21,16 +27,17 @@ class TrialPageQuery:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "TrialPageQuery":
+        """Return the query of these URL parameters."""
         named = {name: clean_text(query.get(name, ""), MAX_VALUE_CHARS) for name in FIELD_NAMES}
         return cls(TrialFilter.from_query(query), **named)
 
     def query(self, **changes: object) -> str:
-        """The address with some of it changed; what is empty is left out."""
+        """Return the query string with some fields changed and without empty values."""
         own = {name: getattr(self, name) for name in FIELD_NAMES} | changes
         parts = (self.filter.query(), urlencode({name: value for name, value in own.items() if value}))
         return "&".join(part for part in parts if part)
 
     @property
     def form_fields(self) -> dict[str, str]:
-        """What a form that asks for another trial must carry along."""
+        """Return the fields that a form for choosing another trial must carry."""
         return dict(parse_qsl(self.query(beside="")))

@@ -1,4 +1,4 @@
-"""What a page reads of stored steps: their facts, and the heads of their bodies, as far as the bytes go."""
+"""Step details and truncated bodies of stored steps, within the byte limits of a page."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,10 @@ MAX_TOTAL_FACTS_BYTES = 4_000_000  # bytes of facts read for a page
 
 
 def read_facts(steps: Sequence[Step], turn: int | None = None) -> StepFacts:
-    """Facts by step id; those of `turn` first, then from the start as far as the bytes go. Two queries."""
+    """Return step details by step id, with two queries.
+
+    Steps of `turn` are read first, then the others from the start, up to MAX_TOTAL_FACTS_BYTES.
+    """
     size = Func(F("facts"), function="octet_length", output_field=IntegerField())
     sizes = dict(StepBody.objects.filter(step__in=steps).annotate(size=size).values_list("pk", "size"))
     kept: list[int] = []
@@ -28,7 +31,7 @@ def read_facts(steps: Sequence[Step], turn: int | None = None) -> StepFacts:
 
 
 def read_bodies(step: Step) -> tuple[bytes, bytes]:
-    """The heads of the request and the response."""
+    """Return the first MAX_BODY_BYTES of the request and of the response."""
     row = (
         StepBody.objects.filter(pk=step.pk)
         .values_list(_build_substring("request"), _build_substring("response"))
@@ -38,7 +41,12 @@ def read_bodies(step: Step) -> tuple[bytes, bytes]:
 
 
 def read_partial_bodies(steps: Sequence[Step], side: str) -> Mapping[int, bytes]:
-    """The heads of the requests or of the responses, by step id. One query."""
+    """Return the first MAX_BODY_BYTES of the requests or of the responses by step id, with one query.
+
+    Args:
+        steps: the steps.
+        side: "request" or "response".
+    """
     rows = StepBody.objects.filter(step__in=steps).values_list("pk", _build_substring(side))
     return {pk: bytes(head) for pk, head in rows}
 

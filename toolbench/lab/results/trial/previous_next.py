@@ -10,7 +10,11 @@ from toolbench.lab.results.trial.filter import ORDERINGS, TrialFilter, filter_tr
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Ids within the filter, in its order; None at an end. `next_failed` is the next failure after this trial."""
+    """Primary keys of neighbouring trials in the order of the filter; None at an end.
+
+    Attributes:
+        next_failed: the next failed trial after this one.
+    """
 
     previous: int | None
     next: int | None
@@ -18,7 +22,7 @@ class Neighbours:
 
 
 def get_neighbours(trial: Trial, filter: TrialFilter) -> Neighbours:
-    """Where j, k and f lead from this trial; "slowest first" walks in the order they ran."""
+    """Return the neighbours of the trial. With "slowest first" they are in the order of execution."""
     after, before = _build_after_condition(trial, filter), _build_before_condition(trial, filter)
     ordering = ORDERINGS["failed" if filter.sort == "failed" else "order"]
     backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]

@@ -1,4 +1,4 @@
-"""The repeats of a trial: its cell's trials, and those that went alike as one."""
+"""Repeats of a trial: the trials of its cell, grouped where they are alike."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,6 +15,12 @@ Calls = tuple[tuple[str, bool], ...]
 
 @dataclass(frozen=True, slots=True)
 class TrialRepeat:
+    """A trial of the cell.
+
+    Attributes:
+        here: True for the trial that the page shows.
+    """
+
     id: int
     index: int
     mark: str
@@ -23,8 +29,16 @@ class TrialRepeat:
 
 @dataclass(frozen=True, slots=True)
 class RepeatGroup:
-    """Repeats with the same outcome, calls and first fault. `calls` are their tools, (name, ok) in order; `distinct` is
-    the number of different answers, texts and arguments included."""
+    """Repeats with the same outcome, calls and sentence.
+
+    Attributes:
+        exemplar: primary key of the first trial.
+        here: True if the group has the trial that the page shows.
+        calls: tools as (name, ok) in order.
+        distinct: number of different answers, texts and arguments included.
+        fastest: duration of the fastest trial in milliseconds; None if none is known.
+        slowest: duration of the slowest trial in milliseconds; None if none is known.
+    """
 
     mark: str
     indexes: tuple[int, ...]
@@ -39,7 +53,11 @@ class RepeatGroup:
 
 @dataclass(frozen=True, slots=True)
 class TrialRepeats:
-    """`distinct` answers of them all."""
+    """The repeats of a trial.
+
+    Attributes:
+        distinct: number of different answers of all repeats.
+    """
 
     all_repeats: tuple[TrialRepeat, ...]
     repeat_groups: tuple[RepeatGroup, ...]
@@ -47,7 +65,7 @@ class TrialRepeats:
 
 
 def get_repeats(trial: Trial) -> TrialRepeats:
-    """The first MAX_REPEATS of its cell, itself among them. Two queries."""
+    """Return the first MAX_REPEATS trials of the cell with two queries."""
     columns = ("index", "outcome", "state", "answer_hash", "duration_ms", "sentence", "cell_id")
     every = list(Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:MAX_REPEATS])
     return TrialRepeats(
@@ -67,7 +85,7 @@ def _group_repeats(repeats: Sequence[Trial], trial: Trial) -> tuple[RepeatGroup,
 
 
 def _count_distinct_answers(repeats: Iterable[Trial]) -> int:
-    """Of trials without an answer, those with another sentence."""
+    """Return the number of different answers; trials without an answer differ by their sentence."""
     return len({(one.outcome, one.answer_hash or one.sentence) for one in repeats})
 
 

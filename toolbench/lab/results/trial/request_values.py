@@ -1,5 +1,4 @@
-"""Which values of a call's arguments its own request had given: those of an instance, which another instance draws
-anew."""
+"""Argument values of a call that its own request contained, such as those that differ between instances."""
 
 import json
 import re
@@ -17,8 +16,13 @@ WORD_PATTERN = re.compile(r"[A-Za-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class RequestValues:
-    """The texts that users, the system and tools said, their runs of letters and digits, and what schemas choose
-    from."""
+    """Values that a request contains.
+
+    Attributes:
+        texts: texts of users, the system and tools.
+        runs: their words, made of letters and digits.
+        chosen_from: enum values of the schemas.
+    """
 
     texts: str
     runs: frozenset[str]
@@ -26,7 +30,7 @@ class RequestValues:
 
     @classmethod
     def from_request(cls, body: bytes) -> Self:
-        """Of what cannot be read as a request nothing is given."""
+        """Return the values of a request body; empty if it cannot be read as a request."""
         written = body.decode("utf-8", "replace")
         try:
             request = json.loads(written)
@@ -36,7 +40,7 @@ class RequestValues:
         return cls(texts, frozenset(WORD_PATTERN.findall(texts)), frozenset(_list_enum_values(written, texts)))
 
     def mask_values(self, value: Any, depth: int = 0) -> Any:
-        """`value` with GIVEN in place of every text and number that was given."""
+        """Return `value` with GIVEN_PLACEHOLDER for every text and number that the request contained."""
         if isinstance(value, dict) and depth < MAX_DEPTH:
             return {key: self.mask_values(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list) and depth < MAX_DEPTH:
@@ -55,12 +59,12 @@ class RequestValues:
 
 
 def _is_distinctive(value: str) -> bool:
-    """Whether it would hardly stand in a text by chance."""
+    """Return whether the value is unlikely to be in a text by chance."""
     return any(map(str.isalpha, value)) or sum(map(str.isdigit, value)) >= MIN_DIGITS
 
 
 def _contains_words(texts: str, value: str) -> bool:
-    """As whole words."""
+    """Return whether the texts contain the value as whole words."""
     start = texts.find(value)
     while start >= 0:
         end = start + len(value)
@@ -71,12 +75,15 @@ def _contains_words(texts: str, value: str) -> bool:
 
 
 def _is_one_word(pair: str) -> bool:
-    """Whether two neighbours belong to one word; scripts without cases may write no spaces."""
+    """Return whether two adjacent characters belong to one word.
+
+    Scripts without cases may be written without spaces.
+    """
     return len(pair) == 2 and all(one.isdecimal() or one.islower() or one.isupper() or one == "_" for one in pair)
 
 
 def _list_request_texts(request: dict[str, Any]) -> Iterator[str]:
-    """A rendered prompt is one text."""
+    """Yield the texts of a request. A rendered prompt is one text."""
     yield from _list_content_texts(request.get("prompt"))
     yield from _list_content_texts(request.get("system"))
     messages = request.get("messages")
@@ -86,7 +93,7 @@ def _list_request_texts(request: dict[str, Any]) -> Iterator[str]:
 
 
 def _list_content_texts(content: Any, depth: int = 0) -> Iterator[str]:
-    """A text, or the texts in blocks of content."""
+    """Yield a text, or the texts in content blocks."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list) and depth < MAX_DEPTH:

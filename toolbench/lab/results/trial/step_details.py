@@ -1,4 +1,4 @@
-"""One step of a trial, opened: two views of one thing side by side, what changed between them, and what was wrong."""
+"""The open step of a trial: two views side by side, the changes between them and the problems found."""
 
 import json
 import shlex
@@ -12,6 +12,8 @@ from toolbench.lab.traces.code_view import CodeView, mark_bad_paths, mark_differ
 
 @dataclass(frozen=True, slots=True)
 class Pane:
+    """One of the two views."""
+
     title: str
     note: str
     code: CodeView
@@ -19,7 +21,7 @@ class Pane:
 
 @dataclass(frozen=True, slots=True)
 class StepProblem:
-    """Something wrong, at a JSON path: a schema error or a finding."""
+    """A schema error, parse error or finding at a JSON path."""
 
     title: str
     path: str
@@ -28,6 +30,8 @@ class StepProblem:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
+    """Everything that is shown of the open step."""
+
     key: str
     part: str
     title: str
@@ -43,14 +47,22 @@ class StepView:
 
     @property
     def side(self) -> str:
-        """Which of the step's two bodies this part was read from."""
+        """Return which of the step's two bodies this part was read from."""
         return "request" if self.part in ("request", "dispatch") else "response"
 
 
 def build_step_view(
     step: Step, part: str, *, facts: JsonObject, beside: Sequence[JsonObject], bodies: tuple[bytes, bytes]
 ) -> StepView:
-    """`beside` are the facts of the turn's tool executions, whose schema errors belong to the parsed calls too."""
+    """Return the view of one part of a step.
+
+    Args:
+        step: the step.
+        part: name of the part, as in `TimelineRow.key`.
+        facts: step details of the step.
+        beside: step details of the turn's tool executions, whose schema errors belong to the parsed calls too.
+        bodies: request and response, possibly truncated.
+    """
     left, right = _build_panes(step, part, facts=facts, bodies=bodies)
     faults = _list_problems(part, facts, beside)
     return StepView(
@@ -127,7 +139,7 @@ def _build_answer_panes(step: Step, facts: JsonObject, body: bytes) -> tuple[Pan
 
 
 def _describe_response(step: Step, facts: JsonObject) -> str:
-    """A body without a status is told by a log of another program."""
+    """Return status and size. A body without a status comes from a log of another program."""
     if not step.status:
         return f"as the log tells it, {step.response_bytes:,} bytes" if step.response_bytes else "no answer"
     chunks = f" in {len(facts['chunks']):,} chunks" if facts.get("stream") and facts.get("chunks") else ""
@@ -157,14 +169,14 @@ def _build_parse_problem(error: JsonObject) -> StepProblem:
 
 
 def _list_headers(part: str, facts: JsonObject, body: bytes) -> tuple[tuple[str, str], ...]:
-    """Of an answer, and of a request whose prompt stands where its headers would."""
+    """Return the headers of a response, and of a request whose prompt is shown in place of its headers."""
     shown = part == "response" or (part == "request" and _find_prompt(body))
     headers = facts.get(f"{part}_headers", {}) if shown else {}
     return tuple((str(name), str(value)) for name, value in headers.items())
 
 
 def _find_prompt(body: bytes) -> str:
-    """The rendered prompt that a request holds; "" for one of messages, or one that was cut."""
+    """Return the rendered prompt of a request; empty for a request of messages or a truncated one."""
     if b'"prompt"' not in body:
         return ""
     try:
@@ -175,7 +187,7 @@ def _find_prompt(body: bytes) -> str:
 
 
 def render_curl(step: Step, facts: JsonObject, body: bytes) -> str:
-    """The request as a command line; the key is read from $API_KEY, since the stored one is masked."""
+    """Return the request as a curl command that reads the key from $API_KEY, because the stored key is masked."""
     headers = facts.get("request_headers", {})
     lines = [f"curl {shlex.quote(step.url)}"]
     for name, value in headers.items():

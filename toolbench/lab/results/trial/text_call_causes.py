@@ -1,5 +1,7 @@
-"""The cause of one failed trial, and why its calls came as text: four causes, from its own answer and from what is
-known of its model."""
+"""The decisive cause of a failed trial, and the reasons why its calls came as text.
+
+The reasons follow from the trial's answer and from the known capabilities of its model.
+"""
 
 from dataclasses import dataclass
 
@@ -16,8 +18,13 @@ TEXT_CALL_CLASSES = ("text_instead_of_call", "call_in_tags", "no_tool_calls", "t
 
 @dataclass(frozen=True, slots=True)
 class DecisiveCause:
-    """What a trial failed of, by `version` of the table of causes; `newest` is the table's own. `turn` counts from 1,
-    "" where none is known."""
+    """The cause that decided a trial's failure.
+
+    Attributes:
+        turn: turn number from 1, as text; empty if not known.
+        version: version of the table of causes that classified the trial.
+        newest: current version of the table.
+    """
 
     row: WireCause
     turn: str
@@ -26,14 +33,18 @@ class DecisiveCause:
 
 
 def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
-    """Return None for a trial that did not fail, or whose cause this table does not have."""
+    """Return the decisive cause; None for a trial that did not fail or whose cause the table does not contain."""
     row = load_causes().get(trial.cause)
     turn = trial.cause_signature.rpartition(" · turn ")[2] if trial.cause_signature else ""
     return DecisiveCause(row, turn, trial.taxonomy, read_taxonomy_version()) if row else None
 
 
 def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
-    """() for a trial that failed in another way, or whose model is gone. At most five queries."""
+    """Return why the calls came as text, with at most five queries.
+
+    Returns:
+        Empty for a trial that failed in another way, used another method than native or whose model was deleted.
+    """
     model = trace.config.model
     if trace.trial.failure_class not in TEXT_CALL_CLASSES or trace.config.method != "native" or model is None:
         return ()

@@ -1,4 +1,4 @@
-"""The rail of a trial: one execution as lines, the same parts in every turn, on one axis of time."""
+"""The timeline of a trial: one execution as rows, with the same parts in every turn, on one time axis."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,7 +12,14 @@ StepFacts = dict[int, JsonObject]  # by step id; a step whose facts are too larg
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One line of the rail. `key` is `<ordinal>.<part>`; `at` and `share` place it on the trial's time, in percent."""
+    """A row of the timeline.
+
+    Attributes:
+        key: `<ordinal>.<part>`.
+        at: start as a percentage of the trial's time; None for a row without a bar.
+        waiting: time until the first byte as a percentage of the trial's time.
+        share: further time as a percentage of the trial's time.
+    """
 
     key: str
     part: str
@@ -27,13 +34,17 @@ class TimelineRow:
 
     @property
     def starts(self) -> float:
-        """Where the answer's first byte stands, in percent."""
+        """Return the position of the answer's first byte in percent."""
         return (self.at or 0.0) + self.waiting
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineTurn:
-    """`said` is a further message of the user's that the turn begins with."""
+    """A turn of the timeline.
+
+    Attributes:
+        said: a further user message at the start of the turn; empty if there is none.
+    """
 
     turn: int
     seconds: float
@@ -42,8 +53,7 @@ class TimelineTurn:
 
 
 def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTurn, ...]:
-    """The rail of one execution: the same parts in every turn, times on one shared axis. A step without facts shows
-    no counts."""
+    """Return the turns of one execution. A step without step details shows no counts."""
     if not steps:
         return ()
     whole = max(step.started_ms + step.duration_ms for step in steps) or 1.0
@@ -93,7 +103,7 @@ def _build_exchange_rows(step: Step, facts: JsonObject | None, whole: float) -> 
 
 
 def _describe_counts(facts: JsonObject | None) -> tuple[str, str]:
-    """What is said of changes and calls; nothing where the facts were not read."""
+    """Return the counts of changes and calls as texts; empty if the step details were not read."""
     if facts is None:
         return "", ""
     ignored = facts.get("ignored_calls", 0)
@@ -124,7 +134,10 @@ def _describe_changes(number: int) -> str:
 
 
 def find_first_bad_key(trial: Trial, rail: Sequence[TimelineTurn]) -> str:
-    """The rail line where it went wrong first: of the judge's step the first line that is bad, else what came back."""
+    """Return the key of the row where the trial first went wrong; empty if none is known.
+
+    Of the step that the verdict names, it is the first bad row, else the row of the response or result.
+    """
     if trial.first_bad_ordinal is None:
         return ""
     own = [line for turn in rail for line in turn.steps if line.key.startswith(f"{trial.first_bad_ordinal}.")]
@@ -133,7 +146,7 @@ def find_first_bad_key(trial: Trial, rail: Sequence[TimelineTurn]) -> str:
 
 
 def find_open_row(rail: Sequence[TimelineTurn], key: str, first_bad: str) -> TimelineRow | None:
-    """The line that the page opens: the one of that key, else the first bad one, else the first answer."""
+    """Return the row that the page opens: the one with the key, else the first bad one, else the first response."""
     lines = [line for turn in rail for line in turn.steps]
     wanted = next((line for line in lines if line.key == key), None)
     wanted = wanted or next((line for line in lines if line.key == first_bad), None)

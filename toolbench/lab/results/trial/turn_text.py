@@ -1,4 +1,4 @@
-"""A trial's turns told in lines, as read or as received, so that two trials can be laid side by side."""
+"""Turns of a trial as lines of text, parsed or raw, for the diff view."""
 
 import json
 from collections import defaultdict
@@ -21,11 +21,18 @@ USUAL_FINISH_REASONS = {"", "stop", "tool_calls", "function_call", "end_turn", "
 
 @dataclass(frozen=True, slots=True)
 class TurnText:
-    """`summary` is the turn in a few words; `key` names its line on the rail. Two turns whose `content_key` is equal
-    tell the same lines. `shape` equals whatever values an instance drew: tools, arguments with GIVEN for every value
-    that the turn's own request gave, how answers and results ended; None where the calls or their request were not read
-    whole. Without `whole` there is more than was read. Lines and shape are made when they are asked for: most turns
-    of a pair are equal."""
+    """Text of one turn.
+
+    Lines and shape are built on demand, because most turns of two trials are equal.
+
+    Attributes:
+        key: key of its row in the timeline.
+        content_key: equal for two turns with equal lines.
+        shape: returns a value that does not depend on the values of an instance: tools, arguments with
+            GIVEN_PLACEHOLDER for values of the turn's own request, and how answers and results ended. None if calls or
+            request were not read completely.
+        whole: False if only the beginning was read.
+    """
 
     turn: int
     key: str
@@ -37,14 +44,19 @@ class TurnText:
     whole: bool = True
 
     def lines(self) -> tuple[tuple[str, ...], bool]:
-        """The first MAX_LINES, and whether they are all."""
+        """Return the first MAX_LINES lines, and whether these are all."""
         told = tuple(islice(_split_long_lines(self.render_lines()), MAX_LINES + 1))
         return told[:MAX_LINES], self.whole and len(told) <= MAX_LINES
 
 
 def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> dict[int, TurnText]:
-    """Calls and texts as the loop read them, and what the tools gave back, by turn. `requests` by step id, or what is
-    read of them."""
+    """Return calls and texts as parsed, and the results of tools, by turn.
+
+    Args:
+        steps: steps of one execution.
+        facts: step details by step id.
+        requests: request bodies, possibly truncated, by step id.
+    """
     return {
         turn: _build_parsed_turn(turn, own, facts=facts, requests=requests)
         for turn, own in _group_by_turn(steps).items()
@@ -52,7 +64,7 @@ def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mappin
 
 
 def build_raw_turns(steps: Sequence[Step], bodies: Mapping[int, bytes]) -> dict[int, TurnText]:
-    """Every answer of a turn, those that were sent again too."""
+    """Return every response by turn, including those of repeated requests."""
     return {turn: _build_raw_turn(turn, own, bodies) for turn, own in _group_by_turn(steps).items()}
 
 
@@ -89,12 +101,12 @@ def _build_parsed_turn(
 
 
 def _build_row_key(step: Step) -> str:
-    """The line of the rail that shows what came back."""
+    """Return the key of the timeline row with the response or result."""
     return f"{step.ordinal}.{'result' if step.kind == Step.Kind.TOOL else 'response'}"
 
 
 def _build_content_key(step: Step, facts: JsonObject | None) -> tuple[Any, ...]:
-    """All that lines are made of, ids of calls left out."""
+    """Return everything that the lines are made of, without ids of calls."""
     columns = (step.kind, step.ok, step.error_code, step.error_message, step.finish_reason, step.tool_name)
     if facts is None:
         return columns
@@ -103,7 +115,7 @@ def _build_content_key(step: Step, facts: JsonObject | None) -> tuple[Any, ...]:
 
 
 def _render_parsed(steps: Sequence[Step], facts: StepFacts) -> Iterator[str]:
-    """As far as the facts go: what is told is the beginning of the turn."""
+    """Yield the lines of a turn until the first step whose details were not read."""
     for step in steps:
         if step.pk not in facts:
             return
@@ -120,7 +132,7 @@ def _build_shape(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int,
 
 
 def _is_truncated(step: Step, facts: JsonObject, requests: Mapping[int, bytes]) -> bool:
-    """Whether what its calls were given was not read to the end."""
+    """Return whether the request of the step's calls was not read completely."""
     return bool(facts.get("calls")) and step.request_bytes > len(requests.get(step.pk, b""))
 
 
@@ -183,7 +195,7 @@ def _render_raw(step: Step, body: bytes) -> Iterator[str]:
 
 
 def _parse_arguments(arguments: Any) -> Any:
-    """Arguments that are JSON text, read; any others as they are."""
+    """Return arguments parsed from JSON text, and any others unchanged."""
     if not isinstance(arguments, str):
         return arguments
     try:
