@@ -1,5 +1,8 @@
-"""Cells: counts derived from trials. A cell is marked stale by whoever changes one of its trials and recomputed from
-all of them by one idempotent statement; nothing is ever added to a count."""
+"""Cells: counts derived from trials.
+
+A change of a trial marks its cell as stale. One idempotent statement recomputes a stale cell from all of its trials;
+nothing is ever added to a count.
+"""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +61,7 @@ def _render_select(columns: Mapping[str, str]) -> str:
 
 
 def _render_assignments(columns: Mapping[str, str], blank: str = "0") -> str:
-    """A cell without trials has no row in `derived`; its columns are blank."""
+    """Return the SQL that sets columns; a cell without trials has no row in `derived` and gets blank values."""
     return ", ".join(f'"{name}" = coalesce(d."{name}", {_BLANK_VALUES.get(name, blank)})' for name in columns)
 
 
@@ -89,8 +92,10 @@ _COUNT_TRIALS = statement(
 
 
 def mark_stale(cell_ids: Iterable[int]) -> None:
-    """To be called in the transaction that changed the trials, after the change. Locks in sorted order, so that two
-    batches never wait for each other."""
+    """Mark cells as stale. Call it in the transaction that changed the trials, after the change.
+
+    Cells are locked in sorted order, so that two batches never wait for each other.
+    """
     wanted = sorted(set(cell_ids))
     if not wanted:
         return
@@ -99,25 +104,30 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
 
 
 def recompute_immediately(cell_ids: Iterable[int]) -> None:
-    """As `mark_stale`, and done in the same transaction: for what a person did, so that the page which follows shows
-    it. Trials that finish one by one are better recomputed together, later."""
+    """Mark cells as stale and recompute them in the same transaction.
+
+    Use it for actions of a person, so that the next page shows the result. Trials that finish one by one are better
+    recomputed together, later.
+    """
     cells = sorted(set(cell_ids))
     mark_stale(cells)
     recompute(cells)
 
 
 def recompute_stale(limit: int = MAX_CELLS_PER_BATCH) -> int:
-    """Recomputes up to `limit` stale cells and returns how many. Cells that somebody is changing now are left for the
-    next time.
+    """Recompute up to `limit` stale cells and return their number; cells that another transaction changes are skipped.
 
-    The cells are locked by a statement of their own: the second one then sees every change that was committed before
-    the lock, and every later change waits for it and marks the cell stale again."""
+    A statement of its own locks the cells: the next statement sees every change that was committed before the lock.
+    Every later change waits for the lock and marks the cell as stale again.
+    """
     return len(_recompute_stale(f"{_LOCK_STALE} SKIP LOCKED", after=0, run_id=None, limit=limit))
 
 
 def recompute_all_stale(run_id: int | None = None) -> None:
-    """Recomputes the stale cells of a run, or all there are, each once: however fast others make them stale again, it
-    comes to an end. Waits for those that somebody is changing now."""
+    """Recompute every stale cell of a run, or of all runs, once.
+
+    It ends however fast cells become stale again. It waits for cells that another transaction changes.
+    """
     last = 0
     while cells := _recompute_stale(_LOCK_STALE, after=last, run_id=run_id, limit=MAX_CELLS_PER_BATCH):
         last = cells[-1]
@@ -134,8 +144,8 @@ def _recompute_stale(locking: str, *, after: int, run_id: int | None, limit: int
 def recompute(cells: Sequence[int]) -> None:
     """Derive the figures of these cells anew. Call it in the transaction that made or locked their rows.
 
-    A cell whose sums the database refuses, for being out of range, is set aside: its trials are counted, its sums are
-    unknown, `compute_error` says why, and it is no longer stale. The other cells are computed as if it were not there.
+    A cell whose sums the database refuses because they are out of range is set aside: its trials are counted, its sums
+    are unknown, `compute_error` says why, and it is no longer stale. The other cells are computed as usual.
     """
     if not cells:
         return
@@ -167,7 +177,7 @@ def _set_aside(cells: list[int], given: Mapping[str, Any], why: str) -> None:
 
 
 def retry_set_aside() -> int:
-    """Mark every cell that was set aside as stale, so that the next sweep tries it again; return how many."""
+    """Mark every cell that was set aside as stale, so that the next sweep computes it again; return their number."""
     cells = list(Cell.objects.exclude(compute_error="").values_list("pk", flat=True))
     with transaction.atomic():
         mark_stale(cells)

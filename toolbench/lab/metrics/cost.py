@@ -1,5 +1,7 @@
-"""What trials cost: what the provider itself named first, else the dated list price of that provider, else unknown.
-Failed, retried and lost requests are paid too."""
+"""Costs of trials: those that the provider reported, else by its dated list price, else unknown.
+
+Failed, retried and lost requests are included.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -24,9 +26,18 @@ from toolbench.lab.sql import statement
 
 @dataclass(frozen=True, slots=True)
 class CostSums:
-    """Sums over `tried` trials, of which the provider named the cost of `named` and that of `known` is known at all:
-    dollars, their squares, and the dollars of those `delivered`. `price_lists` are the price lists used for the
-    rest."""
+    """Sums of costs over trials.
+
+    Attributes:
+        tried: trials.
+        named: trials whose cost the provider reported.
+        known: trials whose cost is known.
+        dollars: sum of the known costs.
+        squares: sum of their squares.
+        with_pass: dollars of delivered trials.
+        delivered: delivered trials.
+        price_lists: names of the price lists that were used.
+    """
 
     tried: int = 0
     named: int = 0
@@ -39,12 +50,12 @@ class CostSums:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every trial's cost is known, so that a sum may be shown."""
+        """Whether the cost of every trial is known, so that the sum may be shown."""
         return 0 < self.tried == self.known
 
     @property
     def source(self) -> str:
-        """Where the figure comes from, or why there is none."""
+        """Sources of the figure, or the reason why it is unknown."""
         if not self.tried:
             return "nothing was tried"
         if not self.is_complete:
@@ -54,7 +65,7 @@ class CostSums:
 
 
 def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
-    """By configuration id. Two queries, whatever the number of trials."""
+    """Sum costs by configuration id, with two queries for any number of trials."""
     chosen = trials.order_by().values("pk")
     prices = find_prices(RunConfig.objects.filter(pk__in=trials.order_by().values("config_id")))
     try:
@@ -77,11 +88,12 @@ def sum_costs(trials: QuerySet[Trial]) -> Mapping[int, CostSums]:
 
 
 def _add_price_list(paid: CostSums, price: Price | None) -> CostSums:
-    """With the list, where the provider did not name every cost."""
+    """Return the sums with the name of the price list, if the provider did not report every cost."""
     return replace(paid, price_lists=(price.named,)) if price and paid.named < paid.known else paid
 
 
 def add_costs(every: Iterable[CostSums]) -> CostSums:
+    """Add up sums of costs."""
     some = tuple(every)
     return CostSums(
         tried=sum(one.tried for one in some),
@@ -96,7 +108,11 @@ def add_costs(every: Iterable[CostSums]) -> CostSums:
 
 
 def estimate_cost_per_success(paid: CostSums) -> IntervalEstimate | None:
-    """Dollars per delivered success; None where a trial's cost is not known, nothing was paid or nothing delivered."""
+    """Estimate the dollars per delivered success.
+
+    Returns:
+        None where the cost of a trial is unknown, nothing was paid or nothing delivered.
+    """
     if not paid.is_complete:
         return None
     return compute_cost_ratio(

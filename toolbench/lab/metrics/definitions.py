@@ -1,5 +1,6 @@
-"""What can be shown of a row: rates with their denominators in the name, and figures as ranges. Each is explained, with
-an example, in docs/metrics.md."""
+"""Metrics of a row: rates with their denominators, and figures as ranges. docs/metrics.md explains each with an
+example.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number as a range over what was pooled: equal ends when there is one. Unit: ms, tokens, dollars, share."""
+    """A number, or its range over pooled parts; both ends are equal for one number. Unit: ms, tokens, dollars or
+    share.
+    """
 
     low: float
     high: float
@@ -25,8 +28,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class MetricInput:
-    """What a row's values are taken from: its tool scenarios' sum, its controls', and the parts of the former by
-    scenario: their counts, and their times."""
+    """The data that the values of a row are computed from.
+
+    It holds the sums of tool scenarios and of control scenarios, and counts and times of the tool scenarios by
+    scenario.
+    """
 
     tools: Tally
     control: Tally
@@ -35,16 +41,21 @@ class MetricInput:
 
     @property
     def pooled_times(self) -> Times:
-        """Return the times of all tool scenarios together."""
+        """Times of all tool scenarios together."""
         return merge_times(self.times)
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`denominator` says k of what in n of what. `judged`: read against the target, more is better. `of_control`: the
-    control scenarios alone; `with_control`: a rate that counts them too. `quantile`: of times, with bounds;
-    its `figure` is what older keys of exports have, the range of values over scenarios. Else `rate` or `figure` is
-    there."""
+    """Definition of a metric: a rate, a figure, or a quantile of times.
+
+    Attributes:
+        denominator: k and n in words.
+        judged: whether it is compared with the target; more is better.
+        of_control: whether it covers the control scenarios alone.
+        with_control: whether a rate includes control scenarios.
+        quantile: a quantile with bounds; its `figure` is the range over scenarios, which older keys of exports have.
+    """
 
     name: str
     label: str
@@ -59,18 +70,21 @@ class Metric:
 
     @property
     def is_rate(self) -> bool:
-        """Return whether the metric is a share of trials, not a figure."""
+        """Whether the metric is a share of trials."""
         return self.rate is not None
 
     @property
     def anchor(self) -> str:
+        """Id of the metric on `/metrics/`."""
         return f"metric-{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """At most one of the three; a rate of no trials, or nothing, where nothing was counted or it is not known. A
-    quantile may have a figure beside it, for exports."""
+    """Value of a metric: at most one of rate, figure and quantile.
+
+    All are None where nothing was counted or the value is unknown. A quantile may have a figure beside it, for exports.
+    """
 
     rate: Rate | None
     figure: Figure | None
@@ -78,18 +92,19 @@ class MetricValue:
 
     @property
     def is_known(self) -> bool:
-        """Return whether there is anything to show."""
+        """Whether there is a value to show."""
         return any((self.rate, self.figure, self.quantile))
 
 
 def compute_metric(metric: Metric, counted: MetricInput, *, target: float | None = None) -> MetricValue:
+    """Compute the value of a metric for one row."""
     rate = compute_rate(metric, counted.tools, counted.control, target=target)
     found = metric.quantile(counted.pooled_times) if metric.quantile else None
     return MetricValue(rate, metric.figure(counted) if metric.figure else None, found)
 
 
 def compute_rate(metric: Metric, tools: Tally, control: Tally, *, target: float | None = None) -> Rate | None:
-    """The metric's rate over what it speaks of; None where it is a figure, or not known."""
+    """Compute a metric's rate over its scenarios; None where the metric is no rate or is unknown."""
     if metric.rate is None:
         return None
     together = add_tallies((tools, control)) if metric.with_control else control if metric.of_control else tools
@@ -97,19 +112,23 @@ def compute_rate(metric: Metric, tools: Tally, control: Tally, *, target: float 
 
 
 def compute_tokens_per_trial(tally: Tally) -> Figure | None:
+    """Compute input and output tokens per trial; None where they are unknown."""
     return _compute_per_trial(tally, tally.input_tokens + tally.output_tokens)
 
 
 def compute_cost_per_success(tally: Tally) -> Figure | None:
-    """Failed and retried requests are paid and counted. None where a trial's cost is unknown or nothing was
-    delivered."""
+    """Compute dollars per delivered success, failed and retried requests included.
+
+    Returns:
+        None where the cost of a trial is unknown or nothing was delivered.
+    """
     return _build_single_figure(
         formulas.compute_cost_per_success(tally.cost, tally.passed - tally.late_passes), "dollars"
     )
 
 
 def _build_rate(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
-    """The rate of one count in the sum of others, by their names in Tally."""
+    """Build the rate of one count in the sum of others, by their names in Tally."""
 
     def rate(tally: Tally, target: float | None) -> Rate:
         return tally.rate(getattr(tally, k), sum(getattr(tally, name) for name in n), target)
@@ -118,7 +137,7 @@ def _build_rate(k: str, *n: str) -> Callable[[Tally, float | None], Rate]:
 
 
 def _build_request_rate(k: str) -> Callable[[Tally, float | None], Rate | None]:
-    """Return the rate of one count in the requests; None where the count is not known."""
+    """Build the rate of one count in the requests; it gives None where the count is unknown."""
 
     def rate(tally: Tally, target: float | None) -> Rate | None:
         return tally.rate(getattr(tally, k), tally.requests, target) if tally.retries_known else None
@@ -132,7 +151,7 @@ def _compute_backoff(counted: MetricInput) -> Figure | None:
 
 
 def _compute_per_trial(tally: Tally, count: int) -> Figure | None:
-    """Unknown where the sum leaves out cells that were set aside."""
+    """Compute tokens per trial; None where cells that were set aside are missing from the sum."""
     return _build_single_figure(
         count / tally.tried if tally.tried and count and not tally.set_aside else None, "tokens"
     )
@@ -141,7 +160,7 @@ def _compute_per_trial(tally: Tally, count: int) -> Figure | None:
 def _build_quantile_range(
     of: Callable[[Times], Quantile | None], least: int = 1
 ) -> Callable[[MetricInput], Figure | None]:
-    """The range of a quantile's value over scenarios with `least` answers or more."""
+    """Build the range of a quantile over scenarios with `least` answers or more."""
 
     def figure(counted: MetricInput) -> Figure | None:
         ends = find_value_range(counted.times, of, least=least)
@@ -163,7 +182,7 @@ def _build_single_figure(value: float | None, unit: str) -> Figure | None:
 def _build_scenario_mean(
     estimate: Callable[[int, int, int], float | None], k: int
 ) -> Callable[[MetricInput], Figure | None]:
-    """The mean over scenarios with k answers or more; nothing where repeats are not independent."""
+    """Build the mean over scenarios with k answers or more; it gives None where repeats are not independent."""
 
     def figure(counted: MetricInput) -> Figure | None:
         values = [estimate(part.passed, part.answered, k) for part in counted.parts if not part.repeating]

@@ -1,4 +1,4 @@
-"""A table to take away as CSV, JSON or Markdown."""
+"""A table for export as CSV, JSON or Markdown."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,13 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class ExportTable:
-    """`rows` have one value per column; None is what is not known, never 0. `brief` are the columns of a form that is
-    read and not computed with, () for all. `times` has quantiles of what the rows are single trials of; JSON only."""
+    """Columns and rows of an export.
+
+    Attributes:
+        rows: one value for each column; None is unknown, never 0.
+        brief: the columns of the short form for readers; () for all.
+        times: quantiles of the trials that the rows are; JSON only.
+    """
 
     title: str
     notes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A rate as it may be shown: k of n with its interval, read against a target. Never one without the other."""
+"""A rate as pages show it: k of n with its interval, compared with a target."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,11 +13,16 @@ _SHARE_TOLERANCE = 1e-9  # shares this close are one
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`low` and `high` are fractions, the ends of the 95 % interval of that `method`; with an `error`, of the interval
-    that holds at every look, as trials that went on until they were decided need it. `target` is a percentage or None.
-    `distinct` is the number of different answers behind `n`, or None where it was not counted. `withheld`: the endpoint
-    is deterministic and answers repeat, so the interval would claim too much. `weighted_share` is the share where
-    scenarios weigh alike and that is not `k` of `n`."""
+    """A share of trials with its interval, compared with a target.
+
+    Attributes:
+        low, high: ends of the 95 % interval of `method`, as fractions; with an `error`, of the anytime-valid interval
+            that sequential stopping needs.
+        target: percent, or None.
+        distinct: different answers among the `n`, or None where they were not counted.
+        withheld: whether the endpoint is deterministic and repeats answers, so that the interval would be too narrow.
+        weighted_share: the share with equally weighted scenarios, where it differs from `k` of `n`.
+    """
 
     k: int
     n: int
@@ -32,34 +37,37 @@ class Rate:
 
     @property
     def level(self) -> str:
-        """Of the interval, in percent: 95, 97.5."""
+        """Level of the interval in percent: 95, 97.5."""
         return f"{100 * (1 - self.error):.4g}" if self.error else "95"
 
     @property
     def interval(self) -> str:
-        """What kind it is, in words."""
+        """Name of the interval's method."""
         return f"always valid, {self.level} %" if self.error else f"{self.method}, 95 %"
 
     @property
     def share(self) -> float:
-        """As a fraction; 0 without trials."""
+        """The rate as a fraction; 0 without trials."""
         return self.weighted_share if self.weighted_share is not None else self.k / self.n if self.n else 0.0
 
     @property
     def axis(self) -> float:
+        """Position of the share on the axis of a bar."""
         return round_half_up(100 * self.share, 1)
 
     @property
     def low_axis(self) -> float:
+        """Position of the lower end on the axis of a bar."""
         return round_half_up(100 * self.low, 1)
 
     @property
     def high_axis(self) -> float:
+        """Position of the upper end on the axis of a bar."""
         return round_half_up(100 * self.high, 1)
 
     @property
     def percent(self) -> str:
-        """Whole percent; one decimal where rounding would claim all or nothing."""
+        """Whole percent; one decimal where rounding would give 0 or 100."""
         exact = 100 * self.share
         whole = format_rounded(exact)
         if not 0 < self.k < self.n or whole not in {"0", "100"}:
@@ -68,15 +76,17 @@ class Rate:
 
     @property
     def low_percent(self) -> str:
+        """Lower end in percent."""
         return format_rounded(100 * self.low)
 
     @property
     def high_percent(self) -> str:
+        """Upper end in percent."""
         return format_rounded(100 * self.high)
 
     @property
     def text(self) -> str:
-        """`9/10 (90 %, 60 to 98)`; a dash without trials, no interval where none may be claimed."""
+        """Text such as `9/10 (90 %, 60 to 98)`; a dash without trials, no interval where none is valid."""
         if not self.n:
             return "–"
         if self.withheld:
@@ -86,7 +96,7 @@ class Rate:
 
     @property
     def target_status(self) -> str:
-        """clears, open or below: where the interval lies from the target. open when there is no target."""
+        """Position of the interval: `clears`, `open` or `below` the target; `open` without a target."""
         if self.target is None or not self.n or self.withheld:
             return "open"
         if round(100 * self.low, 6) >= self.target:
@@ -95,12 +105,13 @@ class Rate:
 
     @property
     def says(self) -> str:
+        """The rate and its status in words, for screen readers."""
         words = {"clears": f"clears {self.target}", "below": f"below {self.target}", "open": "undecided"}
         return words[self.target_status] if self.n else "nothing to judge"
 
 
 def round_to_int(number: float) -> int:
-    """The nearest whole number, halves upwards."""
+    """Return the nearest integer; halves are rounded up."""
     return int(round_half_up(number))
 
 
@@ -118,14 +129,17 @@ def build_rate(
     withheld: bool = False,
     stopping: StoppingDesign = FIXED_STOPPING,
 ) -> Rate:
-    """The rate of `k` in `n`, with the interval that its trials' ending allows. A withheld one has no claim to name."""
+    """Build the rate of `k` in `n` with the interval that fits how its trials ended.
+
+    A withheld rate names no interval.
+    """
     stopping = FIXED_STOPPING if withheld else stopping
     low, high = _compute_interval_cached(k, n, stopping)
     return Rate(k=k, n=n, low=low, high=high, target=target, distinct=distinct, withheld=withheld, error=stopping.error)
 
 
 def build_pooled_rate(k: int, n: int, pooled: PooledRate, *, withheld: bool = False) -> Rate:
-    """The rate of `k` in `n` with the interval of its scenarios weighing alike."""
+    """Build the rate of `k` in `n` with the interval of equally weighted scenarios."""
     share = pooled.share if n and abs(pooled.share - k / n) > _SHARE_TOLERANCE else None
     return Rate(
         k=k, n=n, low=pooled.low, high=pooled.high, withheld=withheld, error=pooled.error, method=pooled.method,
@@ -134,8 +148,11 @@ def build_pooled_rate(k: int, n: int, pooled: PooledRate, *, withheld: bool = Fa
 
 
 def count_trials_to_decide(rate: Rate) -> int | None:
-    """How many more trials would decide against the target if the share stayed as it is; None when it is decided
-    already, stands on the target, or went on until it was decided."""
+    """Return how many more trials would decide against the target if the share stayed the same.
+
+    Returns:
+        None when it is decided, lies on the target, or belongs to sequential stopping.
+    """
     if rate.target is None or not rate.n or rate.withheld or rate.error or rate.target_status != "open":
         return None
     if 100 * rate.k > rate.target * rate.n:

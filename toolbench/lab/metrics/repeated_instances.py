@@ -1,5 +1,7 @@
-"""Trials counted by scenario, and how many independent ones they are worth where drawn instances were met more than
-once. The published wording is one instance, tried again: its repeats are counted as independent."""
+"""Counts of trials by scenario, and their effective sample size where drawn instances were repeated.
+
+The published wording is one instance; its repeats count as independent.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +40,7 @@ class ScenarioCount:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedInstance:
-    """One drawn instance that was met more than once: k of n, delivered and given an answer."""
+    """Counts of one drawn instance that was repeated: k of n, delivered and given an answer."""
 
     delivery: tuple[int, int]
     given: tuple[int, int]
@@ -48,14 +50,17 @@ RepeatedInstances = Mapping[tuple[Any, ...], Sequence[RepeatedInstance]]
 
 
 def count_scenarios(trials: QuerySet[Trial]) -> Iterator[ScenarioCount]:
-    """One query."""
+    """Yield the counts of each configuration and scenario, with one query."""
     grouped = trials.filter(TRIED).order_by("config_id", "scenario").values_list("config_id", "scenario")
     for config, _, *counts in grouped.annotate(**_COUNTS):
         yield ScenarioCount(config, *counts)
 
 
 def find_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> RepeatedInstances:
-    """By `key`, columns of a configuration, and scenario. One query, which returns only instances met again."""
+    """Return repeated instances by `key`, which are columns of a configuration, and scenario.
+
+    One query, which returns only instances that were repeated.
+    """
     columns = [name if name in _TRIAL_COLUMNS else f"config__{name}" for name in key] + ["scenario"]
     drawn = trials.filter(TRIED, instance_kind=DRAWN).order_by().values(*columns, "instance_seed")
     found: dict[tuple[Any, ...], list[RepeatedInstance]] = defaultdict(list)
@@ -68,7 +73,10 @@ def find_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> Repe
 def build_scenario_sample(
     k: int, n: int, again: Iterable[tuple[int, int]], stopping: StoppingDesign = FIXED_STOPPING
 ) -> ScenarioSample:
-    """`k` of `n` of which these counts are each of one instance; every other trial met one of its own."""
+    """Build the sample of `k` in `n` trials, of which `again` counts repeated instances.
+
+    Every other trial has an instance of its own.
+    """
     clusters = [pair for pair in again if pair[1]]
     alone_n = max(0, n - sum(of for _, of in clusters))
     alone_k = min(alone_n, max(0, k - sum(one for one, _ in clusters)))

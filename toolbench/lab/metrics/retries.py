@@ -42,7 +42,7 @@ TRIAL_RETRY_COLUMNS = ("answers_429", "answers_5xx", "retries_all", "backoff_ms_
 
 @dataclass(frozen=True, slots=True)
 class RetryCounts:
-    """What was refused and sent again; nothing of it is known where `retries_known` is false.
+    """Answers of 429 and 5xx, retries and back-off; unknown where `retries_known` is false.
 
     Attributes:
         trials_429, trials_5xx: trials with such an answer.
@@ -67,8 +67,7 @@ class RetryCounts:
 def filter_by_retries(trials: QuerySet[Trial], had: str) -> QuerySet[Trial]:
     """Return the trials with an answer or a retry of this kind, in any execution.
 
-    Args:
-        had: a key of HAD; "" for all trials.
+    `had` is a key of RETRY_CONDITIONS, or "" for all trials.
     """
     if not had:
         return trials
@@ -97,8 +96,11 @@ def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
 
 
 def count_retries(trials: QuerySet[Trial]) -> Mapping[str, RetryCounts]:
-    """Return the counts of these trials by scenario. Two queries. They are unknown, as in a tally of cells, where a
-    step says too little, or where answered trials of a scenario have no request that was counted."""
+    """Return the counts of these trials by scenario, with two queries.
+
+    As in a tally of cells, they are unknown where a step lacks its status, or where answered trials of a scenario have
+    no counted request.
+    """
     steps = Step.objects.filter(RETRY_RELEVANT_STEP, trial__in=trials.order_by().values("pk")).order_by()
     grouped = steps.values("trial__scenario").annotate(
         answers_429=Count("pk", filter=RETRY_CONDITIONS["429"]),

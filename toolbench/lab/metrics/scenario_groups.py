@@ -1,4 +1,4 @@
-"""Groups of scenarios: tools, weather, a pack, one's own cases. Their rates are never pooled with each other."""
+"""Groups of scenarios: tools, weather, a pack, user cases. Rates of different groups are never pooled."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ CONTROL_GROUP = "control"
 
 
 def group_cells(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
-    """Cells by group, the usual one first. Controls go with the first group; without any other they stand alone."""
+    """Group cells, the default group first. Controls belong to the first group; without other cells they form one."""
     cells = tuple(cells)
     names = sorted({cell.scenario_group for cell in cells if not cell.control}, key=build_group_sort_key)
     first = names[0] if names else CONTROL_GROUP
@@ -23,7 +23,7 @@ def group_cells(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
 def group_cells_by_config(
     configs: Iterable[RunConfig], cells: Iterable[Cell]
 ) -> tuple[tuple[RunConfig, str, list[Cell]], ...]:
-    """Each of these configurations with each group of its cells; the group is "" where all have the same one."""
+    """Return each configuration with each group of its cells; the group is "" where all have the same one."""
     own: dict[int, list[Cell]] = defaultdict(list)
     for cell in cells:
         own[cell.config_id].append(cell)
@@ -33,4 +33,5 @@ def group_cells_by_config(
 
 
 def build_group_sort_key(group: str) -> tuple[bool, str]:
+    """Return a sort key that puts the default group first."""
     return group != DEFAULT_GROUP, group

@@ -1,4 +1,7 @@
-"""Versions of one scenario are different tasks: their counts are never added up. Pages count the newest tried."""
+"""Versions of scenarios. Versions of one scenario are different tasks, so their counts are never added up.
+
+Pages count the newest version that was tried.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ ModelKey = tuple[str, str]  # provider and model
 
 @dataclass(frozen=True, slots=True)
 class OmittedVersion:
-    """Cells of a version that a page leaves out, since it counts another version of the same wording."""
+    """Cells of a version that a page leaves out because it counts another version of the same wording."""
 
     scenario: str
     version: int
@@ -25,31 +28,36 @@ class OmittedVersion:
 
     @property
     def token(self) -> str:
-        """Return what names the scenario's version and its kind of instance in an address."""
+        """Token of the scenario's version and its kind of instance in a query string."""
         return f"{self.scenario}@{self.version}:{self.kind}"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelVersions:
-    """The versions of one model. `left_out` are those of which it tried a newer one itself; `behind` are counted though
-    another model tried a newer one."""
+    """The versions that one model tried.
+
+    Attributes:
+        left_out: versions of which the model itself tried a newer one.
+        behind: versions that are counted though another model tried a newer one.
+    """
 
     left_out: tuple[OmittedVersion, ...]
     behind: tuple[OmittedVersion, ...]
 
 
 def has_finished_trials(line: Mapping[str, Any]) -> bool:
-    """Return whether a trial of these cells passed, failed or met the infrastructure; only such versions compete."""
+    """Return whether a trial of these cells passed, failed or had an infrastructure error; only such versions
+    compete.
+    """
     return any(line[f"sum_{name}"] for name in FINISHED_COUNTS)
 
 
 def split_newest_versions(lines: CellRows) -> tuple[CellRows, CellRows]:
-    """Return the lines in the newest version of their scenario that has finished trials, and the others.
+    """Return the rows in the newest version of their scenario that has finished trials, and the other rows.
 
-    A version that is only queued or was cancelled hides none that was tried; where none was tried, the newest is kept.
-
-    Args:
-        lines: with `scenario`, `scenario_version` and the sums of `FINISHED_COUNTS`, of one instance kind.
+    A version whose trials are only queued or cancelled hides no version that was tried. Where none was tried, the
+    newest is kept. The rows have `scenario`, `scenario_version` and the sums of `FINISHED_COUNTS`, of one kind of
+    instance.
     """
     newest: dict[str, tuple[bool, int]] = {}
     for line in lines:
@@ -60,10 +68,10 @@ def split_newest_versions(lines: CellRows) -> tuple[CellRows, CellRows]:
 
 
 def find_omitted_versions(cells: QuerySet[Cell]) -> tuple[tuple[OmittedVersion, ...], Mapping[ModelKey, ModelVersions]]:
-    """Return what of these cells is in another version than the newest tried of its scenario and kind. One query.
+    """Return the cells in another version than the newest tried one of their scenario and kind, with one query.
 
     Returns:
-        The versions over all models, and the same of each provider and model taken by itself.
+        The versions over all models, and the same for each provider and model alone.
     """
     lines = _group_by_version(cells, *MODEL_COLUMNS)
     overall = _split_versions(lines)[1]
@@ -83,7 +91,7 @@ def _group_by_version(cells: QuerySet[Cell], *keys: str) -> CellRows:
 
 
 def _split_versions(lines: CellRows) -> tuple[tuple[OmittedVersion, ...], tuple[OmittedVersion, ...]]:
-    """Return the versions that are counted and have finished trials, and the others, each kind by itself."""
+    """Return the counted versions with finished trials, and the others, for each kind of instance."""
     counted, others = set[OmittedVersion](), set[OmittedVersion]()
     for kind in {line["instance_kind"] for line in lines}:
         newest, earlier = split_newest_versions([line for line in lines if line["instance_kind"] == kind])
@@ -114,12 +122,12 @@ def build_omission_notice(versions: Sequence[str]) -> str:
 
 
 def is_version_tokens(text: str) -> bool:
-    """Whether the text is a comma list of tokens, `slug@version` or `slug@version:kind`."""
+    """Return whether the text is a comma list of tokens, `slug@version` or `slug@version:kind`."""
     return all(slug and version.isdecimal() and len(version) < 6 for slug, version, _ in _split_tokens(text))
 
 
 def build_exclusion(tokens: str) -> Q:
-    """Return the condition that leaves out the versions named by tokens, on rows that bear a scenario."""
+    """Return the condition that leaves out the versions of these tokens, on rows with a scenario."""
     found = Q()
     for slug, version, kind in _parse_tokens(tokens):
         of_kind = {"instance_kind": kind} if kind else {}

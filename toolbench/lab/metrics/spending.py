@@ -1,5 +1,7 @@
-"""What one trial spent, in pieces of SQL that every count of money and requests is made of: what the provider itself
-named first, else the dated list price of that provider, else unknown."""
+"""SQL fragments for what one trial spent, shared by every sum of costs and requests.
+
+The cost is the one that the provider reported, else by its dated list price, else unknown.
+"""
 
 from collections.abc import Mapping
 
@@ -26,12 +28,12 @@ COST_SQL = statement("metrics/cost", has_reported_cost=HAS_REPORTED_COST_SQL, re
 
 
 def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
-    """The list price of each configuration that has one, by its id. One query."""
+    """Return the list price of each configuration that has one, by its id, with one query."""
     known = configs.filter(provider__isnull=False).order_by()
     found = {pk: find_price(*key) for pk, *key in known.values_list("pk", "provider__template", "model_name")}
     return {pk: price for pk, price in found.items() if price is not None}
 
 
 def to_price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float], list[float]]:
-    """Ids of configurations, and dollars for a million input and output tokens, for `unnest`."""
+    """Return ids of configurations, and dollars for a million input and output tokens, for `unnest`."""
     return list(prices), [one.input for one in prices.values()], [one.output for one in prices.values()]

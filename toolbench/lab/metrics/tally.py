@@ -1,4 +1,4 @@
-"""Counts of several cells added up, and the two rates that follow from them."""
+"""Sums of the counts of several cells, and the two success rates."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,9 +14,16 @@ from toolbench.lab.models.counters import COUNTERS, CellCounts
 
 @dataclass(frozen=True, slots=True)
 class Tally(CellCounts):
-    """Sums over `cells` cells. `cost` is None where that of some trial is not known; of `unpriced` cells it is not.
-    `repeating` counts cells of a deterministic endpoint in which an answer came more than once: no interval may be
-    claimed for them. `set_aside` cells have counts of their trials, and no sums: what is added up leaves them out."""
+    """Sums over cells.
+
+    Attributes:
+        cells: number of cells.
+        cost: dollars; None where the cost of a trial is unknown.
+        unpriced: cells with such a trial.
+        repeating: cells of a deterministic endpoint in which an answer was repeated: they have no interval.
+        set_aside: cells with counts of their trials and without sums; the sums leave them out.
+        error: the smallest error probability of cells with sequential stopping; None without one.
+    """
 
     cells: int = 0
     repeating: int = 0
@@ -27,19 +34,22 @@ class Tally(CellCounts):
 
     @property
     def total(self) -> int:
+        """Trials in any state."""
         return self.done + self.queued + self.running
 
     @property
     def done(self) -> int:
+        """Trials that ended."""
         return self.passed + self.failed + self.infra + self.not_applicable + self.cancelled
 
     @property
     def finished(self) -> int:
-        """Trials that came to an end of their own, not applicable ones included; cancelled ones are none of them."""
+        """Trials that ended without being cancelled, not applicable ones included."""
         return self.done - self.cancelled
 
     @property
     def dots(self) -> Mapping[str, int]:
+        """Trials by outcome, and by state if they have not ended."""
         return {
             "pass": self.passed,
             "fail": self.failed,
@@ -52,52 +62,59 @@ class Tally(CellCounts):
 
     @property
     def trials(self) -> int:
-        """All trials of the cells, whatever became of them."""
+        """All trials of the cells."""
         return sum(self.dots.values())
 
     @property
     def answered(self) -> int:
-        """Trials with an answer: infrastructure and our own deadline left out."""
+        """Trials with an answer, without infrastructure errors and trials over the deadline."""
         return self.passed + self.failed - self.deadline_failed
 
     @property
     def tried(self) -> int:
-        """Trials that were to have an answer, infrastructure included."""
+        """Trials that should have an answer, infrastructure errors included."""
         return self.passed + self.failed + self.infra
 
     @property
     def retries_known(self) -> bool:
-        """Return whether the answers of 429 and 5xx, retries and back-off of all these trials are stored."""
+        """Whether answers of 429 and 5xx, retries and back-off of all these trials are stored."""
         return not self.set_aside and not self.trials_without_status and bool(self.requests or not self.answered)
 
     @property
     def retries_json(self) -> dict[str, int | float] | None:
-        """Return the counts of retries for a file; None where they are not known."""
+        """Counts of retries for a file; None where they are unknown."""
         names = ("answers_429", "answers_5xx", "retries", "trials_429", "trials_5xx", "trials_retried", "backoff_ms")
         return {name: getattr(self, name) for name in names} if self.retries_known else None
 
     @property
     def has_retries(self) -> bool:
-        """Return whether a page has something to say of retries: one was counted, or they are not known."""
+        """Whether a page should mention retries: some were counted, or they are unknown."""
         return not self.retries_known or bool(self.answers_429 or self.answers_5xx or self.retries)
 
     @property
     def stopping(self) -> StoppingDesign:
+        """The design of sequential stopping of these cells."""
         return StoppingDesign(self.error, self.cells)
 
     def rate(self, k: int, n: int, target: float | None = None) -> Rate:
-        """`k` of `n`, both counted over these cells; its interval is withheld where repeats are not independent, and
-        valid at every look where a cell went on until it was decided."""
+        """Return `k` of `n`, both counted over these cells.
+
+        The interval is withheld where repeats are not independent, and anytime-valid where a cell used sequential
+        stopping.
+        """
         distinct, withheld = self.distinct or None, bool(self.repeating)
         return build_rate(k, n, target=target, distinct=distinct, withheld=withheld, stopping=self.stopping)
 
     def answered_success(self, target: float | None = None) -> Rate:
-        """Infrastructure and our own deadline left out."""
+        """Return success given an answer: without infrastructure errors and trials over the deadline."""
         return self.rate(self.passed, self.answered, target)
 
     def delivered(self, target: float | None = None) -> Rate:
-        """Infrastructure and our own deadline count as failures, and so does a trial whose error a person tried again,
-        whatever came of it."""
+        """Return delivered success.
+
+        Infrastructure errors and trials over the deadline count as failures, and so do trials that a person tried again
+        after an error, whatever their later outcome.
+        """
         return self.rate(self.passed - self.late_passes, self.tried, target)
 
 
@@ -105,6 +122,7 @@ _COUNTED_FIELDS = ("cells", "repeating", "unpriced", "set_aside")  # of cells
 
 
 def tally_cells(cells: Iterable[Cell]) -> Tally:
+    """Add up the counts of cells."""
     cells = tuple(cells)
     counts = {name: sum(getattr(cell, name) for cell in cells) for name in COUNTERS}
     counts |= {"repeating": sum(map(_has_repeats, cells)), "unpriced": sum(map(_is_unpriced, cells))}
@@ -134,7 +152,7 @@ def _has_repeats(cell: Cell) -> bool:
 
 
 def build_aggregates() -> dict[str, Aggregate]:
-    """What a grouped query over cells is annotated with, for `build_tally` to read."""
+    """Return the annotations of a grouped query over cells, for `build_tally` to read."""
     repeating = Q(deterministic=True, distinct__gt=0, distinct__lt=F("passed") + F("failed") - F("deadline_failed"))
     counted: dict[str, Aggregate] = {"sum_cells": Count("pk"), "sum_repeating": Count("pk", filter=repeating)}
     tried = Q(passed__gt=0) | Q(failed__gt=0) | Q(infra__gt=0)
@@ -144,12 +162,13 @@ def build_aggregates() -> dict[str, Aggregate]:
 
 
 def build_tally(line: Mapping[str, Any]) -> Tally:
+    """Build a tally from a row of such a query."""
     counts = {name: line[f"sum_{name}"] for name in (*_COUNTED_FIELDS, *COUNTERS, "error")}
     return Tally(cost=_sum_costs([line["sum_cost"]], counts["unpriced"]), **counts)
 
 
 def add_tallies(tallies: Iterable[Tally]) -> Tally:
-    """The sum of sums."""
+    """Add up tallies."""
     tallies = tuple(tallies)
     counts = {name: sum(getattr(one, name) for one in tallies) for name in (*_COUNTED_FIELDS, *COUNTERS)}
     cost = _sum_costs((one.cost for one in tallies), counts["unpriced"])

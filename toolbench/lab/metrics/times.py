@@ -1,4 +1,4 @@
-"""Quantiles of times over any pool of cells, exactly: from the sorted times that are stored beside each cell."""
+"""Exact quantiles of times over any pool of cells, from the sorted times that are stored beside each cell."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,31 +19,34 @@ _STORED = np.dtype(">f8")
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Times of trials with an answer, in the form of CellTimes. Merged ones need not be in order."""
+    """Times of trials with an answer, in the form of CellTimes. Merged times need not be sorted."""
 
     durations: bytes = b""
     first_tokens: bytes = b""
 
     @property
     def p50(self) -> Quantile | None:
+        """Median duration."""
         return _compute_stored_quantile(self.durations, 0.5)
 
     @property
     def p95(self) -> Quantile | None:
+        """95th percentile of the duration."""
         return _compute_stored_quantile(self.durations, 0.95)
 
     @property
     def p99(self) -> Quantile | None:
+        """99th percentile of the duration."""
         return _compute_stored_quantile(self.durations, 0.99)
 
     @property
     def first_token(self) -> Quantile | None:
-        """Return the median time to the first token of streamed trials."""
+        """Median time to the first token of streamed trials."""
         return _compute_stored_quantile(self.first_tokens, 0.5)
 
 
 class ConcatenatedTimes(Aggregate):
-    """The stored times of all cells of a group, one after the other."""
+    """Aggregate that joins the stored times of all cells of a group."""
 
     function = "string_agg"
     template = "%(function)s(%(expressions)s, ''::bytea)"
@@ -51,22 +54,22 @@ class ConcatenatedTimes(Aggregate):
 
 
 def build_time_aggregates(*, first_tokens: bool = True) -> dict[str, Aggregate]:
-    """Return what a grouped query over cells is annotated with, for `build_times` to read.
+    """Return the annotations of a grouped query over cells, for `build_times` to read.
 
     Args:
-        first_tokens: False leaves the times to the first token out; `build_times` then gives none.
+        first_tokens: whether times to the first token are included.
     """
     found: dict[str, Aggregate] = {"all_durations": ConcatenatedTimes("times__durations")}
     return found | ({"all_first_tokens": ConcatenatedTimes("times__first_tokens")} if first_tokens else {})
 
 
 def build_times(line: Mapping[str, Any]) -> Times:
-    """Return the times of one line of such a query."""
+    """Return the times of one row of such a query."""
     return Times(bytes(line["all_durations"] or b""), bytes(line.get("all_first_tokens") or b""))
 
 
 def load_cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
-    """Return the times of each cell by its id, in one query; a cell without any has empty ones."""
+    """Return the times of each cell by its id, with one query; a cell without times has empty ones."""
     ids = [cell.pk for cell in cells]
     rows = CellTimes.objects.filter(cell__in=ids).values_list("cell_id", "durations", "first_tokens")
     found = {pk: Times(bytes(durations), bytes(first_tokens)) for pk, durations, first_tokens in rows}
@@ -80,17 +83,20 @@ def merge_times(parts: Iterable[Times]) -> Times:
 
 
 def list_quantile_columns(name: str) -> tuple[str, ...]:
-    """Return the names under which exports have a quantile: `p95_ms_value`, `p95_ms_low`, `p95_ms_high`."""
+    """Return the columns of a quantile in exports: `p95_ms_value`, `p95_ms_low`, `p95_ms_high`."""
     return tuple(f"{name}_ms_{part}" for part in QUANTILE_PARTS)
 
 
 def list_quantile_values(found: Quantile | None) -> tuple[float | None, ...]:
-    """Return value and bounds in milliseconds; None for a bound that is open, and for everything without an answer."""
+    """Return value and bounds in milliseconds.
+
+    An open bound is None, and everything is None without an answer.
+    """
     return tuple(None if found is None else getattr(found, part) for part in QUANTILE_PARTS)
 
 
 def times_to_json(times: Times) -> JsonObject:
-    """Return every quantile of trials' durations as exports have it."""
+    """Return every quantile of durations in the form of exports."""
     found: JsonObject = {}
     for name in QUANTILES:
         found |= zip(list_quantile_columns(name), list_quantile_values(getattr(times, name)), strict=True)
@@ -100,21 +106,23 @@ def times_to_json(times: Times) -> JsonObject:
 def find_value_range(
     parts: Iterable[Times], of: Callable[[Times], Quantile | None], *, least: int = 1
 ) -> tuple[float, float] | None:
-    """Return the least and the greatest value over the parts with `least` answers or more; None where there is none."""
+    """Return the smallest and the largest value over the parts with `least` answers or more, or None without such a
+    part.
+    """
     values = [one.value for one in map(of, parts) if one is not None and one.n >= least]
     return (min(values), max(values)) if values else None
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileRange:
-    """A quantile over several configurations: that of the fastest, and that of the slowest; None where it is alone."""
+    """A quantile of the fastest and of the slowest of several configurations; the latter is None for a single one."""
 
     fastest: Quantile
     slowest: Quantile | None
 
 
 def build_quantile_range(found: Iterable[Quantile | None]) -> QuantileRange | None:
-    """Return the range by value; None where there is no quantile."""
+    """Return the range by value, or None without a quantile."""
     ordered = sorted((one for one in found if one is not None), key=lambda one: one.value)
     return QuantileRange(ordered[0], ordered[-1] if len(ordered) > 1 else None) if ordered else None
 
