@@ -1,5 +1,6 @@
-"""Metrics of a row: rates with their denominators, and figures as ranges. docs/metrics.md explains each with an
-example.
+"""Metrics of a row: rates with their denominators, and figures as ranges.
+
+docs/metrics.md explains each with an example.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,8 +18,9 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number, or its range over pooled parts; both ends are equal for one number. Unit: ms, tokens, dollars or
-    share.
+    """A number, or its range over pooled parts; both ends are equal for one number.
+
+    Unit: milliseconds, tokens, dollars or share.
     """
 
     low: float

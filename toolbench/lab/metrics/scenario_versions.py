@@ -46,8 +46,9 @@ class ModelVersions:
 
 
 def has_finished_trials(line: Mapping[str, Any]) -> bool:
-    """Return whether a trial of these cells passed, failed or had an infrastructure error; only such versions
-    compete.
+    """Return whether a trial of these cells passed, failed or had an infrastructure error.
+
+    Only versions with such trials compete.
     """
     return any(line[f"sum_{name}"] for name in FINISHED_COUNTS)
 

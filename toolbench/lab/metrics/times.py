@@ -106,8 +106,9 @@ def times_to_json(times: Times) -> JsonObject:
 def find_value_range(
     parts: Iterable[Times], of: Callable[[Times], Quantile | None], *, least: int = 1
 ) -> tuple[float, float] | None:
-    """Return the smallest and the largest value over the parts with `least` answers or more, or None without such a
-    part.
+    """Return the smallest and the largest value over the parts with `least` answers or more.
+
+    Without such a part it is None.
     """
     values = [one.value for one in map(of, parts) if one is not None and one.n >= least]
     return (min(values), max(values)) if values else None

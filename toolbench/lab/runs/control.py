@@ -1,4 +1,4 @@
-"""What can be done to a run: cancel, pause, resume, raise its caps, try again, add, repeat, label, delete."""
+"""Actions on a run: cancel, pause, resume, raise its limits, retry, add trials, repeat, label, delete."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -41,11 +41,11 @@ _PLANNED_COLUMNS = frozenset({
 
 
 class RunActionError(Exception):
-    """Something that cannot be done now; its text says why."""
+    """An action that is not possible now; the text says why."""
 
 
 def cancel_run(run_id: int) -> None:
-    """Queued trials end at once, those in flight within two seconds."""
+    """Cancel a run: queued trials end at once, trials in flight within two seconds."""
     if not _update_run(run_id, _OPEN_STATES, state=Run.State.CANCELLING, stopped_reason="Cancelled."):
         raise RunActionError(f"{_describe_run(run_id)} is not running, so there is nothing to cancel.")
     cancel_queued_trials()
@@ -54,12 +54,13 @@ def cancel_run(run_id: int) -> None:
 
 
 def pause_run(run_id: int, reason: str = "") -> None:
-    """Nothing more is claimed; trials in flight run to their end."""
+    """Pause a run: no more trials are claimed; trials in flight run to their end."""
     if not _update_run(run_id, (Run.State.RUNNING,), state=Run.State.PAUSED, stopped_reason=reason or "Paused."):
         raise RunActionError(f"{_describe_run(run_id)} is not running, so it cannot be paused.")
 
 
 def resume_run(run_id: int) -> None:
+    """Resume a paused run."""
     run = _get_run(run_id)
     if run.state != Run.State.PAUSED:
         raise RunActionError(f"{_describe_run(run_id)} is not paused.")
@@ -72,7 +73,7 @@ def resume_run(run_id: int) -> None:
 
 
 def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
-    """Sets both caps, None for no cap; the run stays paused until it is resumed. What is stored counts as used."""
+    """Set both limits, None for no limit; the run stays paused. Stored requests and tokens count as used."""
     recompute_all_stale(run_id)
     correct_request_counts(run_id)
     run = _get_run(run_id)
@@ -86,15 +87,20 @@ def raise_caps(run_id: int, *, request_cap: int | None, token_cap: int | None) -
 
 @transaction.atomic
 def raise_caps_and_resume(run_id: int, *, request_cap: int | None, token_cap: int | None) -> None:
-    """Sets both caps of a paused run and resumes it; where either is refused, neither is done."""
+    """Set both limits of a paused run and resume it; if either is refused, neither is done."""
     raise_caps(run_id, request_cap=request_cap, token_cap=token_cap)
     resume_run(run_id)
 
 
 def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
-    """Queues again exactly the trials that ended by the world's failure and whose provider still exists; returns how
-    many. Their earlier steps stay, as steps of a lost execution. Raises ConfirmationNeededError when they may send more
-    paid requests than are sent without asking and than were `agreed` to."""
+    """Queue all trials again that ended with an infrastructure error and whose provider exists; return their number.
+
+    Their earlier steps stay, as steps of a lost execution.
+
+    Raises:
+        ConfirmationNeededError: they may send more paid requests than are sent without confirmation, and than were
+            `agreed` to.
+    """
     with transaction.atomic():
         run = _get_local_run(run_id)
         errored = run.trials.filter(state=Trial.State.DONE, outcome=Trial.Outcome.INFRA, provider__isnull=False)
@@ -109,8 +115,13 @@ def retry_errored_trials(run_id: int, *, agreed: int = 0) -> int:
 
 
 def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int:
-    """Adds repeats to a cell of the run after looking at it: they are marked, since no decision may rest on them.
-    Raises ConfirmationNeededError as `retry_errored_trials` does."""
+    """Add repeats to a cell after its results were seen, and return their number.
+
+    They are marked, since a decision must not rest on them alone.
+
+    Raises:
+        ConfirmationNeededError: as `retry_errored_trials`.
+    """
     if not 1 <= count <= MAX_ADDED_TRIALS:
         raise RunActionError(f"Between 1 and {MAX_ADDED_TRIALS} trials can be added at once.")
     cell = Cell.objects.select_related("run", "config").filter(pk=cell_id, run=_get_local_run(run_id)).first()
@@ -131,13 +142,20 @@ def add_trials(run_id: int, cell_id: int, count: int, *, agreed: int = 0) -> int
 
 
 def start_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
-    """The same run again, as it was frozen, with the same seeds. Raises ConfirmationNeededError as
-    `retry_errored_trials` does."""
+    """Launch the run again with its frozen settings and the same seeds.
+
+    Raises:
+        ConfirmationNeededError: as `retry_errored_trials`.
+    """
     return resending.repeat_run(_check_repeatable(run_id, agreed), owner=owner)
 
 
 def start_noise_repeat(run_id: int, *, owner: AbstractBaseUser | None, agreed: int = 0) -> Run:
-    """As `start_repeat`, with sampling seeds drawn anew: an A/A comparison."""
+    """Launch the run again with new sampling seeds: an A/A comparison.
+
+    Raises:
+        ConfirmationNeededError: as `retry_errored_trials`.
+    """
     return resending.repeat_for_noise(_check_repeatable(run_id, agreed), owner=owner)
 
 
@@ -153,7 +171,7 @@ def _check_repeatable(run_id: int, agreed: int) -> Run:
 
 
 def _count_paid_probes(run: Run) -> dict[str, int]:
-    """Return how many paid requests the probes that a copy of the run waits for may send, by the provider's name."""
+    """Return how many paid requests the probes for a copy of the run may send, by the provider's name."""
     paid: Counter[str] = Counter()
     for model in list_models_to_probe(run):
         if model.provider.kind not in FREE_KINDS:
@@ -162,12 +180,13 @@ def _count_paid_probes(run: Run) -> dict[str, int]:
 
 
 def set_label(run_id: int, text: str) -> None:
+    """Set the label of a run; "" removes it."""
     _get_run(run_id)
     Run.objects.filter(pk=run_id).update(label=clean_text(text, 80))
 
 
 def delete_run(run_id: int) -> None:
-    """Hides the run everywhere; what is still to do is cancelled."""
+    """Hide the run on all pages and cancel its open trials."""
     _get_run(run_id)
     open_ones = When(state__in=_OPEN_STATES, then=Value(Run.State.CANCELLING))
     Run.objects.filter(pk=run_id).update(deleted_at=Now(), state=Case(open_ones, default=F("state")))
@@ -183,7 +202,11 @@ def _get_run(run_id: int) -> Run:
 
 
 def _get_local_run(run_id: int) -> Run:
-    """One that was tried here. Raises RunActionError."""
+    """Return a run that was tried here.
+
+    Raises:
+        RunActionError: the run was imported.
+    """
     run = _get_run(run_id)
     if run.imported:
         raise RunActionError("It was tried elsewhere, by a provider that is not known here: launch a run of your own.")
@@ -195,16 +218,22 @@ def _describe_run(run_id: int) -> str:
 
 
 def _update_run(run_id: int, states: Collection[str], **values: str) -> bool:
-    """One conditional update; False when the run is in none of the states."""
+    """Update a run if it is in one of the states, with one statement; return whether it was."""
     return Run.objects.filter(pk=run_id, deleted_at__isnull=True, state__in=states).update(**values) == 1
 
 
 def _check_trials(
     run: Run, wanted: Mapping[int, int], agreed: int, *, used: int, probes: Mapping[str, int] = MappingProxyType({})
 ) -> dict[int, Policy]:
-    """The policies of the cells, by id, of which so many trials are wanted under the run's cap, of which so much is
-    used; `probes` are paid requests above the cap, by the provider's name. Raises RunActionError where a scenario or
-    the engine has changed, and ConfirmationNeededError."""
+    """Check that `wanted` more trials of these cells may run, and return their policies by cell id.
+
+    `used` requests count against the run's limit already; `probes` are paid requests above the limit, by the provider's
+    name.
+
+    Raises:
+        RunActionError: a scenario or the engine has changed.
+        ConfirmationNeededError: as `retry_errored_trials`.
+    """
     cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
     for cell in cells.values():
         if not is_version_available(cell.scenario, cell.scenario_version):
@@ -220,7 +249,7 @@ def _check_trials(
 
 
 def _build_added_trials(cell: Cell, count: int, *, applicable: bool) -> list[Trial]:
-    """The next repeats of the cell, at the end of its run."""
+    """Build the next repeats of the cell, at the end of its run."""
     last = cell.trials.aggregate(last=Max("index"))["last"] or 0
     end = cell.run.trials.aggregate(last=Max("position"))["last"] or 0
     trials = [
@@ -233,9 +262,11 @@ def _build_added_trials(cell: Cell, count: int, *, applicable: bool) -> list[Tri
 
 
 def _requeue_trials(trial_ids: list[int]) -> None:
-    """Back to before the first try; the execution number stays, and that its error was tried again: what came of the
-    first try was delivered, and nothing later undoes it. One that a wrong set-up kept from any answer says nothing of
-    what the endpoint delivers, and is not marked."""
+    """Queue trials as they were before their first execution; the execution number stays.
+
+    Each is marked as retried: what the first execution delivered stays its delivered result. A trial that a wrong setup
+    kept from any answer is not marked, since it says nothing about the endpoint.
+    """
     fresh = {
         field.name: field.get_default() for field in Trial._meta.concrete_fields if field.name not in _PLANNED_COLUMNS
     }
@@ -245,8 +276,11 @@ def _requeue_trials(trial_ids: list[int]) -> None:
 
 
 def _reopen_run(run_id: int) -> None:
-    """A run with work again; one that is paused stays paused. Raises RunActionError, for the transaction to be undone,
-    when the run was deleted meanwhile or is being cancelled."""
+    """Reopen a run that has open trials again; a paused run stays paused.
+
+    Raises:
+        RunActionError: the run was deleted or is being cancelled; the transaction is undone.
+    """
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.deleted_at is not None:
         raise RunActionError(f"There is no run {run_id}.")

@@ -1,4 +1,4 @@
-"""Launching a run: one transaction writes all that will be tried; the workers are woken when it is committed."""
+"""Launch of a run: one transaction writes all trials; workers are notified after the commit."""
 
 import hashlib
 import random
@@ -27,8 +27,12 @@ MAX_SEED = 0x7FFFFFFF  # what every endpoint takes
 
 
 def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed: int = 0) -> Run:
-    """Raises LaunchError for what cannot be tried, and ConfirmationNeededError when more paid requests may be sent than
-    without asking, and than were `agreed` to."""
+    """Launch a run.
+
+    Raises:
+        LaunchError: the plan cannot be tried.
+        ConfirmationNeededError: more paid requests may be sent than without confirmation, and than were `agreed` to.
+    """
     plan = build_plan(request)
     check_confirmed(plan.paid_requests, agreed)
     with transaction.atomic():
@@ -46,18 +50,21 @@ def launch(request: RunRequest, *, owner: AbstractBaseUser | None = None, agreed
 
 
 def derive_seed(*parts: object) -> int:
-    """A number that depends on nothing but `parts`."""
+    """Return a number that depends on `parts` only."""
     digest = hashlib.sha256("|".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") & MAX_SEED
 
 
 def derive_instance_seed(run_seed: int, scenario: str, index: int) -> int:
-    """The same for every configuration of the run, so that they meet the same instances. Repeats get seeds in a row:
-    scenarios whose choices take turns by seed are balanced within a cell."""
+    """Return the seed of an instance, equal for all configurations of the run.
+
+    Repeats get consecutive seeds: scenarios that alternate their choices by seed are balanced within a cell.
+    """
     return (derive_seed("instance", run_seed, scenario) + index) & MAX_SEED
 
 
 def derive_sampling_seed(run_seed: int, config_position: int, scenario: str, index: int) -> int:
+    """Return the sampling seed of a trial."""
     return derive_seed("sampling", run_seed, config_position, scenario, index)
 
 
@@ -146,7 +153,7 @@ def _write_cells(run: Run, plan: Plan, configs: Sequence[RunConfig]) -> list[Cel
 
 
 def _iter_trials(run: Run, plan: Plan, cells: Sequence[Cell], blocks: int) -> Iterator[Trial]:
-    """Block by block: one trial of every cell, in an order drawn from the run's order seed."""
+    """Yield trials block by block: one trial of each cell, in an order drawn from the run's order seed."""
     position = 0
     for block in range(1, blocks + 1):
         for place in _shuffle_cells(run, plan, block):
@@ -163,7 +170,7 @@ def _shuffle_cells(run: Run, plan: Plan, block: int) -> list[int]:
 
 
 def build_trial(run: Run, cell: Cell, index: int, *, position: int, applicable: bool) -> Trial:
-    """The `index`-th repeat (from 1) of a cell, unsaved. One that is not applicable is done before it begins."""
+    """Build the `index`-th repeat (from 1) of a cell, unsaved. A trial that is not applicable is done already."""
     config = cell.config
     trial = Trial(
         run=run,

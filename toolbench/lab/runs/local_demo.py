@@ -1,4 +1,4 @@
-"""The small local model's own run: six ways of asking for the same weather, launched once, read by the first page."""
+"""The demo run of the small local model: six methods for the same task, launched once, shown on the home page."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,7 +34,12 @@ METHOD_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class DemoMethod:
-    """One way of asking. `valid` counts trials whose calls fit the schema, `correct` those that did the task."""
+    """One method of the demo.
+
+    Attributes:
+        valid: trials whose calls match the schema.
+        correct: trials that did the task.
+    """
 
     cell_id: int
     label: str
@@ -48,7 +53,7 @@ class DemoMethod:
 
 @dataclass(frozen=True, slots=True)
 class _CellFacts:
-    """Of one cell: trials with an answer, those whose calls fit the schema, one whose prompt shows no tool."""
+    """Facts of one cell: answered trials, trials with valid calls, and a trial whose prompt shows no tool."""
 
     answered: int = 0
     valid: int = 0
@@ -57,8 +62,13 @@ class _CellFacts:
 
 @dataclass(frozen=True, slots=True)
 class LocalDemo:
-    """`state`: off (no local model here), loading, starting, live, finished. Seconds left are a range, None before
-    two trials have finished."""
+    """State and results of the demo.
+
+    Attributes:
+        state: off (no local model here), loading, starting, live or finished.
+        cancelled: cancelled trials among those done.
+        left_low, left_high: range of the remaining seconds; None before two trials have finished.
+    """
 
     state: str
     run: Run | None = None
@@ -74,16 +84,23 @@ class LocalDemo:
 
     @property
     def finished(self) -> int:
+        """Trials that have finished."""
         return self.done - self.cancelled
 
     @property
     def is_polling(self) -> bool:
+        """Whether the page has to ask again."""
         return self.state in {"loading", "starting", "live"}
 
 
 def launch_next_demo_run() -> Run | None:
-    """Launches the run of six ways, and when that is over the intent run, each once (deleted ones count). None when
-    there is nothing to launch or a local server is not ready. Safe to be called by several processes at once."""
+    """Launch the run of six methods and, after it, the intent run, each once; deleted runs count.
+
+    Several processes may call it at once.
+
+    Returns:
+        None when nothing is to be launched or a local server is not ready.
+    """
     if ServiceAddress.objects.filter(name__in=[OWN_SERVICE, TOOLS_SERVICE]).count() < 2:
         return None
     with transaction.atomic(), connection.cursor() as cursor:
@@ -102,7 +119,7 @@ def launch_next_demo_run() -> Run | None:
 
 
 def _find_next_purpose() -> str | None:
-    """The purpose of the run that comes next. One after the other: both at once would slow each other down."""
+    """Return the purpose of the next run. Runs follow each other, since two at once would slow each other down."""
     launched = dict(
         Run.objects.filter(purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE]).values_list("purpose", "finished_at")
     )
@@ -136,7 +153,7 @@ def _build_intent_request(tools: int) -> RunRequest:
 
 
 def get_local_demo() -> LocalDemo:
-    """Five queries while there is a run, three before."""
+    """Return the state of the demo, with five queries while there is a run and three before."""
     runs = list(Run.objects.filter(purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE], deleted_at=None).order_by("-id")[:10])
     run = next((run for run in runs if run.purpose == WEATHER_PURPOSE), None)
     if run is None:
@@ -164,7 +181,7 @@ def get_local_demo() -> LocalDemo:
 
 
 def _is_between_runs(run: Run, intent_run: Run | None) -> bool:
-    """Whether the run is about to end or the intent run to begin: the box would miss it if it stopped looking now."""
+    """Return whether the run is about to end or the intent run to begin, so that the page must keep asking."""
     ended = run.finished_at
     return intent_run is None and (ended is None or timezone.now() - ended < INTENT_START_GRACE)
 
@@ -222,14 +239,14 @@ def _get_cell_facts(run_ids: list[int]) -> dict[int, _CellFacts]:
 
 
 def _get_main_failures(run_ids: list[int]) -> dict[int, str]:
-    """The most frequent failure sentence of each cell."""
+    """Return the most frequent failure sentence of each cell."""
     failed = Trial.objects.filter(run_id__in=run_ids, outcome=Trial.Outcome.FAIL)
     grouped = failed.order_by().values("cell_id", "sentence").annotate(times=Count("pk")).order_by("times")
     return {row["cell_id"]: f"{row['sentence']} ({row['times']})" for row in grouped}
 
 
 def _estimate_seconds_left(since: datetime, done: int, total: int) -> tuple[float | None, float | None]:
-    """Seconds left at the pace so far, give or take what so few trials cannot tell."""
+    """Estimate the range of remaining seconds from the rate so far."""
     if done < 2 or done >= total:
         return None, None
     left = (total - done) * (timezone.now() - since).total_seconds() / done

@@ -1,5 +1,8 @@
-"""Sending again what is stored: one trial, or a whole run; with the layers the run froze and the same seeds. Nothing is
-resolved anew but by this version of the engine; a trial's plan hash says whether the same was sent."""
+"""Repeats of stored trials or runs, with the layers that the run froze and the same seeds.
+
+Settings are resolved again by this version of the engine only; the plan hash of a trial shows whether the same was
+sent.
+"""
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +26,7 @@ NOISE_PURPOSE = "aa"  # the purpose of a run that repeats another for its noise 
 
 @dataclass(frozen=True, slots=True)
 class CopySettings:
-    """What a copy of a run is called and counted as."""
+    """Title and purpose of a copied run."""
 
     title: str
     purpose: str
@@ -32,7 +35,11 @@ class CopySettings:
 
 
 def resend_trial(trial_id: int) -> Run:
-    """A new run of one trial. Raises LaunchError when the trial or its provider is gone, or nothing was sent."""
+    """Launch a new run of one trial.
+
+    Raises:
+        LaunchError: the trial or its provider was deleted, or nothing was sent.
+    """
     trial = Trial.objects.select_related("run", "config").filter(pk=trial_id).first()
     if trial is None:
         raise LaunchError({"trial": [f"There is no trial {trial_id}."]})
@@ -45,15 +52,17 @@ def resend_trial(trial_id: int) -> Run:
 
 
 def repeat_run(run: Run, *, owner: AbstractBaseUser | None) -> Run:
-    """Every trial that was planned once more; none of those added by hand."""
+    """Repeat every planned trial of a run, without those that were added later."""
     planned = run.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict")
     naming = CopySettings(run.title, run.purpose, owner.pk if owner else None, run.trials_per_cell)
     return _copy_trials(run, list(planned.order_by("position")), naming)
 
 
 def repeat_for_noise(run: Run, *, owner: AbstractBaseUser | None) -> Run:
-    """The same instances and settings, with sampling seeds of its own: what differs then is chance. Of an A/A repeat
-    the run that it repeats is repeated."""
+    """Repeat a run with the same instances and settings and new sampling seeds, so that differences are noise.
+
+    A repeat of an A/A repeat repeats the original run.
+    """
     source = run.repeat_of if run.purpose == NOISE_PURPOSE and run.repeat_of else run
     planned = list(source.trials.filter(added_by_hand=False).defer("rendered_prompt", "final_text", "verdict"))
     for trial in planned:
@@ -63,7 +72,7 @@ def repeat_for_noise(run: Run, *, owner: AbstractBaseUser | None) -> Run:
 
 
 def _copy_trials(source: Run, planned: Sequence[Trial], naming: CopySettings) -> Run:
-    """A run of copies of these trials of `source`, with their configurations and cells."""
+    """Create a run of copies of these trials of `source`, with their configurations and cells."""
     with transaction.atomic():
         run = _copy_run(source, naming, len(planned))
         configs = _copy_configs({trial.config_id for trial in planned}, run)
@@ -103,7 +112,7 @@ def _copy_run(run: Run, naming: CopySettings, trial_count: int) -> Run:
 
 
 def _copy_configs(config_ids: Collection[int], run: Run) -> dict[int, RunConfig]:
-    """The copies by the id of what they were copied from."""
+    """Copy configurations; return the copies by the id of the original."""
     copies: dict[int, RunConfig] = {}
     for position, config in enumerate(RunConfig.objects.filter(pk__in=config_ids).order_by("position")):
         copies[config.pk] = config
@@ -113,7 +122,7 @@ def _copy_configs(config_ids: Collection[int], run: Run) -> dict[int, RunConfig]
 
 
 def _copy_cells(cell_ids: Collection[int], run: Run, configs: Mapping[int, RunConfig]) -> dict[int, Cell]:
-    """The copies by the id of what they were copied from."""
+    """Copy cells; return the copies by the id of the original."""
     return {
         cell.pk: Cell.objects.create(
             run=run,
@@ -131,7 +140,7 @@ def _copy_cells(cell_ids: Collection[int], run: Run, configs: Mapping[int, RunCo
 
 
 def _copy_trial(trial: Trial, cell: Cell) -> Trial:
-    """Unsaved. One that did not apply does not apply again."""
+    """Build an unsaved copy of a trial. A trial that was not applicable stays so."""
     copy = Trial(
         run=cell.run,
         config=cell.config,

@@ -1,7 +1,8 @@
-"""Runs that go on until each cell is decided: looks when a round is over, and gives the next one to open cells only.
+"""Sequential stopping: an interim analysis when a round is over, and the next round for undecided cells only.
 
-A look takes place only where every trial of the round has ended: counts in the middle of one would hold the quick
-answers and not the slow ones."""
+An analysis takes place only where every trial of the round has ended: in the middle of a round, counts would hold the
+quick answers and not the slow ones.
+"""
 
 import random
 from collections import defaultdict
@@ -36,8 +37,10 @@ _FINISHED_ROUNDS = statement("runs/finished_rounds")
 
 
 def analyse_undecided_runs() -> int:
-    """Decides what can be decided and queues the next round of the rest; returns how many trials it queued. A run that
-    cannot be looked at does not stop the others: it is logged and counted."""
+    """Decide cells whose round is over and queue the next round of the others; return the number of queued trials.
+
+    A run that cannot be analysed is logged and counted, and does not stop the others.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_FINISHED_ROUNDS)
         resting: dict[int, list[int]] = defaultdict(list)
@@ -70,8 +73,10 @@ def _analyse_run(run_id: int, cell_ids: list[int]) -> int:
 
 
 def _lock_cells(cell_ids: Collection[int]) -> list[Cell]:
-    """Those that nobody has decided or continued meanwhile, with fresh counts. Cells are locked before runs, as
-    everywhere."""
+    """Lock the cells that no other process has decided or continued, and return them with fresh counts.
+
+    Cells are locked before runs, as everywhere.
+    """
     open_ones = Cell.objects.filter(pk__in=cell_ids, decided="").order_by("pk")
     locked = [cell.pk for cell in open_ones.select_for_update(no_key=True)]
     busy = Q(trials__state__in=[Trial.State.QUEUED, Trial.State.RUNNING])
@@ -81,7 +86,7 @@ def _lock_cells(cell_ids: Collection[int]) -> list[Cell]:
 
 
 def _decide_cells(run: Run, cells: Sequence[Cell]) -> dict[int, str]:
-    """What ended each cell that has ended, by its id."""
+    """Return the reason of the end of each cell that has ended, by its id."""
     until = StoppingRule.read(run.until)
     found: dict[int, str] = {}
     for rivals in _group_competitors(run, cells, until):
@@ -94,7 +99,7 @@ def _decide_cells(run: Run, cells: Sequence[Cell]) -> dict[int, str]:
 
 
 def _group_competitors(run: Run, cells: Sequence[Cell], until: StoppingRule) -> Iterator[list[Cell]]:
-    """Each cell by itself; where the best is looked for, with all its rivals, those that are out included."""
+    """Yield each cell alone; where the best is looked for, yield it with all its competitors, ended ones included."""
     if until.rule != "best":
         yield from ([cell] for cell in cells)
         return
@@ -126,7 +131,7 @@ def _find_other_ending(cell: Cell, last: int, most: int) -> str:
 
 
 def _iter_round(run: Run, cells: Sequence[Cell]) -> Iterator[Trial]:
-    """Block by block, in an order drawn from the run's order seed, at the end of the run."""
+    """Yield trials block by block, in an order drawn from the run's order seed, at the end of the run."""
     last = {cell.pk: index for cell, index in _get_last_indexes(cells)}
     position = (run.trials.aggregate(last=Max("position"))["last"] or 0) + 1
     drawing = random.Random(derive_seed(run.order_seed, "round", position))
