@@ -1,8 +1,9 @@
-"""What waits for a model's probe, and where the method auto leads: decided at the launch where enough is known, else
-when the probe is done. A method that was named stays, unless the endpoint refuses tools.
+"""Method `auto`: which trials wait for a probe, and which method follows.
 
-`RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known}; {} for a method that was
-named."""
+The method is chosen at launch if enough is known, else when the probe is done. A named method stays, unless the
+endpoint refuses tools. `RunConfig.routing` holds {asked, method, reason, passed: [{method, why}], deprecated, known};
+{} for a named method.
+"""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -37,17 +38,17 @@ _ENDING_STATES = (*Run.ENDED, Run.State.CANCELLING)
 
 
 def needs_probe(known: Capabilities) -> bool:
-    """Whether nothing says if the model calls tools."""
+    """Return whether no source says if the model calls tools."""
     return known.supports_tool_use is None and known.tools_field in (None, "accepted")
 
 
 def choose_available_method(layers: Layers, effective: EffectiveCapabilities) -> MethodChoice:
-    """The first of the policy's paths that the endpoint is able to take."""
+    """Return the first of the policy's methods that the endpoint supports."""
     return choose_method(resolve_policy(layers).policy.paths, effective.capabilities)
 
 
 def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
-    """The layers with the method that was chosen, above what the launch asked of every configuration."""
+    """Add a layer with the chosen method, above what the launch sets for every configuration."""
     patch: JsonObject = {"method": chosen.method}
     if chosen.constraint:
         patch["constraint"] = chosen.constraint
@@ -56,8 +57,14 @@ def add_routing_layer(layers: Layers, chosen: MethodChoice) -> Layers:
 
 
 def add_capability_layers(layers: Layers, strategy: str, effective: EffectiveCapabilities) -> Layers:
-    """The layers with those that keep the run within what the endpoint can do, below whatever a person chose: presets,
-    workarounds, profile, overrides. Strategies raw and wire_standard go without. Raises PolicyError."""
+    """Add the layers that keep the run within the capabilities of the endpoint.
+
+    They lie below everything that a person chose: presets, workarounds, profile, overrides. Strategies raw and
+    wire_standard have none.
+
+    Raises:
+        PolicyError: the layers cannot be resolved.
+    """
     rest = tuple((name, patch) for name, patch in layers if not name.startswith(PREFIX))
     if has_no_defaults(strategy):
         return rest
@@ -72,7 +79,7 @@ def _is_user_layer(name: str) -> bool:
 
 
 def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> JsonObject:
-    """What is kept of a decision."""
+    """Return what is stored of a method choice."""
     known = {
         name: {"value": value, "source": effective.origins[name].source, "who": effective.origins[name].who}
         for name, value in effective.capabilities.known().items()
@@ -81,7 +88,7 @@ def build_routing(chosen: MethodChoice, effective: EffectiveCapabilities) -> Jso
 
 
 def list_models_to_probe(run: Run) -> list[Model]:
-    """Return the models that trials of the run wait for and of which nothing says yet whether they call tools."""
+    """Return the models that trials of the run wait for and whose tool support is unknown."""
     ids = RunConfig.objects.filter(run=run, awaits_probe=True).values_list("model_id", flat=True)
     models = list(Model.objects.filter(pk__in=ids).select_related("provider"))
     known = get_capabilities_by_model(models)
@@ -89,14 +96,16 @@ def list_models_to_probe(run: Run) -> list[Model]:
 
 
 def queue_first_probes(run: Run) -> None:
-    """Ask for the probes that trials of this new run wait for. Call it in the transaction that writes the run."""
+    """Queue the probes that trials of this new run wait for. Call it in the transaction that writes the run."""
     for model in list_models_to_probe(run):
         queue_probe(model, Probe.Kind.FIRST_USE, why=f"Run {run.pk} uses it for the first time.")
 
 
 def decide_waiting_methods(model_id: int) -> int:
-    """Decides for configurations that waited for this model's probe, unless one is still open; returns how many. What
-    could not be told counts as unknown, and native is tried then."""
+    """Choose the method of configurations that waited for this model's probe, unless one is open; return their number.
+
+    After an inconclusive probe, tool support is unknown and native is tried.
+    """
     if Probe.objects.filter(model_id=model_id).exclude(state=Probe.State.DONE).exists():
         return 0
     waiting = RunConfig.objects.filter(model_id=model_id, awaits_probe=True).exclude(run__state__in=_ENDING_STATES)
@@ -113,8 +122,10 @@ def decide_waiting_methods(model_id: int) -> int:
 
 
 def decide_all_waiting_methods() -> int:
-    """For all that wait although no probe is open: a wake-up was lost. A model that cannot be settled does not stop the
-    others: it is logged and counted."""
+    """Choose the method of all configurations that wait without an open probe, because a notification was lost.
+
+    A model that fails is logged and counted, and does not stop the others. Return the number of configurations.
+    """
     waiting = RunConfig.objects.filter(awaits_probe=True, model__isnull=False).exclude(run__state__in=_ENDING_STATES)
     decided = 0
     for model_id in set(waiting.values_list("model_id", flat=True)) - {None}:
@@ -124,7 +135,10 @@ def decide_all_waiting_methods() -> int:
 
 
 def _decide_config(config: RunConfig, effective: EffectiveCapabilities, *, support: Mapping[str, Any]) -> None:
-    """Frozen settings that this version no longer takes end what waits of the configuration, and of no other."""
+    """Choose the method of a configuration.
+
+    If this version does not accept its frozen settings, its waiting trials end, and no others.
+    """
     try:
         columns, why_not = _build_decision(config, effective)
     except PolicyError as error:
@@ -139,7 +153,11 @@ def _decide_config(config: RunConfig, effective: EffectiveCapabilities, *, suppo
 
 
 def _build_decision(config: RunConfig, effective: EffectiveCapabilities) -> tuple[dict[str, Any], str]:
-    """The columns of the decision, and why no method is left, "" where one is. Raises PolicyError."""
+    """Return the columns of the choice, and the reason why no method is left, "" if one is.
+
+    Raises:
+        PolicyError: the layers cannot be resolved.
+    """
     layers: Layers = tuple((name, patch) for name, patch in config.layers)
     layers = add_capability_layers(layers, parse_strategy(config.strategy).base, effective)
     if config.method != AUTO:
@@ -155,7 +173,11 @@ def _build_decision(config: RunConfig, effective: EffectiveCapabilities) -> tupl
 
 
 def _build_layer_columns(layers: Layers) -> dict[str, Any]:
-    """The columns of the layers. Raises PolicyError."""
+    """Return the columns of the layers.
+
+    Raises:
+        PolicyError: the layers cannot be resolved.
+    """
     return {
         "layers": [[name, patch] for name, patch in layers],
         "policy_hash": hash_policy(resolve_policy(layers).policy),
@@ -163,7 +185,7 @@ def _build_layer_columns(layers: Layers) -> dict[str, Any]:
 
 
 def _end_as_not_applicable(config: RunConfig, why: str) -> None:
-    """Ends what waits of a configuration before its first request: not applicable, with the reason."""
+    """End the waiting trials of a configuration before their first request as not applicable, with the reason."""
     waiting = Trial.objects.filter(config=config, state=Trial.State.QUEUED)
     cells: Iterable[int] = sorted(Cell.objects.filter(config=config).values_list("pk", flat=True))
     waiting.update(

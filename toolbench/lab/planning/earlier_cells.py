@@ -1,5 +1,7 @@
-"""Earlier cells that are like those that are asked for: of the same model, scenario, method and strategy first, else
-wider."""
+"""Earlier cells that are similar to planned ones.
+
+Cells of the same model, scenario, method and strategy come first, then wider matches.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -21,8 +23,13 @@ MatchKey = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrials:
-    """Trials of one cell that are to come: at least and at most so many. `max_concurrency`: trials at once at the
-    provider. `requests` is the least and the most that one trial may send, None where nobody asked."""
+    """Planned trials of one cell.
+
+    Attributes:
+        least, most: their number.
+        max_concurrency: simultaneous trials at the provider.
+        requests: the fewest and the most that one trial may send; None where it was not computed.
+    """
 
     model: int | None
     model_name: str
@@ -38,12 +45,13 @@ class PlannedTrials:
     requests: tuple[int, int] | None = None
 
     def keys(self) -> tuple[MatchKey, ...]:
+        """Return the keys of similar cells, from the closest to the widest."""
         return _build_keys(self.model, self.kind, self.method, self.strategy, self.scenario)
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarCells:
-    """The newest cells of the first kind there is, and which kind that is. `others` are cells of other models."""
+    """The newest cells of the closest kind that exists, and this kind. `others` are cells of other models."""
 
     cells: tuple[int, ...]
     description: str
@@ -51,8 +59,10 @@ class SimilarCells:
 
 
 def find_similar_cells(asked: Sequence[PlannedTrials]) -> tuple[SimilarCells | None, ...]:
-    """In the order asked for; None where there is nothing like it. Of cells of any model, the newest one of each. Two
-    queries."""
+    """Return similar cells for each planned cell, in order, with two queries; None where there are none.
+
+    Of other models, the newest cell of each is used.
+    """
     newest: dict[MatchKey, list[int]] = defaultdict(list)
     there: set[tuple[MatchKey, object]] = set()
     for cell_id, model, *identity in _iter_cells(asked):
@@ -65,7 +75,10 @@ def find_similar_cells(asked: Sequence[PlannedTrials]) -> tuple[SimilarCells | N
 
 
 def _find_closest(one: PlannedTrials, newest: dict[MatchKey, list[int]]) -> SimilarCells | None:
-    """Another strategy may end where this one goes on: how long others go on is part of the range then."""
+    """Return the closest similar cells.
+
+    Another strategy may stop where this one continues, so the range includes cells that continued.
+    """
     keys = one.keys()
     others = tuple(newest.get(keys[-1], ()))
     for key, words in zip(keys, _KIND_DESCRIPTIONS, strict=True):
@@ -79,7 +92,7 @@ def _find_closest(one: PlannedTrials, newest: dict[MatchKey, list[int]]) -> Simi
 def _build_keys(
     model: object, kind: object, method: object, strategy: object, scenario: object
 ) -> tuple[MatchKey, ...]:
-    """From the closest to the widest."""
+    """Return keys from the closest to the widest."""
     return (
         ("same", model, method, strategy, scenario),
         ("strategy", model, method, scenario),
@@ -90,7 +103,7 @@ def _build_keys(
 
 
 def _iter_cells(asked: Sequence[PlannedTrials]) -> Iterator[tuple[int, object, object, object, object, object]]:
-    """The newest first, of these models and then of these scenarios."""
+    """Yield cells, the newest first, of these models and then of these scenarios."""
     tried = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
     named = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
     models = {one.model for one in asked if one.model is not None}

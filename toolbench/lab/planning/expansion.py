@@ -1,5 +1,4 @@
-"""From a request to a plan: which configurations and cells there will be, what is left out and why, and what it may
-cost. Nothing is written."""
+"""Expand a request to a plan: configurations, cells, omitted items with reasons, and costs. Nothing is written."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -45,7 +44,11 @@ from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 
 
 def build_plan(request: RunRequest) -> Plan:
-    """Raises LaunchError with plain sentences by field."""
+    """Build the plan of a request.
+
+    Raises:
+        LaunchError: the request cannot be launched; plain sentences by field.
+    """
     found = look_up_request(request)
     choices, skipped = _list_choices(request, found)
     configs: list[PlannedConfig] = []
@@ -67,7 +70,7 @@ def build_plan(request: RunRequest) -> Plan:
 
 
 def _list_choices(request: RunRequest, found: LookupResult) -> tuple[list[ConfigChoice], list[SkippedItem]]:
-    """Every configuration asked for, profiles that do not apply left out; a model with none left gets the default."""
+    """Return every requested configuration without profiles that do not apply; a model without any gets the default."""
     if request.configs:
         return list(request.configs), []
     skipped: list[SkippedItem] = []
@@ -92,7 +95,7 @@ def _is_profile_applicable(name: str, model: Model, request: RunRequest, found: 
 
 
 def _find_method_error(choice: ConfigChoice, found: LookupResult) -> str:
-    """Why a method that was named cannot be used here; "" where it can."""
+    """Return why a named method cannot be used here, "" if it can."""
     wire = found.models[choice.model].provider.wire
     if choice.method == "template" and wire != Provider.Wire.CHAT:
         return f"An endpoint that speaks {wire} takes no rendered prompt."
@@ -147,14 +150,17 @@ def _plan_config(request: RunRequest, choice: ConfigChoice, found: LookupResult)
 def _choose_config_method(
     choice: ConfigChoice, layers: Layers, effective: EffectiveCapabilities
 ) -> MethodChoice | None:
-    """Where auto leads; None for a method that was named, and while a probe has to be awaited."""
+    """Return the choice of method `auto`; None for a named method, and while a probe is needed."""
     if choice.method != AUTO or needs_probe(effective.capabilities):
         return None
     return choose_available_method(layers, effective)
 
 
 def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: EffectiveCapabilities) -> bool:
-    """A run with a cap sends no more than the cap, and what a probe sends counts under none; but auto needs a probe."""
+    """Return whether the configuration waits for a probe.
+
+    A run with a request limit sends no more than the limit, and no limit counts a probe; but `auto` needs one.
+    """
     capped = request.request_cap is not None or request.token_cap is not None
     wanted = choice.method == AUTO or (request.probe_unknown and not capped)
     return wanted and needs_probe(effective.capabilities)
@@ -170,7 +176,7 @@ def _list_policy_errors(error: PolicyError) -> dict[str, list[str]]:
 
 
 def is_temperature_zero(policy: Policy) -> bool:
-    """Whether the temperature that is sent is 0, whichever layer asks for it."""
+    """Return whether the temperature that is sent is 0, whichever layer sets it."""
     return merge_options(policy.llm_options_defaults, policy.request_overrides).get("temperature") == 0
 
 
@@ -247,17 +253,17 @@ def _assemble_plan(
 
 
 def count_first_blocks(request: RunRequest) -> int:
-    """Trials of every cell that are queued at once."""
+    """Return how many trials of every cell are queued at once."""
     return min(FIRST_ANALYSIS_TRIALS, request.trials) if request.until else request.trials
 
 
 def count_competitors(cells: Sequence[PlannedCell]) -> Counter[str]:
-    """How many cells a scenario has that can be decided."""
+    """Count the cells of each scenario that can be decided."""
     return Counter(cell.scenario for cell in cells if cell.applicable)
 
 
 def _list_paid_probes(configs: list[PlannedConfig]) -> list[str]:
-    """Return the provider's name for every model whose probe costs money; no cap of the run counts its requests."""
+    """Return the provider's name for every model whose probe costs money; no limit of the run counts its requests."""
     waiting = {config.model: config for config in configs if config.awaits_probe}
     return [config.provider_name for config in waiting.values() if config.provider_kind not in FREE_KINDS]
 

@@ -1,5 +1,7 @@
-"""What trials are likely to take, from trials that were made before: requests, tokens, money, time, each as a range,
-and where it comes from. What history does not say is unknown, never 0."""
+"""Estimates of requests, tokens, cost and time from earlier trials, each as a range with its source.
+
+What earlier trials do not show is unknown, never 0.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +22,7 @@ ESTIMATED_FIGURES = ("requests", "input_tokens", "output_tokens", "cost", "durat
 
 @dataclass(frozen=True, slots=True)
 class RemainingLimits:
-    """What may still be sent and asked for at most; None for no limit. `jobs`: trials at once at one provider."""
+    """The requests and tokens that are left; None for no limit. `jobs`: simultaneous trials at one provider."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -29,10 +31,15 @@ class RemainingLimits:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Ranges; None is unknown. `seconds` supposes that every provider works at its own limit. `unpriced` are models
-    without a price: `cost` is then of the others only. `sources` say in words what the ranges stand on. `unseen` cells
-    of all `cells` are like nothing that was tried: their requests are the least and the most they can be, and tokens,
-    cost and time are of the others only."""
+    """Estimated ranges; None is unknown.
+
+    Attributes:
+        seconds: assumes that every provider works at its own limit.
+        unpriced: models without a price; `cost` covers the others only.
+        sources: what the ranges are based on, in words.
+        unseen: cells without similar earlier trials, of all `cells`. Their requests are counted from the minimum to the
+            maximum; tokens, cost and time cover the other cells only.
+    """
 
     requests: Figure | None
     tokens: Figure | None
@@ -56,12 +63,13 @@ class CellSample:
 
 @dataclass(slots=True)
 class _RangeSum:
-    """Ranges added up: as if all erred to the same side."""
+    """Sum of ranges, as if all errors had the same sign."""
 
     low: float = 0.0
     high: float = 0.0
 
     def add(self, low: float, high: float) -> None:
+        """Add a range."""
         self.low += low
         self.high += high
 
@@ -76,7 +84,11 @@ class _EstimateTotals:
 
 
 def estimate_trials(asked: Sequence[PlannedTrials], limits: RemainingLimits) -> Estimate | None:
-    """Four queries. None where nothing is asked for, or there is no history at all."""
+    """Estimate planned trials, with four queries.
+
+    Returns:
+        None where nothing is planned or no earlier trials exist.
+    """
     found = find_similar_cells(asked)
     pairs = list(zip(asked, found, strict=True))
     unseen = [one for one, history in pairs if history is None]
@@ -95,8 +107,10 @@ def estimate_trials(asked: Sequence[PlannedTrials], limits: RemainingLimits) -> 
 
 
 def estimate_range(samples: Sequence[CellSample], least: int, most: int) -> tuple[float, float]:
-    """What `least` to `most` further trials add up to: the mean seen, less and more by two standard errors of such a
-    sum. The errors are those of the trials to come, of the mean seen, and of a cell that is not like the others."""
+    """Return the range of the sum over `least` to `most` further trials: the mean, minus and plus two standard errors.
+
+    The errors are those of the further trials, of the observed mean, and of a cell that differs from the others.
+    """
     n = sum(one.n for one in samples)
     mean = sum(one.n * one.mean for one in samples) / n
     within = sum(one.n * one.variance for one in samples) / n
@@ -109,7 +123,7 @@ def estimate_range(samples: Sequence[CellSample], least: int, most: int) -> tupl
 
 
 def _get_samples(cells: Iterable[int]) -> Mapping[int, Mapping[str, CellSample]]:
-    """By cell and figure; a figure that no trial of the cell has is left out."""
+    """Return samples by cell and figure; a figure that no trial of the cell has is missing."""
     tried: QuerySet[Trial] = Trial.objects.filter(TRIED, cell_id__in=list(cells), state="done").order_by()
     numbers = {f"{name}_{what.name}": what(name) for name in ESTIMATED_FIGURES for what in (Count, Avg, Variance)}
     lines: Any = tried.values("cell_id").annotate(**numbers)
@@ -126,7 +140,7 @@ def _get_samples(cells: Iterable[int]) -> Mapping[int, Mapping[str, CellSample]]
 def _list_samples(
     history: SimilarCells, samples: Mapping[int, Mapping[str, CellSample]]
 ) -> list[Mapping[str, CellSample]]:
-    """What another model cost says nothing about this one."""
+    """Return the samples of similar cells; the cost of another model is not used."""
     others = (samples[cell] for cell in history.others if cell in samples and cell not in history.cells)
     without_cost = ({name: sample for name, sample in cell.items() if name != "cost"} for cell in others)
     return [*(samples[cell] for cell in history.cells if cell in samples), *without_cost]
@@ -162,7 +176,7 @@ def _compute_cost_range(price: Price, ranges: Mapping[str, tuple[float, float]])
 def _apply_limits(
     totals: _EstimateTotals, asked: Sequence[PlannedTrials], limits: RemainingLimits, sources: tuple[str, ...]
 ) -> Estimate:
-    """Cut down to what the caps let through; what is sent less often costs less."""
+    """Reduce the estimate to what the limits allow; tokens, cost and time shrink with the requests."""
     sums = totals.figures
     tokens = _RangeSum()
     for name in ("input_tokens", "output_tokens"):
@@ -186,7 +200,7 @@ def _compute_share(cap: int | None, total: _RangeSum) -> float:
 
 
 def _compute_seconds(totals: _EstimateTotals, asked: Sequence[PlannedTrials], limits: RemainingLimits) -> _RangeSum:
-    """Seconds of the provider that takes longest, with as many trials at once as it and the run allow."""
+    """Return the seconds of the slowest provider, with as many simultaneous trials as it and the run allow."""
     time = _RangeSum()
     for one in asked:
         at_once = max(1, min(one.max_concurrency, limits.jobs or one.max_concurrency, totals.trials[one.provider]))

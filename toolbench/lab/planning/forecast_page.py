@@ -1,4 +1,4 @@
-"""What the launch form shows of a plan that is not yet started, and a run's page of what is still to come."""
+"""Estimates for the launch form and for the rest of a run."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +11,7 @@ from toolbench.lab.planning.run_request import Plan, PlannedConfig, RunRequest
 
 
 def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
-    """Five queries."""
+    """Estimate a plan, with five queries."""
     models = Model.objects.select_related("provider").in_bulk({config.model for config in plan.configs})
     cells = sum(cell.applicable for cell in plan.cells)
     if not cells:
@@ -30,7 +30,11 @@ def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
 
 
 def estimate_remaining(run_id: int) -> Estimate | None:
-    """None when nothing is to come, or nothing is known. Six queries of a run that goes on."""
+    """Estimate the open trials of a run, with six queries.
+
+    Returns:
+        None where no trial is open or nothing is known.
+    """
     run = Run.objects.filter(pk=run_id, state__in=[Run.State.RUNNING, Run.State.PAUSED]).first()
     if run is None:
         return None

@@ -1,4 +1,4 @@
-"""What the launch form offers: every model, profile, scenario, strategy and method, with a hint beside each."""
+"""Choices of the launch form: models, profiles, scenarios, strategies and methods, each with a hint."""
 
 import json
 from collections.abc import Container, Iterator, Sequence
@@ -35,6 +35,8 @@ METHOD_HINTS = {  # of methods
 
 @dataclass(frozen=True, slots=True)
 class FormChoice:
+    """One choice: value, label and hint."""
+
     value: str
     label: str
     hint: str = ""
@@ -42,24 +44,26 @@ class FormChoice:
     heading: str = ""  # of the choices from here on
 
     def says(self, words: Sequence[str]) -> bool:
+        """Return whether label or hint contain all words."""
         return all(word in f"{self.label} {self.hint}".casefold() for word in words)
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceList:
-    """Choices that stand together; `fold` names those that are folded away until they are asked for or chosen."""
+    """Choices that are shown together; a list with a `fold` is collapsed until it is opened or chosen from."""
 
     choices: tuple[FormChoice, ...]
     fold: str = ""
 
 
 def list_choices(lists: tuple[ChoiceList, ...]) -> list[FormChoice]:
+    """Return the choices of all lists."""
     return [choice for one in lists for choice in one.choices]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelGroup:
-    """Models of one provider that stand together; `title` is "" where they need no heading."""
+    """Models of one provider that are shown together; `title` is "" where they need no heading."""
 
     title: str
     models: tuple[FormChoice, ...]
@@ -67,8 +71,13 @@ class ModelGroup:
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoices:
-    """`open`: all its models are spread out; of a cast of personas, or a long list, only what is chosen is until one
-    is looked for. `away` says why it cannot be asked now, "" where it can."""
+    """The models of one provider.
+
+    Attributes:
+        open: whether all models are shown. Of simulated models and of long lists, only chosen ones are, until you
+            search.
+        away: why the provider is not available now, "" if it is.
+    """
 
     provider: str
     kind: str
@@ -79,10 +88,11 @@ class ProviderChoices:
 
     @property
     def models(self) -> tuple[FormChoice, ...]:
+        """All models of the provider."""
         return tuple(model for group in self.groups for model in group.models)
 
     def filter_models(self, words: str, keep: Container[str]) -> "ProviderChoices":
-        """Only what has all the words in its name or hint, or is to be kept."""
+        """Keep the models that have all words in name or hint, and those in `keep`."""
         wanted = words.casefold().split()
         groups = (
             replace(group, models=tuple(one for one in group.models if one.value in keep or one.says(wanted)))
@@ -94,6 +104,8 @@ class ProviderChoices:
 
 @dataclass(frozen=True, slots=True)
 class LaunchChoices:
+    """All choices of the launch form."""
+
     providers: tuple[ProviderChoices, ...]
     profiles: tuple[ChoiceList, ...]
     scenarios: tuple[ChoiceList, ...]
@@ -103,7 +115,7 @@ class LaunchChoices:
 
 
 def get_launch_choices() -> LaunchChoices:
-    """Seven queries. Providers without models are left out."""
+    """Read the choices with seven queries, without providers that have no models."""
     return LaunchChoices(
         providers=_list_providers(),
         profiles=_list_profiles(),
@@ -135,7 +147,7 @@ def _list_providers() -> tuple[ProviderChoices, ...]:
 
 
 def _group_models(provider: Provider, models: tuple[Model, ...]) -> tuple[ModelGroup, ...]:
-    """Personas by their group, in the order of the cast; other models as one."""
+    """Group simulated models by their group, in the order of the catalogue; other models are one group."""
     if provider.kind != Provider.Kind.SIMULATED:
         return (ModelGroup("", tuple(_build_model_choice(model) for model in models)),)
     cast = load_personas()
@@ -174,8 +186,7 @@ def _list_profiles() -> tuple[ChoiceList, ...]:
 def _collapse_lists(
     spread: tuple[FormChoice, ...], *folded: tuple[tuple[str, str], tuple[FormChoice, ...]]
 ) -> tuple[ChoiceList, ...]:
-    """What is always seen, then each list that is folded, under its number and its name for one or for many; empty
-    ones are left out."""
+    """Return the visible list, then each collapsed list with its number and name; empty lists are left out."""
     lists = (ChoiceList(choices, f"{len(choices)} {names[len(choices) != 1]}") for names, choices in folded)
     return tuple(one for one in (ChoiceList(spread), *lists) if one.choices)
 
@@ -187,7 +198,7 @@ def _build_profile_choice(profile: SamplingProfile) -> FormChoice:
 
 
 def _list_scenarios() -> tuple[ChoiceList, ...]:
-    """By group, each group's first with its name; packs and cases are folded."""
+    """Return scenarios by group; the first of each group has its heading. Packs and user cases are collapsed."""
     own: list[FormChoice] = []
     packs: list[FormChoice] = []
     for name, members in scenarios.group_scenarios().items():
@@ -209,7 +220,7 @@ def _iter_case_sets() -> Iterator[FormChoice]:
 
 
 def _iter_user_cases() -> Iterator[FormChoice]:
-    """The newest cases of one's own."""
+    """Yield the newest user cases."""
     cases = Case.objects.filter(set__kind=CaseSet.Kind.OWN, deleted_at=None).order_by("-pk")[:MAX_CASES]
     for case in cases:
         yield FormChoice(case.slug, case.slug, case.title)

@@ -1,5 +1,4 @@
-"""What a request speaks of, looked up: rows and scenarios by the names it uses, and all that is wrong with it at
-once."""
+"""Look up the rows and scenarios that a request names, and collect all errors at once."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ DEFAULT_PROFILE = "default"
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """The rows and scenarios a request speaks of, by what it calls them."""
+    """The rows and scenarios of a request, by their names in it."""
 
     models: Mapping[int, Model]
     profiles: Mapping[str, SamplingProfile]
@@ -34,7 +33,11 @@ class LookupResult:
 
 
 def look_up_request(request: RunRequest) -> LookupResult:
-    """Raises LaunchError with plain sentences by field."""
+    """Look up everything that a request names.
+
+    Raises:
+        LaunchError: plain sentences by field.
+    """
     errors: dict[str, list[str]] = defaultdict(list)
     wanted = {choice.model for choice in request.configs} or set(request.models)
     models = {model.pk: model for model in Model.objects.filter(pk__in=wanted).select_related("provider")}

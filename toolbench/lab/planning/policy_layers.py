@@ -1,4 +1,4 @@
-"""The layers of one configuration, in their order: where each wish, workaround and preset stands."""
+"""The layers of one configuration, in their order."""
 
 from toolbench.engine.capabilities.method_choice import AUTO
 from toolbench.engine.policy.presets import Layers, PatchSet, UnknownPresetError, build_layers, get_preset
@@ -10,8 +10,14 @@ from toolbench.lab.planning.strategies import parse_strategy
 
 
 def build_config_layers(request: RunRequest, choice: ConfigChoice, found: LookupResult) -> Layers:
-    """Lowest first. What the run asks of every configuration lies below the workarounds (but see planning.rules); what
-    the user wrote as overrides lies above all but the scenario. Raises LaunchError."""
+    """Build the layers of a configuration, lowest first.
+
+    Settings of the whole run lie below the workarounds (but see planning.rules); overrides of the user lie above all
+    but the scenario.
+
+    Raises:
+        LaunchError: a preset is unknown.
+    """
     model = found.models[choice.model]
     profile = found.profiles.get(choice.profile)
     words = parse_strategy(choice.strategy)
@@ -44,8 +50,10 @@ def _find_preset(name: str, found: LookupResult) -> JsonObject:
 
 
 def _insert_workarounds(layers: Layers, own: Layers) -> Layers:
-    """The user's own workarounds, and presets put on top of a strategy, stand where built-in workarounds do: below
-    profile, preset and run."""
+    """Insert the user's workarounds and the presets on top of a strategy.
+
+    They lie where built-in workarounds do: below profile, preset and run.
+    """
     place = next((at for at, (name, _) in enumerate(layers) if name in ("profile", "run")), len(layers))
     return (*layers[:place], *own, *layers[place:])
 

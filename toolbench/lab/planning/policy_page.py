@@ -1,4 +1,4 @@
-"""The effective policy: every setting a trial would run with, and the layer each part of it comes from."""
+"""The effective policy: every setting of a trial, and the layer of each part of it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ MAX_CASES = 200  # of one's own, to choose from
 
 @dataclass(frozen=True, slots=True)
 class PolicyQuery:
-    """What the address asks about: a configuration frozen in a run, or one that would be launched."""
+    """Query of the page: a configuration that a run froze, or one that could be launched."""
 
     config: int | None = None
     model: int | None = None
@@ -36,6 +36,8 @@ class PolicyQuery:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "PolicyQuery":
+        """Read the query string of the page."""
+
         def name(key: str, usual: str) -> str:
             return clean_text(query.get(key, ""), 80) or usual
 
@@ -51,7 +53,10 @@ class PolicyQuery:
 
 @dataclass(frozen=True, slots=True)
 class PolicyKeyRow:
-    """One leaf. `parts` are (what, origin), one for a plain value, one per element or leaf of a list or object."""
+    """One setting.
+
+    `parts` are (value, origin): one for a plain value, one for each element or leaf of a list or object.
+    """
 
     name: str
     doc: str
@@ -61,6 +66,8 @@ class PolicyKeyRow:
 
 @dataclass(frozen=True, slots=True)
 class PolicyPage:
+    """Everything that the page shows."""
+
     choice: PolicyQuery
     title: str
     layers: tuple[tuple[str, str], ...]
@@ -75,7 +82,7 @@ class PolicyPage:
 
 
 def get_policy_page(choice: PolicyQuery) -> PolicyPage:
-    """At most twelve queries. What cannot be resolved is said in `errors`; the choices stay."""
+    """Build the page with at most twelve queries. Errors of resolving stand in `errors`; the choices stay."""
     models = tuple(Model.objects.select_related("provider"))
     title, layers, errors = _resolve_layers(choice, models)
     resolved = resolve_policy(layers) if layers else None
@@ -95,7 +102,7 @@ def get_policy_page(choice: PolicyQuery) -> PolicyPage:
 
 
 def _resolve_layers(choice: PolicyQuery, models: tuple[Model, ...]) -> tuple[str, Layers, tuple[str, ...]]:
-    """What is looked at, its layers, and why there are none."""
+    """Return the title, the layers, and errors that explain why there are no layers."""
     try:
         scenario = load_scenario(choice.scenario, _find_scenario_version(choice))
     except KeyError:
@@ -123,13 +130,13 @@ def _get_frozen_layers(config_id: int, scenario: Scenario) -> tuple[str, Layers,
 
 
 def _find_scenario_version(choice: PolicyQuery) -> int | None:
-    """Of the scenario, as the configuration tries it; None for the newest."""
+    """Return the scenario's version in the configuration; None for the newest."""
     cells = Cell.objects.filter(config_id=choice.config, scenario=choice.scenario)
     return None if choice.config is None else cells.values_list("scenario_version", flat=True).first()
 
 
 def _list_scenarios(chosen: str) -> tuple[str, ...]:
-    """Scenarios that are code, one's own cases, and the one that is shown."""
+    """Return code scenarios, user cases, and the scenario that is shown."""
     found = (*(scenario.slug for scenario in scenarios.list_scenarios()), *list_user_cases(MAX_CASES))
     return found if chosen in found else (*found, chosen)
 
@@ -140,7 +147,7 @@ def _build_scenario_layer(scenario: Scenario) -> Layers:
 
 
 def _build_keys(policy: JsonObject, origins: Mapping[str, str]) -> tuple[PolicyKeyRow, ...]:
-    """Those that some layer speaks of first."""
+    """Return the settings, those that a layer sets first."""
     values = flatten_policy(policy)
     keys = []
     for row in describe_keys():

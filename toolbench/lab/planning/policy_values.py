@@ -1,4 +1,4 @@
-"""The values of a resolved policy, under the keys by which its origins name them."""
+"""The values of a resolved policy, under the keys that its origins use."""
 
 from typing import Any
 
@@ -7,7 +7,10 @@ from toolbench.engine.types import JsonObject
 
 
 def flatten_policy(policy: JsonObject) -> dict[str, Any]:
-    """Every setting by its name, and beside it a list's elements (`name[0]`) and an object's leaves (`name.leaf`)."""
+    """Return every setting by its name.
+
+    Elements of lists (`name[0]`) and leaves of objects (`name.leaf`) stand beside them.
+    """
     found = dict(policy)
     for name, value in policy.items():
         if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""How many requests trials may take at most, and asking before many are paid for."""
+"""The most requests that trials may send, and confirmation before many paid ones."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -15,9 +15,11 @@ from toolbench.lab.scenarios.catalogue import load_scenario
 
 
 def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *, stream: bool) -> int:
-    """Of one trial: every turn of each of the user's messages is used, every turn is asked again without tools where
-    the policy allows it, every optional parameter is refused once where the policy then asks without it, and every
-    request is sent as often as it may be."""
+    """Return the most requests of one trial.
+
+    Every turn of each user message is used. Every turn is repeated without tools where the policy allows it. Every
+    optional parameter is refused once where the policy then asks without it. Every request is sent as often as allowed.
+    """
     asked = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
     refused = len(_list_optional_parameters(policy, provider, instance, stream=stream))
     turns = (1 + len(instance.further)) * policy.max_turns * asked
@@ -42,12 +44,16 @@ def _list_optional_parameters(
 
 
 def is_applicable(policy: Policy, scenario: Scenario) -> bool:
-    """With tools off, a scenario about tools says nothing about the model."""
+    """Return whether the scenario can be tried: with tools off, one about tools says nothing about the model."""
     return scenario.control or policy.tool_use_mode != "disabled"
 
 
 def resolve_frozen_policy(cell: Cell) -> Policy:
-    """As its run froze it, under the scenario's own layer. Raises PolicyError where this engine no longer takes it."""
+    """Resolve the policy that the run froze, with the scenario's layer.
+
+    Raises:
+        PolicyError: this engine does not accept it any more.
+    """
     layer = load_scenario(cell.scenario, cell.scenario_version).draw_instance(0, kind="parity").layer
     return resolve_policy((*((name, patch) for name, patch in cell.config.layers), ("scenario", layer))).policy
 
@@ -59,11 +65,10 @@ def check_paid_requests(
     agreed: int,
     probes: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
-    """`check_confirmed` of the requests that so many more trials of these cells, with these policies, may send at most.
+    """Confirm the most requests that these trials may send, as `check_confirmed` does.
 
-    Args:
-        cap_left: the requests that the run's cap still allows; None without a cap.
-        probes: the paid requests of probes, by the provider's name; no cap counts them.
+    `cap_left` are the requests that the run's limit still allows, None without a limit. `probes` are the paid requests
+    of probes by the provider's name; no limit counts them.
     """
     paid: dict[str, int] = defaultdict(int)
     for cell, policy, count in trials:

@@ -1,4 +1,4 @@
-"""A run's rules, its tool use mode and its failure policy, held against presets that say otherwise."""
+"""A run's tool use mode and failure policy, where presets contradict them."""
 
 from toolbench.engine.policy.presets import Layers
 from toolbench.engine.policy.settings import resolve_policy
@@ -8,8 +8,13 @@ _RULE_KEYS = ("tool_use_mode", "tool_failure_policy")
 
 
 def add_rules_layer(layers: Layers) -> Layers:
-    """The layers with what the launch asked for once more above presets and workarounds, where one says otherwise, and
-    below the run's overrides; only tools that one of these switches off stay off. Raises PolicyError."""
+    """Add the run's settings again above presets and workarounds that contradict them, below the run's overrides.
+
+    Tools that a preset or workaround turns off stay off.
+
+    Raises:
+        PolicyError: the layers cannot be resolved.
+    """
     rest = tuple(layer for layer in layers if layer[0] != RULES_LAYER)
     place = next((at for at, (name, _) in enumerate(rest) if name == RUN_LAYER), len(rest))
     launched = [layer for layer in rest if layer[0] == LAUNCH_LAYER]

@@ -1,4 +1,4 @@
-"""What a run is called when nobody gave it a title: what it tries."""
+"""Default titles of runs."""
 
 from collections.abc import Collection, Iterable
 
@@ -10,7 +10,10 @@ DEFAULT_METHOD = "native"
 
 
 def build_run_title(plan: Plan) -> str:
-    """Models × profiles · scenarios, at most 200 characters: `perfect, glm-4.7 and 3 more × default · typical`."""
+    """Return models × profiles · scenarios in at most 200 characters.
+
+    Example: `perfect, glm-4.7 and 3 more × default · typical`.
+    """
     models = _join_names(config.model_name.rpartition("/")[2] for config in plan.configs)
     profiles = _join_names(config.profile for config in plan.configs)
     tried = _describe_scenarios(dict.fromkeys(cell.scenario for cell in plan.cells))

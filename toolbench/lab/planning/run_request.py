@@ -1,4 +1,4 @@
-"""What somebody wants tried, and what would come of it: plain values, before anything is written."""
+"""Requests for a run and their plans: plain values, before anything is written."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class LaunchError(InvalidFieldsError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChoice:
-    """One configuration, spelled out."""
+    """One configuration of a request."""
 
     model: int
     profile: str = "default"
@@ -30,13 +30,20 @@ class ConfigChoice:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The cross product of models, profiles, strategies, methods, examples and streams, or exactly `configs` where
-    given; each with every scenario, `trials` times. With `until` (`stopping.Until`) each cell goes on until it is
-    decided, at most so often. `overrides` is a sparse policy patch above everything but the scenario. Equal requests
-    with equal `seed` ask for equal trials; None draws one. `connect_seconds` and `read_seconds` stand in for the
-    provider's; `jobs` is how many trials are in flight at once at one provider, within its own limit.
-    `probe_unknown`: a model of which nobody said whether it calls tools is probed before its first trial, whatever the
-    method, unless the run has a cap on requests or tokens; auto does so in any case."""
+    """What a run is to try: plain values.
+
+    It is the cross product of models, profiles, strategies, methods, examples and streams, or exactly `configs` where
+    given, each with every scenario, `trials` times.
+
+    Attributes:
+        until: rule of sequential stopping (`stopping.Until`): each cell continues until it is decided, up to `trials`.
+        overrides: a sparse policy patch above everything but the scenario.
+        seed: equal requests with an equal seed plan equal trials; None draws a seed.
+        connect_seconds, read_seconds: replace the timeouts of the provider.
+        jobs: simultaneous trials at one provider, within its own limit.
+        probe_unknown: probe a model of unknown tool support before its first trial, unless the run has a limit on
+            requests or tokens. Method auto always does.
+    """
 
     title: str = ""
     models: tuple[int, ...] = ()
@@ -67,13 +74,17 @@ class RunRequest:
     configs: tuple[ConfigChoice, ...] = ()
 
     def to_json(self) -> JsonObject:
-        """Plain JSON; `from_json` gives an equal request."""
+        """Return plain JSON; `from_json` gives an equal request."""
         plain: JsonObject = json.loads(json.dumps(asdict(self)))
         return plain
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "RunRequest":
-        """Raises LaunchError for unknown fields and values of the wrong kind."""
+        """Read a request from JSON.
+
+        Raises:
+            LaunchError: unknown fields or values of a wrong type.
+        """
         known = {f.name: f for f in fields(cls)}
         unknown = sorted(set(value) - set(known))
         if unknown:
@@ -98,7 +109,7 @@ _DEFAULTS = RunRequest()
 
 
 def _has_field_type(item: object, plain: object) -> bool:
-    """Whether a value is of the kind of the field's default; None stands for numbers that may be left out."""
+    """Return whether a value has the type of the field's default; None stands for optional numbers."""
     if plain is None:
         return item is None or (isinstance(item, int | float) and not isinstance(item, bool))
     return type(item) is type(plain)
@@ -106,7 +117,7 @@ def _has_field_type(item: object, plain: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SkippedItem:
-    """Something that was asked for and is left out."""
+    """A requested item that is left out."""
 
     what: str
     why: str
@@ -114,8 +125,13 @@ class SkippedItem:
 
 @dataclass(frozen=True, slots=True)
 class PlannedConfig:
-    """A configuration as it will be frozen; `layers` are lowest first and without the scenario's. `method` is auto
-    while a probe has to say where it leads. `awaits_probe`: its trials wait until the model's probe is done."""
+    """A configuration as it will be frozen.
+
+    Attributes:
+        layers: lowest first, without the scenario's.
+        method: `auto` while a probe is needed to choose it.
+        awaits_probe: whether its trials wait for the model's probe.
+    """
 
     model: int
     provider: int
@@ -145,8 +161,10 @@ class PlannedConfig:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """One configuration (its place in the plan) with one scenario. A cell that is not applicable gets its trials, but
-    none of them runs."""
+    """One configuration, by its place in the plan, with one scenario.
+
+    Trials of a cell that is not applicable never run.
+    """
 
     config: int
     scenario: str
@@ -161,9 +179,12 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a launch would write. Requests are totals: least when every trial passes without a detour, most when
-    every turn is used and every attempt fails, never above the request cap. `paid_requests` are the most by provider's
-    name, of providers neither local nor simulated."""
+    """What a launch would write.
+
+    Requests are totals: the fewest when every trial passes at the first attempt, the most when every turn is used and
+    every attempt fails, within the request limit. `paid_requests` are the most by provider, without local and simulated
+    ones.
+    """
 
     configs: tuple[PlannedConfig, ...]
     cells: tuple[PlannedCell, ...]
@@ -177,5 +198,5 @@ class Plan:
 
     @property
     def most_paid(self) -> int:
-        """What has to be agreed to."""
+        """The most paid requests, which have to be confirmed."""
         return sum(self.paid_requests.values())

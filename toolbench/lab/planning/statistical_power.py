@@ -1,4 +1,4 @@
-"""Before a run: what its trials will be able to tell apart, and how many it would take."""
+"""Statistical power of a planned run, and the trials that a difference needs."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -12,8 +12,12 @@ DEFAULT_POINTS = 10
 
 @dataclass(frozen=True, slots=True)
 class PowerHint:
-    """Of two configurations of a plan, the better one passing nine times in ten, in 4 of 5 comparisons. `least` is in
-    percentage points, None where no difference would be found; `needed` trials a scenario would find `points`."""
+    """Power of a comparison of two configurations, the better one passing 90 %, at a power of 80 %.
+
+    Attributes:
+        least: the detectable difference in percentage points; None if no difference would be found.
+        needed: trials per scenario that detect `points`.
+    """
 
     trials: int  # of each configuration, controls left out
     least: int | None
@@ -22,7 +26,7 @@ class PowerHint:
 
 
 def get_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
-    """None for a plan without tool scenarios. Configurations with fewer scenarios decide."""
+    """Return the power of a plan, by the configurations with the fewest scenarios; None without tool scenarios."""
     scenarios = Counter(cell.config for cell in plan.cells if cell.applicable and not cell.control)
     if not scenarios:
         return None

@@ -1,7 +1,8 @@
-"""Who said, before the first request, whether a model calls tools: kept with every configuration of a run.
+"""The source that says, before the first request, whether a model calls tools: stored with every configuration.
 
-`RunConfig.support` holds {field, value, source, who, at, ok, error}; {} where nobody had said anything.
-`RunConfig.probe` is the probe, where one said so or was asked and could not tell."""
+`RunConfig.support` holds {field, value, source, who, at, ok, error}; {} without a source. `RunConfig.probe` is the
+probe that says it or was inconclusive.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ _ANSWER_TEXTS = {True: "yes", False: "no", None: "inconclusive"}
 
 
 def build_support(effective: EffectiveCapabilities) -> JsonObject:
-    """Who said whether tools can be used here, and what; {} where nobody did."""
+    """Return who says whether tools can be used, and what; {} without a source."""
     field, told = _find_deciding_record(effective)
     if told is None:
         return {}
@@ -23,13 +24,13 @@ def build_support(effective: EffectiveCapabilities) -> JsonObject:
 
 
 def find_deciding_probe(effective: EffectiveCapabilities) -> int | None:
-    """The number of the probe that `build_support` speaks of; None where it speaks of none."""
+    """Return the id of the probe that `build_support` names, or None."""
     _, told = _find_deciding_record(effective)
     return told.probe if told else None
 
 
 def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict[str, Any]:
-    """The columns of configurations whose probe is done; where that could not tell, that it could not and why."""
+    """Return the columns of configurations whose probe is done; after an inconclusive probe, with its error."""
     support, probe = build_support(effective), find_deciding_probe(effective)
     asked = Probe.objects.filter(model_id=model_id, state=Probe.State.DONE).order_by("-pk").first()
     if not support and asked is not None:
@@ -39,7 +40,7 @@ def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict
 
 
 def describe_support(support: JsonObject) -> str:
-    """For people; it says so where nobody was asked."""
+    """Return the support in words, also where no source exists."""
     if not support:
         return "Nobody had said so before the first request: it was tried."
     value = support["value"]
@@ -50,7 +51,7 @@ def describe_support(support: JsonObject) -> str:
 
 
 def _find_deciding_record(effective: EffectiveCapabilities) -> tuple[str, CapabilityRecord | None]:
-    """What becomes of the tools decides where they never arrive, else whether calls come back."""
+    """Return the deciding capability: whether tools arrive, where they do not, else whether calls come back."""
     lost = effective.capabilities.tools_field in ("refused", "dropped")
     field = "tools_field" if lost else SUPPORT_FIELD
     return field, effective.origins.get(field)
