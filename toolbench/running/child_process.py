@@ -1,4 +1,4 @@
-"""A child process: what it is, and the life of it."""
+"""Child processes and the specifications they are started from."""
 
 import os
 import signal
@@ -13,9 +13,15 @@ _MAX_LOG_BYTES = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """What a child runs. `environment` is all of its environment. `announces`: its first line on stdout is JSON that
-    says where it serves. `beats`: it shows that it lives by a row in the database; `depends_on`: the children without
-    which it cannot. `handed`: open files it inherits."""
+    """Specification of a child process.
+
+    Attributes:
+        environment: The complete environment of the child.
+        announces: The first line on standard output is a ready line (JSON with the address served).
+        beats: The child writes heartbeats to the database.
+        depends_on: Names of the children without which it cannot write heartbeats.
+        handed: File descriptors that the child inherits.
+    """
 
     name: str
     command: list[str]
@@ -30,8 +36,11 @@ class ChildSpec:
 
 
 class ChildProcess:
-    """One process of a spec. Its output goes to `<logs>/<name>.log`; a long log is set aside once, as `.log.1`.
-    `handed` are open files it inherits beside those of the spec."""
+    """Running process of a specification.
+
+    Its output goes to `<logs>/<name>.log`. A log over 2 MB is renamed to `.log.1` before the start.
+    `handed` are file descriptors that it inherits in addition to those of the specification.
+    """
 
     def __init__(self, spec: ChildSpec, logs: Path, handed: tuple[int, ...] = ()) -> None:
         self.spec = spec
@@ -52,18 +61,23 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
+        """Process number."""
         return self.process.pid
 
     def exit_code(self) -> int | None:
-        """None while it runs. Asking also buries it, so that a dead child is never taken for a living one."""
+        """Return the exit code, or None while the process runs.
+
+        The call also reaps an ended process, so that it is never taken for a running one.
+        """
         return self.process.poll()
 
     def request_stop(self) -> None:
+        """Send the stop signal if the process runs."""
         if self.exit_code() is None:
             self.process.send_signal(self.spec.stop_signal)
 
     def stop(self) -> None:
-        """Asks it to stop, waits as long as its spec allows, and kills it if it does not."""
+        """Request a stop, wait for at most `spec.stop_seconds`, then kill the process if it still runs."""
         self.request_stop()
         try:
             self.process.wait(self.spec.stop_seconds)
@@ -72,12 +86,12 @@ class ChildProcess:
         self.close()
 
     def kill(self) -> None:
-        """Kills it and every process of its group, and waits until it is gone."""
+        """Kill every process of the group and wait until the child has ended."""
         self._kill_group()
         self.process.wait()
 
     def close(self) -> None:
-        """Lets go of what a dead child leaves: its pipe, and processes it had started."""
+        """Close the pipe of an ended child and kill the processes that it had started."""
         self._kill_group()
         if self.process.stdout:
             self.process.stdout.close()

@@ -19,7 +19,7 @@ _APT_COMMANDS = (
 
 
 def find_chromium() -> str | None:
-    """A Chromium that is here already: named by CHROMIUM, on the path, or fetched by Playwright earlier."""
+    """Return an installed Chromium: from CHROMIUM, on the path, or installed by Playwright; else None."""
     if named := os.environ.get("CHROMIUM"):
         return named
     for name in _PROGRAM_NAMES:
@@ -31,7 +31,11 @@ def find_chromium() -> str | None:
 
 
 def install_chromium() -> str | None:
-    """Gets one: from Debian's archive as root, else Playwright's own. None if neither worked."""
+    """Install Chromium with apt as root, else with Playwright.
+
+    Returns:
+        The path, or None if neither worked.
+    """
     if os.geteuid() == 0 and shutil.which("apt-get"):
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         if all(subprocess.run(step, env=quiet, check=False).returncode == 0 for step in _APT_COMMANDS):
@@ -41,6 +45,7 @@ def install_chromium() -> str | None:
 
 
 def main() -> int:
+    """Print the path of a Chromium and return the exit code, 1 if there is none."""
     found = find_chromium() or install_chromium()
     if found is None:
         print(

@@ -1,13 +1,13 @@
-"""What is said to the person at the terminal."""
+"""Messages for the user at the terminal."""
 
 from contextlib import suppress
 
 
 class RunnerError(Exception):
-    """One sentence for the person at the terminal: what is wrong and what to do."""
+    """Error whose text is one sentence for the user: the problem and what to do."""
 
 
 def print_line(text: str) -> None:
-    """Prints a line at once. A terminal that is gone is no reason to end."""
+    """Print a line at once; a closed terminal is ignored."""
     with suppress(OSError):
         print(text, flush=True)

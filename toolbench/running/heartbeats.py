@@ -1,6 +1,7 @@
-"""Reads who shows signs of life. A worker can be alive and deaf, so that it runs says nothing.
+"""Heartbeats of the child processes, read from the database.
 
-The table belongs to the lab; only these three columns are read here.
+A worker can run without working, so a running process alone proves nothing. The table belongs to
+the lab; only three of its columns are read here.
 """
 
 import socket
@@ -13,7 +14,11 @@ SELECT pid, min(extract(epoch FROM clock_timestamp() - seen_at))::float FROM lab
 
 
 def read_silent_seconds(database_url: str) -> dict[int, float] | None:
-    """Seconds since the last sign of life, by process number, on this host. None when the database cannot be asked."""
+    """Return the seconds since the last heartbeat by process number, for this host.
+
+    Returns:
+        None when the database cannot be queried.
+    """
     try:
         with psycopg.connect(database_url, connect_timeout=2, options="-c statement_timeout=2000") as connection:
             return dict(connection.execute(_SILENT_SECONDS_SQL, [socket.gethostname()]).fetchall())

@@ -1,4 +1,4 @@
-"""Where everything lies while it runs: data and logs in var/, sockets in a short private folder."""
+"""Folders of an installation: data and logs in var/, sockets in a short private folder."""
 
 import fcntl
 import json
@@ -19,25 +19,32 @@ _SOCKETS_PREFIX = "toolbench-"
 
 
 def get_var_folder() -> Path:
+    """Return the folder from TOOLBENCH_VAR, else `var` in the project's folder."""
     return Path(os.environ.get("TOOLBENCH_VAR", ROOT / "var")).absolute()
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The folders of one installation."""
+    """Folders of one installation."""
 
     var: Path
 
     @property
     def logs(self) -> Path:
+        """Folder of the logs."""
         return self.var / "log"
 
     @property
     def state(self) -> Path:
+        """File with the state of the running `make up`."""
         return self.var / "running.json"
 
     def create(self) -> None:
-        """Makes the folders, private to their owner; refuses a disk that is full."""
+        """Create the folders, readable only by their owner.
+
+        Raises:
+            RunnerError: The disk has less than 200 MB left.
+        """
         self.var.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.logs.mkdir(exist_ok=True)
         if self.free_bytes() < MIN_FREE_BYTES:
@@ -46,24 +53,30 @@ class Paths:
             )
 
     def free_bytes(self) -> int:
+        """Return the free bytes of the disk that holds `var`."""
         return shutil.disk_usage(self.var).free
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a running `make up` tells other commands. `environment` is what they need to join in."""
+    """State that a running `make up` publishes to other commands.
+
+    Attributes:
+        environment: The variables that other commands need to use the same servers.
+    """
 
     base: str
     sockets: str
     environment: dict[str, str]
 
     def write(self, path: Path) -> None:
+        """Write the state to a file as JSON."""
         said = {"base": self.base, "sockets": self.sockets, "environment": self.environment}
         replace_file(path, json.dumps(said, indent=1).encode())
 
 
 def read_state(path: Path) -> State | None:
-    """What the last start wrote; None if there was none, or none that can be read."""
+    """Return the state that the last start wrote, or None if it is missing or unreadable."""
     try:
         return State(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
@@ -71,27 +84,32 @@ def read_state(path: Path) -> State | None:
 
 
 def make_socket_folder(left_behind: State | None) -> Path:
-    """A new private folder with a short name, since a socket's path may have about 100 bytes. The one that a killed
-    start left behind is removed."""
+    """Create a new private folder for sockets and remove the one that a killed start left.
+
+    Its name is short because a socket's path is limited to about 100 bytes.
+    """
     if left_behind:
         remove_sockets(left_behind)
     return Path(tempfile.mkdtemp(prefix=_SOCKETS_PREFIX, dir="/tmp"))
 
 
 def remove_sockets(state: State) -> None:
-    """Removes the folder of sockets; a folder that is not one of ours stays."""
+    """Remove the folder of sockets if its name starts with `toolbench-`."""
     if Path(state.sockets).name.startswith(_SOCKETS_PREFIX):
         shutil.rmtree(state.sockets, ignore_errors=True)
 
 
 class Lock:
-    """A lock on a file that the kernel lets go when the last process holding it ends, however it ends."""
+    """Lock on a file; the kernel releases it when the last process that holds it ends."""
 
     def __init__(self, path: Path) -> None:
         self.handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)  # a child that inherits it is a holder too
 
     def acquire(self, *, seconds: float = 0.0, waiting: Callable[[], None] = lambda: None) -> bool:
-        """Tries for so long; calls `waiting` once if it has to wait."""
+        """Try to acquire the lock for `seconds` and return whether that succeeded.
+
+        `waiting` is called once if the lock is not free at once.
+        """
         until = time.monotonic() + seconds
         told = False
         while True:
@@ -107,4 +125,5 @@ class Lock:
             time.sleep(0.05)
 
     def release(self) -> None:
+        """Close the file, which releases the lock unless another process inherited it."""
         os.close(self.handle)
