@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class CrashMoment(Enum):
-    """When the server crashes: before a verb's commit, after it and before its answer arrives, or after both."""
+    """When the server crashes: before a function's commit, after it and before its answer arrives, or after both."""
 
     UNCOMMITTED = 1
     UNANSWERED = 2
@@ -32,8 +32,8 @@ class PlannedCrashes:
     """Crash a server at the planned moments and start it again.
 
     Attributes:
-        restarted: called after each restart, before any verb reaches the new server.
-        left: the moments still to come, by the name of the verb.
+        restarted: called after each restart, before any function reaches the new server.
+        left: the moments still to come, by the name of the function.
     """
 
     def __init__(
@@ -46,24 +46,24 @@ class PlannedCrashes:
         self._restarted = restarted
         self._crashing = threading.RLock()
         self.left: dict[str, deque[CrashMoment]] = defaultdict(deque)
-        for verb, moment in planned:
-            self.left[verb].append(moment)
+        for function, moment in planned:
+            self.left[function].append(moment)
 
     def thread(self) -> DatabaseThread:
         """Return a database thread whose verbs may crash the server."""
         return _CrashingThread(self)
 
-    def wrap(self, verb: Callable[P, T]) -> Callable[P, T]:
-        """Return the verb, which crashes the server when its moment has come."""
+    def wrap(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Return the function, which crashes the server when its moment has come."""
 
-        @wraps(verb)
+        @wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> T:
-            moments = self.left[verb.__name__]
+            moments = self.left[function.__name__]
             if not moments:
-                return verb(*args, **named)
+                return function(*args, **named)
             if moments[0] is CrashMoment.UNCOMMITTED:
-                return self._call_uncommitted(verb, *args, **named)
-            answer = verb(*args, **named)
+                return self._call_uncommitted(function, *args, **named)
+            answer = function(*args, **named)
             if getattr(answer, "trials", True):  # a claim of nothing is not worth a crash
                 moment = moments.popleft()
                 self._crash()
@@ -73,14 +73,14 @@ class PlannedCrashes:
 
         return call
 
-    def _call_uncommitted(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Call the verb, whose first commit meets a crashed server; a single statement meets it at once."""
+    def _call_uncommitted(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Call the function, whose first commit meets a crashed server; a single statement meets it at once."""
         connection.ensure_connection()
         session = connection.connection
         commit = session.commit
 
         def crash() -> None:
-            self.left[verb.__name__].popleft()
+            self.left[function.__name__].popleft()
             session.commit = commit
             self._crash()
 
@@ -88,11 +88,11 @@ class PlannedCrashes:
             crash()
             commit()
 
-        if verb.__name__ in _SINGLE_STATEMENT_VERBS:
+        if function.__name__ in _SINGLE_STATEMENT_VERBS:
             crash()
         else:
             session.commit = crash_and_commit
-        return verb(*args, **named)
+        return function(*args, **named)
 
     def _crash(self) -> None:
         with self._crashing:
@@ -113,5 +113,5 @@ class _CrashingThread(DatabaseThread):
         super().__init__()
         self._crashes = crashes
 
-    async def run(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        return await super().run(self._crashes.wrap(verb), *args, **named)
+    async def run(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        return await super().run(self._crashes.wrap(function), *args, **named)

@@ -15,7 +15,7 @@ class AnswerDecoder(Protocol):
     def feed(self, chunk: bytes) -> None: ...
 
     def close(self) -> Turn:
-        """Raises engine.errors.MalformedAnswer when the bytes are no answer. Either way it is empty again."""
+        """Raises engine.errors.MalformedAnswerError when the bytes are no answer. Either way it is empty again."""
         ...
 
     @property

@@ -9,11 +9,8 @@ from toolbench.engine.light_dataclass import light
 JsonObject: TypeAlias = dict[str, Any]
 Message: TypeAlias = JsonObject
 
-CALL_ATTEMPT_CODES = (
-    "call_in_text",
-    "parse_error",
-    "unasked_tool_calls",
-)  # findings that say: a call was meant and did not run
+# Findings of calls that the model attempted and that did not run.
+CALL_ATTEMPT_CODES = ("call_in_text", "parse_error", "unasked_tool_calls")
 
 
 @light(frozen=True, slots=True)

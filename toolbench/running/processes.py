@@ -13,9 +13,8 @@ from toolbench.running.paths import ROOT
 SESSIONS_PER_WORKER = 8
 MAX_REQUEST_LINE_BYTES = 8_190  # bytes, the most that gunicorn takes: links to trials list runs, cells and versions
 WEB_THREADS = 8
-WORKER_DEPENDENCIES = frozenset(
-    {"scheduler", "valkey"}
-)  # a worker beats when the scheduler asks it to, through the broker
+# A worker sends a heartbeat when the scheduler asks for it, through the broker.
+WORKER_DEPENDENCIES = frozenset({"scheduler", "valkey"})
 
 
 def build_environment(shared: Mapping[str, str]) -> dict[str, str]:

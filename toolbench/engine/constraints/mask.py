@@ -1,6 +1,6 @@
 """Masks for a host that runs the model itself and has the logits in hand: which tokens may come next.
 
-    mask = Mask(vocabulary, compile_constraint(tools, "grammar", Asked()).grammar)
+    mask = Mask(vocabulary, compile_constraint(tools, "grammar", ConstraintOptions()).grammar)
     while not mask.stopped:
         token = sample(logits, mask.allowed())
         mask.consume(token)

@@ -45,9 +45,8 @@ class TurnSetup:
     calls_kept: int | None
     stream: bool = False
     wire: WireFormat = CHAT
-    left_out: Mapping[str, OmittedParameter] = field(
-        default_factory=dict
-    )  # what the endpoint is known to refuse, by its name
+    # Parameters that the endpoint is known to refuse, by their names.
+    left_out: Mapping[str, OmittedParameter] = field(default_factory=dict)
 
     def without(self, more: Iterable[OmittedParameter]) -> "TurnSetup":
         """The same with further parameters left out."""

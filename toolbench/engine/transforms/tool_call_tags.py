@@ -21,9 +21,8 @@ def _read_body(body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
     return ParsedBlock(problem="call_cut") if cut else ParsedBlock((FoundCall("tag", {}),))
 
 
-_ESCAPED = Block(
-    f"\\{OPENER}", _read_body, starts=("\0",), skip=re.compile("")
-)  # never begins: a quotation, said as it is
+# Never begins a call: the opener is quoted and stays text.
+_ESCAPED = Block(f"\\{OPENER}", _read_body, starts=("\0",), skip=re.compile(""))
 _TAGS = TextFormat(
     "tags", (Block(OPENER, _read_body, (CLOSER,), certain=True), _ESCAPED), HERMES.layout, HERMES.prompt, reasoning=()
 )

@@ -74,7 +74,7 @@ class StreamDecoder:
 
     @property
     def partial(self) -> Message:
-        """The message as far as it came, arguments as far as they are written (see growing.GrowingCall); {}
+        """The message as far as it came, arguments as far as they are written (see streaming_answer.StreamingCall); {}
         before anything is said."""
         return self._assembly.message() if self._assembly.said else {}
 

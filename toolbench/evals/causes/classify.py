@@ -122,9 +122,8 @@ def _classify_step(step: WireStep, place: int, outlook: _LaterSteps) -> Iterator
     elif step.answer is not None:
         yield from _classify_answer(step, step.answer, place, outlook)
     elif code := _classify_error(step):
-        made_good = (
-            outlook.success if code == TOOLS_REFUSED else outlook.answer
-        )  # without tools an answer is no recovery
+        # An answer without tools does not recover from refused tools.
+        made_good = outlook.success if code == TOOLS_REFUSED else outlook.answer
         yield CauseOccurrence(code, "$", step.turn, step.ordinal, mended=made_good > place)
 
 

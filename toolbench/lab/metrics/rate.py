@@ -115,9 +115,8 @@ def round_to_int(number: float) -> int:
     return int(round_half_up(number))
 
 
-_compute_interval_cached = lru_cache(maxsize=8192)(
-    compute_interval
-)  # pages ask for the same few counts again and again
+# Pages ask for the same few counts again and again.
+_compute_interval_cached = lru_cache(maxsize=8192)(compute_interval)
 
 
 def build_rate(
@@ -148,7 +147,7 @@ def build_pooled_rate(k: int, n: int, pooled: PooledRate, *, withheld: bool = Fa
 
 
 def count_trials_to_decide(rate: Rate) -> int | None:
-    """Return how many more trials would decide against the target if the share stayed the same.
+    """Return how many more trials would decide whether the target is met, if the share stayed the same.
 
     Returns:
         None when it is decided, lies on the target, or belongs to sequential stopping.

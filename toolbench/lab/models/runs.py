@@ -123,9 +123,8 @@ class Cell(models.Model, CellColumns):
     stale = models.BooleanField(default=True)
     compute_error = models.CharField(max_length=200, blank=True)  # why its sums are unknown; blank where they are known
     error = models.FloatField(null=True)  # of its always-valid interval; null: a fixed number of trials
-    decided = models.CharField(
-        max_length=12, blank=True
-    )  # what ended it (lab/runs/sequential_stopping.py); blank while undecided
+    # What ended it, a key of lab/runs/sequential_stopping.py; blank while undecided.
+    decided = models.CharField(max_length=12, blank=True)
 
     cost = models.FloatField(null=True)
     first_token_p50_ms = models.FloatField(null=True)  # streamed only

@@ -106,7 +106,9 @@ class Trial(models.Model, TrialColumns):
     cause_signature = models.CharField(max_length=240, blank=True)  # code, scenario, path, turn: groups failures
     causes = models.JSONField(default=list)  # all that was seen, mended or not (evals.causes.classifying.Occurrence)
     taxonomy = models.PositiveSmallIntegerField(default=0)  # version that found them; 0: not looked at yet
-    left_out = models.JSONField(default=list)  # parameters it went without: [{name, why, known}], engine.LeftOut
+    left_out = models.JSONField(
+        default=list
+    )  # parameters it went without: [{name, why, known}], engine.events.OmittedParameter
     rendered_prompt = models.BinaryField(null=True)  # as sent (method template), or from /apply-template
 
     label = models.CharField(max_length=80, blank=True)

@@ -36,7 +36,8 @@ class RunRequest:
     given, each with every scenario, `trials` times.
 
     Attributes:
-        until: rule of sequential stopping (`stopping.Until`): each cell continues until it is decided, up to `trials`.
+        until: rule of sequential stopping (`stopping.StoppingRule`): each cell continues until it is decided, up to
+            `trials`.
         overrides: a sparse policy patch above everything but the scenario.
         seed: equal requests with an equal seed plan equal trials; None draws a seed.
         connect_seconds, read_seconds: replace the timeouts of the provider.

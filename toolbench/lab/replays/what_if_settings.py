@@ -32,7 +32,7 @@ TRANSFORM_KEYS = (
     "argument_repairs",
 )
 MAX_LIMIT = 10_000_000
-MAX_IGNORED_SHOWN = 5  # told of what is not known, each by its first MOST_SAID characters
+MAX_IGNORED_SHOWN = 5  # told of what is not known, each by its first MAX_IGNORED_CHARS characters
 MAX_IGNORED_CHARS = 60
 WHAT_IF_LAYER = "what-if"
 _TRANSFORM_NAMES = frozenset(

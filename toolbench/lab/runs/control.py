@@ -205,7 +205,7 @@ def _get_local_run(run_id: int) -> Run:
     """Return a run that was tried here.
 
     Raises:
-        RunActionError: the run was imported.
+        RunActionError: there is no such run, or it was imported.
     """
     run = _get_run(run_id)
     if run.imported:

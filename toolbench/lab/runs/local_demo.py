@@ -37,8 +37,8 @@ class DemoMethod:
     """One method of the demo.
 
     Attributes:
-        valid: trials whose calls match the schema.
-        correct: trials that did the task.
+        valid: share of answered trials with a call that matches the schema.
+        correct: success given an answer.
     """
 
     cell_id: int

@@ -23,14 +23,14 @@ StoredCallback = Callable[[Iterable[UUID], int], None]
 class BatchWriter:
     """Queue of writes that are kept in memory until the database has stored them.
 
-    `on_stored` receives the leases that have ended, and the number of trials among them that are done. A database
-    server
-    that crashed may have forgotten steps that it had acknowledged: they are stored again before their trial ends.
+    `on_stored` receives the leases that have ended, and the number of trials among them that are done. A
+    database server that crashed may have forgotten steps that it had acknowledged: they are stored again before their
+    trial ends.
     """
 
-    def __init__(self, database: DatabaseThread, settled: StoredCallback) -> None:
+    def __init__(self, database: DatabaseThread, on_stored: StoredCallback) -> None:
         self._database = database
-        self._on_stored = settled
+        self._on_stored = on_stored
         self._steps: list[StepWrite] = []
         self._outcomes: list[OutcomeWrite] = []
         self._requeues: list[RequeueWrite] = []
@@ -79,8 +79,8 @@ class BatchWriter:
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
                 continue
             self._rewrite_incomplete([item for item in batch.outcomes if item.trial_id in written.incomplete])
-            settled = [item.lease for item in batch.released if item.trial_id not in written.incomplete]
-            self._on_stored(settled, len(written.done))
+            released = [item.lease for item in batch.released if item.trial_id not in written.incomplete]
+            self._on_stored(released, len(written.done))
             return
 
     def _restore_batch(self, batch: Batch) -> None:

@@ -59,7 +59,7 @@ class DatabaseThread:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
 
-    async def run(self, verb: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    async def run(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a function in the thread and return its result.
 
         After an error of an unavailable database the next function gets a new connection.
@@ -69,7 +69,7 @@ class DatabaseThread:
             Exception: what the function raises.
         """
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, partial(_run_on_connection, partial(verb, *args, **named)))
+        return await loop.run_in_executor(self._pool, partial(_run_on_connection, partial(function, *args, **named)))
 
     async def close(self) -> None:
         """Close the thread's connection, if it has one, also while the database is unavailable."""
@@ -77,11 +77,11 @@ class DatabaseThread:
         self._pool.shutdown(wait=False)
 
 
-def _run_on_connection(verb: Callable[[], T]) -> T:
+def _run_on_connection(function: Callable[[], T]) -> T:
     try:
         if connection.connection is None:
             _connect()
-        return verb()
+        return function()
     except UNAVAILABLE_ERRORS as error:
         connection.close()
         if is_unavailable(error):

@@ -26,9 +26,9 @@ from toolbench.providers.http.client import HttpClient
 
 logger = logging.getLogger(__name__)
 
-IDLE_SECONDS = 0.3  # between two looks at a queue that gives nothing
+IDLE_SECONDS = 0.3  # between two claims of an empty queue
 GATHER_SECONDS = 0.03  # from a slot that is free to the claim, for others to come free
-CHECK_RUNS_SECONDS = 0.8  # between two looks at the states of runs
+CHECK_RUNS_SECONDS = 0.8  # between two checks of the states of runs
 LAG_INTERVAL_SECONDS = 0.1
 CLAIMING_JOB = "claiming trials"
 TRIAL_JOB = "a trial"
@@ -45,7 +45,8 @@ class SessionOptions:
         check_runs: called every 0.8 s with the ids of the runs of its trials; returns those that are cancelled.
         sweep: called now and then and at the end, to repair what other workers lost.
         stopping: returns whether the worker was asked to stop.
-        over: called when it claims no more, unless it could not claim because the provider's key is missing.
+        on_claiming_ended: called when it claims no more, unless it could not claim because the provider's key is
+            missing.
     """
 
     seconds: float
@@ -55,9 +56,9 @@ class SessionOptions:
     on_claiming_ended: Callable[[], None] = lambda: None
 
 
-def run_session(provider_id: int, terms: SessionOptions) -> int:
+def run_session(provider_id: int, options: SessionOptions) -> int:
     """Run one worker session and return how many trials it ended. Call it in a thread without an event loop."""
-    return asyncio.run(WorkerSession(provider_id, terms).run())
+    return asyncio.run(WorkerSession(provider_id, options).run())
 
 
 @dataclass(slots=True)
@@ -80,9 +81,9 @@ class WorkerSession:
     lease was lost may be claimed again here while its first execution still hangs.
     """
 
-    def __init__(self, provider_id: int, terms: SessionOptions) -> None:
+    def __init__(self, provider_id: int, options: SessionOptions) -> None:
         self._provider_id = provider_id
-        self._options = terms
+        self._options = options
         self._database = DatabaseThread()
         self._storing = DatabaseThread()
         self._fetcher = TrialFetcher(provider_id)
@@ -99,11 +100,11 @@ class WorkerSession:
     async def run(self) -> int:
         """Run the session and return how many trials it ended."""
         try:
-            async with HttpClient() as door, self._run_background_jobs() as group:
-                bench = SessionContext(
-                    self._provider_id, door, self._database, self._writer, self._reserver, self._slots
+            async with HttpClient() as client, self._run_background_jobs() as group:
+                context = SessionContext(
+                    self._provider_id, client, self._database, self._writer, self._reserver, self._slots
                 )
-                await self._claim_until_deadline(bench, group)
+                await self._claim_until_deadline(context, group)
                 if self._has_access:
                     await self._run_ignoring_errors(self._options.on_claiming_ended)
                 await self._drain()
@@ -139,34 +140,34 @@ class WorkerSession:
         except UNAVAILABLE_ERRORS:
             logger.error("The database is away; a failure is not counted: %s", job, exc_info=error)
 
-    async def _run_ignoring_errors(self, verb: Callable[[], object]) -> None:
+    async def _run_ignoring_errors(self, function: Callable[[], object]) -> None:
         """Run a function that may fail at the end of a session: the sweep repeats its work."""
         try:
             with suppress(*UNAVAILABLE_ERRORS):
-                await self._database.run(verb)
+                await self._database.run(function)
         except Exception as error:
             await self._record_failure(ENDING_JOB, error)
 
-    async def _claim_until_deadline(self, bench: SessionContext, group: asyncio.TaskGroup) -> None:
+    async def _claim_until_deadline(self, context: SessionContext, group: asyncio.TaskGroup) -> None:
         """Claim and start trials until the time is over, a stop is requested or no work is left."""
         until, pauses, more = time.monotonic() + self._options.seconds, ExponentialBackoff(), True
         while more and time.monotonic() < until and not self._options.stopping():
             try:
-                more = await self._claim(bench, group)
+                more = await self._claim(context, group)
             except Exception as error:
                 await self._record_failure(CLAIMING_JOB, error)
                 await pauses.wait()
 
-    async def _claim(self, bench: SessionContext, group: asyncio.TaskGroup) -> bool:
+    async def _claim(self, context: SessionContext, group: asyncio.TaskGroup) -> bool:
         """Claim once and start the claimed trials; wait when there were few. Return False when no work is left."""
         self._slots.freed.clear()
         with suppress(*UNAVAILABLE_ERRORS):
-            handed = await self._database.run(self._fetcher.fetch, self._slots.free())
-            self._has_access = handed is not None
-            if handed is not None:
-                for trial in handed.trials:
-                    self._start_job(trial, handed, bench, group)
-                if handed.has_more:
+            batch = await self._database.run(self._fetcher.fetch, self._slots.free())
+            self._has_access = batch is not None
+            if batch is not None:
+                for trial in batch.trials:
+                    self._start_job(trial, batch, context, group)
+                if batch.has_more:
                     return True
             elif not self._jobs:
                 return False
@@ -177,25 +178,25 @@ class WorkerSession:
         return True
 
     def _start_job(
-        self, trial: ClaimedTrial, handed: ClaimedBatch, bench: SessionContext, group: asyncio.TaskGroup
+        self, trial: ClaimedTrial, batch: ClaimedBatch, context: SessionContext, group: asyncio.TaskGroup
     ) -> None:
         cancelled = self._cancellation_tokens.setdefault(trial.run_id, CancellationToken())
-        held = self._jobs[trial.lease] = TrialJob(trial, bench, cancelled)
-        task = self._tasks[trial.lease] = group.create_task(self._run_job(held, handed))
+        job = self._jobs[trial.lease] = TrialJob(trial, context, cancelled)
+        task = self._tasks[trial.lease] = group.create_task(self._run_job(job, batch))
         task.add_done_callback(lambda _: self._tasks.pop(trial.lease, None))
 
-    async def _run_job(self, held: TrialJob, handed: ClaimedBatch) -> None:
-        trial = held.trial
+    async def _run_job(self, job: TrialJob, batch: ClaimedBatch) -> None:
+        trial = job.trial
         try:
-            ended = await held.run(handed.configs[trial.config_id], handed.access)
+            ended = await job.run(batch.configs[trial.config_id], batch.access)
         except asyncio.CancelledError:
             ended = False
         except Exception as error:
-            held.end_with_internal_error(error)
+            job.end_with_internal_error(error)
             ended = True
             await self._record_failure(TRIAL_JOB, error)
         if not ended:
-            self._writer.put_requeue(RequeueWrite(trial.id, trial.lease, held.gate.reserved_requests, held.lost_server))
+            self._writer.put_requeue(RequeueWrite(trial.id, trial.lease, job.gate.reserved_requests, job.lost_server))
         self._slots.mark_finished(trial.lease)
 
     def _on_stored(self, leases: Iterable[UUID], done: int) -> None:
@@ -241,7 +242,7 @@ class WorkerSession:
         """Renew the leases of the trials in flight; drop trials whose lease was lost."""
         while True:
             with suppress(*UNAVAILABLE_ERRORS):
-                held = [(held.trial.id, held.trial.lease) for held in self._jobs.values()]
+                held = [(job.trial.id, job.trial.lease) for job in self._jobs.values()]
                 if held:
                     self._cancel_lost_jobs({lease for _, lease in held} - await self._database.run(renew_leases, held))
             await asyncio.sleep(settings.HEARTBEAT_SECONDS)
@@ -250,15 +251,15 @@ class WorkerSession:
         """Stop trials that another worker holds now, or that have ended; nothing more is written of them."""
         for lease in lost & self._tasks.keys():
             self._tasks[lease].cancel()
-            if held := self._jobs.pop(lease, None):
-                logger.warning("Trial %s: its lease was lost, it is given up", held.trial.id)
+            if job := self._jobs.pop(lease, None):
+                logger.warning("Trial %s: its lease was lost, it is given up", job.trial.id)
 
     async def _check_runs(self) -> None:
         """Pass on cancellations, finish runs and recompute cells, every 0.8 s."""
         while True:
             await asyncio.sleep(CHECK_RUNS_SECONDS)
             with suppress(*UNAVAILABLE_ERRORS):
-                runs = {held.trial.run_id for held in self._jobs.values()}
+                runs = {job.trial.run_id for job in self._jobs.values()}
                 for run_id in await self._storing.run(self._options.check_runs, runs):
                     self._cancellation_tokens[run_id].set()
 
@@ -275,5 +276,5 @@ class WorkerSession:
             await asyncio.sleep(LAG_INTERVAL_SECONDS)
             lag = (loop.time() - due) * 1000
             self._lag.worst_ms = max(self._lag.worst_ms, lag)
-            for held in self._jobs.values():
-                held.worst_lag_ms = max(held.worst_lag_ms, lag)
+            for job in self._jobs.values():
+                job.worst_lag_ms = max(job.worst_lag_ms, lag)

@@ -83,13 +83,13 @@ class TrialJob:
     model_name: str = ""  # once it runs
 
     def __post_init__(self) -> None:
-        bench = self.context
+        context = self.context
         self.gate = RequestGate(
             self.trial,
-            bench.provider_id,
-            bench.reserver,
-            bench.database,
-            bench.slots,
+            context.provider_id,
+            context.reserver,
+            context.database,
+            context.slots,
             reserved_requests=self.trial.reserved_requests,
         )
 
@@ -105,7 +105,8 @@ class TrialJob:
         An internal error ends the trial, not the session.
 
         Returns:
-            False when the trial has to run again: a limit of the run is reached, or the local server died.
+            False when the trial has to run again: a limit of the run is reached, or its local server died or is
+            not ready.
         """
         try:
             return await self._run(config, to)

@@ -20,13 +20,8 @@ _ESCAPE = re.compile(
     rb"|\\[\"'\\/bfnrt]|%[0-9a-fA-F]{2}|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|amp|lt|gt|quot|apos);"
 )
 _ANY_ESCAPE = (b"\\", b"&")
-_RARE_ESCAPE = (
-    b"\\u00",
-    b"\\/",
-    b"\\x",
-    b"&#",
-    b"&amp;",
-)  # the only escapes with which `_ORDINARY` characters are written
+# The only escapes that stand for characters of `_ORDINARY`.
+_RARE_ESCAPE = (b"\\u00", b"\\/", b"\\x", b"&#", b"&amp;")
 _PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
 _ORDINARY = re.compile(rb"[!#-%(-;=?-\[\]-~]*")
 _NAMED_ENTITIES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}

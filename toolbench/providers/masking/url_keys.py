@@ -22,10 +22,8 @@ from urllib.parse import unquote, urlsplit
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
 
 MAX_ID_CHARS = 40  # hexadecimal digits of a SHA-1
-MIN_CHANGE_RATE, MIN_CHANGE_RATE_WITH_DASHES = (
-    0.4,
-    0.5,
-)  # share of neighbours of different kinds: 0.62 in random text, about a third in joined words
+# Share of neighbours of different kinds: 0.62 in random text, about a third in joined words.
+MIN_CHANGE_RATE, MIN_CHANGE_RATE_WITH_DASHES = 0.4, 0.5
 _VENDOR_PREFIXES = re.compile(
     r"\*{4}|(?<![A-Za-z0-9])(?:c?sk[-_][A-Za-z0-9_.\-]{8}|AIza[A-Za-z0-9_\-]{30}|(?:gsk_|xai-|pplx-|nvapi-|tgp_v1_|fw_|hf_|r8_"
     r"|rk_live_|gh[pousr]_|github_pat_|glpat-|esecret_|dapi|ya29\.|eyJ)[A-Za-z0-9]{16})"

@@ -10,9 +10,8 @@ from pathlib import Path
 from toolbench.engine.types import JsonObject
 
 KNOWLEDGE_PATH = Path(__file__).parent.parent / "data" / "knowledge.json"
-SUM_PATTERN = re.compile(
-    r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])"
-)  # does not match dates
+# Dates do not match.
+SUM_PATTERN = re.compile(r"(?<![\d-])(\d+)\s*(\+|(?<=\s)-(?=\s)|\*|×|plus|minus|times)\s*(\d+)(?![\d-])")
 NOTE_PATTERN = re.compile(r"\bNote:.*?\blocker (\d+)", re.DOTALL)
 OPERATORS = {
     "+": operator.add,

@@ -206,9 +206,8 @@ _GIGACHAT = _build_format(
     prompt=PromptLayout(_render_namespace, _PLAIN),
     dropped=(*_ENDS, "<|message_sep|>"),
 )
-GIGACHAT3 = replace(
-    _GIGACHAT, blocks=(*_GIGACHAT.blocks, build_marked_block("function call<|role_sep|>"))
-)  # 3.0's head
+# With the head of version 3.0.
+GIGACHAT3 = replace(_GIGACHAT, blocks=(*_GIGACHAT.blocks, build_marked_block("function call<|role_sep|>")))
 NEMOTRON = _build_format(
     "nemotron",
     build_marked_block("<TOOLCALL>", "</TOOLCALL>"),

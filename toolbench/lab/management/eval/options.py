@@ -101,7 +101,7 @@ def _parse_words(text: str) -> tuple[str, ...]:
 
 
 def _parse_rule(text: str) -> JsonObject:
-    """`width,width=15,error=0.1` as evals.statistics.stopping.Until has it."""
+    """`width,width=15,error=0.1` as evals.statistics.stopping.StoppingRule has it."""
     name, *values = _parse_words(text)
     said: JsonObject = {}
     for value in values:

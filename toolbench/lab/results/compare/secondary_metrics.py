@@ -1,8 +1,7 @@
 """Metrics compared beside success: how calls were made, how long trials took and what they cost.
 
 The comparison of the whole answers the question of the page and is a family of its own. All differences here form one
-more
-family: each interval is simultaneous at 1 − 5 % / (number of differences).
+more family: each interval is simultaneous at 1 − 5 % / (number of differences).
 """
 
 from collections.abc import Sequence
