@@ -27,8 +27,8 @@ def test_the_fast_one_that_loses_trials_is_refused_for_delivery_and_the_other_is
     expect(refused).to_contain_text("rate_limited ×")
     expect(page.locator("#decide-chart .main-svg").first).to_be_visible()
 
-    page.get_by_label("Keep as a record, called").fill("For the demo bot")
-    page.get_by_role("button", name="Keep this decision").click()
+    page.get_by_label("Name of the decision record").fill("For the demo bot")
+    page.get_by_role("button", name="Save decision").click()
     expect(page.get_by_role("heading", name="For the demo bot")).to_be_visible()
     page.get_by_role("button", name="Confirm on fresh trials").click()
     expect(page.get_by_text("only its result will be reported")).to_be_visible()

@@ -81,7 +81,7 @@ def test_what_may_cost_money_is_asked_about_and_nothing_is_sent_before(
     assert Case.objects.count() == 1
     assert not Trial.objects.exists()
     page.get_by_label("Send paid requests").check()
-    page.get_by_role("button", name="Send them").click()
+    page.get_by_role("button", name="Send requests").click()
 
     expect(page.locator("tr[data-newest]")).to_contain_text("0 of 500")
     assert Trial.objects.count() == 500

@@ -60,6 +60,6 @@ def test_the_box_is_no_ranking_and_says_that_valid_is_not_correct(
 
     box = browser_page.get_by_role("region", name="One tiny model, six ways of asking")
     expect(box.locator("tbody").first.get_by_role("row")).to_have_count(6)
-    expect(box).to_contain_text("Valid is not correct.")
-    expect(box).to_contain_text("no ranking of methods")
+    expect(box).to_contain_text("a correct call also names the requested city")
+    expect(box).to_contain_text("does not rank the methods")
     expect(box.get_by_role("heading")).not_to_contain_text("%")

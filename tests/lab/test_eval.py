@@ -67,7 +67,7 @@ def test_a_run_goes_on_until_each_cell_is_decided() -> None:
         said = evaluate(until_decided="threshold,target=70", trials="40", verbosity=2)
     run = Run.objects.get()
     assert "2 cells, 20 to 80 trials" in said
-    assert "happy_path: success given an answer 0/10 (0 %, 0 to 38, always valid, 95 %)" in said
+    assert "happy_path: success given an answer 0/10 (0 %, 0 to 38, anytime-valid, 95 %)" in said
     assert "; decided: below the target" in said
     assert "; decided: at or above the target" in said
     assert (run.state, run.trials.count()) == (Run.State.FINISHED, 25)

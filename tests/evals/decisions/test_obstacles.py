@@ -65,7 +65,7 @@ OBSTACLES: dict[str, tuple[MeasuredConfig, str]] = {
     "added by hand": (measured(added_manually=3), "3 of its trials were added by hand"),
     "stopped when decided": (
         measured(delivery=(ScenarioSample(100, 100, StoppingDesign(0.05)),)),
-        "went on until something was decided",
+        "used sequential stopping",
     ),
     "local model": (measured(local=True), "It shares this machine: its latency takes no part in decisions."),
 }

@@ -165,7 +165,7 @@ def test_cells_that_went_on_until_decided_show_no_ordinary_interval() -> None:
     make_trials(fixed, **{"pass": 36, "fail": 4})
     fixed.refresh_from_db()
     alone = tally_cells([cell]).answered_success(90)
-    assert (alone.low_percent, alone.high_percent, alone.interval) == ("69", "99", "always valid, 95 %")
+    assert (alone.low_percent, alone.high_percent, alone.interval) == ("69", "99", "anytime-valid, 95 %")
     together = tally_cells([cell, fixed]).delivered()
     grouped = Cell.objects.filter(run=cell.run).order_by().values("run_id").annotate(**build_aggregates()).get()
     same = add_tallies([tally_cells([cell]), tally_cells([fixed])]).delivered()
@@ -183,18 +183,16 @@ def test_the_run_page_says_the_rule_and_what_ended_each_cell() -> None:
     page = get_run_page(cell.run_id)
     assert page.until == "success given an answer against 70 %, error 5 % a cell"
     assert [line.decided for line in page.lines[0].scenarios] == ["decided: below the target", "open"]
-    assert page.lines[0].answered.interval == "always valid, 95 %"
+    assert page.lines[0].answered.interval == "anytime-valid, 95 %"
 
 
 def test_the_matrix_and_its_export_say_which_intervals_hold_at_every_look() -> None:
     make_trials(sequential_cell(), **{"pass": 36, "fail": 4})
     query = MatrixQuery(scope="real")
-    assert get_matrix(query).warnings == (
-        "Some cells went on until they were decided: their intervals are valid at every look.",
-    )
+    assert get_matrix(query).warnings == ("Some cells used sequential stopping: their intervals are anytime-valid.",)
     table = export_matrix(query)
     row = dict(zip(table.columns, table.rows[0], strict=True))
-    assert (row["given_low"], row["given_high"], row["interval"]) == (0.689, 0.9879, "always valid, 95 %")
+    assert (row["given_low"], row["given_high"], row["interval"]) == (0.689, 0.9879, "anytime-valid, 95 %")
 
 
 def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
@@ -204,9 +202,9 @@ def test_failures_and_what_ifs_of_such_cells_name_the_interval_too() -> None:
     recompute_stale_cells()
     row = get_failures(FailuresQuery(run=cell.run_id)).rows[0].cells[0]
     assert row is not None
-    assert row.rate.interval == "always valid, 95 %"
+    assert row.rate.interval == "anytime-valid, 95 %"
     told = compute_totals(count_changes([]), ReplayScope("run", cell.run_id).stopping())
-    assert (told.before.interval, told.after.most.interval) == ("always valid, 95 %", "always valid, 95 %")
+    assert (told.before.interval, told.after.most.interval) == ("anytime-valid, 95 %", "anytime-valid, 95 %")
 
 
 def test_run_that_cannot_be_looked_at_leaves_the_others() -> None:

@@ -130,8 +130,14 @@ def test_templates_type_no_number_that_is_computed() -> None:
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("/decide/?scope=real", "72 answers give a p95 an upper bound; 35 straight passes are needed for 90 %, 73 for"),
-        ("/decide/?scope=demo", "Plan a run with personas: 72 trials of one scenario each give a p95 an upper bound."),
+        (
+            "/decide/?scope=real",
+            "72 answers; a target of 90 % needs 35 passes without a failure, 95 % needs 73.",
+        ),
+        (
+            "/decide/?scope=demo",
+            "Plan a run with simulated models. p95 has an upper bound from 72 trials of one scenario.",
+        ),
         ("/runs/new/", "p95 has an upper bound from 72 answers; below that its bound is open."),
     ],
 )

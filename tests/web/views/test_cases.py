@@ -103,8 +103,8 @@ def test_an_expected_call_that_breaks_its_own_tool_is_saved_and_said(owner_clien
     right = owner_client.post("/cases/new/", typed, follow=True).content.decode()
     slip = typed | {"expect": typed["expect"].replace("evening", "night")}
     wrong = owner_client.post("/cases/new/", slip, follow=True).content.decode()
-    assert "does not fit the tools" not in right
-    assert "does not fit the tools" in wrong
+    assert "do not match the tools’ schemas" not in right
+    assert "do not match the tools’ schemas" in wrong
     assert "schedule_delivery $.window" in wrong
 
 

@@ -48,7 +48,7 @@ def test_what_cannot_be_read_is_left_out_and_named(owner_client: Client) -> None
 
 
 def test_sides_without_anything_in_common_are_said_to_have_nothing(owner_client: Client) -> None:
-    assert "Nothing that both sides have" in owner_client.get("/compare/?a_run=1&b_run=2").content.decode()
+    assert "No shared scenarios" in owner_client.get("/compare/?a_run=1&b_run=2").content.decode()
 
 
 def test_the_comparison_can_be_taken_away(owner_client: Client) -> None:

@@ -55,14 +55,16 @@ def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_clie
     assert 'id="decide-chart"' in text
     assert "open with 1 answer:" in text
     assert f">run {config.run_id} · settings" in text
-    assert "trials measured while this machine was saturated: 1" in text
+    assert "trials measured while this machine was overloaded: 1" in text
     RunConfig.objects.update(provider_kind="local")
-    assert "p95 takes no part here, so there is nothing to draw" in owner_client.get("/decide/").content.decode()
+    assert (
+        "No chart: p95 is not used because local models share this machine"
+        in owner_client.get("/decide/").content.decode()
+    )
     Trial.objects.update(outcome="infra")
     RunConfig.objects.update(provider_kind="openai")
     assert (
-        "No configuration has an answer with a time, so there is nothing to draw"
-        in owner_client.get("/decide/").content.decode()
+        "No chart: no configuration has an answer with a measured time" in owner_client.get("/decide/").content.decode()
     )
 
 
@@ -99,7 +101,7 @@ def test_missing_trials_have_a_button_that_leads_to_their_run(owner_client: Clie
     assert planned["Location"] == f"/runs/{newest.pk}/"
     assert newest.trials.count() == 32
     shown = owner_client.get("/decide/?scope=demo&want=fastest").content.decode()
-    assert f'href="/runs/{newest.pk}/">run {newest.pk}</a>' in shown
+    assert f'href="/runs/{newest.pk}/">Run {newest.pk}</a>' in shown
     assert "Plan 32 more trials" not in shown
     again = owner_client.post("/decide/", asked, follow=True).content.decode()
     assert "Nothing was planned. No trials are missing now" in again

@@ -18,7 +18,7 @@ def test_a_call_is_shown_under_the_formats_that_read_it(owner_client: Client) ->
     assert "<code>auto</code>" in auto
     assert "Oslo" in auto
     assert "Oslo" in rest
-    assert "Plain text to the others" in rest
+    assert "Formats that found no call" in rest
     assert text.count("Oslo") <= 6  # pasted, read by auto, and once for each reading that differs
 
 
@@ -71,5 +71,5 @@ def test_a_call_that_breaks_off_is_shown_as_far_as_it_is_written(owner_client: C
     auto = text.partition("</section>")[0]
     assert "0 calls" in auto
     assert "call_cut" in auto
-    assert "As far as it is written, never executed" in auto
+    assert "Incomplete call, not executed" in auto
     assert '"city": "Os"' in html.unescape(auto)

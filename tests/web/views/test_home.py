@@ -46,9 +46,9 @@ def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Cl
 def test_valid_is_not_correct_stands_beside_the_figures_and_no_figure_in_the_title(owner_client: Client) -> None:
     live_run()
     text = owner_client.get("/").content.decode()
-    assert "Valid is not correct." in text
+    assert "a correct call also names the requested city" in text
     assert ">One tiny model, six ways of asking</h2>" in text
-    assert "no ranking of methods" in text
+    assert "does not rank the methods" in text
     assert "See the prompt without tools" in text
 
 

@@ -112,7 +112,7 @@ def test_the_table_of_compatibility_says_of_every_model_what_is_known_and_by_who
     assert ">not probed</a>" in real
     assert "<code>structured_outputs, response_format</code>" in real
     assert "Declared for all of them by vLLM&#x27;s documentation" in real
-    assert "Of none of them is known: Tool calls, " in real
+    assert "Unknown for all models: Tool calls, " in real
     assert "perfect" in simulated
     assert "probed, " in simulated
 
@@ -151,6 +151,6 @@ def test_every_family_says_in_which_ways_its_calls_can_be_asked_for(owner_client
     assert ways["hermes"] == (True, True, True)
     assert ways["generic_xml"] == (False, False, True)
     assert ways["qwen3_coder"] == (True, True, False)
-    assert shown.count("yes, in its own form too") == sum(grammar for _, _, grammar in ways.values())
+    assert shown.count("yes, also in its text format") == sum(grammar for _, _, grammar in ways.values())
     assert "vendor/tagged" in shown
     assert "mistral_v13" in shown

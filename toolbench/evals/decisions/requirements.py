@@ -371,7 +371,7 @@ def _check_stopping(standing: Assessment, rule: DecisionRule) -> str:
     if standing.measured.delivered_pool.error is None:
         return ""
     return (
-        "Its trials went on until something was decided: its bounds of success hold at every look, those of time and "
+        "Its cells used sequential stopping: its bounds of success are anytime-valid, those of time and "
         "cost do not. Fresh trials may confirm it."
     )
 

@@ -43,7 +43,7 @@ class Rate:
     @property
     def interval(self) -> str:
         """Name of the interval's method."""
-        return f"always valid, {self.level} %" if self.error else f"{self.method}, 95 %"
+        return f"anytime-valid, {self.level} %" if self.error else f"{self.method}, 95 %"
 
     @property
     def share(self) -> float:

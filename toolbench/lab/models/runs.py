@@ -122,7 +122,7 @@ class Cell(models.Model, CellColumns):
     position = models.PositiveIntegerField(default=0)
     stale = models.BooleanField(default=True)
     compute_error = models.CharField(max_length=200, blank=True)  # why its sums are unknown; blank where they are known
-    error = models.FloatField(null=True)  # of its always-valid interval; null: a fixed number of trials
+    error = models.FloatField(null=True)  # of its anytime-valid interval; null: a fixed number of trials
     # What ended it, a key of lab/runs/sequential_stopping.py; blank while undecided.
     decided = models.CharField(max_length=12, blank=True)
 

@@ -77,7 +77,7 @@ def find_similar_cells(asked: Sequence[PlannedTrials]) -> tuple[SimilarCells | N
 def _find_closest(one: PlannedTrials, newest: dict[MatchKey, list[int]]) -> SimilarCells | None:
     """Return the closest similar cells.
 
-    Another strategy may stop where this one continues, so the range includes cells that continued.
+    Cells of another strategy may stop where this one continues, so cells of other models are added to the range.
     """
     keys = one.keys()
     others = tuple(newest.get(keys[-1], ()))

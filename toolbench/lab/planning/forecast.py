@@ -87,7 +87,7 @@ def estimate_trials(asked: Sequence[PlannedTrials], limits: RemainingLimits) -> 
     """Estimate planned trials, with four queries.
 
     Returns:
-        None where nothing is planned or no earlier trials exist.
+        None where no earlier trials are similar, or where the requests of a cell without similar trials are unknown.
     """
     found = find_similar_cells(asked)
     pairs = list(zip(asked, found, strict=True))

@@ -208,7 +208,7 @@ def test_a_side_that_went_on_until_it_was_decided_is_never_paired_and_every_inte
     met(make_cell(make_config(run, method="text_json"), error=0.05), "f" * 12)
     page = compared(run=run.pk, a_method="native", b_method="text_json")
     assert page.how == "stratified"
-    assert (page.whole.first.interval, page.whole.second.interval) == ("Wilson, 95 %", "always valid, 95 %")
+    assert (page.whole.first.interval, page.whole.second.interval) == ("Wilson, 95 %", "anytime-valid, 95 %")
     assert page.whole.sequential
     assert page.whole.says == "worse"
     assert any(warning.startswith("Trials of these sides went on until") for warning in page.warnings)
@@ -251,7 +251,7 @@ def test_what_makes_the_sides_unlike_is_said() -> None:
     make_trial(cell_of(a), started_at=early, concurrency=2, engine_version="1")
     make_trial(cell_of(b, policy_hash="other"), concurrency=8, engine_version="2", client_lag_ms=99.0)
     said = " ".join(compared(a_run=a.pk, b_run=b.pk).warnings)
-    for words in ("hour apart", "concurrency", "Frozen settings differ", "versions of the engine", "saturated"):
+    for words in ("hour apart", "concurrency", "Frozen settings differ", "versions of the engine", "overloaded"):
         assert words in said
 
 

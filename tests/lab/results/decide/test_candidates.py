@@ -109,7 +109,7 @@ def test_cells_that_went_on_until_decided_have_bounds_that_hold_at_every_look() 
     cell = make_cell(make_config(make_run(until={"rule": "threshold"})), error=0.05)
     make_trials(cell, **{"pass": 20})
     row = get_decide_page(DecideQuery()).rows[0]
-    assert (row.delivered.interval, row.given.interval) == ("always valid, 95 %", "always valid, 95 %")
+    assert (row.delivered.interval, row.given.interval) == ("anytime-valid, 95 %", "anytime-valid, 95 %")
     assert recommend_from_trials(DecideQuery()).rows[0].rate == row.delivered
     frozen = save_record(DecideQuery(), owner=None)
     assert build_frozen_rate(frozen.evidence[0]) == row.delivered

@@ -13,7 +13,7 @@ from toolbench.lab.metrics.times import MIN_LEGACY_P95_ANSWERS, Times, load_cell
 from toolbench.lab.models import Cell, Provider, RunConfig
 from toolbench.lab.runs.sequential_stopping import DECISION_TEXTS
 
-INTERVAL_NOTE = "Intervals are 95 %: they speak of further repeats of these scenarios, not of tool calling at large."
+INTERVAL_NOTE = "Intervals are 95 %. They apply to repeats of these scenarios only."
 TIMES_NOTE = (
     "p50_ms_value, p50_ms_low, p50_ms_high, and so on: the order statistic of trials with an answer, without queue, "
     "and its distribution-free 95 % bounds; null for a bound that is open."

@@ -41,13 +41,14 @@ SIMULATED_NOTE = (
 COLUMN_NOTES = (
     "The first seven columns follow the case study: its rule of a pass, infrastructure counted as failure, p95 by "
     "index over all trials with the controls mixed in.",
-    "Given an answer leaves infrastructure and our own deadline out; delivered counts them as failures. In brackets "
-    "the percentage and its interval (Wilson 95 % unless it says always valid): it speaks of further repeats of these "
-    "scenarios only.",
+    "Success given an answer leaves out infrastructure errors and trials over the deadline; delivered success counts "
+    "them as failures.",
+    "Brackets hold the percentage and its interval (Wilson 95 % unless marked anytime-valid). Intervals apply to "
+    "repeats of these scenarios only.",
     "Answers of 429 and 5xx, retries and back-off are those of all trials, every execution included.",
     "The last two columns are the trial without queue, infrastructure left out: the value, its distribution-free 95 % "
     "bounds (open where there are too few answers for one) and the number of answers.",
-    "A failed control is prompt brittleness, not a lack of tool calling.",
+    "A failed control points to the prompt, not to tool calling.",
 )
 MatrixLine = tuple[ConfigReport, ConfigRates, Times]
 

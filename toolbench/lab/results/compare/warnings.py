@@ -27,7 +27,7 @@ def list_warnings(first: Side, second: Side, counts: ComparisonCounts) -> tuple[
         "Scenario versions differ: the tasks are not the same.": both and "version" in counts.differing,
         "Left out, since versions of a scenario are different tasks and the other side has others: "
         f"{', '.join(counts.left_out_versions)}.": bool(counts.left_out_versions),
-        "Trials were measured while this machine was saturated: their times are too long.": _has_any(
+        "Trials were measured while this machine was overloaded: their times are too long.": _has_any(
             first.saturated, second.saturated
         ),
         "Trials were added by hand after looking: no decision rests on them.": _has_any(first.by_hand, second.by_hand),

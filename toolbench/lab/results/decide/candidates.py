@@ -329,7 +329,7 @@ def _list_candidate_cautions(lines: list[dict[str, Any]], tally: Tally) -> Itera
     if tally.errors_retried:
         yield f"errors tried again, not delivered whatever came of it: {tally.errors_retried}"
     if tally.saturated:
-        yield f"trials measured while this machine was saturated: {tally.saturated}"
+        yield f"trials measured while this machine was overloaded: {tally.saturated}"
     if any(MORE_TRIALS_PURPOSE in line["purposes"] for line in lines):
         yield "trials planned here, after looking, take part"
     if tally.queued or tally.running:

@@ -264,8 +264,8 @@ def _list_warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[
         f"{by_hand} trials were added by hand after looking: no decision rests on them.": bool(by_hand),
         f"{retried} trials were tried again after an error: delivered success counts them as failures.": bool(retried),
         f"Cells left out of calls, tokens, cost and times, as not computable: {set_aside}.": bool(set_aside),
-        f"{saturated} trials were measured while this machine was saturated.": bool(saturated),
-        "Some cells went on until they were decided: their intervals are valid at every look.": sequential,
+        f"Trials measured while this machine was overloaded: {saturated}.": bool(saturated),
+        "Some cells used sequential stopping: their intervals are anytime-valid.": sequential,
     }
     return tuple(sentence for sentence, holds in found.items() if holds)
 
