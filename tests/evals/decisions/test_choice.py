@@ -28,7 +28,7 @@ def test_the_fastest_is_clear_only_where_intervals_lie_apart() -> None:
     near = choose_config([measured("a", 1003), measured("b", 1000)], RULE)
     assert near.verdict == "unclear"
     assert near.sentence.startswith("No clear winner: b is ahead, but its interval overlaps with that of a;")
-    assert near.sentence.endswith("more trials of each would tell.")
+    assert near.sentence.endswith("more trials of each would decide it.")
 
 
 def test_a_winner_among_several_has_to_be_confirmed() -> None:
@@ -42,14 +42,14 @@ def test_nobody_qualifying_is_said_with_what_would_tell() -> None:
     assert none.leader is None
     assert none.sentence == (
         "No clear winner: no configuration qualifies. a comes closest to being the fastest. Not decided: delivered "
-        "58/60 [89–99] %, and 90 % lies inside. 18 more trials at this rate would tell. The upper bound of its p95 is "
-        "open with 60 answers: it closes with 12 more trials."
+        "58/60 [89–99] %, and 90 % lies inside. 18 more trials at this rate would decide it. The upper bound of "
+        "its p95 is open with 60 answers: it closes with 12 more trials."
     )
 
 
 def test_without_anything_measured_straight_passes_are_named() -> None:
     nothing = choose_config([], DecisionRule("cheapest", 95))
-    assert nothing.sentence.endswith("73 straight passes are needed for 95 %.")
+    assert nothing.sentence.endswith("73 passes without a failure are needed for 95 %.")
 
 
 def test_an_undecided_one_that_would_be_faster_is_named() -> None:

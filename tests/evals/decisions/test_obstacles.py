@@ -49,7 +49,7 @@ OBSTACLES: dict[str, tuple[MeasuredConfig, str]] = {
     "too few trials": (measured(passed=20, tried=20), "Not decided: delivered 20/20 [84–100] %, and 90 % lies inside."),
     "open p95 bound": (measured(passed=40, tried=40), "p95 is open with 40 answers: it closes with 32 more trials."),
     "interval around the target": (measured(passed=94), "Not decided: delivered 94/100 [88–97] %"),
-    "share below the target": (measured(passed=88), "At the share seen no number of trials would lift"),
+    "share below the target": (measured(passed=88), "At the observed share, no number of trials would lift"),
     "interval below the target": (measured(passed=50), "Passes too rarely: delivered 50/100 [40–60] %"),
     "p95 over the limit": (measured(times=[30_000.0] * 100), "Too slow: p95 30.0 s, upper bound 30.0 s; the limit is"),
     "p95 over the limit, open": (
@@ -85,7 +85,7 @@ def test_sentence_names_the_obstacle_for_every_goal(want: str, name: str) -> Non
         assert told.startswith("No clear winner: no configuration qualifies. A comes closest to being the ")
         assert f"being the {GOALS[want]}." in told
     assert words in told
-    assert ("straight passes are needed" in told) == (name == "too few trials")
+    assert ("passes without a failure are needed" in told) == (name == "too few trials")
 
 
 def test_every_check_has_an_obstacle_in_the_table() -> None:
@@ -99,7 +99,9 @@ def test_every_check_has_an_obstacle_in_the_table() -> None:
 @pytest.mark.parametrize("want", DECISION_GOALS)
 def test_nothing_tried_says_how_many_straight_passes(want: str) -> None:
     nothing = measured(passed=0, tried=0, cost=None)
-    assert choose_config([nothing], DecisionRule(want)).sentence.endswith("35 straight passes are needed for 90 %.")
+    assert choose_config([nothing], DecisionRule(want)).sentence.endswith(
+        "35 passes without a failure are needed for 90 %."
+    )
 
 
 def test_cheapest_without_any_price_says_where_to_enter_one() -> None:
@@ -111,7 +113,7 @@ def test_cheapest_without_any_price_says_where_to_enter_one() -> None:
 
 def test_forty_of_forty_is_not_asked_for_straight_passes() -> None:
     decision = choose_config([measured(passed=40, tried=40)], DecisionRule("fastest"))
-    assert "straight passes" not in decision.sentence
+    assert "passes without a failure" not in decision.sentence
     assert decision.more
     assert decision.more.total == 32
 
@@ -152,7 +154,7 @@ def test_closest_is_one_that_more_trials_would_lift(want: str, name: str) -> Non
     beyond, hopeful = BEYOND[name], measured("hopeful", 19, 20, cost=DEAR, times=[9000.0] * 20)
     decision = choose_config([beyond, hopeful], DecisionRule(want))
     assert f"hopeful comes closest to being the {GOALS[want]}." in decision.sentence
-    assert "would not lift" not in decision.sentence
+    assert "qualify." not in decision.sentence
     assert decision.more
     assert decision.more.assessments[0].measured is hopeful
 
@@ -161,16 +163,18 @@ def test_closest_is_one_that_more_trials_would_lift(want: str, name: str) -> Non
 def test_where_no_trials_would_lift_any_it_is_said(want: str) -> None:
     decision = choose_config(BEYOND.values(), DecisionRule(want))
     assert "beyond comes closest to being the" in decision.sentence
-    assert decision.sentence.endswith("would not lift any of the 3 that were tried.")
+    assert decision.sentence.endswith("would not make any of the 3 that were tried qualify.")
     alone = choose_config([BEYOND["share below the target"]], DecisionRule(want))
-    assert alone.sentence.endswith("More trials at the rates and times seen would not lift it.")
+    assert alone.sentence.endswith("More trials at the observed rates and times would not make it qualify.")
 
 
 def test_a_better_one_that_trials_would_not_lift_is_told_so() -> None:
     decision = choose_config(
         [measured("sure", times=[5000.0] * 100), BEYOND["share below the target"]], DecisionRule("fastest")
     )
-    assert decision.sentence.startswith("Only sure qualifies. beyond would be faster and is not decided yet; at the")
+    assert decision.sentence.startswith(
+        "Only sure qualifies. beyond would be faster and is not decided yet; more trials"
+    )
     assert decision.more is None
 
 
@@ -229,8 +233,8 @@ def test_a_short_scenario_is_named_and_planned_alone(many: int, few: int, more: 
     parts, tried = (ScenarioSample(many, many), ScenarioSample(few, few)), many + few
     candidate = measured(passed=tried, tried=tried, delivery=parts, scenarios=("happy_path", "guard"))
     decision = choose_config([candidate], SHORT)
-    assert f"{more} more trials of guard ({few} so far) at this rate would tell." in decision.sentence
-    assert "straight passes" not in decision.sentence
+    assert f"{more} more trials of guard ({few} so far) at this rate would decide it." in decision.sentence
+    assert "passes without a failure" not in decision.sentence
     assert decision.more
     assert (decision.more.scenarios, decision.more.each, decision.more.total) == (("guard",), more, more)
 
@@ -249,8 +253,8 @@ def test_straight_passes_are_named_only_where_their_sum_counts(name: str) -> Non
     parts, named = STRAIGHT[name]
     tried = sum(part.n for part in parts)
     sentence = choose_config([measured(passed=tried, tried=tried, delivery=parts)], SHORT).sentence
-    assert "at this rate would tell" in sentence
-    assert ("35 straight passes are needed" in sentence) == named
+    assert "at this rate would decide it" in sentence
+    assert ("35 passes without a failure are needed" in sentence) == named
 
 
 def test_one_answer_is_written_in_the_singular() -> None:
@@ -278,4 +282,4 @@ def test_overlapping_leaders_plan_for_both() -> None:
     assert decision.more
     assert [one.measured.key for one in decision.more.assessments] == ["b", "a"]
     assert decision.more.total == 4 * decision.more.each
-    assert f"{decision.more.total:,} more trials of each would tell" in decision.sentence
+    assert f"{decision.more.total:,} more trials of each would decide it" in decision.sentence

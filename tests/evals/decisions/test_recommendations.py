@@ -62,7 +62,7 @@ def test_every_difference_names_its_rule_and_reason() -> None:
         for one in list_disagreements(ours[words.model], recommended=words.recommended, profile=words.profile):
             assert one.reason.startswith("Rule ")
     assert ours["openai/gpt-5.2:nitro"].reason == (
-        "39/40 [87–100] %: 90 % lies inside, so it is not decided; 22 more trials at this rate would tell."
+        "39/40 [87–100] %: 90 % lies inside, so it is not decided; 22 more trials at this rate would decide it."
     )
 
 

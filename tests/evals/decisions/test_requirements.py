@@ -124,7 +124,7 @@ def test_73_straight_passes_are_needed_for_95_percent() -> None:
     assert count_passes_without_failure(0.95) == 73
     assert count_passes_without_failure(0.90) == 35
     assert (
-        "73 straight passes are needed for 95 %."
+        "73 passes without a failure are needed for 95 %."
         in assess_config(measured(72, 72), DecisionRule("fastest", 95)).reasons[0].sentence
     )
     assert assess_config(measured(73, 73), DecisionRule("fastest", 95)).state == "qualified"

@@ -264,7 +264,11 @@ def _describe_overlap(
     scenarios = len(ahead.measured.delivered_samples)
     each = math.ceil(needed / scenarios) if needed else 0
     more = AdditionalTrials((ahead, behind), TrialShortfall(tuple(range(scenarios)), each)) if each else None
-    tell = f"{more.total:,} more trials of each would tell" if more else "their figures are equal: more trials may not"
+    tell = (
+        f"{more.total:,} more trials of each would decide it"
+        if more
+        else "their figures are equal, so more trials may not decide it"
+    )
     sentence = (
         f"No clear winner: {ahead.measured.label} is ahead, but its interval overlaps with that of "
         f"{behind.measured.label}; {tell}."
@@ -280,14 +284,17 @@ def _describe_no_candidate(
     tried = [one for one in standings if one.measured.tried]
     if not tried:
         goal = format_rounded(rule.success)
-        return f"{begun} {count_passes_without_failure(rule.target)} straight passes are needed for {goal} %.", None
+        return (
+            f"{begun} {count_passes_without_failure(rule.target)} passes without a failure are needed for {goal} %.",
+            None,
+        )
     closest = tried[0]
     if rule.want == CHEAPEST and not any(one.measured.cost for one in tried):
         return f"{begun} {_describe_missing_price(tried)}", None
     lacks = " ".join(reason.sentence for reason in closest.reasons)
     if not _would_lift(closest, rule):
         who = "it" if len(tried) == 1 else f"any of the {len(tried)} that were tried"
-        lacks = f"{lacks} More trials at the rates and times seen would not lift {who}."
+        lacks = f"{lacks} More trials at the observed rates and times would not make {who} qualify."
     return (
         f"{begun} {closest.measured.label} comes closest to being the {rule.goal}. {lacks}",
         _build_additional_trials(closest),
@@ -317,7 +324,7 @@ def _find_possible_rivals(
     word = {FASTEST: "faster", CHEAPEST: "cheaper"}.get(rule.want, "more reliable")
     lifted = _would_lift(better[0], rule)
     more = _build_additional_trials(better[0]) if lifted else None
-    told = "; at the rate and the times seen more trials would not lift it"
+    told = "; more trials at its observed rate and times would not make it qualify"
     if lifted:
-        told = f": {more.total:,} more trials would tell" if more else ""
+        told = f": {more.total:,} more trials would decide it" if more else ""
     return f" {better[0].measured.label} would be {word} and is not decided yet{told}.", more

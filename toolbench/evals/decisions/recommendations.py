@@ -118,9 +118,9 @@ def _describe_undecided(tried: ProfileResult, target: float) -> str:
         delivery=tried.delivery, given=tried.given, scenarios=tried.scenarios,
     )  # fmt: skip
     lacking = assess_config(measured, DecisionRule(RELIABLE, 100 * target, None)).shortfall
-    told = "more trials at this rate would not lift it"
+    told = "more trials at this rate would not make it qualify"
     if lacking:
-        told = f"{in_words(lacking, measured)} at this rate would tell"
+        told = f"{in_words(lacking, measured)} at this rate would decide it"
     return f"{tried.delivered_text} %: {format_rounded(100 * target)} % lies inside, so it is not decided; {told}."
 
 

@@ -309,10 +309,10 @@ def _check_decided(standing: Assessment, rule: DecisionRule) -> str:
     begun = f"Not decided: delivered {describe_delivered(measured, rule)} %, and {goal} % lies inside."
     lacking = _find_shortfall(standing, rule, [UNDECIDED])
     if lacking is None:
-        return f"{begun} At the share seen no number of trials would lift its lower bound to {goal} %."
-    told = f"{begun} {in_words(lacking, measured)} at this rate would tell"
+        return f"{begun} At the observed share, no number of trials would lift its lower bound to {goal} %."
+    told = f"{begun} {in_words(lacking, measured)} at this rate would decide it"
     if measured.delivered == measured.tried and _is_plain_count(measured):
-        return f"{told}: {count_passes_without_failure(rule.target)} straight passes are needed for {goal} %."
+        return f"{told}: {count_passes_without_failure(rule.target)} passes without a failure are needed for {goal} %."
     return f"{told}."
 
 

@@ -8,9 +8,9 @@ from toolbench.lab.models import Model, RunConfig
 from toolbench.lab.results.compare.comparison import Comparison
 
 SEED_SUPPORT_TEXTS = {
-    "honoured": "{who}: held to",
-    "ignored": "{who}: passed over",
-    "unknown": "{who}: not known, a probe would tell",
+    "honoured": "honoured by {who}",
+    "ignored": "ignored by {who}",
+    "unknown": "unknown for {who} (run a probe)",
 }
 
 
@@ -26,8 +26,8 @@ def describe_seed_support(page: Comparison) -> str:
     for model in models:
         told[_classify_seed_support(effective[model.pk])].append(f"{model.name} at {model.provider.name}")
     parts = [words.format(who=", ".join(told[kind])) for kind, words in SEED_SUPPORT_TEXTS.items() if told[kind]]
-    known = f" The sampling seed of {'; '.join(parts)}." if parts else ""
-    return f"A pair shares its instance, and the chance of sampling only where the endpoint holds to the seed.{known}"
+    known = f" Seed: {'; '.join(parts)}." if parts else ""
+    return f"Paired trials share the instance. They share random choices only if the endpoint honours the seed.{known}"
 
 
 def _classify_seed_support(effective: EffectiveCapabilities) -> str:
