@@ -1,6 +1,7 @@
-"""Counted figures of cells, each declared once: column, SQL, sum over cells and explanation derive from its line.
+"""Counted figures of cells: the column, its SQL, the sum over cells and the explanation derive from one line each.
 
-A new figure needs a line in `CellCounts` and a migration, and code that computes the trial's column where it sums one.
+A new figure needs a line in `CellCounts` and a migration. A figure that sums a trial's column also needs the code that
+computes this column.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,10 @@ def count(help: str, where: str) -> Any:
 
 
 def total(help: str, expression: str = "", column: "type[models.Field[Any, Any]]" = IntegerColumn) -> Any:
-    """Declare a sum over trials; without an expression of the trial's column of the same name, in trials that ended."""
+    """Declare a sum over trials.
+
+    Without an expression, the trials' column of the same name is summed over trials that ended.
+    """
     return _declare(CounterSpec(help=help, expression=expression, in_range=False, column=column))
 
 
