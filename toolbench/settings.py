@@ -21,19 +21,19 @@ def _read_number(name: str, default: float) -> float:
 
 
 def _build_broker_url(redis_url: str) -> str:
-    """The address as Celery writes it: redis-py says unix://PATH?db=N, kombu redis+socket://PATH?virtual_host=N."""
+    """Convert the address of redis-py, unix://PATH?db=N, to that of kombu, redis+socket://PATH?virtual_host=N."""
     if not redis_url.startswith("unix://"):
         return redis_url
     return redis_url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=", 1)
 
 
 def _read_server_url(name: str, default: str) -> str:
-    """A server's address: from the environment, else that of the `make up` that runs on this checkout."""
+    """Return a server's address from the environment, else from the `make up` that runs on this checkout."""
     return os.environ.get(name) or _read_running_state().get(name, default)
 
 
 def _read_running_state() -> dict[str, str]:
-    """What a running `make up` says of itself; nothing when none runs, or when what is there cannot be read."""
+    """Return the environment that a running `make up` stored; {} if none runs or the file cannot be read."""
     try:
         return dict(json.loads((VAR_DIR / "running.json").read_text())["environment"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -41,14 +41,18 @@ def _read_running_state() -> dict[str, str]:
 
 
 def _read_secret_key() -> str:
-    """The key from the environment, else one kept in a file of mode 0600 below var/."""
+    """Return the key from the environment, else from a file of mode 0600 in var/, which is created once."""
     if key := os.environ.get("SECRET_KEY"):
         return key
     return create_once(VAR_DIR / "secret_key", lambda: os.urandom(32).hex().encode()).decode()
 
 
 def _parse_public_port(address: str) -> int:
-    """Return the port in a browser's address bar. Raises: ImproperlyConfigured for an address that has none."""
+    """Return the port of an address in a browser.
+
+    Raises:
+        ImproperlyConfigured: the address has no port and no known scheme.
+    """
     try:
         parts = urlsplit(address)
         return parts.port or {"http": 80, "https": 443}[parts.scheme]

@@ -1,11 +1,11 @@
-"""Whole numbers as people type them and as addresses hold them."""
+"""Whole numbers in forms and query strings."""
 
 MAX_ID = 2**63 - 1  # that a column of ids takes
 _DIGITS = len(str(MAX_ID))
 
 
 def parse_whole_number(text: str, *, least: int = 0, most: int = MAX_ID) -> int | None:
-    """What plain digits say; None for anything else, and for a number out of bounds."""
+    """Parse a text of plain digits; return None for any other text and for a number out of bounds."""
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         return None
     number = int(text)
