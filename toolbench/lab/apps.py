@@ -1,15 +1,19 @@
-"""The one app with tables."""
+"""The Django app that holds all tables."""
 
 from django.apps import AppConfig
 
 
 class LabConfig(AppConfig):
+    """Configuration of the app."""
+
     name = "toolbench.lab"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Loads the Celery app: without it the web process would publish to Celery's default broker. From here on no
-        log holds a key."""
+        """Load the Celery app and install the masking of logs.
+
+        Without the Celery app, the web process would publish to Celery's default broker.
+        """
         import toolbench.celery  # noqa: F401
         from toolbench.lab.credentials.log_masking import install_log_masking
 

@@ -1,6 +1,7 @@
-"""Loading what comes with Toolbench: presets, sampling profiles, the case study's models, the simulated and the local
-ones, the published matrix. May be run again at any time: built-in facts are brought up to date, what a person has set
-stays."""
+"""Load the data that Toolbench comes with: presets, sampling profiles, models, simulated models, the published matrix.
+
+It may run at any time: built-in facts are updated, settings of a person stay.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ _LOCAL_PROVIDERS = (
 
 @dataclass(frozen=True, slots=True)
 class LoadedCounts:
-    """How many rows of each kind come with Toolbench; a persona on two wires counts twice."""
+    """Rows of each kind that Toolbench comes with; a simulated model in two wire formats counts twice."""
 
     presets: int
     profiles: int
@@ -57,6 +58,7 @@ class LoadedCounts:
 
 @transaction.atomic
 def load_builtin_data() -> LoadedCounts:
+    """Load all built-in data in one transaction and return the numbers of rows."""
     return LoadedCounts(
         presets=_load_presets(),
         profiles=_load_profiles(),
@@ -140,13 +142,16 @@ def _load_local_models() -> int:
 
 
 def _load_simulated_models() -> int:
-    """On either wire those whose drift can be said there. Their names differ, so that a name is one model."""
+    """Load the simulated models of each wire format that can express their faults.
+
+    The providers have different names, so that a name stands for one model.
+    """
     named = {Provider.Wire.CHAT: "Simulated", Provider.Wire.ANTHROPIC: "Simulated (Anthropic wire)"}
     return sum(_load_simulated_models_of(wire, name) for wire, name in named.items())
 
 
 def _load_simulated_models_of(wire: Provider.Wire, name: str) -> int:
-    """At the provider that comes along, and those that a person chose at others."""
+    """Load the models of the built-in provider, and update those that a person chose at other simulated providers."""
     Provider.objects.get_or_create(
         service=SIMULATED,
         wire=wire,
@@ -165,7 +170,7 @@ def _load_simulated_models_of(wire: Provider.Wire, name: str) -> int:
 
 
 def _upsert_rows(rows: Sequence[Row], named: Collection[str], facts: Collection[str]) -> None:
-    """New rows are written whole; of those that stand, told by `named`, only the `facts`."""
+    """Insert new rows; update only the columns `facts` of rows with the same columns `named`."""
     type(rows[0])._default_manager.bulk_create(rows, update_conflicts=True, unique_fields=named, update_fields=facts)
 
 
@@ -188,7 +193,7 @@ def _load_published() -> int:
 
 
 def _load_published_rows(row: PublishedSnapshot, snapshot: published.CaseStudySnapshot) -> None:
-    """Anew every time: nothing refers to them."""
+    """Replace the rows of a snapshot. No other rows refer to them."""
     row.cells.all().delete()
     row.recommendations.all().delete()
     PublishedCell.objects.bulk_create(

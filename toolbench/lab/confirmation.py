@@ -10,7 +10,11 @@ FREE_KINDS = (Provider.Kind.LOCAL, Provider.Kind.SIMULATED)
 
 
 class ConfirmationNeededError(Exception):
-    """More paid requests may be sent than are sent without asking: at most so many, by the provider's name."""
+    """More paid requests may be sent than are sent without confirmation.
+
+    Attributes:
+        paid_requests: the most requests, by the provider's name.
+    """
 
     def __init__(self, paid_requests: Mapping[str, int]) -> None:
         self.paid_requests = dict(paid_requests)
@@ -19,16 +23,23 @@ class ConfirmationNeededError(Exception):
 
     @property
     def requests(self) -> int:
+        """The most paid requests of all providers."""
         return sum(self.paid_requests.values())
 
 
 def check_confirmed(paid: Mapping[str, int], agreed: int) -> None:
-    """Raises ConfirmationNeededError when these paid requests, by the provider's name, are more than are sent without
-    asking, and in all more than the `agreed` number."""
+    """Check that these paid requests, by the provider's name, need no confirmation or were agreed to.
+
+    Raises:
+        ConfirmationNeededError: they need one, and in all they are more than the `agreed` number.
+    """
     if needs_confirmation(paid) and sum(paid.values()) > agreed:
         raise ConfirmationNeededError(paid)
 
 
 def needs_confirmation(paid: Mapping[str, int]) -> bool:
-    """`paid`: requests by the provider's name."""
+    """Return whether a provider may get more requests than are sent without confirmation.
+
+    `paid` has the most paid requests by the provider's name.
+    """
     return any(count > settings.CONFIRM_ABOVE_REQUESTS for count in paid.values())

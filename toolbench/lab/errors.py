@@ -1,8 +1,8 @@
-"""What is said where something cannot be done as it was asked for."""
+"""Errors of actions of the lab."""
 
 
 class InvalidFieldsError(Exception):
-    """Plain sentences by the name of the field they belong to, all that is wrong at once."""
+    """Invalid input: plain sentences by field, all errors at once."""
 
     def __init__(self, errors: dict[str, list[str]]) -> None:
         self.errors = errors

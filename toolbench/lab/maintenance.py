@@ -1,4 +1,7 @@
-"""Making good what was lost: leases of killed workers, wake-ups, counts. Safe to run anywhere, any time, by many."""
+"""Repair what was lost: leases of killed workers, notifications, counts.
+
+Any number of processes may run it at any time.
+"""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -41,7 +44,10 @@ _DELETE_OLD_ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceStep:
-    """A part of a sweep or a look. `job` names it on /health/ when it fails; the other parts are done all the same."""
+    """A step of the sweep or of the frequent check.
+
+    If it fails, `job` names it on /health/, and the other steps still run.
+    """
 
     job: str
     action: Callable[[], object]
@@ -49,8 +55,16 @@ class MaintenanceStep:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What a sweep did: trials queued again, trials ended unbegun, runs paused at a cap, runs finished, cells
-    recomputed, providers woken. A part that failed did nothing."""
+    """Results of a sweep; those of a step that failed are 0 or ().
+
+    Attributes:
+        expired: trials queued again.
+        ended: trials ended before their first request.
+        paused: runs paused at a limit.
+        finished: runs finished.
+        recomputed: cells recomputed.
+        notified: providers whose workers were notified.
+    """
 
     expired: int
     ended: int
@@ -61,7 +75,11 @@ class SweepResult:
 
 
 def sweep() -> SweepResult:
-    """Raises one of AWAY when the database cannot be reached."""
+    """Run every step of the full maintenance pass.
+
+    Raises:
+        django.db.Error: the database is unavailable.
+    """
     did = _run_steps(SWEEP_STEPS)
     return SweepResult(
         expired=did.get(_REQUEUE.job, 0),
@@ -74,15 +92,20 @@ def sweep() -> SweepResult:
 
 
 def check_runs(run_ids: Collection[int]) -> tuple[int, ...]:
-    """The small sweep of a shift: continues open cells, ends runs, recomputes cells, and gives those of `run_ids` that
-    are cancelled. Raises one of AWAY when the database cannot be reached."""
+    """Run the frequent maintenance pass of a worker session and return those of `run_ids` that are cancelled.
+
+    It continues undecided cells, ends runs and recomputes cells.
+
+    Raises:
+        django.db.Error: the database is unavailable.
+    """
     hear = MaintenanceStep("hearing of cancelled runs", lambda: _list_cancelled_runs(run_ids))
     did = _run_steps((hear, *CHECK_STEPS))
     return tuple(did.get(hear.job, ()))
 
 
 def _run_steps(parts: Iterable[MaintenanceStep]) -> dict[str, Any]:
-    """Do every part; give what came of those that did not fail, by job."""
+    """Run every step and return the results of those that did not fail, by job."""
     did: dict[str, Any] = {}
     for part in parts:
         with record_failures(part.job):
@@ -100,14 +123,14 @@ def _list_cancelled_runs(run_ids: Collection[int]) -> tuple[int, ...]:
 
 
 def list_waiting_providers() -> tuple[int, ...]:
-    """Providers with queued trials of running runs."""
+    """Return the providers with queued trials of running runs."""
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_WAITING_PROVIDERS)
         return tuple(row[0] for row in cursor.fetchall())
 
 
 def _requeue_expired() -> int:
-    """Queues trials whose lease ran out; their execution number stays, so their steps stay as abandoned ones."""
+    """Queue trials again whose lease ran out; their execution number stays, so their steps stay as lost ones."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_REQUEUE_EXPIRED)
         cells = [row[0] for row in cursor.fetchall()]
@@ -123,7 +146,7 @@ def _delete_old_rows() -> None:
 
 
 def _recompute_stale_cells() -> int:
-    """Recompute what a look has time for, and correct the counts of requests where that changed a cell."""
+    """Recompute as many cells as a frequent check has time for; correct counts of requests if a cell changed."""
     recomputed = recompute_stale(_CELLS_PER_CHECK)
     if recomputed:
         correct_request_counts()

@@ -1,6 +1,6 @@
-"""Text as people type it and as addresses hold it."""
+"""Text in forms and query strings."""
 
 
 def clean_text(text: str, longest: int | None = None) -> str:
-    """Without NUL, which no column takes, and without blanks around it; cut to `longest` characters."""
+    """Return the text without NUL, which no column accepts, without outer blanks, and cut to `longest` characters."""
     return text.replace("\0", "").strip()[:longest]

@@ -1,4 +1,4 @@
-"""What ticks while Toolbench runs: the sweep, signs of life, the first page's own run."""
+"""Jobs that run regularly: the sweep, heartbeats, the demo run of the home page."""
 
 import logging
 import time
@@ -25,7 +25,7 @@ HOURLY_SECONDS = 3600.0  # and at every start, so that an update tries again wha
 
 @dataclass(slots=True)
 class ScheduledJob:
-    """Something done every so many seconds; due at once the first time. `name` stands on /health/ when it fails."""
+    """A job that runs every `seconds`, the first time at once. If it fails, `name` stands on /health/."""
 
     name: str
     action: Callable[[], object]
@@ -34,14 +34,14 @@ class ScheduledJob:
 
 
 class Schedule:
-    """`tick` does what is due and returns at once. A job that fails is logged, counted and done again in its turn."""
+    """Runs jobs when they are due. A job that fails is logged, counted and run again at its next time."""
 
     def __init__(self, jobs: tuple[ScheduledJob, ...], *, clock: Callable[[], float] = time.monotonic) -> None:
         self.jobs = jobs
         self._clock = clock
 
     def tick(self) -> float:
-        """Returns the seconds until the next job."""
+        """Run the jobs that are due and return the seconds until the next one."""
         for job in self.jobs:
             if job.due_at <= self._clock():
                 job.due_at = self._clock() + job.seconds
@@ -58,6 +58,7 @@ class Schedule:
 
 
 def build_schedule() -> Schedule:
+    """Build the schedule of the scheduler process."""
     return Schedule(
         (
             ScheduledJob("heartbeat", lambda: record_heartbeat("scheduler"), settings.HEARTBEAT_SECONDS),

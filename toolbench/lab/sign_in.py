@@ -1,4 +1,4 @@
-"""Links that sign in the owner: printed once, used once. The database keeps a hash, so nobody can read a link there."""
+"""Links that sign in the owner, each once. The database stores a hash, from which the link cannot be read."""
 
 import hashlib
 import secrets
@@ -14,15 +14,20 @@ OWNER = "owner"
 
 
 def create_token() -> str:
-    """A fresh token, good once and for settings.SIGN_IN_HOURS, also after a restart."""
+    """Create a token that works once within settings.SIGN_IN_HOURS, also after a restart."""
     token = secrets.token_urlsafe(24)
     SignInLink.objects.create(token_hash=_hash(token), expires_at=Now() + timedelta(hours=settings.SIGN_IN_HOURS))
     return token
 
 
 def redeem_token(token: str) -> User | None:
-    """The owner, whose account is made on first use; None for a token that is unknown, used or too old. Of two who
-    come at once one is let in."""
+    """Use a token and return the owner, whose account is created on first use.
+
+    Of two simultaneous uses, one succeeds.
+
+    Returns:
+        None for a token that is unknown, used or expired.
+    """
     fresh = SignInLink.objects.filter(token_hash=_hash(token), used_at=None, expires_at__gt=Now())
     if not fresh.update(used_at=Now()):
         return None

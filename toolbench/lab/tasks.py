@@ -1,5 +1,4 @@
-"""What Celery does: wake, distribute, tick. A task is an id and one verb; an exception of it is logged and counted for
-/health/."""
+"""Celery tasks. A task gets one id and calls one function; its exceptions are logged and counted for /health/."""
 
 import gc
 from typing import Any
@@ -17,48 +16,51 @@ from toolbench.lab.worker.job_failures import SESSION_JOB, record_failures
 from toolbench.lab.worker.notify import HEARTBEAT_TASK, PROBE_TASK, REPLAY_TASK, SESSION_TASK
 from toolbench.lab.worker.session_registry import SessionRegistry
 
-GC_ALLOCATION_THRESHOLD = (
-    5_000  # between two looks of the collector; Python's own 700 are less than two trials in flight hold
-)
+# Allocations between two garbage collections; two trials in flight hold more objects than Python's default of 700.
+GC_ALLOCATION_THRESHOLD = 5_000
 
 session_registry = SessionRegistry(check_runs=check_runs, sweep=sweep)
 
 
 @worker_ready.connect
 def freeze_loaded_objects(**_: Any) -> None:
-    """The collector passes over what stays for good; a trial's objects mostly go before it looks."""
+    """Exclude objects that stay for good from garbage collection, and collect less often.
+
+    Most objects of a trial are gone before the collector runs.
+    """
     gc.freeze()
     gc.set_threshold(GC_ALLOCATION_THRESHOLD)
 
 
 @worker_shutting_down.connect
 def stop_sessions(**_: Any) -> None:
+    """Make worker sessions stop when Celery shuts down."""
     session_registry.stop()
 
 
 @app.task(name=SESSION_TASK)
 def work_shift(provider_id: int) -> None:
-    """One shift for the provider, unless this worker is at it already."""
+    """Run one worker session for the provider, unless this worker runs one already."""
     with record_failures(SESSION_JOB, provider_id):
         session_registry.run_session(provider_id)
 
 
 @app.task(name=PROBE_TASK)
 def probe(probe_id: int) -> None:
-    """Carries out one probe, unless another worker is at it."""
+    """Run one probe, unless another worker runs it."""
     with record_failures("a probe"):
         run_probe(probe_id, session_registry.is_stopping, on_finished=decide_waiting_methods)
 
 
 @app.task(name=REPLAY_TASK)
 def replay(replay_id: int) -> None:
-    """Work through a what-if, a re-judgement or an import, unless another worker is at it."""
+    """Process a what-if, a re-judgement or an import, unless another worker does."""
     with record_failures("a replay"):
         run_replay(replay_id, REPLAY_KINDS)
 
 
 @app.task(name=HEARTBEAT_TASK)
 def beat() -> None:
-    """Shows that this worker hears the broker and reaches the database."""
+    """Store a heartbeat: this worker receives messages and reaches the database."""
     with record_failures("heartbeat"):
         heartbeat.record_heartbeat("worker")

@@ -1,4 +1,4 @@
-"""A provider's extra headers: their names can be read by everybody, their values are encrypted like its key."""
+"""Extra headers of a provider: their names are readable, their values are encrypted like its key."""
 
 import json
 from collections.abc import Collection
@@ -12,18 +12,22 @@ HEADER_FIELDS = ("header_names", "headers_encrypted")
 
 
 def list_kept_names(provider: Provider, given: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
-    """The stored headers that are neither given anew nor removed. Names are the same in any case."""
+    """Return the stored headers that are neither given again nor removed. Upper and lower case are the same."""
     gone = {name.lower() for name in (*given, *removed)}
     return tuple(name for name in provider.header_names if name.lower() not in gone)
 
 
 def list_secret_names(names: Collection[str]) -> tuple[str, ...]:
-    """Those that may carry a secret, so that they stay with the host they were entered for."""
+    """Return the headers that may carry a secret. They must not be sent to another host than they were entered for."""
     return tuple(name for name in names if not is_public_header(name))
 
 
 def change_headers(provider: Provider, given: JsonObject, removed: Collection[str] = ()) -> None:
-    """Sets the FIELDS of the row, without saving it. Raises KeyUnavailableError when what is kept cannot be read."""
+    """Set the HEADER_FIELDS of the row without saving it.
+
+    Raises:
+        KeyUnavailableError: the stored headers cannot be read.
+    """
     if not given and not removed:
         return
     kept = list_kept_names(provider, given, removed)

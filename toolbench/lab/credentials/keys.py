@@ -1,7 +1,7 @@
-"""Keys of providers: in the worker's environment, or encrypted in the database with a key kept in a file of mode 0600.
-The values of extra headers are kept in the same way.
+"""Keys of providers: in the worker's environment, or encrypted in the database with a key in a file of mode 0600.
 
-Both leave this module only inside an Endpoint."""
+Values of extra headers are encrypted in the same way. Both leave this module only inside an Endpoint.
+"""
 
 import json
 import os
@@ -16,11 +16,11 @@ from toolbench.private_files import create_once
 
 
 class KeyUnavailableError(Exception):
-    """A provider's key that cannot be had; its text says what to do."""
+    """A provider's key that cannot be read; the text says what to do."""
 
 
 class KeyFileLostError(KeyUnavailableError):
-    """Stored keys cannot be read any more: the file with the key to them is gone, or is another one."""
+    """Stored keys cannot be decrypted: the key file is missing or has changed."""
 
     def __init__(self, provider: str, what: str) -> None:
         super().__init__(
@@ -30,6 +30,8 @@ class KeyFileLostError(KeyUnavailableError):
 
 
 class KeyNotInEnvironmentError(KeyUnavailableError):
+    """The worker's environment lacks the variable that holds the key."""
+
     def __init__(self, variable: str) -> None:
         super().__init__(
             f"The worker's environment has no {variable}: set it and start the worker again, or store a key."
@@ -37,19 +39,28 @@ class KeyNotInEnvironmentError(KeyUnavailableError):
 
 
 def encrypt(secret: str) -> bytes:
-    """The secret as it is stored. Makes the key file on first use."""
+    """Encrypt a secret for the database; create the key file on first use."""
     held = create_once(Path(settings.KEY_FILE), Fernet.generate_key)
     return Fernet(held.strip()).encrypt(secret.encode())
 
 
 def decrypt(stored: bytes | memoryview) -> str:
-    """Raises InvalidToken or FileNotFoundError when the key file is not the one it was stored with."""
+    """Decrypt a stored secret.
+
+    Raises:
+        InvalidToken: the key file is not the one that the secret was encrypted with.
+        FileNotFoundError: there is no key file.
+    """
     held = Path(settings.KEY_FILE).read_bytes()
     return Fernet(held.strip()).decrypt(bytes(stored)).decode()
 
 
 def read_endpoint_key(provider: Provider) -> str:
-    """The key to send, "" for none. Raises KeyUnavailableError with what to do."""
+    """Return the key to send, "" for none.
+
+    Raises:
+        KeyUnavailableError: it cannot be read; the text says what to do.
+    """
     if provider.key_source == Provider.KeySource.ENVIRONMENT:
         key = os.environ.get(provider.key_env, "")
         if not key:
@@ -61,7 +72,11 @@ def read_endpoint_key(provider: Provider) -> str:
 
 
 def read_endpoint_headers(provider: Provider) -> JsonObject:
-    """The extra headers to send. Raises KeyUnavailableError with what to do."""
+    """Return the extra headers to send.
+
+    Raises:
+        KeyUnavailableError: they cannot be read; the text says what to do.
+    """
     if provider.headers_encrypted is None:
         return {}
     return dict(json.loads(_decrypt_for_provider(provider.headers_encrypted, provider, "extra headers")))

@@ -1,4 +1,4 @@
-"""All secrets that this installation knows now. What leaves the machine is searched for them once more."""
+"""All secrets that this installation knows. Everything that leaves the machine is searched for them once more."""
 
 import os
 from collections.abc import Iterable
@@ -12,15 +12,22 @@ from toolbench.providers.masking.secrets import Masker, is_public_header
 
 @dataclass(frozen=True, slots=True)
 class KnownSecrets:
-    """`unread` names the providers whose stored key cannot be unlocked now, so that it could not be searched for."""
+    """The masker of all known secrets.
+
+    Attributes:
+        unread: providers whose stored key cannot be decrypted, so that it was not searched for.
+    """
 
     masker: Masker
     unread: tuple[str, ...]
 
 
 def load_known_secrets(further: Iterable[str] = ()) -> KnownSecrets:
-    """Return a masker for the keys, secret headers and secret parts of addresses of all providers, the keys of the
-    local servers, and `further` secrets."""
+    """Return a masker for all known secrets.
+
+    These are the keys, secret headers and secret parts of addresses of all providers, the keys of local servers, and
+    `further` secrets.
+    """
     secrets: list[str] = [*further]
     secrets += [key for key in ServiceAddress.objects.values_list("key", flat=True) if key]
     unread: list[str] = []

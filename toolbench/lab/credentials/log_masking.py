@@ -1,4 +1,4 @@
-"""Keeps keys out of logs: every record of every logger, tracebacks included, is masked for the keys in use."""
+"""Masking of logs: every record of every logger, tracebacks included, is masked for the keys in use."""
 
 import logging
 import sys
@@ -22,11 +22,12 @@ class MaskedRecord(logging.LogRecord):
             self.stack_info = mask_known_secrets(self.stack_info)
 
     def getMessage(self) -> str:  # the name that logging calls
+        """Return the masked message."""
         return mask_known_secrets(super().getMessage())
 
 
 def install_log_masking() -> None:
-    """Have every logger of this process, and an exception that nobody catches in any thread, write masked texts."""
+    """Mask the texts of every logger of this process, and of uncaught exceptions in any thread."""
     logging.setLogRecordFactory(MaskedRecord)
     sys.excepthook = _print_masked
     threading.excepthook = _print_masked_in_thread

@@ -1,4 +1,4 @@
-"""Secrets of one provider and of the environment, so that none is accepted where it would be shown."""
+"""Secrets of one provider and of the environment, to refuse them in fields that are shown."""
 
 import os
 import re
@@ -14,12 +14,12 @@ _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
 
 def list_environment_secrets(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Return the values of variables whose names end as those of keys do."""
+    """Return the values of variables whose names end like those of keys."""
     return tuple(value.strip() for name, value in environment.items() if _SECRET_NAME.search(name) and value.strip())
 
 
 def list_provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the secrets of the environment, those of the provider, and those that were typed for it."""
+    """Return the secrets of the environment and of the provider, and those that were entered for it."""
     secrets = [*list_environment_secrets(), *typed]
     with suppress(KeyUnavailableError):
         secrets.append(read_endpoint_key(provider))
@@ -30,5 +30,5 @@ def list_provider_secrets(provider: Provider, typed: Iterable[str] = ()) -> tupl
 
 
 def list_url_secrets(provider: Provider) -> tuple[str, ...]:
-    """Return what may be a secret in the base URL and in the prefix of a provider; new ones are refused there."""
+    """Return possible secrets in the base URL and the prefix of a provider; new ones are refused there."""
     return (*find_url_secrets(provider.base_url), *find_url_secrets(f"/{provider.api_prefix.strip('/')}"))

@@ -1,6 +1,7 @@
-"""Overwrites known secrets in what is already stored: rows of every table and lines of logs, lengths kept.
+"""Overwrite known secrets in stored data: rows of every table and lines of logs, in equal length.
 
-Every field that holds text, JSON or bytes is searched, of every table, so that a new table needs no change here."""
+Every field with text, JSON or bytes is searched in every table, so that a new table needs no change here.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ _MASKED_COLUMN = "masked"  # the column that says that a secret was overwritten
 
 @dataclass(frozen=True, slots=True)
 class RedactionResult:
-    """What was searched in one table or file, and how many rows or lines held a secret."""
+    """The number of rows or lines that were searched in one table or file, and of those that held a secret."""
 
     name: str
     searched: int
@@ -38,22 +39,27 @@ class RedactionResult:
 
 
 def redact_rows(masker: Masker, *, dry_run: bool = False) -> Iterator[RedactionResult]:
-    """Yield what became of each table, in batches of one transaction each. With `dry_run` nothing is written."""
+    """Yield the result of each table, with one transaction for each batch. With `dry_run` nothing is written."""
     for model in apps.get_app_config("lab").get_models():
         if model not in _KEPT_TABLES and (fields := _select_fields(model)):
             yield _redact_table(model, fields, masker, dry_run=dry_run)
 
 
 def redact_logs(masker: Masker, folder: Path, *, dry_run: bool = False) -> Iterator[RedactionResult]:
-    """Yield what became of each file below `folder`. Lines are overwritten in place, so that a process that writes to
-    its log goes on."""
+    """Yield the result of each file below `folder`.
+
+    Lines are overwritten in place, so that a process can go on writing to its log.
+    """
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         if path.is_file() and not path.is_symlink():
             yield _redact_file(path, masker, dry_run=dry_run)
 
 
 def list_providers_with_url_secrets() -> list[str]:
-    """Return the names of providers whose base URL or prefix holds a secret: it is sent, so it is not overwritten."""
+    """Return the names of providers with a secret in the base URL or prefix.
+
+    It is sent with every request, so it is not overwritten.
+    """
     return [provider.name for provider in Provider.objects.all() if list_url_secrets(provider)]
 
 
@@ -85,7 +91,7 @@ def _redact_table(model: type[models.Model], fields: "Fields", masker: Masker, *
 
 
 def _mask_row(row: dict[str, Any], fields: "Fields", masker: Masker) -> dict[str, Any]:
-    """Return the columns that held a secret, overwritten."""
+    """Return the columns that held a secret, masked."""
     columns: dict[str, Any] = {}
     for name, field in fields.items():
         before = row[name]
@@ -114,7 +120,7 @@ def _write_masked(model: type[models.Model], found: dict[Any, dict[str, Any]]) -
 
 
 def _append_number(columns: dict[str, Any], number: str) -> dict[str, Any]:
-    """Return the columns with the number at the end of each text, which keeps its length where it is long enough."""
+    """Return the columns with the number at the end of each text; a text that is long enough keeps its length."""
     return {
         name: value[: -len(number)] + number if isinstance(value, str) else value for name, value in columns.items()
     }

@@ -1,4 +1,4 @@
-"""Whole sets of cases: named by one word wherever scenarios are chosen, and public or private."""
+"""Sets of cases: one word names a set wherever scenarios are chosen; a set is public or private."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlencode
@@ -14,30 +14,32 @@ MIN_CASES_FOR_ONE_TRIAL = 20  # cases, from which on one trial of each is propos
 
 
 class CaseSetNotFoundError(Exception):
-    """Its text says so."""
+    """There is no such set; the text names it."""
 
 
 def list_nonempty_sets() -> list[tuple[CaseSet, int]]:
-    """Sets that hold a case, with how many. One query."""
+    """Return the sets that hold cases, with their numbers of cases, with one query."""
     counted = CaseSet.objects.annotate(kept=Count("cases", filter=Q(cases__deleted_at=None))).filter(kept__gt=0)
     return [(group, group.kept) for group in counted]
 
 
 def build_set_word(group: CaseSet) -> str:
-    """What stands for the set where scenarios are chosen."""
+    """Return the word that stands for the set where scenarios are chosen."""
     return f"{SET_PREFIX}{group.pk}"
 
 
 def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
-    """The words with each set's in place of it, every slug once. One query where there is a set."""
+    """Replace words of sets by the slugs of their cases; every slug stands once. One query if there is a set."""
     wanted = tuple(words)
     members = _find_members([word for word in wanted if word.startswith(SET_PREFIX)])
     return tuple(dict.fromkeys(slug for word in wanted for slug in members.get(word, (word,))))
 
 
 def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Words of a command that mean cases, with their slugs: `set:` and a set's name or number, or a case's slug. The
-    case of letters does not matter. Other words are not among them."""
+    """Return the slugs of cases that words of a command name, by word; other words are left out.
+
+    A word is `set:` with a set's name or number, or a case's slug. Upper and lower case are the same.
+    """
     wanted = {word.strip().lower(): word for word in words}
     names = {
         f"{SET_PREFIX}{name}".lower(): f"{SET_PREFIX}{pk}" for pk, name in CaseSet.objects.values_list("pk", "name")
@@ -49,7 +51,7 @@ def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def render_launch_query(group: CaseSet, cases: int) -> str:
-    """What the launch form is asked with: the set chosen, everything else as proposed, a model still to choose."""
+    """Render the query of a launch form with the set chosen, defaults elsewhere, and no model."""
     chosen: list[tuple[str, object]] = [
         ("scenarios", build_set_word(group)),
         ("profiles", "default"),
@@ -65,7 +67,11 @@ def render_launch_query(group: CaseSet, cases: int) -> str:
 
 
 def set_privacy(pk: int, *, public: bool) -> CaseSet:
-    """Raises CaseSetNotFoundError."""
+    """Make a set public or private.
+
+    Raises:
+        CaseSetNotFoundError: there is no such set.
+    """
     group = CaseSet.objects.filter(pk=pk).first()
     if group is None:
         raise CaseSetNotFoundError(f"There is no set {pk}.")

@@ -1,4 +1,4 @@
-"""Every scenario there is: those that are code, and cases from the database in the version that was asked for."""
+"""All scenarios: those in code, and cases from the database in a given version."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -23,10 +23,10 @@ ScenarioKey = tuple[str, int]  # slug, version
 
 
 def load_scenario(slug: str, version: int | None = None) -> Scenario:
-    """Return a scenario in this version, without one in its newest. No query for code.
+    """Return a scenario in this version, or in its newest. Scenarios in code need no query.
 
-    Code whose version is not known any more comes in its newest version: compare `version`. A case is found whether it
-    is deleted or not.
+    A scenario in code whose version is no longer known is returned in its newest version: compare `version`. A deleted
+    case is found too.
 
     Raises:
         KeyError: there is no such scenario, or no such version of a case.
@@ -42,7 +42,7 @@ def load_scenario(slug: str, version: int | None = None) -> Scenario:
 
 
 def load_judging_scenario(slug: str, version: int) -> Scenario:
-    """Return what judges trials of this version now: code in the version that was tried, a case in its newest.
+    """Return the scenario that judges trials of this version: code in the version that was tried, a case in its newest.
 
     Raises:
         KeyError: there is no such scenario.
@@ -51,7 +51,7 @@ def load_judging_scenario(slug: str, version: int) -> Scenario:
 
 
 def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
-    """Those that can be launched now, in the order asked for. One query where any is a case."""
+    """Return the scenarios that can be launched now, in the given order. One query if one may be a case."""
     code, wanted = _list_code_scenarios(), list(dict.fromkeys(slugs))
     rows = [slug for slug in wanted if slug not in code and slug.isprintable()]
     current = (
@@ -62,20 +62,19 @@ def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
 
 
 def list_user_cases(most: int) -> tuple[str, ...]:
-    """Slugs of the newest of one's own cases, to choose from."""
+    """Return the slugs of the newest user cases."""
     own = Case.objects.filter(deleted_at=None, set__kind=CaseSet.Kind.OWN).order_by("-pk")
     return tuple(own.values_list("slug", flat=True)[:most])
 
 
 def sort_by_catalogue(found: Iterable[Scenario]) -> tuple[Scenario, ...]:
-    """Code first, as the catalogue has it; cases after it, as they come."""
+    """Sort scenarios in code by the catalogue; cases follow in their order."""
     places = {slug: place for place, slug in enumerate(_list_code_scenarios())}
     return tuple(sorted(found, key=lambda scenario: places.get(scenario.slug, len(places))))
 
 
 def load_frozen_cases(config_ids: Iterable[int]) -> Mapping[ScenarioKey, Scenario]:
-    """The cases that cells of these configurations try, as they were when the run was launched. One query, two where
-    there are any."""
+    """Return the cases of these configurations in the versions of their launch. One query, two if there are cases."""
     cells = Cell.objects.filter(config_id__in=list(config_ids), scenario_group__in=CASE_GROUPS).order_by()
     pairs = set(cells.values_list("scenario", "scenario_version").distinct())
     if not pairs:
@@ -85,7 +84,7 @@ def load_frozen_cases(config_ids: Iterable[int]) -> Mapping[ScenarioKey, Scenari
 
 
 def is_version_available(slug: str, version: int) -> bool:
-    """Whether what was tried then can be tried again: cases always, code while its version is known."""
+    """Return whether the version can be tried again: a case always, code while its version is known."""
     try:
         return load_scenario(slug, version).version == version
     except KeyError:
@@ -93,7 +92,7 @@ def is_version_available(slug: str, version: int) -> bool:
 
 
 def build_scenario(row: CaseVersion) -> Scenario:
-    """What a version says, as a scenario."""
+    """Build the scenario of a case's version."""
     case, told = row.case, json.loads(row.definition)
     if case.set.kind == CaseSet.Kind.BFCL:
         return _build_bfcl_scenario(row, told)
@@ -114,7 +113,7 @@ def _build_bfcl_scenario(row: CaseVersion, told: JsonObject) -> Scenario:
 
 
 def is_private(slug: str) -> bool:
-    """Whether a scenario is a case of a private set: such prompts stay out of bundles and exports by default."""
+    """Return whether a scenario is a case of a private set: its prompts are not exported by default."""
     return (
         slug not in _list_code_scenarios()
         and not CaseVersion.objects.filter(case__slug=slug, case__set__public=True).exists()

@@ -1,5 +1,7 @@
-"""What the scenario pages show: prompts, tools and rules of one instance, in the first wording (the case study's own,
-where it has the scenario) or drawn from a seed, in any known version."""
+"""Scenario pages: prompts, tools and rules of one instance in any known version.
+
+The instance has the first wording, which is the case study's where it has the scenario, or is drawn from a seed.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,7 +26,7 @@ EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # judged only to r
 
 @dataclass(frozen=True, slots=True)
 class ConstraintSupport:
-    """What one way of constraining leaves out of the tools' schemas; `refused` where it cannot hold them at all."""
+    """The keywords of the tools' schemas that a constraint drops; `refused` says why it cannot express them at all."""
 
     constraint: str
     dropped: tuple[DroppedKeyword, ...] = ()
@@ -33,10 +35,17 @@ class ConstraintSupport:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPage:
-    """`tools` are (name, description, JSON Schema as text); `lint` is what may trouble some provider about them,
-    `constraint_support` what the method constrained does not hold of them, by constraint. `published`: the case study
-    has it, with a wording of its own; `has_case_study_rule`: it is judged by the case study's rule, too. `case`: it is
-    a case, and nothing is drawn. `versions` are those that can be shown, the newest first."""
+    """Everything that a scenario page shows.
+
+    Attributes:
+        tools: name, description and JSON Schema as text.
+        published: whether the case study has the scenario, with a wording of its own.
+        has_case_study_rule: whether the case study's rule judges it too.
+        lint: findings on tools that some provider may refuse.
+        constraint_support: what each constraint drops of the tools' schemas.
+        case: whether it is a case, of which no instance is drawn.
+        versions: versions that can be shown, the newest first.
+    """
 
     scenario: Scenario
     instance: Instance
@@ -58,13 +67,18 @@ class ScenarioPage:
 
 
 def get_scenarios() -> Mapping[str, tuple[Scenario, ...]]:
-    """By group, in catalogue order. No query: scenarios are code and data."""
+    """Return the scenarios in code by group, in the order of the catalogue, without a query."""
     return scenarios.group_scenarios()
 
 
 def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
-    """The parity instance, or the one drawn from `seed`, in the newest version unless an earlier one is named. Raises
-    KeyError for an unknown slug. No query but for a case."""
+    """Return the page of the parity instance, or of the one drawn from `seed`.
+
+    It shows the newest version unless `version` names an earlier one. Only a case needs a query.
+
+    Raises:
+        KeyError: the slug is unknown.
+    """
     known = tuple(one.version for one in scenarios.list_versions(slug))
     named = parse_whole_number(version)
     scenario = load_scenario(slug, named if named in known else None)
