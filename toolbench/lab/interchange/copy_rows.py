@@ -1,5 +1,4 @@
-"""Inserting many rows of a model by COPY: several times faster than INSERT, and without one statement that holds them
-all."""
+"""Insertion of many rows by COPY: several times faster than INSERT, and no single statement holds all rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +14,8 @@ def copy_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> l
     """Insert rows and return their primary keys, in order.
 
     Args:
-        rows: values by column name (`run_id`, not `run`). A missing column gets its default; a missing primary key
+        model: the table.
+        rows: values by column name (`run_id`, not `run`). A missing column gets its default; a missing primary key gets
             the next number of its sequence.
 
     Raises:
@@ -48,7 +48,7 @@ def _assign_ids(
 def _iter_prepared_values(
     fields: "Sequence[models.Field[Any, Any]]", rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[list[Any]]:
-    """The values of each row as psycopg takes them; the defaults are prepared once."""
+    """Yield the values of each row as psycopg takes them. Defaults are prepared once."""
     database = connections[DEFAULT_DB_ALIAS]  # looked up once, not for each value
     names = {field.attname: place for place, field in enumerate(fields)}
     defaults = [field.get_db_prep_save(_get_default(field), database) for field in fields]

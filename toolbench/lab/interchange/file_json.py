@@ -1,4 +1,4 @@
-"""JSON for files: ASCII, so that NUL and lone surrogates survive as escapes, and null where a number is not finite."""
+"""JSON for files, in ASCII, so that NUL and lone surrogates survive as escapes."""
 
 import json
 from typing import Any
@@ -8,12 +8,13 @@ from toolbench.engine.strict_json import read_json
 
 
 def render_json_bytes(value: Any) -> bytes:
+    """Return a value as indented JSON with a final line break. Objects that JSON does not know are written as text."""
     finite = json.loads(json.dumps(value, default=str), parse_constant=_replace_constant)
     return json.dumps(finite, indent=2).encode("ascii") + b"\n"
 
 
 def decode_text(stored: bytes | memoryview | None) -> str:
-    """Stored bytes as text, lone surrogates kept; what is no UTF-8 is written as escapes."""
+    """Return stored bytes as text: lone surrogates are kept, and bytes that are not UTF-8 are written as escapes."""
     data = bytes(stored or b"")
     try:
         return data.decode("utf-8", "surrogatepass")
@@ -22,7 +23,7 @@ def decode_text(stored: bytes | memoryview | None) -> str:
 
 
 def parse_object(stored: bytes | memoryview | None) -> dict[str, Any] | None:
-    """The JSON object in stored bytes, None when they hold anything else."""
+    """Return the JSON object in stored bytes, or None if they hold anything else."""
     try:
         value = read_json(decode_text(stored))
     except InvalidJsonError:
@@ -31,4 +32,4 @@ def parse_object(stored: bytes | memoryview | None) -> dict[str, Any] | None:
 
 
 def _replace_constant(name: str) -> None:
-    """What stands for NaN and the infinities."""
+    """Return None in place of NaN and the infinities."""

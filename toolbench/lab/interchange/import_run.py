@@ -1,4 +1,4 @@
-"""A file from elsewhere becomes a run labelled as imported, whatever of the known kinds it is."""
+"""Import of a file of any known kind as a run that is marked as imported."""
 
 from dataclasses import replace
 from typing import IO
@@ -22,11 +22,17 @@ def import_run(
     progress: OnProgress = ignore_progress,
     member_bytes: int = MAX_MEMBER_BYTES,
 ) -> Run:
-    """A name that ends in .eval or .json is a log of Inspect AI, anything else a bundle. Raises RunImportError; then
-    nothing is kept.
+    """Import a run; after an error nothing of the file is stored.
 
     Args:
-        member_bytes: what one member of an archive may unpack to.
+        file: the open file.
+        name: name of the file. One that ends in .eval or .json is a log of Inspect AI, any other a bundle.
+        owner: owner of the new run; None for none.
+        progress: called after each batch of trials.
+        member_bytes: the most bytes that one member of an archive may unpack to.
+
+    Raises:
+        RunImportError: the file cannot be imported.
     """
     wanted, caps = (import_log, LOG_LIMITS) if name.lower().endswith(LOG_SUFFIXES) else (import_bundle, DEFAULT_LIMITS)
     return wanted(file, name, owner=owner, caps=replace(caps, member_bytes=member_bytes), progress=progress)

@@ -1,4 +1,4 @@
-"""What JSON columns of a stranger's rows have to look like, for every page that reads them to be able to."""
+"""Schemas of the JSON columns of imported rows. Pages rely on these shapes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _TEXT, _INTEGER, _BOOLEAN = {"type": "string"}, {"type": "integer"}, {"type": "b
 
 
 def _build_object_schema(**columns: JsonObject) -> JsonObject:
-    """An object of just these."""
+    """Return the schema of an object with exactly these keys."""
     return {"type": "object", "properties": columns, "required": list(columns), "additionalProperties": False}
 
 
@@ -48,5 +48,7 @@ _VALIDATORS = {name: jsonschema_rs.validator_for(shape) for name, shape in _SCHE
 
 
 def is_valid_column(column: str, value: Any) -> bool:
-    """True too for a column that no page opens."""
+    """Return whether a value fits its JSON column; True for a column without a schema, since no page reads inside
+    it.
+    """
     return column not in _VALIDATORS or _VALIDATORS[column].is_valid(value)

@@ -1,4 +1,4 @@
-"""What a bundle says of itself: every member with its hash, and what was left out."""
+"""Manifest of a bundle: every member with its hash, and what was left out."""
 
 import hashlib
 import json
@@ -24,20 +24,34 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Member:
+    """Hash and size of the content of a member."""
+
     sha256: str
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutItem:
+    """Something that a bundle does not contain, and the reason."""
+
     what: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`evidence` is one hash over the names and hashes of all evidence members: equal for equal evidence, wherever it
-    was written. `source` says which run, where it came from and what wrote the file."""
+    """Manifest of a bundle.
+
+    Attributes:
+        made_at: when the bundle was written, in ISO 8601.
+        source: the run, its origin and the version that wrote the file.
+        members: every member except the manifest, by name.
+        left_out: what the bundle does not contain.
+        format: always BUNDLE_FORMAT.
+        version: version of the format.
+        evidence: one hash over the names and hashes of all evidence members, the same wherever the evidence was
+            written.
+    """
 
     made_at: str
     source: JsonObject
@@ -48,28 +62,37 @@ class Manifest:
     evidence: str = field(default="")
 
     def text(self) -> bytes:
+        """Return the manifest as JSON."""
         return json.dumps(asdict(self), indent=1).encode("ascii")
 
 
 def build_trial_name(number: int) -> str:
+    """Return the name of the member with the rows of a trial. Trials are numbered from 1."""
     return f"{TRIALS_FOLDER}{number:06}.json"
 
 
 def build_trace_name(number: int) -> str:
+    """Return the name of the member with the page of a trial."""
     return f"traces/{number:06}.html"
 
 
 def hash_evidence(members: Mapping[str, Member]) -> str:
+    """Return the hash of all evidence members among these."""
     lines = [f"{name} {members[name].sha256}\n" for name in sorted(members) if name.startswith(EVIDENCE_FOLDER)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def build_member(content: bytes) -> Member:
+    """Return the hash and the size of a member's content."""
     return Member(hashlib.sha256(content).hexdigest(), len(content))
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """Raises ManifestError."""
+    """Return the manifest in the content of its member.
+
+    Raises:
+        ManifestError: it has another format, a version that cannot be read, or a wrong structure.
+    """
     try:
         given = json.loads(content)
         if given["format"] != BUNDLE_FORMAT:

@@ -1,4 +1,4 @@
-"""Where an imported run comes from."""
+"""The origin of an imported run."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -8,7 +8,20 @@ from toolbench.engine.types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`kind` is bundle or inspect; `sha256` of the evidence: the same evidence is imported once."""
+    """Where an imported run comes from, stored in `Run.origin`.
+
+    Attributes:
+        kind: "bundle" or "inspect".
+        sha256: hash of a bundle's evidence, or of the whole log. The same evidence is imported once.
+        file: name of the imported file.
+        source: what the file says about the run it was written from.
+        made_at: when the bundle was written or the log was created, in ISO 8601.
+        imported_at: when it was imported, in ISO 8601.
+        left_out: `what` was left out of the bundle and `why`.
+        private: scenarios that are exported only on request.
+        renamed: new names of scenarios whose names mean something else in this database.
+        note: sentences shown with the run.
+    """
 
     kind: str
     sha256: str
@@ -17,9 +30,10 @@ class Origin:
     made_at: str = ""
     imported_at: str = ""
     left_out: tuple[JsonObject, ...] = ()
-    private: tuple[str, ...] = ()  # scenarios that go into a bundle only when they are asked for
-    renamed: Mapping[str, str] = field(default_factory=dict)  # there -> here, where a name was taken by something else
+    private: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
 
     def to_json(self) -> JsonObject:
+        """Return the value of the column `Run.origin`."""
         return asdict(self)

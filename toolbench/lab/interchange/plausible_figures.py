@@ -1,4 +1,4 @@
-"""The figures of an imported file, read within the bounds of the live wire."""
+"""Tokens, costs and times of an imported file, limited to the same bounds as those of a live response."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from toolbench.engine.bounds import check_year, parse_cost, parse_count, parse_d
 
 
 class FigureReader:
-    """Reads figures by the name of their column. What is outside its bounds is unknown, and `sentence` says so."""
+    """Reader of figures by the name of their column. A figure outside its bounds is unknown; `sentence` names it."""
 
     def __init__(self) -> None:
         self._implausible: Counter[str] = Counter()
@@ -19,10 +19,9 @@ class FigureReader:
         return name == "cost" or name.endswith(("_tokens", "_ms"))
 
     def read(self, name: str, value: object, *, per_unit: float = 1.0) -> int | float | None:
-        """Return the figure; null is unknown without a note.
+        """Return a figure, times in milliseconds; None if it is implausible, which is noted, or was not given.
 
-        Args:
-            per_unit: milliseconds in the unit of a time.
+        `per_unit` is the number of milliseconds in the unit of a given time.
         """
         kept: int | float | None
         if name == "cost":
@@ -34,23 +33,23 @@ class FigureReader:
         return kept
 
     def read_time(self, name: str, value: datetime) -> datetime | None:
-        """Return a moment that every page can show."""
+        """Return an aware moment within the years that pages can show; None for any other, which is noted."""
         kept = check_year(value)
         if kept is None:
             self.note_implausible(name)
         return kept
 
     def read_total(self, name: str, values: Iterable[int | float | None]) -> int | float:
-        """Return the sum of what is known; 0 where it is implausible."""
+        """Return the sum of the known figures; 0 if it is implausible, which is noted."""
         return self.read(name, sum(value for value in values if value is not None)) or 0
 
     def note_implausible(self, name: str) -> None:
-        """Count a figure that is unknown because it is implausible."""
+        """Count a figure of this column that is unknown because it is implausible."""
         self._implausible[name] += 1
 
     @property
     def sentence(self) -> str:
-        """What the imported run says of them; "" where there are none."""
+        """The sentence about implausible figures for the imported run; "" if there are none."""
         if not self._implausible:
             return ""
         names = ", ".join(f"{name} ({count})" for name, count in sorted(self._implausible.items()))

@@ -1,5 +1,8 @@
-"""Imports that take longer than a page can wait: a row of the replay queue each, done by a worker, which says how far
-it is. The file lies in the folder that all processes share until the import has ended."""
+"""Queue of imports that take longer than a page can wait.
+
+Each import is a row of the replay queue. A worker imports the file and writes its progress to the row. The file lies in
+a folder shared by all processes until the import has ended.
+"""
 
 import shutil
 import threading
@@ -28,23 +31,27 @@ from toolbench.lab.worker.notify import notify_workers_of_replays
 
 _IMPORT_FOLDER = "imports"
 _PROGRESS_SECONDS = 1.0
-_ORPHAN_AGE = timedelta(days=1)  # after it was written, a file without a row is nobody's
-_REFUSAL_SHOWN_FOR = timedelta(days=1)  # since a refusal
-MAX_UPLOADED_MEMBER_BYTES = 32 << 20  # of an archive; nested JSON takes up to 32 times as much memory once it is read
+_ORPHAN_AGE = timedelta(days=1)  # since it was written, of a file without a row
+_REFUSAL_SHOWN_FOR = timedelta(days=1)  # after the import was refused
+MAX_UPLOADED_MEMBER_BYTES = 32 << 20  # of an archive; nested JSON takes up to 32 times as much memory once it is parsed
 
 
 class _LeaseLostError(Exception):
-    """Another worker has taken the import over."""
+    """Another worker has claimed the import."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportStatus:
-    """An import that a worker does.
+    """State of a queued import.
 
     Attributes:
-        total: its trials; 0 until the file has been read once.
+        row_id: the row of the replay queue.
+        asked_at: when the import was requested.
+        name: name of the file.
+        done: trials stored so far.
+        total: trials of the file; 0 until it has been read once.
         refused: why nothing was imported; "" otherwise.
-        run_id: the imported run; None until it is there.
+        run_id: the imported run; None until it exists.
     """
 
     row_id: int
@@ -57,11 +64,12 @@ class ImportStatus:
 
     @property
     def waiting(self) -> bool:
+        """Whether the import has not ended."""
         return not self.refused and self.run_id is None
 
 
 def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
-    """Keep the file and ask a worker to import it."""
+    """Store the file, create a row of the queue and notify a worker when the transaction is committed."""
     key = uuid4().hex
     path = _build_path(key)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,7 +78,7 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
             path.chmod(0o600)
             shutil.copyfileobj(file, kept)
         with transaction.atomic():
-            query = urlencode({"file": key, "name": name[-200:]})  # its ending says what it is
+            query = urlencode({"file": key, "name": name[-200:]})  # its suffix says which kind of file it is
             row = Replay.objects.create(kind=Replay.IMPORT, scope_id=owner.pk if owner else 0, query=query)
             transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
     except BaseException:
@@ -80,7 +88,11 @@ def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
 
 
 def get_import(row_id: int) -> ImportStatus:
-    """Return how far the import is. Raises Replay.DoesNotExist."""
+    """Return the state of an import.
+
+    Raises:
+        Replay.DoesNotExist: there is no such import.
+    """
     return _build_status(Replay.objects.get(pk=row_id, kind=Replay.IMPORT))
 
 
@@ -97,10 +109,14 @@ def _build_status(row: Replay) -> ImportStatus:
 
 
 def process_import(row: Replay, held: QuerySet[Replay]) -> None:
-    """Import the row's file in one transaction with the row's end.
+    """Import the file of a row. The row ends in the same transaction, and the file is deleted.
+
+    An import that is refused is noted in the row. If the lease was lost, nothing is stored and the file is kept. Other
+    errors are raised; the file is then kept only if the database was unavailable.
 
     Args:
-        held: the row as long as this worker has its lease.
+        row: the row of the queue.
+        held: a query for this row that finds it as long as this worker has its lease.
     """
     path = _get_row_path(row)
     try:
@@ -118,16 +134,16 @@ def process_import(row: Replay, held: QuerySet[Replay]) -> None:
     except RunImportError as refused:
         _end_row(held, refused=str(refused))
     except Exception as error:
-        if not is_unavailable(error):  # else the file stays for the worker that takes the row up again
+        if not is_unavailable(error):  # else the worker that claims the row next needs the file
             _remove_file(row)
         raise
     _remove_file(row)
 
 
 def remove_orphaned_files() -> None:
-    """Delete the files of a day ago that no import needs: a process died before it could."""
+    """Delete files that are older than a day and belong to no open import, such as those of a process that died."""
     files = _list_files_before(timezone.now() - _ORPHAN_AGE)
-    if files:  # read before the rows: a row is there within a day of its file
+    if files:  # listed before the rows are read: a row is created within a day of its file
         needed = Replay.objects.filter(kind=Replay.IMPORT).exclude(state=Replay.State.DONE)
         for name in files.keys() - {_get_row_path(row).name for row in needed}:
             files[name].unlink(missing_ok=True)
@@ -136,7 +152,7 @@ def remove_orphaned_files() -> None:
 def _list_files_before(moment: datetime) -> dict[str, Path]:
     found = {}
     for path in _build_path("").glob("*"):
-        with suppress(FileNotFoundError):  # an import has ended meanwhile
+        with suppress(FileNotFoundError):  # its import has ended since it was listed
             if path.stat().st_mtime < moment.timestamp():
                 found[path.name] = path
     return found
@@ -159,9 +175,10 @@ def _build_path(key: str) -> Path:
 
 
 class _ProgressWriter:
-    """Writes how far an import is and renews its lease, on a connection of its own.
+    """Writer of an import's progress that also renews its lease, once a second on another database connection.
 
-    The import itself is one transaction, in which nobody else would see a progress."""
+    The import itself is one transaction, so other processes would not see progress that it writes.
+    """
 
     def __init__(self, held: QuerySet[Replay]) -> None:
         self._held = held
@@ -170,7 +187,11 @@ class _ProgressWriter:
         self.stopped = threading.Event()
 
     def update(self, done: int, total: int) -> None:
-        """Note the figures. Raises _LeaseLostError."""
+        """Set the figures that are written next.
+
+        Raises:
+            _LeaseLostError: another worker has claimed the import.
+        """
         self._figures = {"done": done, "total": total}
         if self._lost:
             raise _LeaseLostError
@@ -186,7 +207,7 @@ class _ProgressWriter:
         try:
             self._lost = not self._held.all().update(lease_until=Now() + LEASE_DURATION, **self._figures)
         except UNAVAILABLE_ERRORS:
-            connections.close_all()  # the import meets the same; the next second tries a new connection
+            connections.close_all()  # the import fails too; the next write tries a new connection
 
 
 @contextmanager

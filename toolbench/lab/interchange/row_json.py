@@ -1,4 +1,4 @@
-"""Rows as JSON and back: every column but those that mean something on one machine only."""
+"""Rows as JSON and back: every column except those that have a meaning in one installation only."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ from toolbench.lab.interchange.json_shapes import is_valid_column
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-# What a person noted stays at home; ids, leases and workers mean nothing elsewhere; counts are derived again.
+# A person's notes are not exported; ids, leases and workers have no meaning elsewhere; counts are computed again.
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset({"trial_count", "purpose", "deleted_at", "imported", "origin"}),
     RunConfig: frozenset(),
@@ -37,19 +37,29 @@ _CELL_COLUMNS |= {"error", "decided"}
 
 
 class InvalidRowError(ValueError):
-    """A row that no table takes; its text names the column and says why."""
+    """A row that cannot be stored; its text names the column and the reason."""
 
 
 def row_to_json(row: models.Model) -> JsonObject:
-    """The columns that travel, bytes as `encode_bytes`. One at its default is left out: a column that a later version
-    adds changes the hash of no earlier evidence."""
+    """Return the exported columns of a row, bytes as `encode_bytes` writes them.
+
+    A column with its default value is left out: a column that a later version adds then changes no earlier hash.
+    """
     values = ((field, getattr(row, field.name)) for field in _list_fields(type(row)))
     return {field.name: _value_to_json(value) for field, value in values if value != field.get_default()}
 
 
 def parse_row(model: type[models.Model], given: object, check: FigureReader) -> dict[str, Any]:
-    """The columns of a new row. What is not known here is passed over, what is missing stays at its default, and a
-    figure that `check` finds implausible is unknown. Raises InvalidRowError."""
+    """Return the columns of a new row. Unknown keys are ignored; missing ones are left out, for the column's default.
+
+    Args:
+        model: the table of the row.
+        given: the JSON value that was read.
+        check: reads tokens, costs and times. An implausible one becomes None, or 0 in a column that takes no null.
+
+    Raises:
+        InvalidRowError: the value is not an object, or a column cannot take its value.
+    """
     if not isinstance(given, dict):
         raise InvalidRowError(f"a {model.__name__.lower()} is not an object")
     return {
@@ -60,7 +70,7 @@ def parse_row(model: type[models.Model], given: object, check: FigureReader) -> 
 
 
 def encode_bytes(raw: bytes | memoryview | None) -> JsonObject | None:
-    """Bytes as text where they are UTF-8, else in base64."""
+    """Return bytes as `text` where they are UTF-8, else as `base64`; None for None."""
     if raw is None:
         return None
     try:
@@ -70,7 +80,11 @@ def encode_bytes(raw: bytes | memoryview | None) -> JsonObject | None:
 
 
 def decode_bytes(given: object) -> bytes | None:
-    """Raises InvalidRowError for anything that `encode_bytes` does not write."""
+    """Return the bytes that `encode_bytes` wrote; None for None.
+
+    Raises:
+        InvalidRowError: `encode_bytes` does not write such a value.
+    """
     if given is None:
         return None
     match given:
@@ -98,7 +112,11 @@ def _value_to_json(value: Any) -> Any:
 
 
 def _parse_value(field: "models.Field[Any, Any]", given: Any, check: FigureReader) -> Any:
-    """Text where text belongs and numbers where numbers do, as far as the column takes them."""
+    """Return the value of a column.
+
+    Raises:
+        InvalidRowError: it has the wrong type, or the column cannot take it.
+    """
     if isinstance(field, models.BinaryField):
         return decode_bytes(given)
     if given is None:
@@ -124,7 +142,11 @@ def _parse_value(field: "models.Field[Any, Any]", given: Any, check: FigureReade
 
 
 def _check_type(field: "models.Field[Any, Any]", given: Any) -> None:
-    """Raises InvalidRowError."""
+    """Check that text is given for text columns, numbers for numeric ones and the right shape for JSON columns.
+
+    Raises:
+        InvalidRowError: the value has another type or shape.
+    """
     texts = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
     if not isinstance(field, models.JSONField) and isinstance(given, str) != texts:
         raise InvalidRowError(f"{field.name} has the wrong type")

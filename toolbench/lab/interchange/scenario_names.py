@@ -1,4 +1,4 @@
-"""Scenarios that have another name here than where they were tried: in a row's columns, both ways."""
+"""Renaming of scenarios in the columns of a row, for scenarios that have another name where they were tried."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +9,9 @@ _SEPARATOR = " · "
 
 
 def rename_scenarios(columns: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The columns of a cell, a trial or a judgement with every name of a scenario as `names` has it. Signatures name
-    it in their second part."""
+    """Return the columns of a cell, a trial or a judgement with scenarios renamed. A signature has it in its second
+    part.
+    """
     changed = dict(columns)
     if "scenario" in changed:
         changed["scenario"] = names.get(changed["scenario"], changed["scenario"])

@@ -1,15 +1,15 @@
-"""Large files on their way out, sent while they are written."""
+"""Large files that are sent while they are written."""
 
 import io
 from collections.abc import Callable, Generator, Iterator
 from typing import IO, Any, TypeVar, cast
 
 _T = TypeVar("_T")
-PartWriter = Generator[None, None, _T]  # yields after each part of a file that it has written
+PartWriter = Generator[None, None, _T]  # yields after each part of the file that it has written
 
 
 class _Buffer(io.RawIOBase):
-    """Takes bytes until they are fetched; a zip archive is written into it without going back."""
+    """Buffer for written bytes, emptied by `fetch`. It cannot seek, so `zipfile` writes an archive in one pass."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -28,7 +28,7 @@ class _Buffer(io.RawIOBase):
 
 
 def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterator[bytes]:
-    """Yield what `write` writes, part by part: no more than one part is in memory."""
+    """Yield the bytes of a file while `write` writes it; at most one part of it is in memory."""
     buffer = _Buffer()
     for _ in write(cast("IO[bytes]", buffer)):
         yield buffer.fetch()
@@ -36,7 +36,7 @@ def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterat
 
 
 def run_writer(written: PartWriter[_T]) -> _T:
-    """Write everything at once and return what the writer returns."""
+    """Run a writer to its end and return its result."""
     while True:
         try:
             next(written)
