@@ -1,4 +1,4 @@
-"""Cases that travel with the trials that tried them: what each said, in the versions that were tried."""
+"""Test cases in a bundle, in the versions that its trials used."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,16 @@ _MAX_NAME_NUMBER = 1000
 
 @dataclass(frozen=True, slots=True)
 class BundledCase:
-    """One version of one case. `definition` is its JSON as text: the order of keys is part of what is sent."""
+    """One version of a test case.
+
+    Attributes:
+        slug: name of the case, which is also its scenario.
+        version: number from 1.
+        title: name shown on pages.
+        kind: a `CaseSet.Kind`.
+        public: whether its set is public.
+        definition: its JSON as text, since the order of keys is part of what is sent.
+    """
 
     slug: str
     version: int
@@ -41,7 +50,7 @@ class BundledCase:
 
 
 def get_bundled_cases(tried: Iterable[tuple[str, int]]) -> tuple[BundledCase, ...]:
-    """Those of the scenarios and versions that are cases here. One query."""
+    """Return the test cases among these pairs of scenario and version. One query."""
     wanted = set(tried)
     rows = CaseVersion.objects.select_related("case__set").filter(case__slug__in={slug for slug, _ in wanted})
     found = (row for row in rows.order_by("case__slug", "number") if (row.case.slug, row.number) in wanted)
@@ -52,11 +61,16 @@ def get_bundled_cases(tried: Iterable[tuple[str, int]]) -> tuple[BundledCase, ..
 
 
 def cases_to_json(seeds: Iterable[BundledCase]) -> JsonObject:
+    """Return the content of the member with the test cases."""
     return {"cases": [asdict(seed) for seed in seeds]}
 
 
 def parse_cases(whole: JsonObject) -> tuple[BundledCase, ...]:
-    """What `cases_to_json` wrote, each read as a case once. Raises InvalidRowError."""
+    """Return the test cases that `cases_to_json` wrote.
+
+    Raises:
+        InvalidRowError: they have another structure, or a definition is not valid.
+    """
     listed = whole.get("cases")
     if not isinstance(listed, list):
         raise InvalidRowError("cases is no list")
@@ -64,8 +78,18 @@ def parse_cases(whole: JsonObject) -> tuple[BundledCase, ...]:
 
 
 def create_cases(seeds: Sequence[BundledCase], tried: Iterable[str]) -> Mapping[str, str]:
-    """Makes the cases that are not here yet, in sets of their own. What is returned leads from the scenarios whose
-    names mean something else here to the names they have here. Raises InvalidRowError."""
+    """Create the missing test cases in separate sets.
+
+    Args:
+        seeds: the test cases of the bundle.
+        tried: scenarios of the run's cells.
+
+    Returns:
+        new names of the scenarios whose names mean something else in this database.
+
+    Raises:
+        InvalidRowError: there is no free name for a case.
+    """
     by_slug = {slug: tuple(group) for slug, group in groupby(sorted(seeds, key=_get_sort_key), lambda seed: seed.slug)}
     names: dict[str, str] = {}
     for slug in sorted({*by_slug, *tried}):
@@ -103,7 +127,7 @@ def _parse_case(told: Any) -> BundledCase:
 
 
 def _iter_names(slug: str) -> Iterator[str]:
-    """The name itself, then others of the same length."""
+    """Yield the name itself, then numbered names of at most the same length."""
     yield slug
     for number in range(2, _MAX_NAME_NUMBER):
         ending = f"-{number}"
@@ -111,7 +135,10 @@ def _iter_names(slug: str) -> Iterator[str]:
 
 
 def _is_name_usable(name: str, seeds: Sequence[BundledCase]) -> bool:
-    """Whether the name can stand here for these versions of a case; for none, whether it stands for no case here."""
+    """Return whether these versions of a case can have this name here.
+
+    Without versions, the name belongs to a scenario that is no test case; no test case here may have it.
+    """
     case = Case.objects.select_related("set").filter(slug=name).first()
     if case is None:
         code = any(scenario.slug == name for scenario in scenarios.list_scenarios())
@@ -137,7 +164,10 @@ def _create_case(name: str, seeds: Sequence[BundledCase]) -> None:
 
 
 def _get_or_create_set(seed: BundledCase) -> CaseSet:
-    """Private cases stay apart from public ones, and both from what was written here."""
+    """Return the set for a case from a bundle.
+
+    Public and private cases are in different sets, and both are separate from cases written here.
+    """
     kind = CaseSet.Kind(seed.kind)
     wanted = {"kind": kind, "public": seed.public, **_SET_FIELDS_BY_KIND[kind]}
     found = CaseSet.objects.filter(**wanted).first()

@@ -1,4 +1,7 @@
-"""Insertion of many rows by COPY: several times faster than INSERT, and no single statement holds all rows."""
+"""Insertion of many rows by COPY, several times faster than by INSERT.
+
+No single statement holds all rows.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

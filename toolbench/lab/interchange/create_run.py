@@ -1,4 +1,4 @@
-"""Making the rows of an imported run: in one transaction, so that it is there whole or not at all."""
+"""Creation of the rows of an imported run, all in one transaction."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,22 +21,32 @@ from toolbench.lab.metrics.definitions import METRICS, compute_rate
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-TRIALS_PER_BATCH = 200  # trials in memory, unless their bodies reach MAX_BATCH_BYTES
+TRIALS_PER_BATCH = 200  # in memory; fewer if their bodies exceed MAX_BATCH_BYTES
 MAX_BATCH_BYTES = 8 << 20
-OnProgress = Callable[[int, int], object]  # trials stored so far, and of how many; an exception of it ends the import
+OnProgress = Callable[[int, int], object]  # trials stored so far, trials in all; an exception ends the import
 ColumnValues = dict[str, Any]
 _Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
+    """Columns of a new step and of its body."""
+
     step: ColumnValues
     body: ColumnValues
 
 
 @dataclass(frozen=True, slots=True)
 class NewTrial:
-    """`config` and `cell` are places in the lists of the run."""
+    """Columns of a new trial, with its steps and judgements.
+
+    Attributes:
+        config: index in `NewRun.configs`.
+        cell: index in `NewRun.cells`.
+        trial: columns of the trial.
+        steps: in order.
+        judgements: columns of each judgement.
+    """
 
     config: int
     cell: int
@@ -47,39 +57,66 @@ class NewTrial:
 
 @dataclass(frozen=True, slots=True)
 class NewCell:
+    """Columns of a new cell; `config` is an index in `NewRun.configs`."""
+
     config: int
     cell: ColumnValues
 
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """`figures` has read them all once `trials` is at its end."""
+    """Rows of a run that is about to be created.
+
+    Attributes:
+        run: columns of the run.
+        configs: columns of each configuration.
+        cells: each with the index of its configuration.
+        trials: read one by one while they are stored.
+        figures: has read all figures once `trials` is exhausted.
+        count: number of trials, known before the first one is read.
+        cases: test cases that the trials used.
+    """
 
     run: ColumnValues
     configs: tuple[ColumnValues, ...]
     cells: tuple[NewCell, ...]
     trials: Iterable[NewTrial]
     figures: FigureReader
-    count: int  # of trials, before the first of them is read
+    count: int
     cases: tuple[BundledCase, ...] = ()
 
 
 def check_not_imported(sha256: str) -> None:
-    """Raises RunImportError when the same evidence is there already."""
+    """Check that no run with the same evidence was imported.
+
+    Raises:
+        RunImportError: there is such a run.
+    """
     known = Run.objects.filter(imported=True, deleted_at=None, origin__sha256=sha256).values_list("pk", flat=True)
     if known:
         raise RunImportError(f"The same evidence was imported already, as run {known[0]}. Nothing was imported.")
 
 
 def ignore_progress(done: int, total: int) -> None:
-    """Tell nobody how many trials are stored."""
+    """Ignore the progress of an import."""
 
 
 def create_run(
     seed: NewRun, origin: Origin, *, owner: AbstractBaseUser | None, progress: OnProgress = ignore_progress
 ) -> Run:
-    """The new run, and the cases it tried. Nothing of it can be sent again by itself: it knows no provider here.
-    Raises RunImportError."""
+    """Create the imported run and its test cases in one transaction.
+
+    The run has no provider, so it cannot be sent again. Known secrets are masked in its trials.
+
+    Args:
+        seed: the rows.
+        origin: where they come from.
+        owner: owner of the run; None for none.
+        progress: called after each batch of trials.
+
+    Raises:
+        RunImportError: the evidence was imported before, or a row cannot be stored.
+    """
     with _translate_row_errors(), transaction.atomic():
         _lock_evidence(origin.sha256)
         check_not_imported(origin.sha256)
@@ -103,7 +140,7 @@ def create_run(
 
 
 def _lock_evidence(sha256: str) -> None:
-    """Wait until no other import of the same evidence is under way; hold back later ones until this one ends."""
+    """Wait for other imports of the same evidence, and let later ones wait until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [sha256])
 
@@ -134,7 +171,7 @@ def _create_run_row(seed: NewRun, origin: Origin, owner: AbstractBaseUser | None
     run.owner_id = owner.pk if owner else None
     run.save()
     if created:
-        Run.objects.filter(pk=run.pk).update(created_at=created)  # the column fills itself when the row is made
+        Run.objects.filter(pk=run.pk).update(created_at=created)  # `auto_now_add` has set the time of the import
     return run
 
 
@@ -171,8 +208,11 @@ def _build_trial(bed: _CreatedRun, seed: NewTrial) -> ColumnValues:
 
 
 def _check_counts(run: Run) -> None:
-    """Every rate that a page may show of a cell can be one: no count lies above what it is of, and every error is
-    a fraction. Raises InvalidRowError."""
+    """Check that every rate of each cell can be computed from its counts.
+
+    Raises:
+        InvalidRowError: a count is larger than its denominator, or a cell's error probability is not a fraction.
+    """
     for cell in run.cells.order_by("pk"):
         counts = tally_cells([cell])
         for metric in METRICS.values():

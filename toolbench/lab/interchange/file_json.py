@@ -8,13 +8,16 @@ from toolbench.engine.strict_json import read_json
 
 
 def render_json_bytes(value: Any) -> bytes:
-    """Return a value as indented JSON with a final line break. Objects that JSON does not know are written as text."""
+    """Return a value as indented JSON with a final line break.
+
+    NaN and infinities become null. Objects that JSON does not know are written as text.
+    """
     finite = json.loads(json.dumps(value, default=str), parse_constant=_replace_constant)
     return json.dumps(finite, indent=2).encode("ascii") + b"\n"
 
 
 def decode_text(stored: bytes | memoryview | None) -> str:
-    """Return stored bytes as text: lone surrogates are kept, and bytes that are not UTF-8 are written as escapes."""
+    """Return stored bytes as text. Lone surrogates are kept; bytes that are not UTF-8 are written as escapes."""
     data = bytes(stored or b"")
     try:
         return data.decode("utf-8", "surrogatepass")

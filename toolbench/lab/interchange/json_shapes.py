@@ -48,7 +48,8 @@ _VALIDATORS = {name: jsonschema_rs.validator_for(shape) for name, shape in _SCHE
 
 
 def is_valid_column(column: str, value: Any) -> bool:
-    """Return whether a value fits its JSON column; True for a column without a schema, since no page reads inside
-    it.
+    """Return whether a value fits its JSON column.
+
+    A column without a schema takes any value, since no page reads inside it.
     """
     return column not in _VALIDATORS or _VALIDATORS[column].is_valid(value)

@@ -141,7 +141,10 @@ def process_import(row: Replay, held: QuerySet[Replay]) -> None:
 
 
 def remove_orphaned_files() -> None:
-    """Delete files that are older than a day and belong to no open import, such as those of a process that died."""
+    """Delete files that are older than a day and belong to no open import.
+
+    They are left behind by processes that died.
+    """
     files = _list_files_before(timezone.now() - _ORPHAN_AGE)
     if files:  # listed before the rows are read: a row is created within a day of its file
         needed = Replay.objects.filter(kind=Replay.IMPORT).exclude(state=Replay.State.DONE)
@@ -175,9 +178,9 @@ def _build_path(key: str) -> Path:
 
 
 class _ProgressWriter:
-    """Writer of an import's progress that also renews its lease, once a second on another database connection.
+    """Writer of an import's progress, which also renews its lease once a second.
 
-    The import itself is one transaction, so other processes would not see progress that it writes.
+    It uses another database connection: the import is one transaction, in which progress would not be visible.
     """
 
     def __init__(self, held: QuerySet[Replay]) -> None:

@@ -142,7 +142,7 @@ def _parse_value(field: "models.Field[Any, Any]", given: Any, check: FigureReade
 
 
 def _check_type(field: "models.Field[Any, Any]", given: Any) -> None:
-    """Check that text is given for text columns, numbers for numeric ones and the right shape for JSON columns.
+    """Check that text is given for text columns, a number for numeric ones and the right shape for JSON.
 
     Raises:
         InvalidRowError: the value has another type or shape.

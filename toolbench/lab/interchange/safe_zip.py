@@ -1,5 +1,7 @@
-"""Opening a zip file that a stranger wrote: names, sizes and hashes are checked before anything in it is believed.
-Nothing is ever unpacked to disk."""
+"""Reader of untrusted zip files: names, sizes and hashes are checked before the content is used.
+
+Nothing is unpacked to disk.
+"""
 
 import hashlib
 import json
@@ -33,23 +35,29 @@ from toolbench.lab.traces.step_facts import to_column_text
 Archive = ZipFile
 MAX_MEMBERS = 400_000
 MAX_MEMBER_BYTES = 256 << 20
-MAX_UNPACKED_BYTES = 8 << 30  # of all members, unpacked
-MAX_RATIO = 200  # unpacked to packed, above MIN_RATIO_CHECK_BYTES
+MAX_UNPACKED_BYTES = 8 << 30  # of all members
+MAX_RATIO = 200  # unpacked to packed size, checked above MIN_RATIO_CHECK_BYTES
 MIN_RATIO_CHECK_BYTES = 16 << 20
 _ENCRYPTED_FLAG = 1
 _CHUNK_BYTES = 1 << 20
 
 
 class RunImportError(Exception):
-    """A file that is not imported; its text says why. Nothing of it is kept."""
+    """A file that is not imported; its text says why. Nothing of it is stored."""
 
     def __init__(self, says: str) -> None:
-        super().__init__(to_column_text(says))  # it may quote the file, and is stored and shown
+        super().__init__(to_column_text(says))  # the text may quote the file, and it is stored and shown
 
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """What a file may unpack to."""
+    """Limits of what a file may unpack to.
+
+    Attributes:
+        members: number of members.
+        member_bytes: unpacked bytes of one member.
+        bytes: unpacked bytes of all members.
+    """
 
     members: int = MAX_MEMBERS
     member_bytes: int = MAX_MEMBER_BYTES
@@ -58,8 +66,11 @@ class UnpackLimits:
 
 @contextmanager
 def open_zip(file: IO[bytes], caps: UnpackLimits) -> Iterator[ZipFile]:
-    """The archive, its list of members checked; deflated or, as Inspect AI does, by zstd. Raises RunImportError, also
-    for damage found while it is read."""
+    """Open an archive within its limits; deflate and zstd, which Inspect AI uses, can be read.
+
+    Raises:
+        RunImportError: it is no zip file or exceeds a limit, or damage was found while its members were read.
+    """
     try:
         with ZipFile(file) as archive:
             check_members(archive, caps)
@@ -74,7 +85,10 @@ def open_zip(file: IO[bytes], caps: UnpackLimits) -> Iterator[ZipFile]:
 
 
 def count_unpacked_bytes(file: IO[bytes]) -> int:
-    """Return what a zip archive unpacks to; the size of the file if it is no archive that is taken."""
+    """Return the unpacked bytes of an archive, or the size of a file that cannot be read as one.
+
+    The file is read from its start afterwards.
+    """
     try:
         with open_zip(file, UnpackLimits()) as archive:
             return sum(info.file_size for info in archive.infolist())
@@ -85,7 +99,11 @@ def count_unpacked_bytes(file: IO[bytes]) -> int:
 
 
 def check_members(archive: ZipFile, caps: UnpackLimits) -> None:
-    """Raises RunImportError."""
+    """Check the names and sizes of all members.
+
+    Raises:
+        RunImportError: a name is unsafe or not unique, a member is encrypted, or a limit is exceeded.
+    """
     every = archive.infolist()
     if len(every) > caps.members:
         raise RunImportError(f"The file has {len(every):,} members; {caps.members:,} are taken. Nothing was imported.")
@@ -116,7 +134,11 @@ def _check_member(info: ZipInfo, caps: UnpackLimits) -> None:
 
 
 def read_checked_manifest(archive: ZipFile) -> Manifest:
-    """The manifest, after every member was read once and found as it says. Raises RunImportError."""
+    """Return the manifest after the hash of every member was compared with it.
+
+    Raises:
+        RunImportError: the manifest cannot be read, or does not agree with the members.
+    """
     try:
         manifest = parse_manifest(archive.read(MANIFEST_NAME))
     except KeyError as error:
@@ -139,11 +161,16 @@ def read_checked_manifest(archive: ZipFile) -> Manifest:
 
 
 def list_evidence_names(manifest: Manifest) -> list[str]:
+    """Return the names of the evidence members, sorted."""
     return sorted(name for name in manifest.members if name.startswith(EVIDENCE_FOLDER))
 
 
 def read_json_member(archive: ZipFile, name: str) -> dict[str, Any]:
-    """Raises RunImportError for anything but a JSON object."""
+    """Return the JSON object in a member.
+
+    Raises:
+        RunImportError: the member is missing or holds anything else.
+    """
     try:
         found = json.loads(archive.read(name))
     except KeyError as error:

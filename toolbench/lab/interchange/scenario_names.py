@@ -1,4 +1,7 @@
-"""Renaming of scenarios in the columns of a row, for scenarios that have another name where they were tried."""
+"""Renaming of scenarios in the columns of a row.
+
+A scenario of an imported run may have another name in this database than where it was tried.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +12,11 @@ _SEPARATOR = " · "
 
 
 def rename_scenarios(columns: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the columns of a cell, a trial or a judgement with scenarios renamed. A signature has it in its second
-    part.
+    """Return the columns of a cell, a trial or a judgement with scenarios renamed.
+
+    Args:
+        columns: values by column name. A signature names the scenario in its second part.
+        names: new names of scenarios; any other keeps its name.
     """
     changed = dict(columns)
     if "scenario" in changed:

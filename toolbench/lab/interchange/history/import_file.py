@@ -1,4 +1,7 @@
-"""Histories of other programs: imported whole or not at all, counted by path, never mixed with what was tried here."""
+"""Import and counts of histories, which are turns recorded by other programs.
+
+A history is imported completely or not at all. Its turns are counted by path, never together with trials.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,15 +24,23 @@ from toolbench.providers.masking.secrets import Masker
 
 MAX_HISTORY_BYTES = 256 << 20
 MAX_ERRORS_SHOWN = 20
-_TURNS_PER_INSERT = 1000  # per INSERT
+_TURNS_PER_INSERT = 1000
 _MAX_TEXT_CHARS = 200  # characters of an error or a snippet that are kept
-_CLUSTER_SUMS = ("m", "k", "n", "kk", "kn", "nn")  # as Clustered takes them
+_CLUSTER_SUMS = ("m", "k", "n", "kk", "kn", "nn")  # the fields of ClusterSums, in order
 
 
 @dataclass(frozen=True, slots=True)
 class PathRow:
-    """One model, prompt version and path. `conversations` that their turns name. `parse_errors` is turns with a parse
-    error of turns that attempted a call; `succeeded` of the turns that say whether they did."""
+    """Counts of one path, or of one model, prompt version and path.
+
+    Attributes:
+        model: "" in counts of a path only, like `prompt_version`.
+        conversations: those that the turns name; turns without a conversation are not counted here.
+        parse_errors: turns with a parse error, of turns that attempted a call.
+        succeeded: turns that succeeded, of turns that say whether they did.
+        retries: sum over the turns.
+        probes_failed: turns whose probe failed.
+    """
 
     model: str
     prompt_version: str
@@ -44,6 +55,8 @@ class PathRow:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
+    """A parse error with its number of turns, and the first line that has it."""
+
     path: str
     mode: str
     error: str
@@ -54,6 +67,15 @@ class ErrorRow:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
+    """Counts of a history for its page.
+
+    Attributes:
+        history: the imported file.
+        by_path: counts by path.
+        lines: counts by model, prompt version and path.
+        errors: the most frequent parse errors, the most frequent first.
+    """
+
     history: History
     by_path: tuple[PathRow, ...]
     lines: tuple[PathRow, ...]
@@ -61,7 +83,11 @@ class HistoryPage:
 
 
 def import_history(file: IO[bytes], name: str) -> History:
-    """Raises HistoryImportError; then nothing is kept. The same file is imported once."""
+    """Import a history and mask known secrets in it; after an error nothing is stored.
+
+    Raises:
+        HistoryImportError: the file is too large, was imported before, or has a line that cannot be read or stored.
+    """
     raw = file.read(MAX_HISTORY_BYTES + 1)
     if len(raw) > MAX_HISTORY_BYTES:
         raise HistoryImportError(
@@ -85,11 +111,16 @@ def import_history(file: IO[bytes], name: str) -> History:
 
 
 def get_histories() -> tuple[History, ...]:
+    """Return the 100 newest histories, the newest first."""
     return tuple(History.objects.all()[:100])
 
 
 def get_history_page(history_id: int) -> HistoryPage:
-    """Four queries. Raises History.DoesNotExist."""
+    """Return the counts of a history. At most five queries.
+
+    Raises:
+        History.DoesNotExist: there is no such history.
+    """
     history = History.objects.get(pk=history_id)
     paths = tuple(_build_path_row(row) for row in _count_turns(history, "path"))
     lines = tuple(_build_path_row(row) for row in _count_turns(history, "model", "prompt_version", "path"))
@@ -111,12 +142,12 @@ def _build_columns(turn: HistoryLine, masker: Masker) -> Mapping[str, Any]:
 
 
 def _mask_text(text: str | None, masker: Masker) -> str:
-    """Masked before it is cut, so that no half of a secret is kept."""
+    """Return a text masked and then truncated, so that no part of a secret is stored."""
     return to_column_text(masker.mask_text(text or ""), _MAX_TEXT_CHARS)
 
 
 def _count_turns(history: History, *key: str) -> Iterator[Mapping[str, Any]]:
-    """Rows by the columns `key`, each with sums over its conversations. One query."""
+    """Yield counts by the columns `key`, with the sums over conversations. One query."""
     names = ", ".join(key)
     with connection.cursor() as cursor:
         cursor.execute(statement("interchange/history/count_turns", key=names), [history.pk])
@@ -139,7 +170,10 @@ def _build_path_row(row: Mapping[str, Any]) -> PathRow:
 
 
 def _build_rate(sums: Sequence[Any]) -> Rate:
-    """Turns of one conversation hang together: the interval is that of the independent turns they are worth."""
+    """Return a rate whose interval uses the effective sample size.
+
+    Turns of one conversation are correlated.
+    """
     whole = ClusterSums(*(int(one or 0) for one in sums))
     k, n = int(whole.k), int(whole.n)
     if whole.design_effect == 1:
@@ -150,7 +184,7 @@ def _build_rate(sums: Sequence[Any]) -> Rate:
 
 
 def _list_errors(history: History) -> tuple[ErrorRow, ...]:
-    """The most frequent, each with the first line that shows it."""
+    """Return the most frequent parse errors, each with the first line that has it."""
     faulty = history.turns.exclude(parse_error="").order_by()
     counted = faulty.values("path", "parse_mode", "parse_error").annotate(count=Count("pk"), first=Min("line"))
     rows = list(counted.order_by("-count", "first")[:MAX_ERRORS_SHOWN])

@@ -1,5 +1,7 @@
-"""Reading a history: one JSON object per line, each a turn that another program wrote down. docs/imports.md names the
-fields."""
+"""Parser of histories: one JSON object per line, each a turn recorded by another program.
+
+The fields are listed in docs/imports.md.
+"""
 
 import json
 from collections.abc import Iterable
@@ -11,16 +13,20 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 from toolbench.engine.bounds import MAX_TOKENS, VALID_YEARS, check_year, parse_count
 
 MAX_LINES = 1_000_000
-MAX_LINE_BYTES = 1 << 20  # bytes
-MAX_FAULTS_SHOWN = 20  # told at once
+MAX_LINE_BYTES = 1 << 20
+MAX_FAULTS_SHOWN = 20  # in one error message
 
 
 class HistoryImportError(Exception):
-    """A history that is not imported; its text says why, line by line. Nothing of it is kept."""
+    """A history that is not imported; its text says why, line by line. Nothing of it is stored."""
 
 
 def _parse_time(value: object) -> object:
-    """Times are written as ISO 8601, never as a number."""
+    """Return the moment in a text in ISO 8601; a number is not accepted.
+
+    Raises:
+        ValueError: it is not such a text, or the year is outside VALID_YEARS.
+    """
     if not isinstance(value, str):
         raise ValueError("is no time in ISO 8601")
     moment = datetime.fromisoformat(value)
@@ -41,6 +47,8 @@ WholeNumber = Annotated[int, BeforeValidator(_parse_count)]
 
 
 class HistoryProbe(BaseModel):
+    """Result of a probe that the other program sent with a turn."""
+
     model_config = ConfigDict(strict=True)
 
     ok: bool
@@ -48,6 +56,8 @@ class HistoryProbe(BaseModel):
 
 
 class HistoryParseFailure(BaseModel):
+    """A call that the other program could not read, with the reason."""
+
     model_config = ConfigDict(strict=True)
 
     mode: Annotated[str, Field(max_length=20, pattern=r"^[^\x00]*$")]
@@ -56,7 +66,13 @@ class HistoryParseFailure(BaseModel):
 
 
 class HistoryLine(BaseModel):
-    """One line. `strategy` is the path that the turn took; `called` says whether it attempted a call."""
+    """A turn of a history.
+
+    Attributes:
+        strategy: the path that the turn took.
+        called: whether the turn attempted a call.
+        ok: whether the turn succeeded; None if the line does not say so.
+    """
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -81,7 +97,11 @@ class HistoryLine(BaseModel):
 
 
 def parse_lines(lines: Iterable[bytes]) -> list[tuple[int, HistoryLine]]:
-    """Line numbers, from 1, and turns; empty lines are passed over. Raises HistoryImportError with the first faults."""
+    """Return line numbers, from 1, and turns. Empty lines are ignored.
+
+    Raises:
+        HistoryImportError: lines cannot be read, there are none, or there are too many. It names the first faults.
+    """
     turns: list[tuple[int, HistoryLine]] = []
     faults: list[str] = []
     for number, line in enumerate(lines, start=1):
@@ -104,7 +124,11 @@ def parse_lines(lines: Iterable[bytes]) -> list[tuple[int, HistoryLine]]:
 
 
 def _parse_turn(line: bytes) -> HistoryLine:
-    """Raises ValueError with a plain sentence. Fields may stand in the object itself or in its `meta`."""
+    """Return the turn of a line. Its fields may be in the object itself or in its `meta`.
+
+    Raises:
+        ValueError: the line cannot be read; the text is a plain sentence.
+    """
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"it has {len(line):,} bytes; {MAX_LINE_BYTES:,} are taken")
     try:
