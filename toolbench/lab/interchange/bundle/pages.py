@@ -1,4 +1,4 @@
-"""The pages inside a bundle: they open from a folder, without a server, a network or a script."""
+"""Pages inside a bundle. They open from a folder, without a server, a network or a script."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +17,20 @@ from toolbench.lab.models import Run, Step, Trial
 
 STYLE_NAME = "style.css"
 STYLE_SHEETS = ("tokens.css", "base.css", "components.css", "bundles.css")
-MAX_TRIALS_LISTED = 5000  # trials that the index lists
-MAX_BODY_BYTES_SHOWN = 20_000  # bytes of a body that a trace page shows; the evidence holds them all
+MAX_TRIALS_LISTED = 5000  # on the index page
+MAX_BODY_BYTES_SHOWN = 20_000  # of a body on a trace page; the evidence has the whole body
 
 
 @dataclass(frozen=True, slots=True)
 class BundledTrialRow:
-    """A trial as the index lists it."""
+    """A trial in the list of the index page.
+
+    Attributes:
+        trace: name of the trial's page.
+        number: number of the trial in the bundle, from 1.
+        mark: its outcome.
+        sentence: its outcome in words.
+    """
 
     trace: str
     number: int
@@ -35,6 +42,13 @@ class BundledTrialRow:
 
 @dataclass(frozen=True, slots=True)
 class BodyView:
+    """A body as a trace page shows it.
+
+    Attributes:
+        size: bytes of the whole body.
+        cut: whether the text is truncated.
+    """
+
     title: str
     text: str
     size: int
@@ -43,6 +57,8 @@ class BodyView:
 
 @dataclass(frozen=True, slots=True)
 class BundledStep:
+    """A step as a trace page shows it; `abandoned` marks a step of an earlier execution of its trial."""
+
     step: Step
     abandoned: bool
     bodies: tuple[BodyView, ...]
@@ -50,12 +66,13 @@ class BundledStep:
 
 @cache
 def load_style() -> str:
-    """Every rule that the pages need, in one piece."""
+    """Return all style sheets that the pages need as one."""
     folder = Path(settings.BASE_DIR) / "static" / "css"
     return "\n".join((folder / name).read_text() for name in STYLE_SHEETS)
 
 
 def build_trial_row(trial: Trial, number: int) -> BundledTrialRow:
+    """Return the row of a trial for the index page."""
     named = f"{trial.config} · {trial.index}"
     return BundledTrialRow(build_trace_name(number), number, trial.scenario, named, trial.outcome, trial.sentence)
 
@@ -63,7 +80,7 @@ def build_trial_row(trial: Trial, number: int) -> BundledTrialRow:
 def render_index(
     chosen: BundleSelection, lines: Sequence[ConfigStatistics], trials: Sequence[BundledTrialRow], manifest: Manifest
 ) -> bytes:
-    """Failed trials first."""
+    """Return the index page. Failed trials come first, then infrastructure errors."""
     order = ("fail", "infra", "pass")
     ranked = sorted(trials, key=lambda line: order.index(line.mark) if line.mark in order else len(order))
     context = {
@@ -80,6 +97,7 @@ def render_index(
 
 
 def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> bytes:
+    """Return the page of a trial, which has this number in the bundle."""
     context = {
         "run": run,
         "trial": trial,

@@ -1,5 +1,8 @@
-"""The plans behind a bundle: frozen layers, the policy they make with the origin of every key, and each scenario's
-prompts and tools as one trial was given them."""
+"""Plans of the trials in a bundle.
+
+They are the stored layers of each configuration, the policy that results from them with the origin of every key, and
+the prompts and tools of each scenario in one of its trials.
+"""
 
 from collections.abc import Mapping
 
@@ -12,7 +15,7 @@ from toolbench.lab.scenarios.catalogue import is_version_available, load_scenari
 
 
 def build_plans_json(chosen: BundleSelection) -> JsonObject:
-    """What every trial sent is in its own member; this is what it was made of."""
+    """Return the content of plans.json. What each trial sent is in the trial's own member."""
     firsts = Trial.objects.filter(cell__in=chosen.cells).order_by("cell_id", "position").distinct("cell_id")
     seeds = dict(firsts.values_list("cell_id", "instance_seed"))
     return {
@@ -26,7 +29,10 @@ def build_plans_json(chosen: BundleSelection) -> JsonObject:
 
 
 def _config_to_json(config: RunConfig) -> JsonObject:
-    """A policy that this engine no longer takes is told by its layers alone."""
+    """Return the layers of a configuration and the policy that results from them.
+
+    If this engine no longer accepts the layers, the policy is null and a note says why.
+    """
     frozen = {"configuration": str(config), "policy_hash": config.policy_hash, "layers": config.layers}
     try:
         resolved = resolve_policy([(name, patch) for name, patch in config.layers])

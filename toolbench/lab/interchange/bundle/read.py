@@ -1,4 +1,4 @@
-"""Importing a bundle: a run in a scope of its own, equal to the one that was written, row for row."""
+"""Import of a bundle: its rows become a new run, equal to the exported one."""
 
 from collections.abc import Iterator
 from typing import IO, Any
@@ -44,7 +44,18 @@ def import_bundle(
     caps: UnpackLimits = DEFAULT_LIMITS,
     progress: OnProgress = ignore_progress,
 ) -> Run:
-    """`name` is what the file is called. Raises RunImportError; then nothing is kept."""
+    """Import a bundle; after an error nothing is stored.
+
+    Args:
+        file: the open file.
+        name: name of the file.
+        owner: owner of the new run; None for none.
+        caps: limits of what the file may unpack to.
+        progress: called after each batch of trials.
+
+    Raises:
+        RunImportError: the file cannot be imported.
+    """
     with open_zip(file, caps) as archive:
         manifest = read_checked_manifest(archive)
         check_not_imported(manifest.evidence)
@@ -91,7 +102,7 @@ def _parse_run(whole: dict[str, Any], archive: Archive, manifest: Manifest) -> N
 
 
 def _iter_trials(archive: Archive, manifest: Manifest, check: FigureReader) -> Iterator[NewTrial]:
-    """Read while they are stored, some at a time."""
+    """Yield the trials one by one; each is read when it is needed."""
     for name in list_evidence_names(manifest):
         if name.startswith(TRIALS_FOLDER):
             yield _parse_trial(name, read_json_member(archive, name), check)

@@ -1,4 +1,4 @@
-"""What of a run goes into its bundle, and what stays and why."""
+"""Selection of the rows of a run that go into its bundle, and a list of what is left out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from toolbench.lab.models import Case, Cell, Run, RunConfig, Step, Trial
 from toolbench.lab.scenarios.catalogue import is_private
 from toolbench.lab.traces.body_batches import load_bodies
 
-_TRIALS_PER_BATCH = 100  # trials in memory
+_TRIALS_PER_BATCH = 100  # in memory
 
 
 class BundleError(Exception):
@@ -22,13 +22,25 @@ class BundleError(Exception):
 
 
 class UnknownRunError(BundleError):
+    """A run that does not exist or was deleted."""
+
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class BundleSelection:
-    """Configurations and cells in the order of their positions; trials are numbered in the order they ran. Scenarios
-    are named as where they were tried; `names` leads from there to their names here, where these differ."""
+    """Rows of a run that go into its bundle. Scenarios have the names that they had where they were tried.
+
+    Attributes:
+        run: the run.
+        configs: configurations of the cells, by position.
+        cells: by position.
+        left_out: what the bundle does not contain.
+        count: number of trials.
+        names: names in this database by names where they were tried, of an imported run whose scenarios were renamed.
+        private: private scenarios among those of the cells.
+        cases: test cases among the scenarios of the cells.
+    """
 
     run: Run
     configs: tuple[RunConfig, ...]
@@ -36,11 +48,11 @@ class BundleSelection:
     left_out: tuple[LeftOutItem, ...]
     count: int
     names: Mapping[str, str]
-    private: frozenset[str]  # of the cells' scenarios
+    private: frozenset[str]
     cases: tuple[BundledCase, ...]
 
     def trials(self) -> Iterator[Trial]:
-        """Finished ones with steps and bodies, some at a time."""
+        """Yield finished trials by position, with steps and bodies; only some are in memory at a time."""
         steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
         chosen = (
             _list_finished(self.run, self.cells).select_related("config", "cell").prefetch_related(steps, "judgements")
@@ -57,7 +69,12 @@ class BundleSelection:
 
 
 def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
-    """Raises BundleError for an unknown run, and for one of which nothing may be shown."""
+    """Return what goes into a run's bundle. Private scenarios are included only if `private` is set.
+
+    Raises:
+        UnknownRunError: there is no such run.
+        BundleError: nothing would be in the bundle, since all cases are private.
+    """
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
         raise UnknownRunError(f"There is no run {run_id}.")
@@ -98,7 +115,7 @@ def _use_original_names(chosen: BundleSelection) -> BundleSelection:
 
 
 def _rename_row(row: models.Model, names: Mapping[str, str]) -> None:
-    """In memory only."""
+    """Rename scenarios in the columns of a row, without saving it."""
     named = {column: value for column, value in vars(row).items() if column in SCENARIO_COLUMNS}
     for column, value in rename_scenarios(named, names).items():
         setattr(row, column, value)
@@ -109,7 +126,7 @@ def _list_finished(run: Run, cells: Iterable[Cell]) -> QuerySet[Trial]:
 
 
 def list_private_cases(run_id: int) -> tuple[str, ...]:
-    """Those of a run that travel only when that is said."""
+    """Return the private scenarios of a run, sorted. They are exported only on request."""
     run = Run.objects.get(pk=run_id)
     return tuple(
         sorted(find_private_scenarios(run, run.cells.order_by().values_list("scenario", flat=True).distinct()))
@@ -117,8 +134,11 @@ def list_private_cases(run_id: int) -> tuple[str, ...]:
 
 
 def find_private_scenarios(run: Run, tried: Iterable[str]) -> frozenset[str]:
-    """Those of private sets, and what is not known here any more; of an imported run what was private there, or is
-    here."""
+    """Return the private scenarios among those of a run.
+
+    They are test cases of private sets, and scenarios that no longer exist. In an imported run, they are those that
+    were private where they were tried, or are in a private set here.
+    """
     slugs = frozenset(tried)
     if run.imported:
         here = Case.objects.filter(slug__in=slugs, set__public=False).values_list("slug", flat=True)

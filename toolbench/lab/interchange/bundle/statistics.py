@@ -1,4 +1,4 @@
-"""The figures of a bundle: computed from the cells that are in it, never from those left out."""
+"""Figures of a bundle, computed from the cells that are in it and not from those left out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,19 +32,38 @@ _CONFIG_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class CellStatistics:
+    """Figures of one cell.
+
+    Attributes:
+        tally: its counts.
+        answered: success given an answer.
+        delivered: delivered success.
+        decided: why sequential stopping ended the cell, in words; "" if the number of trials was fixed.
+    """
+
     scenario: str
     control: bool
     tally: Tally
     answered: Rate
     delivered: Rate
     times: Times
-    decided: str  # what ended it, in words; "" where the number of trials was fixed
+    decided: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigStatistics:
-    """One configuration on one group of scenarios; `group` is "" where there is one only. `tally` sums the tool
-    scenarios; the controls where there is nothing else."""
+    """Figures of one configuration in one group of scenarios.
+
+    Attributes:
+        group: name of the group; "" if there is only one.
+        rows: its cells.
+        tally: sums over the tool scenarios, or over the controls if there are no others.
+        answered: success given an answer, of `tally`.
+        delivered: delivered success, of `tally`.
+        control: success of the controls given an answer.
+        times: times of the same cells as `tally`.
+        cells: figures of each cell.
+    """
 
     config: RunConfig
     group: str
@@ -53,11 +72,12 @@ class ConfigStatistics:
     answered: Rate
     delivered: Rate
     control: Rate
-    times: Times  # of the same cells as `tally`
+    times: Times
     cells: tuple[CellStatistics, ...]
 
 
 def compute_config_statistics(chosen: BundleSelection) -> tuple[ConfigStatistics, ...]:
+    """Return the figures of each configuration in each group of scenarios."""
     times = load_cell_times(chosen.cells)
     return tuple(_build_config_statistics(*one, times) for one in group_cells_by_config(chosen.configs, chosen.cells))
 
@@ -96,7 +116,10 @@ def _build_cell_statistics(cell: Cell, times: Times) -> CellStatistics:
 
 
 def build_matrix_json(lines: Iterable[ConfigStatistics]) -> JsonObject:
-    """A row per configuration and group of scenarios: k of n with interval, tool scenarios and controls apart."""
+    """Return the content of matrix.json, with a row per configuration and group of scenarios.
+
+    Each row has the rates with intervals, of tool scenarios and of controls separately, and the times.
+    """
     rows = [
         {
             **{
@@ -115,7 +138,7 @@ def build_matrix_json(lines: Iterable[ConfigStatistics]) -> JsonObject:
 
 
 def build_statistics_json(lines: Sequence[ConfigStatistics]) -> JsonObject:
-    """Every cell with its counts, both rates, distinct answers and times."""
+    """Return the content of statistics.json: every cell with its counts, both rates, distinct answers and times."""
     return {
         "meaning": INTERVAL_NOTE,
         "p95": f"null below {MIN_LEGACY_P95_ANSWERS} answers",

@@ -1,4 +1,4 @@
-"""Writing a bundle: evidence first, then what was made of it, the pages, and the manifest with every hash."""
+"""Export of a bundle: evidence, figures, plans and pages, then the manifest with every hash."""
 
 import json
 import zipfile
@@ -49,16 +49,24 @@ from toolbench.lab.models import Run, Step, StepBody, Trial
 from toolbench.providers.masking.secrets import Masker
 
 Row = TypeVar("Row", bound=Model)
-_FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # equal evidence makes equal members
+_FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # of each member, so that equal evidence gives equal archive members
 
 
 def write_bundle(run_id: int, file: IO[bytes], *, private: bool = False) -> Manifest:
-    """Writes the whole bundle into `file`. Raises BundleError before anything is written."""
+    """Write the bundle of a run into `file` and return its manifest.
+
+    Raises:
+        BundleError: the bundle cannot be written. Nothing was written yet.
+    """
     return run_writer(_write_archive(select_for_bundle(run_id, private=private), file))
 
 
 def iter_bundle_chunks(run_id: int, *, private: bool = False) -> Iterator[bytes]:
-    """The bundle, piece by piece while it is written. Raises BundleError at once."""
+    """Return an iterator of the bundle's bytes, which is written meanwhile.
+
+    Raises:
+        BundleError: the bundle cannot be written. It is raised by this call, not by the iterator.
+    """
     return iter_file_chunks(partial(_write_archive, select_for_bundle(run_id, private=private)))
 
 
@@ -124,7 +132,7 @@ def _write_members(out: _BundleArchive, chosen: BundleSelection) -> PartWriter[M
 
 @dataclass(frozen=True, slots=True)
 class _BundlePositions:
-    """Where a configuration or a cell stands in the bundle: ids mean nothing elsewhere."""
+    """Index in the bundle of each configuration and cell by its id. Ids have no meaning in another installation."""
 
     configs: dict[int, int]
     cells: dict[int, int]
@@ -158,7 +166,7 @@ def _run_to_json(chosen: BundleSelection) -> JsonObject:
 
 
 def _mask_steps(trial: Trial, masker: Masker) -> tuple[Step, ...]:
-    """Search the bytes of the trial and of its steps once more for every key known now. Returns the steps."""
+    """Mask the keys known now in the stored bytes of a trial and its steps, and return the steps."""
     steps = tuple(trial.steps.all())
     for step in steps:
         step.body = _mask_row(step.body if hasattr(step, "body") else StepBody(step=step), masker)
@@ -167,7 +175,7 @@ def _mask_steps(trial: Trial, masker: Masker) -> tuple[Step, ...]:
 
 
 def _mask_row(row: Row, masker: Masker) -> Row:
-    """Mask bytes before they are packed, since base64 is no place for stars."""
+    """Mask the bytes of a row. Call it before they are encoded in base64, where secrets are not found."""
     for column in row._meta.concrete_fields:
         if isinstance(column, BinaryField) and (value := getattr(row, column.name)):
             setattr(row, column.name, masker.mask_body(bytes(value)))
@@ -175,7 +183,7 @@ def _mask_row(row: Row, masker: Masker) -> Row:
 
 
 def _build_source(run: Run) -> JsonObject:
-    """Which run this is where the bundle was written, and where that one came from."""
+    """Return which run this is in this installation, and where it was imported from."""
     before = {name: run.origin.get(name) for name in ("kind", "sha256", "made_at", "source")}
     return {
         "run": run.pk,
@@ -187,5 +195,5 @@ def _build_source(run: Run) -> JsonObject:
 
 
 def render_compact_json(value: object) -> bytes:
-    """Compact, ASCII, in the order given: equal rows give equal bytes."""
+    """Return a value as compact JSON in ASCII, so that equal rows give equal bytes. Keys keep their order."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")

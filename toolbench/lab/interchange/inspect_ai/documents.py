@@ -1,6 +1,8 @@
-"""A JSON log of Inspect AI, read one sample at a time: Python's own scanner is given the place where each begins.
+"""Reader of a JSON log of Inspect AI that holds one sample at a time.
 
-`ijson` was compared: it is no faster here, and it refuses NaN, which Inspect AI writes."""
+Python's own JSON scanner is called at the position where each sample begins. `ijson` was compared: it is no faster
+here, and it refuses NaN, which Inspect AI writes.
+"""
 
 import json
 import re
@@ -17,12 +19,13 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class LogDocument:
-    """A log that was read once to its end, so that its JSON is known to be whole.
+    """A log that was parsed once to its end, so that its JSON is known to be valid.
 
     Attributes:
-        header: everything but the samples.
-        samples_at: where the list of samples begins in `text`; None where there is none.
-        count: values in that list.
+        text: the whole log.
+        header: everything except the samples.
+        samples_at: where the list of samples begins in `text`; None if there is none.
+        count: number of values in that list.
     """
 
     text: str
@@ -31,7 +34,7 @@ class LogDocument:
     count: int
 
     def samples(self) -> Iterator[JsonObject]:
-        """Read the samples again, holding one at a time; a value that is no object is passed over."""
+        """Parse the samples again and yield them one at a time. A value that is not an object is ignored."""
         if self.samples_at is not None:
             yield from (value for value in _iter_elements(self.text, self.samples_at) if isinstance(value, dict))
 
@@ -68,7 +71,7 @@ def parse_log_document(raw: bytes) -> LogDocument:
 
 
 def _count_elements(text: str, at: int) -> tuple[int, int]:
-    """The number of values of the list that begins at `at`, and where it ends."""
+    """Return the number of values in the list that begins at `at`, and the position after the list."""
     elements = _iter_elements(text, at)
     count = 0
     while True:
@@ -80,7 +83,7 @@ def _count_elements(text: str, at: int) -> tuple[int, int]:
 
 
 def _iter_elements(text: str, at: int) -> Generator[Any, None, int]:
-    """Each value of the list that begins at `at`; returns where the list ends."""
+    """Yield the values of the list that begins at `at`; return the position after the list."""
     at = _skip_whitespace(text, at + 1)
     if text.startswith("]", at):
         return at + 1
@@ -98,7 +101,11 @@ def _parse_value(text: str, at: int) -> tuple[Any, int]:
 
 
 def _skip_sign(text: str, at: int, sign: str) -> int:
-    """Where the next token begins behind `sign`, which has to stand at `at`."""
+    """Return where the token after `sign` begins.
+
+    Raises:
+        json.JSONDecodeError: `sign` is not at `at`.
+    """
     if not text.startswith(sign, at):
         raise json.JSONDecodeError(f"Expecting '{sign}' delimiter", text, at)
     return _skip_whitespace(text, at + 1)

@@ -1,5 +1,7 @@
-"""Logs of Inspect AI as imported runs: docs/imports.md has the mapping. The log's own scores are the verdicts; nothing
-is judged here, and no scenario stands behind it."""
+"""Import of logs of Inspect AI. The mapping is described in docs/imports.md.
+
+The scores of the log are the verdicts: nothing is judged here, and no scenario of Toolbench is involved.
+"""
 
 import hashlib
 import json
@@ -52,7 +54,18 @@ def import_log(
     caps: UnpackLimits = LOG_LIMITS,
     progress: OnProgress = ignore_progress,
 ) -> Run:
-    """An `.eval` archive or a `.json` log. Raises RunImportError; then nothing is kept."""
+    """Import an `.eval` archive or a `.json` log; after an error nothing is stored.
+
+    Args:
+        file: the open file. Its first two bytes decide whether it is read as an archive.
+        name: name of the file.
+        owner: owner of the new run; None for none.
+        caps: limits of what an archive may unpack to.
+        progress: called after each batch of trials.
+
+    Raises:
+        RunImportError: the file cannot be imported.
+    """
     if file.seek(0, os.SEEK_END) > MAX_LOG_BYTES:
         raise RunImportError(f"The log has more than {MAX_LOG_BYTES:,} bytes. Nothing was imported.")
     file.seek(0)
@@ -68,20 +81,25 @@ def import_log(
     with open_zip(file, caps) as archive:
         header = read_json_member(archive, _find_header(archive))
         names = [name for name in archive.namelist() if name.startswith(_SAMPLES_FOLDER) and name.endswith(".json")]
-        samples = _LogSamples((read_json_member(archive, name) for name in names), len(names))  # as they ended
+        # The archive has the samples in the order in which they ended.
+        samples = _LogSamples((read_json_member(archive, name) for name in names), len(names))
         return _create_run(header, samples, _build_origin(header, name, sha256), owner, progress)
 
 
 @dataclass(frozen=True, slots=True)
 class _LogSamples:
-    """The samples of a log, each read when it is asked for."""
+    """Samples of a log and their number. Each is read when the iterator reaches it."""
 
     each: Iterator[JsonObject]
     count: int
 
 
 def _find_header(archive: Archive) -> str:
-    """A log that was cut off has only what was written at its start."""
+    """Return the name of the header's member. A log that was interrupted has only the one written at its start.
+
+    Raises:
+        RunImportError: there is neither.
+    """
     names = archive.namelist()
     if HEADER_NAME in names:
         return HEADER_NAME
@@ -128,7 +146,7 @@ def _create_run(
 
 
 def _store_totals(run: Run) -> Run:
-    """With what its trials spent: a log says it of samples only."""
+    """Set requests and tokens of the run to the sums of its trials, since a log has them per sample only."""
     spent = Cell.objects.filter(run=run).aggregate(
         requests=Sum("requests"), tokens=Sum(F("input_tokens") + F("output_tokens"))
     )
@@ -204,8 +222,11 @@ def _build_trial(sample: JsonObject, place: int, slug: str, check: FigureReader)
 
 
 def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
-    """Outcome, a sentence and one check per score. An error that stopped the sample is nobody's answer; a limit that
-    stopped it leaves the verdict to the scores."""
+    """Return the outcome, a sentence and one check per score.
+
+    A sample that ended in an error has no verdict: its outcome is infra or cancelled. A sample that reached a limit is
+    judged by its scores.
+    """
     if error := render_text(_as_object(sample.get("error")).get("message")):
         if error.startswith(_CANCELLED):
             return "cancelled", "The sample was stopped, because another one had ended the eval.", []
@@ -227,12 +248,12 @@ def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
 
 
 def _derive_instance_seed(sample: JsonObject) -> int:
-    """A number that is the same for the same sample, in every epoch and every log."""
+    """Return a number that is the same for the same sample in every epoch and log."""
     return int.from_bytes(hashlib.sha256(render_text(sample.get("id")).encode("utf-8", "surrogatepass")).digest()[:6])
 
 
 def _sum_tokens(sample: JsonObject, column: str, name: str, check: FigureReader) -> int | float:
-    """Return the tokens of all models of a sample."""
+    """Return the tokens of all models that a sample used."""
     usage = _as_object(sample.get("model_usage"))
     return check.read_total(column, [check.read(column, _as_object(one).get(name)) for one in usage.values()])
 
@@ -253,7 +274,7 @@ def _build_check(name: str, score: JsonObject) -> JsonObject:
 
 
 def _read_grade(value: object) -> bool | None:
-    """C and I, true and false, 1 and 0; what lies between is no verdict."""
+    """Return whether a score is a pass: C, true or 1. I, false and 0 are failures; any other value gives None."""
     if isinstance(value, str):
         return _PASS_BY_GRADE.get(value)
     return bool(value) if isinstance(value, bool | int | float) and value in (0, 1) else None

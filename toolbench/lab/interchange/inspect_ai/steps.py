@@ -1,4 +1,4 @@
-"""The steps of one sample of an Inspect AI log: its model calls and its tool calls, in the order of its transcript."""
+"""Steps of one sample of an Inspect AI log: model calls and tool calls in the order of its events."""
 
 import json
 from dataclasses import asdict
@@ -17,12 +17,16 @@ from toolbench.lab.traces.step_facts import dump_details, to_column_text
 _ATTACHMENT_PREFIX = "attachment://"
 _MAX_DEPTH = 100
 _MESSAGES_KEY = "messages"
-MAX_RESOLVED_CHARS = 256 << 20  # characters and values of one sample's requests, once texts and messages are put back
-MAX_MESSAGES = 100_000  # messages of one request
+MAX_RESOLVED_CHARS = 256 << 20  # characters and values of one sample's bodies with attachments and messages
+MAX_MESSAGES = 100_000  # of one request
 
 
 def build_steps(sample: JsonObject, check: FigureReader) -> list[NewStep]:
-    """Texts that the log keeps apart are put back in their places."""
+    """Return the steps of a sample. Attachments and shared messages are put back into the bodies.
+
+    Raises:
+        InvalidRowError: the bodies would be too large.
+    """
     events = [event for event in sample.get("events") or [] if isinstance(event, dict)]
     whole = _SampleReader(sample, _find_start(events), check)
     steps: list[NewStep] = []
@@ -37,14 +41,14 @@ def build_steps(sample: JsonObject, check: FigureReader) -> list[NewStep]:
 
 
 def render_text(value: object) -> str:
-    """Text as it is, nothing as "", anything else as JSON."""
+    """Return text unchanged, None as "", and any other value as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else dump_details(value).decode("ascii")
 
 
 class _SampleReader:
-    """What events refer to: attachments, and the pools of messages and of raw calls."""
+    """Reader of what events refer to: attachments, and the pools of messages and of raw calls."""
 
     def __init__(self, sample: JsonObject, began: datetime | None, check: FigureReader) -> None:
         self.check = check
@@ -72,10 +76,14 @@ class _SampleReader:
         return request | {str(call.get("call_key") or _MESSAGES_KEY): _pick_ranges(call["call_refs"], self._calls)}
 
     def resolve_attachments(self, value: Any, depth: int = 0) -> Any:
-        """`value` with every attachment in its place.
+        """Return `value` with each attachment in the place of its reference.
 
-        One text may be named many times: what all of them come to is limited, for the time to stay in proportion to
-        the file. Raises InvalidRowError."""
+        One attachment may be named many times. The total size is limited, so that the time stays in proportion to the
+        file.
+
+        Raises:
+            InvalidRowError: the total size exceeds MAX_RESOLVED_CHARS.
+        """
         if isinstance(value, str) and _ATTACHMENT_PREFIX in value[:20]:
             value = self._attachments.get(value.removeprefix(_ATTACHMENT_PREFIX), value)
         self._left -= len(value) + 1 if isinstance(value, str) else 1
@@ -93,7 +101,10 @@ class _SampleReader:
 
 
 def _build_exchange(sample: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
-    """The raw call where the log has it; else its own account of input and output."""
+    """Return the step of a model call.
+
+    Its bodies are the raw request and response if the log has them, else the logged input and output.
+    """
     call, output = _as_object(event.get("call")), _as_object(event.get("output"))
     raw = bool(call.get("request"))
     told = {key: event.get(key) for key in ("model", "tools", "tool_choice", "config")}
@@ -175,7 +186,13 @@ def _render_bytes(value: Any) -> bytes:
 
 
 def _pick_ranges(refs: Any, pool: Any) -> list[Any]:
-    """Ranges of a pool, first and behind the last. Raises InvalidRowError."""
+    """Return the elements of a pool in these ranges.
+
+    A range is given as its first index and the index after its last.
+
+    Raises:
+        InvalidRowError: there are more than MAX_MESSAGES.
+    """
     if not isinstance(refs, list) or not isinstance(pool, list):
         return []
     pairs = [
