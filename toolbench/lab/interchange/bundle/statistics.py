@@ -36,8 +36,8 @@ class CellStatistics:
 
     Attributes:
         tally: its counts.
-        answered: success given an answer.
-        delivered: delivered success.
+        answered: answered success.
+        delivered: end-to-end success.
         decided: why sequential stopping ended the cell, in words; "" if the number of trials was fixed.
     """
 
@@ -58,9 +58,9 @@ class ConfigStatistics:
         group: name of the group; "" if there is only one.
         rows: its cells.
         tally: sums over the tool scenarios, or over the controls if there are no others.
-        answered: success given an answer, of `tally`.
-        delivered: delivered success, of `tally`.
-        control: success of the controls given an answer.
+        answered: answered success of `tally`.
+        delivered: end-to-end success of `tally`.
+        control: answered success of the controls.
         times: times of the same cells as `tally`.
         cells: figures of each cell.
     """
@@ -138,7 +138,11 @@ def build_matrix_json(lines: Iterable[ConfigStatistics]) -> JsonObject:
 
 
 def build_statistics_json(lines: Sequence[ConfigStatistics]) -> JsonObject:
-    """Return the content of statistics.json: every cell with its counts, both rates, distinct answers and times."""
+    """Return the content of statistics.json.
+
+    It has every cell with its counts, both rates, distinct answers and times, and the rates and times of
+    configurations.
+    """
     return {
         "meaning": INTERVAL_NOTE,
         "p95": f"null below {MIN_LEGACY_P95_ANSWERS} answers",

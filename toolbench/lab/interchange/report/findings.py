@@ -1,4 +1,4 @@
-"""What a run shows, by rule: every sentence follows from counts and intervals, none from taste."""
+"""Findings of a run: sentences that follow by fixed rules from counts and intervals."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ QuirkCounts = Counter[tuple[str, str, str]]
 
 @dataclass(frozen=True, slots=True)
 class RunFinding:
-    """`about` is hardest_scenario, most_frequent_cause, quirk or profiles."""
+    """A sentence about a run; `about` is hardest_scenario, most_frequent_cause, quirk or profiles."""
 
     about: str
     sentence: str
@@ -29,7 +29,7 @@ class RunFinding:
 def build_findings(
     reports: Sequence[ConfigReport], cells: Sequence[Cell], quirks: QuirkCounts
 ) -> tuple[RunFinding, ...]:
-    """`quirks` counts trials by (model, kind, name)."""
+    """Return the findings of a run. `quirks` counts trials by model, kind and name."""
     return (
         *_find_hardest_scenario(cells),
         *_find_main_cause(reports),
@@ -75,8 +75,11 @@ def _format_trials(count: int) -> str:
 
 
 def _compare_profiles(reports: Sequence[ConfigReport], cells: Sequence[Cell]) -> Iterator[RunFinding]:
-    """Per model and group of scenarios, between configurations that differ in nothing but the profile; those that
-    cannot be told apart in one sentence."""
+    """Yield the best and the worst profile of each model and group of scenarios.
+
+    Only configurations that differ in nothing but the profile are compared. One more sentence lists the models without
+    a clear difference.
+    """
     groups = _get_rates_by_profile(reports, cells)
     alike: list[str] = []
     for key, rates in groups.items():
@@ -94,7 +97,7 @@ def _compare_profiles(reports: Sequence[ConfigReport], cells: Sequence[Cell]) ->
 def _get_rates_by_profile(
     reports: Sequence[ConfigReport], cells: Sequence[Cell]
 ) -> dict[tuple[str, ...], dict[str, Rate]]:
-    """Success given an answer, controls left out; what has no interval is left out."""
+    """Return answered success without controls, by profile. Rates without an interval are left out."""
     found: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
     for (group, members), report in product(group_cells(cells).items(), reports):
         config, label = report.config, report.label
@@ -107,11 +110,12 @@ def _get_rates_by_profile(
 
 
 def _describe_model(key: tuple[str, ...], groups: dict[tuple[str, ...], dict[str, Rate]]) -> str:
-    """The model, with what else tells its groups apart."""
+    """Return the model's name, followed by the values in which its groups differ."""
     same_model = [other for other in groups if other[0] == key[0]]
     more = [part for place, part in enumerate(key) if len({other[place] for other in same_model}) > 1]
     return f"{key[0]} ({', '.join(part or 'no examples' for part in more)})" if more else key[0]
 
 
 def findings_to_json(found: Sequence[RunFinding]) -> list[JsonObject]:
+    """Return the findings as a list of objects."""
     return [{"about": one.about, "sentence": one.sentence} for one in found]

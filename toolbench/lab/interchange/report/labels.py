@@ -1,5 +1,7 @@
-"""What a configuration is called in a report: the case study's names for its dimensions, and one label that holds the
-model and only what varies in the run."""
+"""Names of configurations in a report.
+
+Dimensions have the names of the case study. The label has the model and only the dimensions that vary in the run.
+"""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +17,14 @@ _UNSAFE_CHARS = re.compile(r"[^a-zA-Z0-9_.-]+")
 
 @dataclass(frozen=True, slots=True)
 class ConfigLabel:
-    """`label` names the configuration in the run, `file` begins the names of its trials' files."""
+    """Names of a configuration.
+
+    Attributes:
+        label: unique name in the run.
+        file: start of the file names of its trials, unique in the run.
+        strategy: the strategy without the tag fallback.
+        fallback_profile: fallback_on, fallback_off or best_effort.
+    """
 
     label: str
     file: str
@@ -24,7 +33,7 @@ class ConfigLabel:
 
 
 def build_config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
-    """By the configuration's id; labels and files are unique in the run."""
+    """Return labels by the id of the configuration. Labels and files are unique in the run."""
     split = {config.pk: split_strategy(config.strategy) for config in configs}
     varies = _find_varying(configs, split)
     labels = _make_unique([":".join(_list_label_parts(config, split[config.pk], varies)) for config in configs], "#")
@@ -36,7 +45,10 @@ def build_config_labels(configs: Sequence[RunConfig]) -> dict[int, ConfigLabel]:
 
 
 def split_strategy(strategy: str) -> tuple[str, str]:
-    """The strategy and the fallback profile: fallback_on or fallback_off in a fallback matrix, else best_effort."""
+    """Return the strategy without the tag fallback, and the fallback profile.
+
+    The profile is fallback_on or fallback_off if the strategy adds or removes the tag fallback, else best_effort.
+    """
     words = parse_strategy(strategy)
     for sign, own, profile in (
         (ADD_PRESET, words.added_presets, "fallback_on"),
@@ -48,7 +60,7 @@ def split_strategy(strategy: str) -> tuple[str, str]:
 
 
 def sanitise_file_name(text: str) -> str:
-    """The case study's rule for names of files."""
+    """Return a text as part of a file name, by the rule of the case study."""
     return _UNSAFE_CHARS.sub("__", text)
 
 
@@ -80,7 +92,10 @@ def _list_label_parts(config: RunConfig, split: tuple[str, str], varies: set[str
 
 
 def _make_unique(names: Sequence[str], joint: str) -> list[str]:
-    """A name that is taken gets a number; names that differ in case only are one name to some file systems."""
+    """Return the names in order, a number added to each that is taken.
+
+    Upper and lower case are the same, as in some file systems.
+    """
     taken: set[str] = set()
     found = []
     for name in names:

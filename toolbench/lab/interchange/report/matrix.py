@@ -1,4 +1,4 @@
-"""`matrix.md`: the case study's seven columns as it has them, then ours, and what the run shows."""
+"""The file `matrix.md`: the case study's seven columns, then those of Toolbench, and the findings."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,10 @@ MatrixLine = tuple[ConfigReport, ConfigRates, Times]
 
 
 def render_matrix(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], found: Sequence[RunFinding]) -> str:
-    """One table; of a run with several groups of scenarios one for each, since groups are never pooled."""
+    """Return the matrix of a run, with one table per group of scenarios.
+
+    Rates of different groups are never pooled.
+    """
     lines = [f"# {escape_cell(str(run))}", ""]
     if run.simulated:
         lines += [SIMULATED_NOTE, ""]
@@ -73,7 +76,10 @@ def render_matrix(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cel
 def _restrict_to_cells(
     reports: Sequence[ConfigReport], members: Sequence[Cell], times: Mapping[int, Times]
 ) -> list[MatrixLine]:
-    """The same configurations with what these cells say alone; a configuration without any of them is left out."""
+    """Return the configurations with the figures of these cells only.
+
+    A configuration without any of these cells is left out.
+    """
     scenarios = {one.scenario for one in members}
     return [
         (
@@ -110,7 +116,10 @@ def _render_case_study_columns(report: ConfigReport) -> list[str]:
 
 
 def _describe_top_failures(report: ConfigReport) -> str:
-    """The two scenarios that failed most, then the most frequent category; equal counts in alphabetical order."""
+    """Return the two scenarios that failed most, then the most frequent category.
+
+    Equal counts are in alphabetical order.
+    """
     failed = [row for row in report.tool_rows if not row["ok"]]
     scenarios = _sort_by_count(Counter(row["scenario"] for row in failed))[:2]
     categories = _sort_by_count(Counter(row["error_category"] for row in failed))[:1]
@@ -140,7 +149,7 @@ def _render_retries(counts: Tally) -> list[str]:
 
 
 def escape_cell(text: str) -> str:
-    """Text that stays text in a table: no bar, no tag, no line break."""
+    """Return a text that stays text in a table: without bar, tag or line break."""
     return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'").split())
 
 

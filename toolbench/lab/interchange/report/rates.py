@@ -1,4 +1,4 @@
-"""Rates and metrics as a report writes them: by group of scenarios, over everything, the tools and the controls."""
+"""Rates and metrics of a report, by group of scenarios."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,13 +22,14 @@ from toolbench.lab.results.run.metrics import count_cells
 
 @dataclass(frozen=True, slots=True)
 class ConfigRates:
-    """Sums of one configuration's cells."""
+    """Sums over the cells of one configuration: all of them, the tool scenarios, the controls."""
 
     overall: Tally
     tools: Tally
     control: Tally
 
     def to_json(self) -> JsonObject:
+        """Return the rates and counts of each sum."""
         parts = {"overall": self.overall, "tools": self.tools, "control": self.control}
         return {
             name: {
@@ -45,8 +46,10 @@ class ConfigRates:
 
 
 def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> JsonObject:
-    """Every metric of one configuration's cells, each with its denominator in words; null where nothing was
-    counted."""
+    """Return every metric of one configuration's cells, with its denominator in words.
+
+    Values are null if nothing was counted.
+    """
     of = count_cells(cells, times)
     return {
         name: {"of": metric.denominator} | _value_to_json(metric, compute_metric(metric, of))
@@ -55,7 +58,7 @@ def build_metrics_json(cells: Sequence[Cell], times: Mapping[int, Times]) -> Jso
 
 
 def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
-    """Scenarios, rates and metrics by group; quantiles of times by scenario too."""
+    """Return scenarios, rates and metrics by group, and the quantiles of times by scenario."""
     times = load_cell_times(cells)
     return {
         name: {
@@ -69,13 +72,16 @@ def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
 
 
 def find_only_group(groups: JsonObject, what: str) -> JsonObject | None:
-    """That of the only group; None where there are several, which are never pooled, or none."""
+    """Return the value `what` of the only group.
+
+    None if there are several groups, which are never pooled, or no group.
+    """
     found = [group[what] for group in groups.values()]
     return found[0] if len(found) == 1 else None
 
 
 def explain_not_pooled(groups: JsonObject) -> str | None:
-    """The reason of every null that stands for a sum over several groups."""
+    """Return why sums over several groups are null; None if there are not several groups."""
     return f"{len(groups)} groups of scenarios are never one rate: see groups" if len(groups) > 1 else None
 
 
@@ -92,6 +98,7 @@ def _value_to_json(metric: Metric, value: MetricValue) -> JsonObject:
 
 
 def compute_rates(cells: Sequence[Cell]) -> ConfigRates:
+    """Return the sums over these cells of one configuration."""
     return ConfigRates(
         overall=tally_cells(cells),
         tools=tally_cells(cell for cell in cells if not cell.control),
@@ -100,8 +107,10 @@ def compute_rates(cells: Sequence[Cell]) -> ConfigRates:
 
 
 def rate_to_json(rate: Rate) -> JsonObject:
-    """k of n with its interval and what kind it is; null where nothing was tried, or where no interval may be
-    claimed."""
+    """Return a rate with its counts, its interval and the kind of interval.
+
+    The rate is null if nothing was tried; the interval is null as well if none may be claimed.
+    """
     share = round_half_up(rate.k / rate.n, 4) if rate.n else None
     known = bool(rate.n) and not rate.withheld
     ends = (

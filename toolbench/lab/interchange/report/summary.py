@@ -1,4 +1,4 @@
-"""The summaries of a report: one row per configuration, then sums by scenario and by strategy."""
+"""Summaries of a report: a row per configuration, then sums by scenario and by strategy."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Run, RunConfig
 from toolbench.providers.masking.url_keys import mask_address
 
-REPORT_VERSION = 2  # of our own keys; files without one are of version 1, which had no quantiles with bounds
+REPORT_VERSION = 2  # of the keys under `toolbench`; files without it have version 1, which had no quantiles with bounds
 MAX_FAILURE_SAMPLES = 3
 BEST_EFFORT_PROFILE = "best_effort"
 STRATEGY_MATRIX = {"baseline", "production"}
@@ -40,8 +40,15 @@ _UNPOOLED_KEYS = ("ok_rate", "tool_ok_rate", *_TIME_KEYS)
 
 @dataclass(frozen=True, slots=True)
 class ConfigReport:
-    """One configuration: its label, its rates and metrics by group of scenarios, and what was said of each trial that
-    was tried."""
+    """Report of one configuration.
+
+    Attributes:
+        config: the configuration.
+        label: its names.
+        groups: its rates and metrics by group of scenarios.
+        policy: its policy without a scenario's layer; None if this engine no longer accepts the layers.
+        rows: the summary row of each trial that passed, failed or had an infrastructure error.
+    """
 
     config: RunConfig
     label: ConfigLabel
@@ -51,17 +58,21 @@ class ConfigReport:
 
     @property
     def tool_rows(self) -> list[JsonObject]:
+        """The rows of tool scenarios."""
         return [row for row in self.rows if not row["toolbench"]["control"]]
 
     @property
     def control_rows(self) -> list[JsonObject]:
-        """Of the case study's own control."""
+        """The rows of the case study's control."""
         return [row for row in self.rows if row["scenario"] == CONTROL_SCENARIO]
 
 
 def build_model_row(report: ConfigReport, scenarios: Sequence[str]) -> JsonObject:
-    """By the case study's rules: `ok` is its pass, percentiles by index over all runs, failures included. Of several
-    groups of scenarios there is no rate and no percentile; `groups` has those of each."""
+    """Return the summary of a configuration by the rules of the case study.
+
+    `ok` is a pass by the case study rule. Percentiles are nearest-rank over all trials, failures included. With several
+    groups of scenarios, rates and percentiles are null; those of each group are in `groups`.
+    """
     pooled = dict.fromkeys(_UNPOOLED_KEYS) if len(report.groups) > 1 else {}
     return {
         "model": report.label.label,
@@ -97,7 +108,7 @@ def _count_rows(rows: Sequence[JsonObject], prefix: str) -> JsonObject:
 
 
 def _compute_percentiles(report: ConfigReport, group: JsonObject) -> JsonObject:
-    """The case study's percentiles over the runs of one group."""
+    """Return the percentiles of the case study over the trials of one group."""
     rows = [row for row in report.rows if row["scenario"] in group["scenarios"]]
     tools = [row for row in rows if not row["toolbench"]["control"]]
     counted = _count_rows(rows, "") | _count_rows(tools, "tool_")
@@ -130,7 +141,7 @@ def _count_failure_classes(rows: Iterable[JsonObject]) -> JsonObject:
 
 
 def sum_by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
-    """{scenario: {runs, ok, errors: {category: count}}}"""
+    """Return `{scenario: {runs, ok, errors: {category: count}}}`."""
     found: JsonObject = {}
     for row in rows:
         sums = found.setdefault(row["scenario"], {"runs": 0, "ok": 0, "errors": {}})
@@ -143,19 +154,24 @@ def sum_by_scenario(rows: Iterable[JsonObject]) -> JsonObject:
 
 
 def sum_by_scenario_and_strategy(rows: Sequence[JsonObject]) -> JsonObject:
+    """Return `sum_by_scenario` for each strategy."""
     strategies = dict.fromkeys(row["strategy"] for row in rows)
     return {name: sum_by_scenario(row for row in rows if row["strategy"] == name) for name in strategies}
 
 
 def build_run_mark(run: Run) -> JsonObject:
-    """What every file says of the run it comes from."""
+    """Return what every summary file says about the run it comes from."""
     return {"run": run.pk, "simulated": run.simulated, "version": REPORT_VERSION}
 
 
 def build_summary(
     run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cell], output_dir: str | None
 ) -> JsonObject:
-    """Filters are written as lists of what they chose. Null: not frozen with the run, or without meaning here."""
+    """Return the summary of a run.
+
+    Filters are lists of the values that they selected. A value is null if it is not stored with the run, or has no
+    meaning in Toolbench.
+    """
     scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
     return {
         "ts": run.created_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -178,7 +194,10 @@ def build_summary(
 
 
 def _build_address(reports: Sequence[ConfigReport]) -> JsonObject:
-    """Of the one provider, null when there are several or it is gone."""
+    """Return the masked address of the provider.
+
+    Null if there are several providers, or the provider was deleted or has no address.
+    """
     providers = {report.config.provider for report in reports}
     only = providers.pop() if len(providers) == 1 else None
     if only is None or not only.base_url:
@@ -259,6 +278,6 @@ def _build_run_fields(run: Run, reports: Sequence[ConfigReport], cells: Sequence
 
 
 def _find_shared(values: Iterable[Any]) -> Any:
-    """The value that all have, None when they differ."""
+    """Return the value that all have, or None if they differ or there is none."""
     found = list(values)
     return found[0] if found and all(value == found[0] for value in found) else None

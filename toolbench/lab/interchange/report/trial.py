@@ -1,5 +1,8 @@
-"""One trial as a file: the case study's fields under its names, null where one has no meaning here, ours under
-`toolbench`."""
+"""Report file of one trial.
+
+It has the fields of the case study under the same names, null where one has no meaning in Toolbench. All other fields
+are under `toolbench`.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +25,7 @@ from toolbench.lab.traces.reading import StepWithDetails, list_steps
 MAX_RAW_CHARS = 20_000  # characters of an error's raw body
 MAX_ERROR_CHARS = 400
 TRIED_OUTCOMES = (Trial.Outcome.PASS, Trial.Outcome.FAIL, Trial.Outcome.INFRA)
-# The trial's fields without its bodies: what the summary repeats of it.
+# Fields that the summary repeats: those without bodies.
 SUMMARY_FIELDS = (
     "model",
     "model_base",
@@ -102,8 +105,15 @@ _TRIAL_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class TrialReport:
-    """`content` is the file, `row` what the summary says of it. `quirks` counts transforms that changed something and
-    findings, as (kind, name)."""
+    """Report of one trial.
+
+    Attributes:
+        trial: the trial.
+        name: name of the file.
+        content: content of the file.
+        row: the part that the summary repeats.
+        quirks: number of changes by transforms and of findings, by kind (transform or finding) and name.
+    """
 
     trial: Trial
     name: str
@@ -113,20 +123,24 @@ class TrialReport:
 
     @property
     def tried(self) -> bool:
+        """Whether the trial passed, failed or had an infrastructure error."""
         return self.trial.outcome in TRIED_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)
 class TrialWriter:
-    """Makes the reports of one run's trials; policies are resolved once per configuration and scenario."""
+    """Builder of the reports of a run's trials. Policies are resolved once per configuration and scenario."""
 
     labels: dict[int, ConfigLabel]
     simulated: bool
     _policies: dict[tuple[int, str, int], Policy | None] = field(default_factory=dict)
 
     def report(self, trial: Trial) -> TrialReport:
-        """`trial` comes with its configuration and TRIAL_RETRY_COLUMNS, and with its steps and their bodies
-        prefetched."""
+        """Return the report of a trial.
+
+        The trial must have its configuration, its cell, the columns TRIAL_RETRY_COLUMNS, and its steps with their
+        bodies.
+        """
         label = self.labels[trial.config_id]
         steps = list_steps(trial)
         name = f"{label.file}__{sanitise_file_name(trial.scenario)}__trial_{trial.index:02d}.json"
@@ -142,8 +156,10 @@ class TrialWriter:
         return TrialReport(trial, name, content, row, _count_quirks(steps))
 
     def policy(self, config: RunConfig, scenario: str, version: int = 0) -> Policy | None:
-        """Under the scenario's own layer, "" for none. None where this version of the engine no longer takes the
-        frozen layers."""
+        """Return the policy under the layer of a scenario, which is "" for none.
+
+        None if this version of the engine no longer accepts the stored layers.
+        """
         key = (config.pk, scenario, version)
         if key not in self._policies:
             self._policies[key] = _resolve_policy(config, scenario, version)
@@ -200,17 +216,22 @@ class TrialWriter:
 
 
 def has_passed(trial: Trial) -> bool | None:
-    """By the case study's rule; by the task where it has no such scenario. None for a trial that was not tried."""
+    """Return whether a trial passed by the case study rule.
+
+    For a scenario without such a rule, the verdict of its task counts. None for a trial that was not tried.
+    """
     if trial.outcome not in TRIED_OUTCOMES:
         return None
     return bool(trial.parity_pass if trial.parity_pass is not None else trial.task_pass)
 
 
 def round_elapsed_ms(trial: Trial) -> int:
+    """Return the duration of a trial in whole milliseconds; 0 if it is unknown."""
     return round_to_int(trial.duration_ms or 0)
 
 
 def is_tag_fallback_on(policy: Policy | None) -> bool | None:
+    """Return whether calls in tags within the text are read; None without a policy."""
     return TAG_TRANSFORM in policy.response_transforms if policy else None
 
 
@@ -226,7 +247,10 @@ def _resolve_policy(config: RunConfig, scenario: str, version: int) -> Policy | 
 
 
 def _build_error_fields(trial: Trial, steps: Sequence[StepWithDetails]) -> JsonObject:
-    """Status and bodies are those of the exchange the trial ended with; null for a failure of the model."""
+    """Return the error of a failed trial; all fields are null for any other.
+
+    Status and bodies are those of the last failed exchange if it ended the trial, else null.
+    """
     wrong = not has_passed(trial) and trial.outcome in TRIED_OUTCOMES
     category = (trial.category or "EXCEPTION") if wrong else None
     refused = [one for one in steps if not one.is_tool and not one.step.ok]
@@ -241,7 +265,7 @@ def _build_error_fields(trial: Trial, steps: Sequence[StepWithDetails]) -> JsonO
 
 
 def _build_error_text(trial: Trial, category: str) -> str:
-    """CODE: message, as the case study writes it."""
+    """Return `CODE: message`, as the case study writes it."""
     if category == "ASSERTION_FAILED":
         checks = [check for check in trial.verdict.get("checks", ()) if not check["ok"]]
         reasons = "; ".join(f"{check['name']}: {check['detail']}" for check in checks)

@@ -1,4 +1,4 @@
-"""A stored trial read back as the case study's record of it: history, trace and final draft."""
+"""The case study's record of a trial, rebuilt from stored steps: history, trace and final draft."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,8 +21,10 @@ TRANSFORM_KEYS = (
 
 
 def build_history(steps: Sequence[StepWithDetails]) -> list[Message] | None:
-    """The messages as they were last sent, the answer to them, and the results that followed. None where the request
-    cannot be read any more."""
+    """Return the messages of the last request, its answer and the results that followed.
+
+    None if the request has no readable messages; empty if no request was sent.
+    """
     asked = [one for one in steps if not one.is_tool]
     if not asked:
         return []
@@ -41,7 +43,7 @@ def _build_tool_message(one: StepWithDetails) -> Message:
 
 
 def build_trace(steps: Sequence[StepWithDetails], policy: Policy | None) -> list[JsonObject]:
-    """One entry for every turn that was answered."""
+    """Return one entry for every turn that was answered."""
     answered = (one for one in steps if not one.is_tool and one.step.ok)
     return [_build_trace_entry(one, steps, policy) for one in answered]
 
@@ -98,8 +100,11 @@ def _summarise_result(one: StepWithDetails) -> JsonObject:
 
 
 def rebuild_final_draft(trial: Trial, steps: Sequence[StepWithDetails]) -> Any:
-    """The workspace's draft at the end, by running the stored calls again on the same instance. None where there is no
-    draft, or the scenario has changed since."""
+    """Return the draft in the workspace at the end of a trial.
+
+    The stored calls are run again on the same instance. None if there is no draft, or this version of the scenario is
+    not available.
+    """
     if not is_version_available(trial.scenario, trial.scenario_version):
         return None
     scenario = load_scenario(trial.scenario, trial.scenario_version)
@@ -107,7 +112,7 @@ def rebuild_final_draft(trial: Trial, steps: Sequence[StepWithDetails]) -> Any:
     for one in steps:
         if one.is_tool and one.facts.get("executed") and isinstance(one.facts.get("arguments"), dict):
             name = one.facts.get("envelope", {}).get("tool_name") or one.step.tool_name
-            with suppress(Exception):  # it failed then, too
+            with suppress(Exception):  # it failed in the trial as well
                 workspace.call(name, one.facts["arguments"], one.facts.get("call", {}).get("id", ""))
     return workspace.snapshot().get("draft")
 

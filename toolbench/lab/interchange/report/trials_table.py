@@ -1,4 +1,4 @@
-"""The trials of a run as a table to take away: columns only, never bodies."""
+"""Export of the trials of a run as a table of columns, without bodies."""
 
 from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.report.write import ReportError
@@ -38,7 +38,11 @@ _COLUMNS = (
 
 
 def export_trials(run_id: int) -> ExportTable:
-    """In the order they were tried; open ones too. Raises ReportError for an unknown run."""
+    """Return the trials of a run by position, including those that have not finished.
+
+    Raises:
+        ReportError: there is no such run.
+    """
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None:
         raise ReportError(f"There is no run {run_id}.")
@@ -49,7 +53,7 @@ def export_trials(run_id: int) -> ExportTable:
 
 
 def _list_times(run: Run) -> tuple[JsonObject, ...]:
-    """Quantiles of each configuration and scenario."""
+    """Return the quantiles of times of each configuration and scenario."""
     recompute_all_stale(run.pk)
     cells = tuple(run.cells.select_related("config"))
     found = load_cell_times(cells)

@@ -1,5 +1,7 @@
-"""A run as files: one per trial, the summaries, and the matrix as Markdown. The names and fields of the case study's
-own reports, so that what reads those reads these."""
+"""Report of a run as files: one per trial, the summaries, and the matrix as Markdown.
+
+Names and fields are those of the case study's reports, so that programs for those can read these.
+"""
 
 import zipfile
 from collections import Counter, defaultdict
@@ -44,13 +46,21 @@ class ReportError(Exception):
 
 
 def check_empty_folder(folder: Path) -> None:
-    """Raises ReportError for a folder with something in it: files of two reports must not mix."""
+    """Check that a folder is empty or missing, since files of two reports must not mix.
+
+    Raises:
+        ReportError: it is not empty, or not a folder.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ReportError(f"{folder} is not an empty folder: name a new one.")
 
 
 def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
-    """Writes every file and returns their names. Raises ReportError."""
+    """Write all files of a report and return their names.
+
+    Raises:
+        ReportError: the folder is not empty, or there is no such run.
+    """
     check_empty_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     names: list[str] = []
@@ -61,7 +71,11 @@ def write_report(run_id: int, folder: Path) -> tuple[str, ...]:
 
 
 def iter_report_zip(run_id: int) -> Iterator[bytes]:
-    """The same files in one archive, piece by piece while it is written. Raises ReportError at once."""
+    """Return an iterator of the bytes of an archive with the same files, which is written meanwhile.
+
+    Raises:
+        ReportError: there is no such run. It is raised by this call, not by the iterator.
+    """
     return iter_file_chunks(partial(_write_zip, _get_run(run_id)))
 
 
@@ -73,7 +87,11 @@ def _write_zip(run: Run, file: IO[bytes]) -> PartWriter[None]:
 
 
 def iter_report_files(run_id: int, *, output_dir: str | None = None) -> Iterator[tuple[str, bytes]]:
-    """Names and contents: a file per finished trial, then the summaries. Raises ReportError for an unknown run."""
+    """Return an iterator of names and contents: a file per finished trial, then the summaries.
+
+    Raises:
+        ReportError: there is no such run.
+    """
     return _iter_files(_get_run(run_id), output_dir)
 
 
@@ -98,7 +116,7 @@ def _get_run(run_id: int) -> Run:
 
 @dataclass(slots=True)
 class _ReportRows:
-    """What is kept of the trials while their files are written: rows, never bodies."""
+    """Rows of the trials, collected while their files are written. Bodies are not kept."""
 
     rows: dict[int, list[JsonObject]] = field(default_factory=dict)
     quirks: QuirkCounts = field(default_factory=Counter)
@@ -126,7 +144,10 @@ class _ReportRows:
 
 
 def _iter_trials(run: Run) -> Iterator[Trial]:
-    """Finished trials by configuration, repeat and scenario, with their steps and bodies, some at a time."""
+    """Yield finished trials by configuration, repeat and scenario, with steps and bodies.
+
+    Only some are in memory at a time.
+    """
     steps = Prefetch("steps", Step.objects.order_by("execution", "ordinal"))
     done = run.trials.filter(state=Trial.State.DONE).select_related("config", "cell").prefetch_related(steps)
     done = annotate_retry_counts(done)
