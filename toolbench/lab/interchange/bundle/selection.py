@@ -24,8 +24,6 @@ class BundleError(Exception):
 class UnknownRunError(BundleError):
     """A run that does not exist or was deleted."""
 
-    pass
-
 
 @dataclass(frozen=True, slots=True)
 class BundleSelection:
