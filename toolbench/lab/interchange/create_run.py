@@ -111,7 +111,7 @@ def create_run(
     Args:
         seed: the rows.
         origin: where they come from.
-        owner: owner of the run; None for none.
+        owner: owner of the run, or None.
         progress: called after each batch of trials.
 
     Raises:

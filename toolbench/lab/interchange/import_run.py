@@ -27,7 +27,7 @@ def import_run(
     Args:
         file: the open file.
         name: name of the file. One that ends in .eval or .json is a log of Inspect AI, any other a bundle.
-        owner: owner of the new run; None for none.
+        owner: owner of the new run, or None.
         progress: called after each batch of trials.
         member_bytes: the most bytes that one member of an archive may unpack to.
 

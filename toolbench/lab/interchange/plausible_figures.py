@@ -19,9 +19,9 @@ class FigureReader:
         return name == "cost" or name.endswith(("_tokens", "_ms"))
 
     def read(self, name: str, value: object, *, per_unit: float = 1.0) -> int | float | None:
-        """Return a figure, times in milliseconds; None if it is implausible, which is noted, or was not given.
+        """Return a figure, or None if it is implausible or was not given. Times are in milliseconds.
 
-        `per_unit` is the number of milliseconds in the unit of a given time.
+        An implausible figure is noted. `per_unit` is the number of milliseconds in the unit of a given time.
         """
         kept: int | float | None
         if name == "cost":
@@ -33,14 +33,14 @@ class FigureReader:
         return kept
 
     def read_time(self, name: str, value: datetime) -> datetime | None:
-        """Return an aware moment within the years that pages can show; None for any other, which is noted."""
+        """Return an aware moment within the years that pages can show. For any other, note it and return None."""
         kept = check_year(value)
         if kept is None:
             self.note_implausible(name)
         return kept
 
     def read_total(self, name: str, values: Iterable[int | float | None]) -> int | float:
-        """Return the sum of the known figures; 0 if it is implausible, which is noted."""
+        """Return the sum of the known figures. If it is implausible, note it and return 0."""
         return self.read(name, sum(value for value in values if value is not None)) or 0
 
     def note_implausible(self, name: str) -> None:

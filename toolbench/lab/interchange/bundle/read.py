@@ -49,7 +49,7 @@ def import_bundle(
     Args:
         file: the open file.
         name: name of the file.
-        owner: owner of the new run; None for none.
+        owner: owner of the new run, or None.
         caps: limits of what the file may unpack to.
         progress: called after each batch of trials.
 

@@ -59,7 +59,7 @@ def import_log(
     Args:
         file: the open file. Its first two bytes decide whether it is read as an archive.
         name: name of the file.
-        owner: owner of the new run; None for none.
+        owner: owner of the new run, or None.
         caps: limits of what an archive may unpack to.
         progress: called after each batch of trials.
 

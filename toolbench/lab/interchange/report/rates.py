@@ -74,14 +74,14 @@ def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
 def find_only_group(groups: JsonObject, what: str) -> JsonObject | None:
     """Return the value `what` of the only group.
 
-    None if there are several groups, which are never pooled, or no group.
+    If there are several groups, which are never pooled, or no group, the result is None.
     """
     found = [group[what] for group in groups.values()]
     return found[0] if len(found) == 1 else None
 
 
 def explain_not_pooled(groups: JsonObject) -> str | None:
-    """Return why sums over several groups are null; None if there are not several groups."""
+    """Return why sums over several groups are null, or None if there are not several groups."""
     return f"{len(groups)} groups of scenarios are never one rate: see groups" if len(groups) > 1 else None
 
 

@@ -196,7 +196,7 @@ def build_summary(
 def _build_address(reports: Sequence[ConfigReport]) -> JsonObject:
     """Return the masked address of the provider.
 
-    Null if there are several providers, or the provider was deleted or has no address.
+    It is null if there are several providers, or if the provider was deleted or has no address.
     """
     providers = {report.config.provider for report in reports}
     only = providers.pop() if len(providers) == 1 else None

@@ -158,7 +158,7 @@ class TrialWriter:
     def policy(self, config: RunConfig, scenario: str, version: int = 0) -> Policy | None:
         """Return the policy under the layer of a scenario, which is "" for none.
 
-        None if this version of the engine no longer accepts the stored layers.
+        The result is None if this version of the engine no longer accepts the stored layers.
         """
         key = (config.pk, scenario, version)
         if key not in self._policies:
@@ -216,9 +216,9 @@ class TrialWriter:
 
 
 def has_passed(trial: Trial) -> bool | None:
-    """Return whether a trial passed by the case study rule.
+    """Return whether a trial passed by the case study rule, or None for a trial that was not tried.
 
-    For a scenario without such a rule, the verdict of its task counts. None for a trial that was not tried.
+    For a scenario without such a rule, the verdict of its task counts.
     """
     if trial.outcome not in TRIED_OUTCOMES:
         return None
@@ -226,12 +226,12 @@ def has_passed(trial: Trial) -> bool | None:
 
 
 def round_elapsed_ms(trial: Trial) -> int:
-    """Return the duration of a trial in whole milliseconds; 0 if it is unknown."""
+    """Return the duration of a trial in whole milliseconds, or 0 if it is unknown."""
     return round_to_int(trial.duration_ms or 0)
 
 
 def is_tag_fallback_on(policy: Policy | None) -> bool | None:
-    """Return whether calls in tags within the text are read; None without a policy."""
+    """Return whether calls in tags within the text are read, or None without a policy."""
     return TAG_TRANSFORM in policy.response_transforms if policy else None
 
 

@@ -23,7 +23,7 @@ TRANSFORM_KEYS = (
 def build_history(steps: Sequence[StepWithDetails]) -> list[Message] | None:
     """Return the messages of the last request, its answer and the results that followed.
 
-    None if the request has no readable messages; empty if no request was sent.
+    The result is None if the request has no readable messages, and empty if no request was sent.
     """
     asked = [one for one in steps if not one.is_tool]
     if not asked:
@@ -102,8 +102,8 @@ def _summarise_result(one: StepWithDetails) -> JsonObject:
 def rebuild_final_draft(trial: Trial, steps: Sequence[StepWithDetails]) -> Any:
     """Return the draft in the workspace at the end of a trial.
 
-    The stored calls are run again on the same instance. None if there is no draft, or this version of the scenario is
-    not available.
+    The stored calls are run again on the same instance. The result is None if there is no draft, or if this version of
+    the scenario is not available.
     """
     if not is_version_available(trial.scenario, trial.scenario_version):
         return None
