@@ -1,4 +1,4 @@
-"""Taking up what a probe proposes: a preset of its own, among the model's workarounds."""
+"""Adoption of the preset that a probe proposes, as a workaround of the model."""
 
 import json
 
@@ -11,13 +11,20 @@ from toolbench.lab.models import Model, Preset, Probe
 
 
 class NothingToAdoptError(Exception):
-    """The probe proposes no preset; its text says why."""
+    """The probe or the runs propose nothing to adopt; the message says why."""
 
 
 @transaction.atomic
 def adopt_preset(probe_id: int) -> Preset:
-    """Counts for strategy production from the next launch on; runs keep what they froze. Adopting twice gives the same
-    preset. Raises NothingToAdoptError, Probe.DoesNotExist."""
+    """Save the preset that a probe proposes and add it to the workarounds of the probe's model.
+
+    Strategy production uses it from the next launch on; existing runs keep their settings. Adopting twice gives the
+    same preset.
+
+    Raises:
+        NothingToAdoptError: the probe proposes nothing.
+        Probe.DoesNotExist: there is no such probe.
+    """
     probe = Probe.objects.select_related("model").get(pk=probe_id)
     proposal = propose_preset(read_probe_capabilities(probe))
     if not proposal.patch:

@@ -1,4 +1,7 @@
-"""Which weights a model is: two models that bear the same name for them are one thing at two providers."""
+"""Canonical names of models.
+
+Models with the same canonical name have the same weights at several providers.
+"""
 
 from toolbench.lab.models import Model
 from toolbench.lab.plain_text import clean_text
@@ -8,13 +11,18 @@ MAX_NAME_CHARS = 200
 
 
 def set_canonical_name(model_id: int, name: str) -> str | None:
-    """Counts from the next run on; runs keep what they froze. Returns the name as it is kept, None for an unknown
-    model. A blank name says that nobody knows."""
+    """Set the canonical name of a model; it applies from the next run on.
+
+    Existing runs keep the name with which they were launched. A blank name means that the weights are unknown.
+
+    Returns:
+        The name as it is stored: cleaned, in lower case, at most 200 characters. None for an unknown model.
+    """
     kept = to_column_text(clean_text(name), MAX_NAME_CHARS).lower()
     return kept if Model.objects.filter(pk=model_id).update(canonical=kept) else None
 
 
 def list_canonical_names() -> tuple[str, ...]:
-    """Every name in use. One query."""
+    """Return every canonical name in use, in alphabetical order, with one query."""
     named = Model.objects.exclude(canonical="").order_by("canonical").values_list("canonical", flat=True)
     return tuple(named.distinct())

@@ -1,4 +1,4 @@
-"""What is known of a model at its provider: declared, probed, measured, and what follows from all three."""
+"""Capabilities of a model at its provider: declared, probed, measured, and merged from all three."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +22,8 @@ from toolbench.engine.capabilities.record import (
 )
 from toolbench.lab.models import Cell, Model, Probe, Provider
 
-PROBE_MAX_AGE = timedelta(days=7)  # a probe's findings
-MIN_TRIALS_WITHOUT_CALLS = 20  # trials that needed a call, before a lack of structured calls says anything
+PROBE_MAX_AGE = timedelta(days=7)
+MIN_TRIALS_WITHOUT_CALLS = 20  # fewer trials that needed a call show nothing
 _TEXT_METHOD = Q(config__method="text_json")
 _NATIVE_METHOD = Q(config__method="native")
 _HAS_STRUCTURED_CALLS = _NATIVE_METHOD & Q(structured_answers__gt=0)
@@ -33,16 +33,17 @@ _RUN_ENDED_AT = Coalesce("run__finished_at", "run__created_at")
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCalls:
-    """Counts of one model's stored trials, by the method that asked for the calls.
+    """Counts of the stored trials of one model, by the method that requested the calls.
 
     Attributes:
-        text_turns: answers of the method text_json that tried to call.
+        text_turns: answers with the method text_json that tried to call.
         parse_errors: those of them that could not be read.
-        due_trials: trials of the method native that needed a call and got an answer.
-        structured: answers of the method native with calls in their own field; `streamed` of these came in a stream.
-        several: whether any of them held more than one call, of cells in which no call came as text.
-        text_until, structured_until: when the newest run with calls of that kind ended, or was launched while it still
-            goes on; None without any.
+        due_trials: trials with the method native that needed a call and got an answer.
+        structured: answers with the method native that have calls in the field of the API.
+        streamed: those of them that came as a stream.
+        several: whether an answer had more than one call; only cells in which no call came as text are counted.
+        text_until: when the newest run with calls as text ended; its launch if it has not ended, None without one.
+        structured_until: the same for the newest run with structured calls.
     """
 
     text_turns: int = 0
@@ -56,16 +57,23 @@ class MeasuredCalls:
 
     @property
     def json_stability(self) -> str | None:
+        """The share of readable calls as "high", "medium" or "low"; None with too few answers."""
         return rate_json_stability(self.parse_errors, self.text_turns)
 
     @property
     def trials_without_calls(self) -> int:
-        """Return how many trials needed a call, where none had a structured one and there are enough; else 0."""
+        """The number of trials that needed a call, if none of them had a structured one.
+
+        It is 0 if one had, or with fewer than `MIN_TRIALS_WITHOUT_CALLS` trials.
+        """
         return self.due_trials if not self.structured and self.due_trials >= MIN_TRIALS_WITHOUT_CALLS else 0
 
 
 def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCapabilities]:
-    """By the model's id. Two queries; the models come with their provider."""
+    """Return the merged capabilities of each model, by its id.
+
+    Two queries, if `models` come with their providers.
+    """
     wanted = list(models)
     probed, measured = _list_probed(wanted), get_measured_calls(wanted)
     return {
@@ -81,17 +89,20 @@ def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCap
 
 
 def get_model_capabilities(model: Model) -> EffectiveCapabilities:
-    """Two queries."""
+    """Return the merged capabilities of one model with two queries."""
     return get_capabilities_by_model([model])[model.pk]
 
 
 def get_template_slug(provider: Provider) -> str:
-    """Whose declarations hold for its models."""
+    """Return the slug of the template whose declared capabilities apply to the provider's models."""
     return "llama-cpp" if provider.kind == Provider.Kind.LOCAL else provider.template
 
 
 def read_probe_capabilities(probe: Probe) -> Capabilities:
-    """What the probe found out; nothing where another version wrote it down in words that this one cannot read."""
+    """Return the capabilities that a probe found.
+
+    They are empty if another version stored them in a form that cannot be read.
+    """
     return _read_capabilities(probe.learned)
 
 
@@ -112,7 +123,7 @@ def _list_declared(model: Model) -> list[CapabilityRecord]:
 
 
 def _list_probed(models: Iterable[Model]) -> Mapping[int, list[CapabilityRecord]]:
-    """The latest probe of each kind that is not too old, oldest first."""
+    """Return the latest probe of each kind from the last `PROBE_MAX_AGE`, oldest first, by the model's id."""
     since = timezone.now() - PROBE_MAX_AGE
     ids = [model.pk for model in models]
     rows = Probe.objects.filter(model__in=ids, state=Probe.State.DONE, ok=True, finished_at__gte=since)
@@ -126,7 +137,11 @@ def _list_probed(models: Iterable[Model]) -> Mapping[int, list[CapabilityRecord]
 
 
 def get_measured_calls(models: Iterable[Model]) -> dict[int, MeasuredCalls]:
-    """Count the stored trials of these models. One query; models without any are left out."""
+    """Count the stored trials of these models with one query.
+
+    Returns:
+        The counts by the model's id, without models that have no counted trials.
+    """
     rows = (
         Cell.objects.filter(config__model__in=[model.pk for model in models], run__deleted_at=None)
         .filter(_TEXT_METHOD & Q(calling_turns__gt=0) | _NATIVE_METHOD)
@@ -151,7 +166,10 @@ def _build_measured_calls(row: Mapping[str, Any]) -> MeasuredCalls:
 
 
 def _list_measured(measured: MeasuredCalls, probed: Sequence[CapabilityRecord]) -> list[CapabilityRecord]:
-    """What the trials show. A later probe whose requests with tools were refused outweighs calls seen before it."""
+    """Return the capabilities that the trials show.
+
+    Structured calls are ignored if a later probe found that the endpoint refuses requests with tools.
+    """
     told: list[CapabilityRecord] = []
     if measured.json_stability is not None:
         who = f"{measured.parse_errors} of {measured.text_turns} turns could not be read"

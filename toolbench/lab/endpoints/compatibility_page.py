@@ -1,4 +1,4 @@
-"""What works where: for every provider its models by capability, and the families of dialects."""
+"""Data of the compatibility page: the models of each provider by capability, and the text formats."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -51,7 +51,14 @@ CAPABILITY_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class CapabilityCell:
-    """`source` is "" where nothing is known; `who` says so in words."""
+    """One capability of one model.
+
+    Attributes:
+        value: the value in words.
+        source: declared, probed or measured; "" if the capability is unknown.
+        who: the declaration, probe or trials that the value comes from, in words.
+        at: when the value was declared or seen; None if that is unknown.
+    """
 
     value: str
     source: str
@@ -61,7 +68,12 @@ class CapabilityCell:
 
 @dataclass(frozen=True, slots=True)
 class CompatibilityRow:
-    """`probe` is the latest, None where nobody ever asked."""
+    """One model of a provider's table.
+
+    Attributes:
+        probe: the latest probe of the model; None if it was never probed.
+        cells: its capabilities, in the order of the table's titles.
+    """
 
     model: Model
     probe: Probe | None
@@ -70,9 +82,14 @@ class CompatibilityRow:
 
 @dataclass(frozen=True, slots=True)
 class ProviderTable:
-    """The models of one provider. `titles` are those columns of which something is known of any of them, the fullest
-    first; `unknown` the others. `declared` is who declares what all of them share. `most_requests` is what probing all
-    of them may send."""
+    """The models of one provider with their capabilities.
+
+    Attributes:
+        titles: the columns that are known of at least one model, those with the most known values first.
+        unknown: the titles of the other columns.
+        declared: the declared capabilities that all models of the provider share; None without any.
+        most_requests: the most requests that probing all models may send.
+    """
 
     provider: Provider
     titles: tuple[str, ...]
@@ -83,17 +100,26 @@ class ProviderTable:
 
     @property
     def simulated(self) -> bool:
+        """Whether the provider serves simulated models."""
         return self.provider.kind == Provider.Kind.SIMULATED
 
     @property
     def not_probed(self) -> int:
+        """The number of models that were never probed."""
         return sum(row.probe is None for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class TextFormatRow:
-    """One dialect: whether servers know it, whether we write its turns, whether a grammar of ours holds a model to it,
-    how it writes a call, and the models that were seen to use it."""
+    """One text format.
+
+    Attributes:
+        native: whether servers know the format.
+        template: whether Toolbench can render its turns.
+        grammar: whether Toolbench has a grammar that constrains a model to the format.
+        sample: the example call in the format.
+        models: the models that are known to use it.
+    """
 
     name: str
     native: bool
@@ -104,7 +130,7 @@ class TextFormatRow:
 
 
 def get_provider_tables() -> tuple[ProviderTable, ...]:
-    """Every provider that has models, real ones first. Four queries."""
+    """Return a table for every provider that has models, simulated ones last. Four queries."""
     models = list(Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name"))
     effective, probes = get_capabilities_by_model(models), _get_latest_probes()
     grouped = groupby(models, key=lambda model: model.provider)
@@ -141,7 +167,7 @@ def _build_table(
 
 
 def get_text_format_rows() -> tuple[TextFormatRow, ...]:
-    """Every dialect. Three queries."""
+    """Return a row for every text format. Three queries."""
     models = {model.pk: model for model in Model.objects.select_related("provider")}
     users: dict[str, list[Model]] = {}
     for pk, one in get_capabilities_by_model(models.values()).items():

@@ -1,4 +1,7 @@
-"""Connecting providers: from a template or by hand, with a key from the environment or one that is stored encrypted."""
+"""Connection of providers, from a template or by hand, with a key from the environment or a stored one.
+
+Stored keys are encrypted.
+"""
 
 import asyncio
 import os
@@ -32,23 +35,33 @@ from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.provider_templates import ProviderTemplate, list_templates_with_key, load_templates
 from toolbench.providers.simulated.server import SERVER_NAME as SERVICE
 
-LIST_TIMEOUT_SECONDS = 15.0  # for a provider's list of models
+LIST_TIMEOUT_SECONDS = 15.0
 _KIND_BY_WIRE = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}
 
 
 class ConnectionSettingsError(InvalidFieldsError):
-    """A connection that cannot be made as written."""
+    """The settings of a provider are invalid; the errors are given by field."""
 
 
 class ModelListError(Exception):
-    """The provider could not be asked; its text says why and what to do."""
+    """The provider gave no list of models; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """What a person writes of a provider; `wire` says which API it speaks. A blank `key` leaves a stored one as it is,
-    unless it is to be removed; `key_env` names a variable of the worker's environment. `headers` are added to the
-    stored ones or take the place of those with their names. Seconds of None mean the settings' own."""
+    """Settings of a provider as a person enters them.
+
+    Attributes:
+        wire: the wire format of the API.
+        key: a key to store; a blank key leaves a stored one unchanged, unless `remove_key` is set.
+        key_env: a variable of the worker's environment that has the key.
+        headers: headers that are added to the stored ones, or replace those with the same names.
+        remove_headers: names of stored headers to delete.
+        connect_seconds: timeout of a connection; None for the default.
+        read_seconds: timeout of an answer; None for the default.
+        max_attempts: attempts of one request, retries included.
+        concurrency: trials in flight at most.
+    """
 
     name: str
     base_url: str
@@ -69,7 +82,11 @@ class ConnectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class DetectedKey:
-    """A key found in the environment, by its variable's name; `provider_id` is the provider that uses it already."""
+    """A key found in the environment, by the name of its variable.
+
+    Attributes:
+        provider_id: the provider that uses the variable already; None without one.
+    """
 
     template: ProviderTemplate
     variable: str
@@ -77,11 +94,12 @@ class DetectedKey:
 
 
 def list_templates() -> tuple[ProviderTemplate, ...]:
+    """Return every template of a provider."""
     return tuple(load_templates().values())
 
 
 def list_detected_keys() -> tuple[DetectedKey, ...]:
-    """One query. The values are never read here."""
+    """Return the keys found in the environment, without their values. One query."""
     used = dict(Provider.objects.exclude(key_env="").values_list("key_env", "pk"))
     return tuple(
         DetectedKey(found, found.key_env, used.get(found.key_env)) for found in list_templates_with_key(os.environ)
@@ -89,8 +107,13 @@ def list_detected_keys() -> tuple[DetectedKey, ...]:
 
 
 def connect_provider(wish: ConnectionSettings) -> Provider:
-    """Raises ConnectionSettingsError. A provider of this name that came with Toolbench and has no key yet is filled
-    in."""
+    """Connect a new provider.
+
+    An existing provider with the same name and the same known template is edited instead if it has no usable key.
+
+    Raises:
+        ConnectionSettingsError: the settings are invalid.
+    """
     there = Provider.objects.filter(name=wish.name.strip()).first()
     known = wish.template in load_templates()
     if there is not None and there.template == wish.template and known and not _has_key(there):
@@ -100,8 +123,14 @@ def connect_provider(wish: ConnectionSettings) -> Provider:
 
 
 def edit_provider(provider_id: int, wish: ConnectionSettings) -> Provider:
-    """Counts from the next trial on; runs keep what they froze. Raises ConnectionSettingsError,
-    Provider.DoesNotExist."""
+    """Change the settings of a provider and notify the workers.
+
+    They apply from the next trial on; existing runs keep the settings that were stored at launch.
+
+    Raises:
+        ConnectionSettingsError: the settings are invalid.
+        Provider.DoesNotExist: there is no such provider.
+    """
     provider = Provider.objects.get(pk=provider_id)
     _check_settings(wish, provider)
     provider = _save_provider(provider, wish)
@@ -110,7 +139,10 @@ def edit_provider(provider_id: int, wish: ConnectionSettings) -> Provider:
 
 
 def delete_provider(provider_id: int) -> None:
-    """Runs stay whole. Trials that wait for it end as infrastructure, with a sentence; those in flight go on."""
+    """Delete a provider; its runs are kept.
+
+    Its queued trials end as infrastructure errors with an explanation; trials in flight continue.
+    """
     with transaction.atomic():
         Provider.objects.filter(pk=provider_id).delete()
         end_orphaned_trials()
@@ -118,8 +150,14 @@ def delete_provider(provider_id: int) -> None:
 
 
 def list_provider_models(provider_id: int) -> tuple[str, ...]:
-    """Names from the provider's own /models, in its order. Raises ModelListError. Not in a thread with an event
-    loop."""
+    """Request the names of the provider's models from its API, in its order.
+
+    Must not be called from a running event loop.
+
+    Raises:
+        ModelListError: the provider gave no list.
+        Provider.DoesNotExist: there is no such provider.
+    """
     provider = Provider.objects.get(pk=provider_id)
     try:
         endpoint = build_model_endpoint(load_provider_access(provider), provider.service, "")
@@ -133,7 +171,7 @@ def list_provider_models(provider_id: int) -> tuple[str, ...]:
 
 
 async def _request_models(endpoint: Endpoint) -> tuple[str, ...]:
-    """Ask for the list within `LIST_TIMEOUT_SECONDS`, since a page waits for it."""
+    """Request the list within `LIST_TIMEOUT_SECONDS`, because a page waits for it."""
     try:
         async with asyncio.timeout(LIST_TIMEOUT_SECONDS):
             return await model_list.list_models(endpoint)
@@ -144,8 +182,14 @@ async def _request_models(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def add_models(provider_id: int, names: Iterable[str]) -> int:
-    """Adds those that are not there yet, with the workarounds known for their names; returns how many. A simulated
-    provider has its personas and nothing else."""
+    """Add the models that the provider does not have yet, with the workarounds known for their names.
+
+    Names that are blank or longer than 200 characters are ignored. A simulated provider accepts the names of its
+    simulated models only.
+
+    Returns:
+        The number of models added.
+    """
     provider = Provider.objects.get(pk=provider_id)
     typed = (clean_text(name) for name in names)
     wanted = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
@@ -218,7 +262,7 @@ def _find_name_error(name: str, other_than: int | None) -> str:
 
 
 def _find_key_error(wish: ConnectionSettings, provider: Provider) -> str:
-    """A stored key goes to the host it was entered for and to no other."""
+    """Return why a stored key cannot be kept: it must be sent only to the host for which it was entered."""
     kept = provider.key_encrypted is not None and not (wish.key.strip() or wish.key_env.strip() or wish.remove_key)
     if not kept or not _is_other_host(wish, provider):
         return ""
@@ -248,7 +292,7 @@ def _is_other_host(wish: ConnectionSettings, provider: Provider) -> bool:
 
 
 def _list_field_errors(wish: ConnectionSettings, held: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """A sentence by field, "" where nothing is wrong."""
+    """Yield each field with its error; "" if the field is valid."""
     simulated = wish.template == SIMULATED
     yield (
         "base_url",

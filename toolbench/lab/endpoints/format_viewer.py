@@ -1,4 +1,4 @@
-"""What every dialect of tool calls reads in one text, as the format viewer shows it."""
+"""The calls that every text format finds in one text, for the format viewer."""
 
 import json
 import re
@@ -20,19 +20,25 @@ EXAMPLE_TOOLS: tuple[JsonObject, ...] = (
         },
     },
 )
-MAX_TEXT_CHARS = 8_000  # characters; every one is read by some sixty formats
+MAX_TEXT_CHARS = 8_000  # every text format parses the whole text
 
 
 @dataclass(frozen=True, slots=True)
 class CallView:
+    """One call found in a text.
+
+    Attributes:
+        arguments: the arguments as indented JSON.
+    """
+
     id: str
     name: str
-    arguments: str  # as JSON
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingText:
-    """What `formats` took for no call, all of them the same."""
+    """The text outside of calls, which is the same for all `formats`."""
 
     formats: tuple[str, ...]
     text: str
@@ -41,8 +47,13 @@ class RemainingText:
 
 @dataclass(frozen=True, slots=True)
 class FormatReading:
-    """The calls that some formats found in the text, all of them the same, and what each left. `partial_call` is what
-    the JSON of a call that the text breaks off in already says."""
+    """The result of parsing a text, which is the same for several formats.
+
+    Attributes:
+        calls: the calls found.
+        partial_call: if the text ends within a call that is written as JSON, the JSON so far; else "".
+        rests: the text outside of calls, which may differ between the formats.
+    """
 
     calls: tuple[CallView, ...]
     findings: tuple[Finding, ...]
@@ -51,18 +62,24 @@ class FormatReading:
 
     @property
     def formats(self) -> tuple[str, ...]:
+        """The names of the formats with this result."""
         return tuple(name for rest in self.rests for name in rest.formats)
 
     @property
     def has_result(self) -> bool:
-        """False where all of them took it for plain text."""
+        """Whether the formats found anything but plain text."""
         return bool(self.calls or self.findings or any(rest.reasoning for rest in self.rests))
 
 
 @dataclass(frozen=True, slots=True)
 class FormatReadings:
-    """`auto` picks by opener and known tool names; `others` are the formats that saw something, those with calls first;
-    `formats_without_result` are the names of the rest."""
+    """The results of all text formats for one text.
+
+    Attributes:
+        auto: the result of automatic detection by start markers and names of known tools.
+        others: the results of formats that found something, those with calls first.
+        formats_without_result: the names of the other formats.
+    """
 
     auto: FormatReading
     others: tuple[FormatReading, ...]
@@ -70,7 +87,10 @@ class FormatReadings:
 
 
 def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> FormatReadings:
-    """`tools` are in OpenAI's shape; bare JSON and Python calls are only read for known names. Never raises."""
+    """Parse a text with every text format. No text raises an exception.
+
+    `tools` are in OpenAI's format. Bare JSON and Python calls are parsed only for the names of these tools.
+    """
     alone = [_parse_with_format(name, text, tools) for name in formats.list_format_names() if name != formats.AUTO]
     alike: dict[FormatReading, list[RemainingText]] = {}
     for one in alone:
@@ -91,7 +111,7 @@ def _merge_remaining(rests: Sequence[RemainingText]) -> tuple[RemainingText, ...
 
 
 def find_example(format: str) -> str | None:
-    """How the format writes a call of the example's tool; None for a format that nobody knows."""
+    """Return the example call in a text format; None for an unknown format."""
     known = format in formats.list_format_names() and format != formats.AUTO
     return formats.render([EXAMPLE_CALL], format=format) if known else None
 
@@ -111,7 +131,7 @@ def _parse_with_format(name: str, text: str, tools: Sequence[JsonObject]) -> For
 
 
 def _render_partial_call(begun: str) -> str:
-    """What the beginning of a call says, where it is written as JSON; else nothing."""
+    """Return the unfinished call as JSON; "" if it is not written as JSON."""
     bracket = re.search(r"[{[]", begun)
     value = read_partial(begun[bracket.start() :]) if bracket else None
     return "" if value is None else _render_json(value)

@@ -1,4 +1,4 @@
-"""Model servers on this machine: looked for on their usual ports when a person asks, offered when they list models."""
+"""Detection of model servers on the usual ports of this machine, when a person asks for it."""
 
 import asyncio
 from dataclasses import dataclass
@@ -16,7 +16,12 @@ CACHE_KEY = "local-servers"
 
 @dataclass(frozen=True, slots=True)
 class DetectedServer:
-    """`models` is None when nothing answers there; `provider_id` the provider that is connected to it already."""
+    """The result of the detection for one kind of server.
+
+    Attributes:
+        models: the number of models that the server lists; None if no server answers.
+        provider_id: the provider that is connected to the server already; None without one.
+    """
 
     template: ProviderTemplate
     models: int | None
@@ -24,14 +29,21 @@ class DetectedServer:
 
 
 def scan_local_servers() -> None:
-    """Ask every usual port for its models and keep what answered until the web server restarts. Call it for a POST
-    only. Must not be called from a running event loop."""
+    """Ask every usual port for its models and keep the answers until the web server restarts.
+
+    Call it for a POST only. Must not be called from a running event loop.
+    """
     cache.set(CACHE_KEY, asyncio.run(_scan()), None)
 
 
 def get_detected_servers() -> tuple[DetectedServer, ...]:
-    """Return every kind that was looked for last, answering or not; () before anybody looked. At most one query;
-    nothing is sent."""
+    """Return the result of the last detection, also for servers that did not answer.
+
+    At most one query; no request is sent.
+
+    Returns:
+        The servers; () if there was no detection since the web server started.
+    """
     seen: dict[str, int | None] | None = cache.get(CACHE_KEY)
     if seen is None:
         return ()
@@ -42,7 +54,7 @@ def get_detected_servers() -> tuple[DetectedServer, ...]:
 
 
 def list_server_titles() -> tuple[str, ...]:
-    """Return the names of the servers that can be looked for."""
+    """Return the names of the kinds of servers that can be detected."""
     return tuple(template.title for template in _list_scannable_templates())
 
 

@@ -1,4 +1,4 @@
-"""What the page of one model reads: what it can do and who says so, its probes, why its calls come as text."""
+"""Data of a model's page: its capabilities with their sources, its probes, causes of calls as text."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,8 +22,15 @@ SELF_HOSTED_TEMPLATES = ("vllm", "llama-cpp", "ollama", "lm-studio", "sglang")
 
 @dataclass(frozen=True, slots=True)
 class CapabilityRow:
-    """`value` in words, "not known" where it is not; `overruled_values` are those who say otherwise, with their
-    value."""
+    """One capability of the model.
+
+    Attributes:
+        value: the value in words; "not known" if it is unknown.
+        source: declared, probed or measured; "" if the capability is unknown.
+        who: the declaration, probe or trials that the value comes from, in words.
+        at: when the value was declared or seen; None if that is unknown.
+        overruled_values: sources of lower authority with another value, and that value, in words.
+    """
 
     name: str
     doc: str
@@ -35,26 +42,43 @@ class CapabilityRow:
 
     @property
     def known(self) -> bool:
+        """Whether the capability is known."""
         return bool(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPage:
+    """Data of the page of one model.
+
+    Attributes:
+        lines: the capabilities, known ones first.
+        probes: the last `MAX_PROBES_SHOWN` probes.
+        proposal: the preset that follows from the capabilities.
+        causes: possible causes of calls that come as text.
+        refused: parameters that the endpoint refused in runs and the model's workarounds do not leave out yet.
+        most_requests: the most requests that one probe sends.
+    """
+
     model: Model
     lines: tuple[CapabilityRow, ...]
     probes: tuple[Probe, ...]
     proposal: PresetProposal
     causes: tuple[TextCallCause, ...]
     refused: tuple[SuggestedOmission, ...] = ()
-    most_requests: int = MAX_REQUESTS  # of a probe
+    most_requests: int = MAX_REQUESTS
 
     @property
     def open_probe(self) -> Probe | None:
+        """The newest probe that is queued or running; None without one."""
         return next((probe for probe in self.probes if probe.state != Probe.State.DONE), None)
 
 
 def get_model_page(model_id: int) -> ModelPage:
-    """Raises Model.DoesNotExist."""
+    """Return the data of a model's page.
+
+    Raises:
+        Model.DoesNotExist: there is no such model.
+    """
     model = Model.objects.select_related("provider").get(pk=model_id)
     effective = get_model_capabilities(model)
     return ModelPage(
@@ -68,7 +92,7 @@ def get_model_page(model_id: int) -> ModelPage:
 
 
 def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityRow, ...]:
-    """Every field, those that are known first."""
+    """Return a row for every capability, known ones first."""
     lines = [_build_row(name, effective) for name in DOCS]
     return tuple(sorted(lines, key=lambda line: not line.known))
 
@@ -76,7 +100,10 @@ def build_capability_rows(effective: EffectiveCapabilities) -> tuple[CapabilityR
 def list_text_call_causes(
     model: Model, effective: EffectiveCapabilities, *, dialect: str = ""
 ) -> tuple[TextCallCause, ...]:
-    """Return why this model's calls come as text. At most five queries."""
+    """Return the possible causes of this model's calls coming as text. At most five queries.
+
+    `dialect` is the text format of a call found in the text of a trial; "" without one.
+    """
     same = Model.objects.filter(canonical=model.canonical).exclude(pk=model.pk).exclude(canonical="")
     others = {other.pk: other for other in same.select_related("provider")}
     known = get_capabilities_by_model(others.values()) if others else {}
@@ -100,7 +127,7 @@ def list_text_call_causes(
 
 
 def render_value(value: object) -> str:
-    """A capability's value as people read it."""
+    """Return the value of a capability in words."""
     if value is None:
         return "not known"
     if isinstance(value, bool):

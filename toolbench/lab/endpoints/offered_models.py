@@ -1,4 +1,4 @@
-"""The models that a provider lists itself: asked for by a person, kept until the web server restarts."""
+"""The models that a provider lists, requested by a person and kept until the web server restarts."""
 
 import hashlib
 from dataclasses import dataclass
@@ -15,13 +15,24 @@ MAX_MODELS_OFFERED = 300
 
 @dataclass(frozen=True, slots=True)
 class OfferedModel:
+    """One model that a provider lists.
+
+    Attributes:
+        there: whether the model is added to the provider already.
+    """
+
     name: str
     there: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ModelList:
-    """What a provider answered: the names in its order, or why there are none and what to do."""
+    """The answer of a provider to the request for its models.
+
+    Attributes:
+        names: the names in the provider's order; () after an error.
+        trouble: why the list could not be read, and what to do; "" without an error.
+    """
 
     names: tuple[str, ...]
     trouble: str
@@ -30,12 +41,13 @@ class ModelList:
 
 @dataclass(frozen=True, slots=True)
 class OfferedModels:
-    """The last list of a provider, narrowed by a search.
+    """The last list of a provider, filtered by a search.
 
     Attributes:
+        models: at most `MAX_MODELS_OFFERED` of the models that match.
         total: the number of names before the search.
-        trouble: why the last list could not be had, and what to do; "" for a good one.
-        listed_at: when it was asked for; None if it has not been since the web server started.
+        trouble: why the last list could not be read, and what to do; "" without an error.
+        listed_at: when the list was requested; None if it was not since the web server started.
     """
 
     provider: Provider
@@ -47,8 +59,13 @@ class OfferedModels:
 
 
 def request_models(provider_id: int) -> None:
-    """Ask the provider for its list and keep the answer. Call it for a POST only: it sends the key. Must not be called
-    from a running event loop. Raises: Provider.DoesNotExist."""
+    """Request the provider's list of models and keep the answer, also an error.
+
+    Call it for a POST only, because it sends the key. Must not be called from a running event loop.
+
+    Raises:
+        Provider.DoesNotExist: there is no such provider.
+    """
     provider = Provider.objects.get(pk=provider_id)
     try:
         listed = ModelList(list_provider_models(provider_id), "", timezone.now())
@@ -58,7 +75,11 @@ def request_models(provider_id: int) -> None:
 
 
 def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
-    """Return the list that the provider gave last; nothing is sent. At most two queries."""
+    """Return the last list of a provider, filtered by a search. At most two queries; no request is sent.
+
+    Raises:
+        Provider.DoesNotExist: there is no such provider.
+    """
     provider = Provider.objects.get(pk=provider_id)
     listed: ModelList | None = cache.get(_build_cache_key(provider))
     if listed is None:
@@ -70,6 +91,6 @@ def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
 
 
 def _build_cache_key(provider: Provider) -> str:
-    """Another address or API is another list."""
+    """Return the key of the list; it changes with the address and the API, whose list may differ."""
     named = (provider.pk, provider.created_at, provider.base_url, provider.api_prefix, provider.wire)
     return f"models-{hashlib.sha256(repr(named).encode()).hexdigest()}"
