@@ -1,5 +1,7 @@
-"""Files for their owner alone (mode 0600), never seen half written: each is written beside its place and then put
-there."""
+"""Files that only their owner can access (mode 0600) and that other processes never see half written.
+
+Each file is written under a temporary name in the same folder and then moved to its path.
+"""
 
 import os
 import tempfile
@@ -9,13 +11,17 @@ from pathlib import Path
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Whoever reads it meanwhile finds the old file or the new one, whole."""
+    """Write a file at once: a process that reads it meanwhile gets all of the old content or all of the new."""
     beside = _write_temporary(path, data)
     os.replace(beside, path)
 
 
 def create_once(path: Path, make: Callable[[], bytes]) -> bytes:
-    """What the file holds. Of several processes or threads that come at once one makes it, and all read the same."""
+    """Return the content of a file; create it with `make` if it does not exist.
+
+    If several processes or threads call this at the same time, one of them creates the file and all return the same
+    content.
+    """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = _write_temporary(path, make())

@@ -1,6 +1,6 @@
-"""Connection of providers, from a template or by hand, with a key from the environment or a stored one.
+"""Connection of providers, from a template or by hand.
 
-Stored keys are encrypted.
+The key comes from the environment or is stored encrypted.
 """
 
 import asyncio

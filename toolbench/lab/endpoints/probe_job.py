@@ -1,7 +1,8 @@
-"""Probing a model: a row that says what is wanted, a worker that asks the endpoint, every answer stored as it comes.
+"""Probes of models: a queued row, claimed by a worker that asks the endpoint and stores every answer.
 
-The row is the truth: a probe whose worker is gone is queued again when its lease is over, and what was sent before
-stays visible, as sent."""
+A probe whose worker has stopped is queued again when its lease expires. The requests that were sent before stay
+visible.
+"""
 
 import asyncio
 import logging
@@ -48,18 +49,21 @@ from toolbench.providers.probing.probes import MAX_REQUESTS, probe_conformance, 
 
 logger = logging.getLogger(__name__)
 
-SLOT_POLL_SECONDS = 0.2  # between two looks for a free slot
-MAX_EXECUTIONS = 20  # of a probe whose local server dies each time: it may be what kills the server
-MAX_ANSWER_SECONDS = 60.0  # seconds that one conversation of a probe may take
+SLOT_POLL_SECONDS = 0.2
+MAX_EXECUTIONS = 20  # of a probe during which the local server stops: the probe may be the cause
+MAX_ANSWER_SECONDS = 60.0  # for one conversation of a probe
 OPEN_STATES = (Probe.State.QUEUED, Probe.State.RUNNING)
 
 
 class ProbeInterruptedError(Exception):
-    """The worker is asked to stop, or the local server has died; the probe is queued again."""
+    """The worker has to stop or the local server has stopped; the probe is queued again."""
 
 
 def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
-    """The open probe of this kind, or a new one that a worker will take up. Returns at once."""
+    """Return the open probe of this kind, or queue a new one. It does not wait for the probe.
+
+    `why` is the reason that the probe's page shows, cut off at 200 characters.
+    """
     there = Probe.objects.filter(model=model, kind=kind, state__in=OPEN_STATES).first()
     if there is not None:
         return there
@@ -76,9 +80,14 @@ def queue_probe(model: Model, kind: str, *, why: str = "") -> Probe:
 
 
 def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
-    """A conformance probe of every model of the provider, as `queue_probe` does it; they are worked one after the
-    other. Raises ConfirmationNeededError when they may send more paid requests than are sent without asking, and more
-    than the `agreed` number, and Provider.DoesNotExist."""
+    """Queue a conformance probe of every model of the provider; open probes are kept.
+
+    The probes run one after the other. `agreed` is the number of paid requests to which a person agreed.
+
+    Raises:
+        ConfirmationNeededError: the probes may send more paid requests than are sent without confirmation, and more
+            than `agreed`. Provider.DoesNotExist: there is no such provider.
+    """
     provider = Provider.objects.get(pk=provider_id)
     models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")
     paid = {} if provider.kind in FREE_KINDS else {provider.name: len(models) * MAX_REQUESTS}
@@ -90,7 +99,7 @@ def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
 
 
 def list_queued_probes(provider_id: int) -> list[int]:
-    """The probes of this provider that no worker has taken up yet."""
+    """Return the ids of the provider's queued probes, oldest first."""
     queued = Probe.objects.filter(provider_id=provider_id, state=Probe.State.QUEUED)
     return list(queued.order_by("pk").values_list("pk", flat=True))
 
@@ -98,16 +107,18 @@ def list_queued_probes(provider_id: int) -> list[int]:
 def run_probe(
     probe_id: int, stopping: Callable[[], bool] = lambda: False, *, on_finished: Callable[[int], object]
 ) -> bool:
-    """Carry out a queued probe, unless another of its provider is under way.
+    """Run a queued probe, unless another probe of its provider is running.
 
-    Call it in a thread without an event loop.
+    Call it in a thread without an event loop. An error of an unavailable database is raised: the probe is then queued
+    again when its lease expires.
 
     Args:
-        stopping: whether the worker is asked to stop; the probe is then queued again.
-        on_finished: called with the model's id when the probe is done or queued again.
+        probe_id: the probe.
+        stopping: returns whether the worker has to stop; the probe is then queued again.
+        on_finished: called with the model's id when the probe is finished, queued again, or its lease is lost.
 
     Returns:
-        Whether this call carried it out.
+        Whether this call claimed the probe.
     """
     claimed = claim_probe(probe_id)
     if claimed is None:
@@ -122,7 +133,7 @@ def run_probe(
         logger.warning("Probe %s: its lease was lost, it is given up", probe_id)
     except Exception as error:
         if is_unavailable(error):
-            raise  # the sweep queues it again when its lease is over
+            raise  # the sweep queues the probe again when its lease expires
         logger.exception("Probe %s failed within Toolbench itself", probe_id)
         finish_probe(
             claimed, [], sentence=f"Toolbench itself failed ({type(error).__name__}); the worker's log has more."
@@ -133,15 +144,24 @@ def run_probe(
 
 
 def _list_next_probes(than: int) -> list[int]:
-    """The next probe of every provider, those first that a run waits for."""
+    """Return the next queued probe of every provider, except `than`.
+
+    A probe for which a run waits is preferred to a conformance probe.
+    """
     queued = Probe.objects.filter(state=Probe.State.QUEUED).exclude(pk=than)
     first = queued.order_by("provider_id", "-kind", "pk").distinct("provider_id")
     return list(first.values_list("pk", flat=True))
 
 
 def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress | None]:
-    """Return the endpoint, and the local server that it is. Raises ProbeInterruptedError for one that has died under
-    this probe and is not back yet, ServedElsewhereError, ServerNotReadyError, KeyUnavailableError."""
+    """Return the endpoint of the probe's model, and its address if it is a local server.
+
+    Raises:
+        ProbeInterruptedError: the local server stopped during this probe and is not ready yet.
+        ServedElsewhereError: another machine serves the model.
+        ServerNotReadyError: the local server is not ready.
+        KeyUnavailableError: the key cannot be read.
+    """
     model = Model.objects.select_related("provider").get(pk=claimed.model_id)
     to = load_provider_access(model.provider)
     try:
@@ -158,7 +178,7 @@ def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress |
 
 @dataclass(slots=True)
 class _ProbeRun:
-    """One probe under way. What was heard waits in `_unstored_exchanges` until the check it belongs to is over."""
+    """One running probe. Exchanges are kept in `_unstored_exchanges` until their check is finished."""
 
     claimed: ClaimedProbe
     endpoint: Endpoint
@@ -172,6 +192,7 @@ class _ProbeRun:
     _is_lease_lost: bool = False
 
     async def run(self) -> None:
+        """Send the requests of all checks, and store every check and the result."""
         try:
             async with HttpClient() as door, self._keep_lease():
                 if self.address is not None:
@@ -194,7 +215,7 @@ class _ProbeRun:
             await self._database.close()
 
     async def _wait_for_slot(self) -> None:
-        """Waits for the provider's limit to leave a slot; no trial is claimed for it meanwhile."""
+        """Wait until the provider has a free slot. Until then no trial of the provider is claimed for it."""
         await self._check_may_continue()
         while not await self._database.run(has_free_slot, self.claimed.provider_id):
             await asyncio.sleep(SLOT_POLL_SECONDS)
@@ -226,7 +247,7 @@ class _ProbeRun:
 
     @asynccontextmanager
     async def _keep_lease(self) -> AsyncIterator[None]:
-        """Keeps the lease while an answer is awaited."""
+        """Renew the lease every `settings.HEARTBEAT_SECONDS`, also while an answer is awaited."""
 
         async def beat() -> None:
             while not self._is_lease_lost:

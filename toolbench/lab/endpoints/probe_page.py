@@ -1,4 +1,4 @@
-"""What the page of one probe reads: how far it is, what each check found, and the bytes behind it."""
+"""Data of a probe's page: its progress, the result of each check, and the exchanges behind it."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,12 @@ FIRST_USE_CHECK_COUNT = 3
 
 @dataclass(frozen=True, slots=True)
 class ProbeCheckRow:
-    """`mark` is an outcome's; `exchanges` are the numbers of its evidence."""
+    """One check of a probe.
+
+    Attributes:
+        mark: the outcome mark: "pass", "fail" or "na".
+        exchanges: the numbers of the exchanges on which the result is based.
+    """
 
     title: str
     mark: str
@@ -30,7 +35,7 @@ class ProbeCheckRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownExchange:
-    """One exchange with its bytes laid out."""
+    """One exchange with its two bodies, formatted for display."""
 
     exchange: ProbeExchange
     request: CodeView
@@ -39,7 +44,15 @@ class ShownExchange:
 
 @dataclass(frozen=True, slots=True)
 class ProbePage:
-    """`tokens` and `cost` are of all executions: what a lost worker sent was sent too."""
+    """Data of the page of one probe.
+
+    Attributes:
+        total: the number of checks of a probe of this kind.
+        requests: the exchanges of all executions, those of a lost worker included.
+        tokens: the tokens of all executions, read and written.
+        cost: the cost of all executions; None if no answer has one.
+        shown: the exchange that was asked for; None without one.
+    """
 
     probe: Probe
     checks: tuple[ProbeCheckRow, ...]
@@ -52,16 +65,21 @@ class ProbePage:
 
     @property
     def address(self) -> str:
-        """Where it was asked, with stars for what may be a key in a row of an earlier version."""
+        """The base URL that was probed, with possible keys overwritten: rows of earlier versions may have one."""
         return mask_address(self.probe.base_url, list_environment_secrets())
 
     @property
     def live(self) -> bool:
+        """Whether the probe is queued or running."""
         return self.probe.state != Probe.State.DONE
 
 
 def get_probe_page(probe_id: int, exchange: str = "") -> ProbePage:
-    """`exchange` is the number of the one to show. Raises Probe.DoesNotExist."""
+    """Return the data of a probe's page. `exchange` is the number of the exchange to show.
+
+    Raises:
+        Probe.DoesNotExist: there is no such probe.
+    """
     probe = Probe.objects.select_related("model", "provider").get(pk=probe_id)
     sent = probe.exchanges.aggregate(read=Sum("input_tokens"), written=Sum("output_tokens"), cost=Sum("cost"))
     full = probe.kind == Probe.Kind.CONFORMANCE

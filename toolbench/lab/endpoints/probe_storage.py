@@ -1,4 +1,7 @@
-"""Claiming probes and writing what they found, every write fenced by the lease. Times are the database's."""
+"""Claims and results of probes.
+
+Every write is guarded by the lease. Times come from the database.
+"""
 
 import hashlib
 import os
@@ -35,12 +38,12 @@ WHERE state = 'running' AND lease_until < clock_timestamp()
 
 
 class ProbeLeaseLostError(Exception):
-    """Another worker has the probe now, or it is gone; nothing more is written of it."""
+    """Another worker has claimed the probe, or it was deleted; no more results are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedProbe:
-    """A probe that is ours as long as its lease."""
+    """A probe that this process may write as long as `lease` is valid."""
 
     id: int
     model_id: int
@@ -51,8 +54,11 @@ class ClaimedProbe:
 
 
 def claim_probe(probe_id: int) -> ClaimedProbe | None:
-    """None when it is not waiting, or another of its provider is under way. From now on it counts among what is in
-    flight at the provider."""
+    """Claim a queued probe; it then holds a slot of its provider.
+
+    Returns:
+        The claimed probe; None if it is not queued, or another probe of its provider is running.
+    """
     provider = Probe.objects.filter(pk=probe_id).values_list("provider_id", flat=True).first()
     if provider is None:
         return None
@@ -64,7 +70,7 @@ def claim_probe(probe_id: int) -> ClaimedProbe | None:
 
 
 def renew_lease(claimed: ClaimedProbe) -> bool:
-    """False when the lease is no longer ours."""
+    """Renew the lease and return whether the probe is still claimed with it."""
     with connection.cursor() as cursor:
         cursor.execute(_RENEW, [settings.LEASE_SECONDS, claimed.id, claimed.lease])
         return bool(cursor.rowcount)
@@ -73,7 +79,11 @@ def renew_lease(claimed: ClaimedProbe) -> bool:
 def store_exchanges(
     claimed: ClaimedProbe, heard: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]
 ) -> None:
-    """Raises ProbeLeaseLostError."""
+    """Store new exchanges, each with the slug of its check, and replace the checks stored so far.
+
+    Raises:
+        ProbeLeaseLostError: the lease is lost; the exchanges are not stored.
+    """
     with transaction.atomic():
         _update_probe(claimed, checks=[_check_to_json(check) for check in checks])
         ProbeExchange.objects.bulk_create(_build_exchange(claimed, slug, step) for slug, step in heard)
@@ -87,8 +97,14 @@ def finish_probe(
     address: str = "",
     sentence: str = "",
 ) -> None:
-    """Ends the probe with what all checks show. Without checks it could not be asked at all, and `sentence` says why;
-    what was stored of it before stays."""
+    """Finish the probe with the results of all checks.
+
+    Without checks, the endpoint could not be asked, and `sentence` says why. Checks that were stored before are then
+    kept.
+
+    Raises:
+        ProbeLeaseLostError: the lease is lost; the result is not stored.
+    """
     first = exchanges[0] if exchanges else None
     tools = next((check for check in checks if check.slug == "tools"), None)
     fields: dict[str, Any] = {"checks": [_check_to_json(check) for check in checks]} if checks else {}
@@ -111,14 +127,14 @@ def finish_probe(
 
 
 def requeue_probe(claimed: ClaimedProbe) -> None:
-    """Queues it again; nothing where the lease is lost."""
+    """Queue the probe again, unless its lease is lost."""
     Probe.objects.filter(pk=claimed.id, lease=claimed.lease).update(
         state=Probe.State.QUEUED, lease=None, lease_until=None
     )
 
 
 def requeue_lost_probes() -> tuple[int, ...]:
-    """Queues probes whose worker is gone; the ids of all that wait for one."""
+    """Queue the probes whose lease has expired, and return the ids of all queued probes, oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(_EXPIRE)
     return tuple(Probe.objects.filter(state=Probe.State.QUEUED).order_by("pk").values_list("pk", flat=True))

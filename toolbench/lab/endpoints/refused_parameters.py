@@ -1,4 +1,4 @@
-"""Parameters that runs found to be refused by a model's endpoint, offered as a setting of the model."""
+"""Parameters that a model's endpoint refused in runs, offered as a setting of the model."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,13 @@ POLICY_KEY = "left_out_parameters"
 
 @dataclass(frozen=True, slots=True)
 class SuggestedOmission:
-    """A parameter to leave out: what the endpoint said in the newest run that learnt it."""
+    """A parameter to leave out.
+
+    Attributes:
+        why: the answer of the endpoint.
+        differs: how requests without the parameter differ.
+        run_id: the newest run in which the endpoint refused it.
+    """
 
     name: str
     why: str
@@ -24,7 +30,10 @@ class SuggestedOmission:
 
 
 def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
-    """Return what runs have learnt and the model's workarounds do not say yet. Two queries."""
+    """Return the refused parameters that the model's workarounds do not leave out yet.
+
+    At most two queries.
+    """
     rows = RefusedParameter.objects.filter(provider=model.provider_id, model_name=model.name, run__deleted_at=None)
     found = {
         row.name: SuggestedOmission(row.name, row.why, describe_difference(row.name), row.run_id)
@@ -39,10 +48,12 @@ def get_suggested_omissions(model: Model) -> tuple[SuggestedOmission, ...]:
 
 @transaction.atomic
 def adopt_omissions(model_id: int) -> Preset:
-    """Leave out all that is offered: in strategy production, from the next launch on; runs keep what they froze.
+    """Leave out all suggested parameters, with a preset among the model's workarounds.
+
+    Strategy production uses it from the next launch on; existing runs keep their settings.
 
     Raises:
-        NothingToAdoptError: nothing is offered.
+        NothingToAdoptError: no parameter is suggested.
         Model.DoesNotExist: there is no such model.
     """
     model = Model.objects.select_for_update().get(pk=model_id)

@@ -1,4 +1,4 @@
-"""What the set-up pages read: providers, models, presets and sampling profiles."""
+"""Data of the set-up pages: providers, models, presets and sampling profiles."""
 
 import json
 from dataclasses import dataclass, replace
@@ -18,7 +18,15 @@ from toolbench.lab.models import Model, Preset, Provider, RunConfig, SamplingPro
 
 @dataclass(frozen=True, slots=True)
 class ProviderRow:
-    """`state` is an outcome mark, `says` its words. Whether a key is right is only known when it is used."""
+    """One provider.
+
+    Attributes:
+        key: the source of the key in words, or the name of its variable.
+        state: an outcome mark. Whether a key is correct is only known when it is used.
+        says: the state in words.
+        models: the number of models that are not retired.
+        runs: the number of runs that used the provider; 0 in the list of providers.
+    """
 
     provider: Provider
     key: str
@@ -29,18 +37,22 @@ class ProviderRow:
 
     @property
     def address(self) -> str:
-        """The base URL or the service, with stars for what may be a key in a row of an earlier version."""
+        """The masked base URL, or the name of the local server. URLs of earlier versions may have a key."""
         return mask_provider_url(self.provider.base_url, list_provider_secrets(self.provider)) or self.provider.service
 
     @property
     def own(self) -> bool:
-        """Connected by a person, so it can be edited and deleted; the rest comes with Toolbench."""
+        """Whether a person connected the provider and can edit and delete it; the others come with Toolbench."""
         return not self.provider.service or self.provider.template == SIMULATED
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """`constraint` is the one that the method constrained would use, "" where none is known to hold."""
+    """One model.
+
+    Attributes:
+        constraint: the constraint that the method constrained uses; "" if none is known.
+    """
 
     model: Model
     constraint: str
@@ -48,12 +60,21 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class ProviderModels:
+    """The models of one provider."""
+
     provider: Provider
     models: tuple[ModelRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PresetRow:
+    """One preset.
+
+    Attributes:
+        patch: the policy patch as indented JSON.
+        used_by: the names of the models that have the preset as a workaround.
+    """
+
     name: str
     description: str
     patch: str
@@ -63,15 +84,22 @@ class PresetRow:
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
+    """One sampling profile.
+
+    Attributes:
+        options: the names of the sampling options with their values as JSON.
+        models: the number of models to which the profile applies.
+    """
+
     name: str
     applies_to: str
     options: tuple[tuple[str, str], ...]
     tags: tuple[str, ...]
-    models: int  # that it applies to
+    models: int
 
 
 def get_providers() -> tuple[ProviderRow, ...]:
-    """Two queries."""
+    """Return all providers with two queries."""
     ready = set(ServiceAddress.objects.values_list("name", flat=True))
     live = Count("models", filter=Q(models__retired=False))
     return tuple(
@@ -80,7 +108,11 @@ def get_providers() -> tuple[ProviderRow, ...]:
 
 
 def get_provider(provider_id: int) -> ProviderRow:
-    """Three queries. Raises Provider.DoesNotExist."""
+    """Return one provider with the number of its runs. Four queries.
+
+    Raises:
+        Provider.DoesNotExist: there is no such provider.
+    """
     provider = Provider.objects.get(pk=provider_id)
     ready = set(ServiceAddress.objects.values_list("name", flat=True))
     counted = provider.models.filter(retired=False).count()
@@ -111,7 +143,10 @@ def _find_state(provider: Provider, ready: set[str], models: int) -> tuple[str, 
 
 
 def get_models(search: str = "") -> tuple[ProviderModels, ...]:
-    """Three queries."""
+    """Return the models by provider, retired ones last. Three queries.
+
+    `search` selects models with this text in their name or canonical name; "" selects all.
+    """
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
     found = list(rows.filter(Q(name__icontains=search) | Q(canonical__icontains=search)) if search else rows)
     known = get_capabilities_by_model(found)
@@ -121,7 +156,7 @@ def get_models(search: str = "") -> tuple[ProviderModels, ...]:
 
 
 def get_presets() -> tuple[PresetRow, ...]:
-    """Two queries."""
+    """Return all presets with two queries."""
     users: dict[str, list[str]] = {}
     for name, workarounds in Model.objects.values_list("name", "workarounds"):
         for preset in workarounds:
@@ -139,7 +174,7 @@ def get_presets() -> tuple[PresetRow, ...]:
 
 
 def get_profiles() -> tuple[ProfileRow, ...]:
-    """Two queries."""
+    """Return all sampling profiles with two queries."""
     names = list(Model.objects.values_list("name", flat=True))
     return tuple(_build_profile_row(profile, names) for profile in SamplingProfile.objects.all())
 

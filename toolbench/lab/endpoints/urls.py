@@ -1,4 +1,4 @@
-"""Addresses of providers: what may stand in one, and whether two lead to the same place."""
+"""Checks of providers' URLs: validity, secrets in them, and whether two have the same origin."""
 
 from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
@@ -17,8 +17,11 @@ _LOOPBACK_NAMES = ("localhost", "::1", "0.0.0.0")
 
 
 def find_url_error(text: str, known: Iterable[str] = ()) -> str:
-    """Return why a base URL cannot be taken, as a sentence; "" for a good one. It is shown and kept with every step, so
-    it may carry no secret. Args: known: secrets that it may not hold, whatever their shape."""
+    """Return why a base URL is invalid; "" if it is valid.
+
+    It is shown and stored with every step, so it must not have a secret. `known` are secrets that it must not have in
+    any form.
+    """
     parts = _split_url(text)
     if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
         return "The base URL begins with http:// or https:// and names a host."
@@ -26,7 +29,10 @@ def find_url_error(text: str, known: Iterable[str] = ()) -> str:
 
 
 def find_prefix_error(text: str, known: Iterable[str] = ()) -> str:
-    """Return the same for what is put between base URL and path."""
+    """Return why the prefix between base URL and path is invalid; "" if it is valid.
+
+    `known` are secrets that it must not have in any form.
+    """
     if trouble := _find_secret_error("prefix", text, "@" in text, known):
         return trouble
     return "The prefix is a plain path, such as /v1." if " " in text.strip() else ""
@@ -40,13 +46,15 @@ def _find_secret_error(what: str, text: str, names_a_user: bool, known: Iterable
 
 
 def mask_provider_url(text: str, known: Iterable[str] = ()) -> str:
-    """Return a stored base URL as a page or file may show it: what is refused today stands there as stars."""
+    """Return a stored base URL for a page or file, with everything that may be a secret overwritten."""
     return mask_address(text, (*list_environment_secrets(), *known))
 
 
 def is_same_origin(one: str, other: str) -> bool:
-    """Whether two base URLs have scheme, host and port in common, so that a secret for one may go to the other. This
-    machine has several names."""
+    """Return whether two base URLs have the same scheme, host and port.
+
+    Only then may a secret for one be sent to the other. All loopback names are the same host.
+    """
     places = [_parse_origin(one), _parse_origin(other)]
     return None not in places and places[0] == places[1]
 
@@ -60,7 +68,10 @@ def _parse_origin(text: str) -> tuple[str, str, int | None] | None:
 
 
 def _split_url(text: str) -> SplitResult | None:
-    """None for what is no address at all; a port that is no number is only noticed when it is read."""
+    """Return the parts of a URL; None if it cannot be parsed.
+
+    Reading the port raises ValueError for an invalid one, so it is read here.
+    """
     try:
         parts = urlsplit(text.strip())
         return parts if parts.port != 0 else None

@@ -1,4 +1,4 @@
-"""What commands are told of runs and scenarios: checked, so that a slip of the pen is no empty success."""
+"""Checks of runs and scenarios named in commands, so that a typing error is reported."""
 
 from django.core.management.base import CommandError
 
@@ -10,13 +10,21 @@ REFUSED_EXIT_CODE = 2
 
 
 def check_run_exists(run_id: int | None) -> None:
-    """Raise CommandError for a number that no run has; None is all of them."""
+    """Check that a run exists; None means all runs and passes.
+
+    Raises:
+        CommandError: no run has this number.
+    """
     if run_id is not None and not Run.objects.filter(pk=run_id, deleted_at=None).exists():
         raise CommandError(f"There is no run {run_id}.", returncode=REFUSED_EXIT_CODE)
 
 
 def check_scenario_exists(slug: str) -> None:
-    """Raise CommandError for a slug that neither a scenario nor a stored trial has."""
+    """Check that a scenario, a test case or a stored trial has this slug.
+
+    Raises:
+        CommandError: none has it; the message names similar slugs.
+    """
     known = [scenario.slug for scenario in scenarios.list_scenarios()]
     if slug in known or Trial.objects.filter(scenario=slug).exists() or Case.objects.filter(slug=slug).exists():
         return

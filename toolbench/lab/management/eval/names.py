@@ -1,4 +1,4 @@
-"""The words of `manage.py eval` that name rows and scenarios: each must be known, or nothing is launched."""
+"""Selection of rows and scenarios by name for `manage.py eval`; an unknown name prevents the launch."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,20 +21,20 @@ from toolbench.lab.scenarios.catalogue import find_scenarios
 Item = TypeVar("Item")
 
 DEFAULT_PROVIDERS = f"!{Provider.Kind.SIMULATED},!{Provider.Kind.LOCAL}"
-MAX_NAMES = 12  # names in a sentence
+MAX_NAMES = 12  # in one sentence
 
 
 class EvalError(Exception):
-    """Something asked for that is not there; its text says what is."""
+    """A request that cannot be met; the message says why, and for unknown names which ones exist."""
 
 
 def choose_models(options: EvalOptions) -> tuple[Model, ...]:
-    """Return the models chosen at the providers chosen, in the order they were added.
+    """Return the selected models of the selected providers, in the order in which they were added.
 
-    A bare name (`gpt-5.2` for `openai/gpt-5.2`) is taken where no other model has it.
+    A name without its vendor (`gpt-5.2` for `openai/gpt-5.2`) is accepted if no other model has it.
 
     Raises:
-        EvalError: a word names no provider or model, or the words together leave none.
+        EvalError: a word names no provider or model, or all words together select none.
     """
     every = tuple(Provider.objects.all())
     there = [provider.name for provider in every]
@@ -60,7 +60,11 @@ def choose_models(options: EvalOptions) -> tuple[Model, ...]:
 
 
 def choose_profiles(words: str) -> tuple[str, ...]:
-    """Return the names of sampling profiles in the catalogue's order. Raises EvalError."""
+    """Return the names of the selected sampling profiles in the order of the catalogue.
+
+    Raises:
+        EvalError: a word names no profile, or all words together select none.
+    """
     rows = tuple(SamplingProfile.objects.all())
     _check_known(
         "sampling profile",
@@ -74,9 +78,13 @@ def choose_profiles(words: str) -> tuple[str, ...]:
 
 
 def choose_strategies(text: str) -> tuple[str, ...]:
-    """Return strategies, presets, and strategies with presets put on top (`+`) or workarounds left out (`!`).
+    """Return the selected strategies, presets and strategy expressions.
 
-    `all` means the case study's three strategies; others and presets are chosen by name. Raises EvalError.
+    An expression adds presets to a strategy (`+`) or leaves out workarounds (`!`). `all` means the three strategies of
+    the case study; others and presets are selected by name.
+
+    Raises:
+        EvalError: a word names no strategy or preset, or all words together select none.
     """
     presets = [*list_preset_names(), *Preset.objects.values_list("name", flat=True)]
     listed = [one.name for one in STRATEGIES]
@@ -97,7 +105,13 @@ def choose_strategies(text: str) -> tuple[str, ...]:
 
 
 def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
-    """Return slugs. With tools off only the controls say anything. Raises EvalError."""
+    """Return the slugs of the selected scenarios and test cases.
+
+    With tools disabled, only the controls can be judged, so only they are returned.
+
+    Raises:
+        EvalError: a word names no scenario, set or test case.
+    """
     given = [word.strip() for word in options.scenarios.split(",") if word.strip()]
     cases = find_slugs_by_word(given)
     words = [word for word in given if word not in cases]
@@ -115,7 +129,11 @@ def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
 
 
 def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:
-    """Raise EvalError for tools allowed or denied that none of the scenarios offers."""
+    """Check that every tool allowed or denied is offered by one of the scenarios.
+
+    Raises:
+        EvalError: a tool is offered by none of them.
+    """
     asked = [word for word in (*options.allow, *options.deny) if word.lower() not in ALL_WORDS]
     if not asked:
         return
@@ -128,7 +146,11 @@ def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:
 
 
 def check_transforms(patch: JsonObject) -> None:
-    """Raise EvalError for transforms and repairs in a policy patch that do not exist."""
+    """Check that the transforms and repairs named in a policy patch exist.
+
+    Raises:
+        EvalError: one of them does not exist.
+    """
     known = {f"{kind}_transforms": transforms.list_names(kind) for kind in transforms.KINDS}
     for key, names in {**known, "argument_repairs": repairs.REPAIR_NAMES}.items():
         given = patch.get(key) or ()
@@ -140,7 +162,7 @@ def check_transforms(patch: JsonObject) -> None:
 
 
 def _check_known(what: str, unknown: Sequence[str], known: Iterable[str], there: Sequence[str] = ()) -> None:
-    """Raise EvalError with the nearest words known for each unknown one, else with those that are `there`."""
+    """Raise EvalError for unknown words, with similar known words; without such words, with those in `there`."""
     if not unknown:
         return
     known = tuple(known)
@@ -187,7 +209,7 @@ def _list_model_names(model: Model) -> Sequence[str]:
 
 
 def _map_bare_names(models: Iterable[Model]) -> Mapping[str, tuple[str, ...]]:
-    """Return the models' names, without `:variant`, by each name without its vendor, in lower case."""
+    """Return whole names without `:variant`, by each name without its vendor in lower case."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for model in models:
         whole = model.name.partition(":")[0]
@@ -197,7 +219,7 @@ def _map_bare_names(models: Iterable[Model]) -> Mapping[str, tuple[str, ...]]:
 
 
 def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequence[Model], where: str) -> None:
-    """Raise EvalError for words that name no model, or one of several by its bare name."""
+    """Raise EvalError for words that name no model, and for names without a vendor that several models have."""
     if not unknown:
         return
     bare = _map_bare_names(offered)

@@ -1,5 +1,7 @@
-"""What `manage.py eval` can be asked, as one table: every option with the variable of the case study that gives its
-default. The command's flags, the reading of variables and the documentation's list are made from it."""
+"""Table of the options of `manage.py eval`, with the variables of the case study for their defaults.
+
+The command's flags, the parsing of variables and the list in the documentation are made from it.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,7 +17,7 @@ VARIABLE_PREFIX = "OPENROUTER_"
 FULL_PROFILES = "default,recommended,conversation,creative,tool_calling"
 ALL_STRATEGIES = "raw,baseline,production"
 
-# What OPENROUTER_EVAL_PRESET=full fills in where nothing else was said.
+# Values of options that are not given, with OPENROUTER_EVAL_PRESET=full.
 FULL_DEFAULTS: Mapping[str, str] = {
     "trials": "10",
     "models": "all",
@@ -23,7 +25,7 @@ FULL_DEFAULTS: Mapping[str, str] = {
     "scenarios": "all",
     "strategies": ALL_STRATEGIES,
 }
-# Variables of the case study that decide nothing here, and why.
+# Variables of the case study without effect, and the reason.
 UNUSED_VARIABLES: Mapping[str, str] = {
     "HTTP_ADAPTER": "there is one HTTP client",
     "LANGUAGE_POLICY_FILTER": "language policies are not part of these scenarios",
@@ -38,12 +40,18 @@ _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 class OptionError(Exception):
-    """An option that cannot be read; its text says which and what is accepted."""
+    """An option that cannot be parsed; the message names it and says what is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionKind:
-    """How a word is read; `read` raises ValueError for what `accepts` does not cover."""
+    """A kind of value.
+
+    Attributes:
+        accepts: the accepted texts, in words.
+        read: parses a text; raises ValueError for one that is not accepted.
+        switch: whether the option has two flags, on and off, and no value.
+    """
 
     accepts: str
     read: Callable[[str], Any]
@@ -53,7 +61,11 @@ class OptionKind:
 
 @dataclass(frozen=True, slots=True)
 class OptionRow:
-    """One option. `variable` has no prefix; blank where the case study has none."""
+    """One option.
+
+    Attributes:
+        variable: the variable without its prefix; "" if the case study has none.
+    """
 
     name: str
     kind: OptionKind
@@ -62,9 +74,15 @@ class OptionRow:
 
     @property
     def flag(self) -> str:
+        """The flag on the command line."""
         return f"--{self.name.replace('_', '-')}"
 
     def value(self, text: str, source: str) -> Any:
+        """Parse a text. `source` is the flag or variable for the message of an error.
+
+        Raises:
+            OptionError: the text is not accepted.
+        """
         try:
             return self.kind.read(text.strip())
         except (ValueError, RecursionError):
@@ -101,7 +119,7 @@ def _parse_words(text: str) -> tuple[str, ...]:
 
 
 def _parse_rule(text: str) -> JsonObject:
-    """`width,width=15,error=0.1` as evals.statistics.stopping.StoppingRule has it."""
+    """Parse a stopping rule such as `width,width=15,error=0.1`; see StoppingRule."""
     name, *values = _parse_words(text)
     said: JsonObject = {}
     for value in values:
@@ -145,13 +163,13 @@ STREAM = _build_choice_kind("none", "streamed", "both")
 
 
 def _build_metadata(kind: OptionKind, help: str, variable: str = "") -> dict[str, Any]:
-    """The metadata that makes a field of EvalOptions a row of the table."""
+    """Return the metadata with which a field of EvalOptions is a row of the table."""
     return {"kind": kind, "help": help, "variable": variable}
 
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """What was asked for. None means that nothing was said."""
+    """The values of all options; None means that the option was not given."""
 
     models: str = field(
         default="stable",
@@ -307,8 +325,13 @@ OPTIONS: Mapping[str, OptionRow] = {
 
 
 def parse_options(given: Mapping[str, str | bool], environment: Mapping[str, str]) -> EvalOptions:
-    """`given` holds what was said on the command line, by option; it wins over the environment. Raises
-    OptionError."""
+    """Parse the options of the command line and of the environment.
+
+    `given` has the options of the command line by name; they take precedence over the environment.
+
+    Raises:
+        OptionError: a value is not accepted.
+    """
     said = {name: _parse_option(row, given[name], row.flag) for name, row in OPTIONS.items() if name in given}
     found = {
         row.name: row.value(environment[VARIABLE_PREFIX + row.variable], VARIABLE_PREFIX + row.variable)
@@ -324,7 +347,7 @@ def parse_options(given: Mapping[str, str | bool], environment: Mapping[str, str
 
 
 def list_unused_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """A sentence for every variable that is set and decides nothing."""
+    """Return a sentence for every variable that is set and has no effect."""
     return tuple(
         f"{VARIABLE_PREFIX}{name} is set and not used: {why}."
         for name, why in UNUSED_VARIABLES.items()

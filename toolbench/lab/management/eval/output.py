@@ -1,4 +1,4 @@
-"""What `manage.py eval` says of a plan and of a run's cells, line by line."""
+"""Lines that `manage.py eval` prints about a plan and about the cells of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,7 +13,10 @@ _MAX_SKIPPED_SHOWN = 5
 
 
 def render_plan_lines(plan: Plan) -> Iterator[str]:
-    """Pairs are models with sampling profiles."""
+    """Yield the lines about a plan: its size, its requests, and what is not applicable or left out.
+
+    A pair in these lines is a model with a sampling profile.
+    """
     pairs = {(config.model, config.profile) for config in plan.configs}
     yield (
         f"{_format_count(len(pairs), 'pair')} of model and profile, "
@@ -32,8 +35,10 @@ def render_plan_lines(plan: Plan) -> Iterator[str]:
 
 
 def render_run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
-    """Both rates of every pack and of the controls, never of two packs together; the cells below them where they are
-    wanted."""
+    """Yield both success rates of every task pack and of the controls, which are never pooled.
+
+    `each_cell` adds a line for every cell.
+    """
     cells = tuple(run.cells.select_related("config"))
     packs: dict[str, list[Cell]] = defaultdict(list)
     for cell in sorted(cells, key=lambda cell: (cell.control, cell.position)):
@@ -63,6 +68,7 @@ def _describe_decision(cell: Cell) -> str:
 
 
 def build_cell_name(cell: Cell) -> str:
+    """Return the name of a cell: model, settings that are not blank, and scenario."""
     config = cell.config
     streamed = "streamed" if config.stream else ""
     asked = (config.profile, config.strategy, config.method, config.examples, streamed)
@@ -71,6 +77,7 @@ def build_cell_name(cell: Cell) -> str:
 
 
 def render_rates(answered: Rate, delivered: Rate) -> str:
+    """Return both success rates in words."""
     return f"success given an answer {answered.text}, delivered {delivered.text}"
 
 

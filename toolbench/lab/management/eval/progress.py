@@ -1,4 +1,4 @@
-"""Watching a run from the command line: a progress bar, and what Ctrl-C means."""
+"""Progress bar of a run on the command line, and handling of Ctrl-C."""
 
 import signal
 import threading
@@ -25,24 +25,25 @@ _WORD_BY_COUNT = {
 
 @dataclass(slots=True)
 class InterruptCounter:
-    """Counts Ctrl-C instead of dying of it."""
+    """Count of Ctrl-C, which does not end the process."""
 
     count: int = 0
     _received: threading.Event = field(default_factory=threading.Event)
 
     def wait(self, seconds: float) -> None:
-        """Until the time is up or the next one comes."""
+        """Wait until the time is over or the next Ctrl-C arrives."""
         self._received.wait(seconds)
         self._received.clear()
 
     def handle_signal(self, number: int, frame: FrameType | None) -> None:
+        """Count one Ctrl-C and end the current wait."""
         self.count += 1
         self._received.set()
 
 
 @contextmanager
 def count_interrupts() -> Iterator[InterruptCounter]:
-    """In the main thread only."""
+    """Count Ctrl-C within the block instead of ending the process. Call it in the main thread only."""
     interrupts = InterruptCounter()
     before = signal.signal(signal.SIGINT, interrupts.handle_signal)
     try:
@@ -53,19 +54,21 @@ def count_interrupts() -> Iterator[InterruptCounter]:
 
 @dataclass(frozen=True, slots=True)
 class RunProgressBar:
-    """The bar of one run; `update` reads its cells."""
+    """The progress bar of one run."""
 
     run: Run
     progress: Progress
     task: TaskID
 
     def update(self) -> None:
+        """Read the run's cells and show their counts."""
         sums = tally_cells(self.run.cells.all())
         self.progress.update(self.task, completed=sums.done, total=sums.total, words=_describe_counts(sums))
 
 
 @contextmanager
 def show_progress_bar(run: Run, out: TextIO, *, silent: bool) -> Iterator[RunProgressBar]:
+    """Show a progress bar on `out` within the block; `silent` shows none."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
     console = Console(file=out, highlight=False)
     with Progress(*columns, TimeElapsedColumn(), TextColumn("elapsed"), console=console, disable=silent) as progress:

@@ -1,5 +1,4 @@
-"""Whom `manage.py eval` asks: OpenRouter made from its variables, keys and local servers looked at before anything is
-launched."""
+"""Providers of `manage.py eval`: OpenRouter from the environment, and checks before a launch."""
 
 import socket
 from collections.abc import Iterable, Mapping
@@ -27,9 +26,17 @@ _HEADER_BY_VARIABLE = {"HTTP_REFERER": "HTTP-Referer", "X_TITLE": "X-Title"}
 
 
 def update_openrouter(environment: Mapping[str, str], options: EvalOptions) -> tuple[str, ...]:
-    """With a key in the environment there is an OpenRouter provider, and it has the address and headers that the
-    environment names. Says what it changed; without a key, or where other providers are asked for, it changes nothing.
-    Raises EvalError."""
+    """Set the address and headers of the OpenRouter providers to those in the environment.
+
+    The built-in providers are loaded if there is no OpenRouter provider yet. Without a key in the environment, or if
+    other providers are selected, this changes nothing.
+
+    Returns:
+        A sentence for every changed provider.
+
+    Raises:
+        EvalError: the address or a stored header cannot be used.
+    """
     if not environment.get(KEY_VARIABLE, "").strip() or (options.provider and not _has_openrouter(options.provider)):
         return ()
     if not Provider.objects.filter(template=OPENROUTER).exists():
@@ -46,7 +53,7 @@ def _has_openrouter(words: str) -> bool:
 
 
 def _update_provider(provider: Provider, environment: Mapping[str, str]) -> list[str]:
-    """What differed from the row and is changed in it."""
+    """Change the row to the values in the environment and return the names of the changed columns."""
     named = _find_changed_columns(provider, environment)
     for name, value in named.items():
         setattr(provider, name, value)
@@ -92,7 +99,11 @@ def _find_changed_headers(provider: Provider, environment: Mapping[str, str]) ->
 
 
 def check_reachable(models: Iterable[Model]) -> None:
-    """Raises EvalError for a key that cannot be had and for a local server that does not run here."""
+    """Check that the keys of the models' providers are readable and that their local servers run on this host.
+
+    Raises:
+        EvalError: a key is missing, or a local server does not run here.
+    """
     models = tuple(models)
     for provider in {model.provider_id: model.provider for model in models}.values():
         try:
@@ -121,5 +132,5 @@ def _check_service(name: str) -> None:
 
 
 def clear_paused_reason(providers: Iterable[Provider]) -> None:
-    """A provider that was paused for its key goes on: the key was found."""
+    """Let providers that were paused because of their key continue, since the key was found."""
     Provider.objects.filter(pk__in=[provider.pk for provider in providers]).update(paused_reason="")

@@ -1,4 +1,4 @@
-"""From what `manage.py eval` was asked to the same request that the launch form makes."""
+"""Conversion of the options of `manage.py eval` to the request that the launch form makes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,18 +29,23 @@ NO_LIMIT_SECONDS = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class EvalRequest:
-    """What was asked as the launch takes it, with the models that it names."""
+    """A request for a launch, with the models that it names."""
 
     request: RunRequest
     models: tuple[Model, ...]
 
     @property
     def providers(self) -> tuple[Provider, ...]:
+        """The providers of the models, each once."""
         return tuple({model.provider_id: model.provider for model in self.models}.values())
 
 
 def build_eval_request(options: EvalOptions) -> EvalRequest:
-    """Raises EvalError for a word that nothing is called by, and when words together choose nothing."""
+    """Build the request for a launch from the options.
+
+    Raises:
+        EvalError: a word names nothing, or all words together select nothing.
+    """
     models = choose_models(options)
     slugs = choose_scenarios(options)
     check_tools(options, slugs)
@@ -74,7 +79,10 @@ def build_eval_request(options: EvalOptions) -> EvalRequest:
 
 
 def build_run_limits(options: EvalOptions) -> JsonObject:
-    """What was said of timeouts and of trials at once, by the run's columns; a timeout of 0 is none."""
+    """Return the timeouts and the concurrency limit that are set, by the run's columns.
+
+    A timeout of 0 or less means no limit; it is stored as `NO_LIMIT_SECONDS`.
+    """
     read = options.read_timeout if options.read_timeout is not None else options.timeout
     limits = {
         "connect_seconds": _convert_timeout(options.open_timeout),
@@ -96,7 +104,10 @@ def _list_strategies(options: EvalOptions) -> tuple[str, ...]:
 
 
 def _build_overrides(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
-    """One patch of everything that lies above profile and workarounds; what was written as policy comes last."""
+    """Return one policy patch for all options above profile and workarounds.
+
+    The patch in `overrides` comes last and so has precedence.
+    """
     sampling = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
     sampling["min_p"] = options.min_p
     loop = {"fallback_retry_count": options.fallback_retries, "fix_empty_final": options.fix_empty_final}
@@ -116,7 +127,11 @@ def _drop_unset(values: Mapping[str, object]) -> JsonObject:
 
 
 def _build_routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
-    """Raises EvalError where somebody else than OpenRouter would be sent its words."""
+    """Return the policy patch for OpenRouter's routing.
+
+    Raises:
+        EvalError: another provider than OpenRouter would receive the routing.
+    """
     words = options.transforms.strip().lower()
     listed = [word.strip() for word in options.transforms.split(",") if word.strip()]
     patch = build_openrouter_routing(

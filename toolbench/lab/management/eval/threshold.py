@@ -1,4 +1,4 @@
-"""The gate of `--fail-under`: which cells lie below a percentage."""
+"""The check of `--fail-under`: cells below a percentage."""
 
 from toolbench.lab.management.eval.output import build_cell_name
 from toolbench.lab.metrics.tally import tally_cells
@@ -6,8 +6,10 @@ from toolbench.lab.models import Run
 
 
 def list_cells_below(run: Run, percent: float) -> tuple[str, ...]:
-    """A line for every cell whose success given an answer is below `percent`. A cell without any answer is below every
-    percentage but 0; one that is not applicable is left out."""
+    """Return a line for every cell whose answered success is below `percent`.
+
+    A cell without an answer is below every percentage except 0. Cells that are not applicable are left out.
+    """
     below: list[str] = []
     for cell in run.cells.select_related("config"):
         sums = tally_cells([cell])

@@ -1,4 +1,4 @@
-"""Working a run in this process: one shift per provider, each in a thread of its own, beside any worker there is."""
+"""Worker sessions of a run within this process: one thread per provider, beside other workers."""
 
 import threading
 from dataclasses import dataclass, field
@@ -21,7 +21,11 @@ from toolbench.lab.worker.session import SessionOptions, run_session
 
 @dataclass(slots=True)
 class EvalSessions:
-    """`failure` is what ended a shift by our own fault; then no other is started."""
+    """Worker sessions for the providers of one run.
+
+    Attributes:
+        failure: the internal error that ended a session; no other session is then started. None without one.
+    """
 
     run_id: int
     failure: Exception | None = None
@@ -32,7 +36,7 @@ class EvalSessions:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
-        """Waits for the threads, in a hurry after an error, then brings the run's state and cells up to date."""
+        """Wait for the threads, then update the run's state and cells. After an error, stop the sessions first."""
         if kind is not None:
             self.stop()
         for thread in self._threads.values():
@@ -41,8 +45,11 @@ class EvalSessions:
         finish_runs()
 
     def start_sessions(self) -> bool:
-        """Starts a shift for every provider that has work of this run and none here. False when nothing of the run is
-        under way any more, here or elsewhere."""
+        """Start a session for every provider that has queued trials of this run and no session here.
+
+        Returns:
+            Whether sessions of this process or running trials of the run remain, also in other processes.
+        """
         self._threads = {pk: thread for pk, thread in self._threads.items() if thread.is_alive()}
         stopped = self._stopping.is_set() or self.failure
         if not stopped:
@@ -55,7 +62,7 @@ class EvalSessions:
         return bool(self._threads) or self._has_trials(Trial.State.RUNNING)
 
     def stop(self) -> None:
-        """Trials in flight are given up within seconds and queued again."""
+        """Stop all sessions. Trials in flight are stopped within seconds and queued again."""
         self._stopping.set()
 
     def _find_waiting_providers(self) -> set[int]:
@@ -82,7 +89,7 @@ class EvalSessions:
 
 
 def _has_key(provider: Provider) -> bool:
-    """In this process; what other workers have does not matter here."""
+    """Return whether this process can read the key; the keys of other workers do not matter here."""
     try:
         read_endpoint_key(provider)
     except KeyUnavailableError:
