@@ -11,7 +11,10 @@ from pathlib import Path
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file at once: a process that reads it meanwhile gets all of the old content or all of the new."""
+    """Replace the content of a file at once.
+
+    A process that reads it meanwhile gets all of the old content or all of the new.
+    """
     beside = _write_temporary(path, data)
     os.replace(beside, path)
 

@@ -1,4 +1,4 @@
-"""`manage.py bundle RUN`: a run as one file that opens offline and can be imported elsewhere."""
+"""`manage.py bundle RUN`: write a run as one file that opens offline and can be imported elsewhere."""
 
 from pathlib import Path
 
@@ -11,14 +11,22 @@ REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
+    """Command that writes an evidence bundle."""
+
     help = "Write a run with traces, statistics, plans and hashes as one zip file that opens offline."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("run", type=int)
         parser.add_argument("--out", type=Path, metavar="FILE", help="a new file; else toolbench-bundle-RUN.zip here")
         parser.add_argument("--private", action="store_true", help="private cases too")
 
     def handle(self, *, run: int, out: Path | None, private: bool, **options: object) -> None:
+        """Write the bundle to a new file and print what is left out.
+
+        Raises:
+            CommandError: the file exists, or the bundle cannot be written.
+        """
         path = out or Path(f"toolbench-bundle-{run}.zip")
         try:
             select_for_bundle(run, private=private)

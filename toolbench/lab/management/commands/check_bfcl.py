@@ -1,4 +1,7 @@
-"""`manage.py check_bfcl`: our rules against BFCL's own checker, which runs in a process of its own."""
+"""`manage.py check_bfcl`: compare Toolbench's rules with the checker of BFCL.
+
+BFCL's checker runs in a separate process.
+"""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -18,13 +21,21 @@ MAX_DIFFERENCES_SHOWN = 10
 
 
 class Command(BaseCommand):
+    """Command that judges BFCL's golden answers, and changed ones, by both rules."""
+
     help = "Judges BFCL's golden answers, and the same with something changed, by our rules and by BFCL's checker."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th case only")
         parser.add_argument("--category", action="append", metavar="NAME", choices=BFCL_CATEGORIES, help="default: all")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Print how many answers both judge the same, and at most `MAX_DIFFERENCES_SHOWN` that they do not.
+
+        Raises:
+            CommandError: BFCL is not installed, or an answer is judged differently.
+        """
         try:
             found = _compare(options["category"] or BFCL_CATEGORIES, max(1, options["every"]))
         except NotInstalledError as error:

@@ -1,4 +1,7 @@
-"""`manage.py eval`: tries models from the command line. The same launch as the page, worked in this process."""
+"""`manage.py eval`: run trials from the command line.
+
+The launch is the same as on the page; worker sessions of this process run the trials.
+"""
 
 import os
 import sys
@@ -38,12 +41,15 @@ SILENT_VERBOSITY, DETAILED_VERBOSITY = 0, 2
 
 
 class Command(BaseCommand):
+    """Command that plans, launches or resumes a run, waits for its end and prints the results."""
+
     help = (
         "Try models from the command line. Exit codes: 0 done; 1 a cell is below --fail-under; 2 refused as it was "
         "asked; 3 not finished, what is done is kept."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define a flag for every option in `OPTIONS`, and those of the command itself."""
         for row in OPTIONS.values():
             words = f"{row.help} ({VARIABLE_PREFIX}{row.variable})" if row.variable else row.help
             if row.kind.switch:
@@ -55,6 +61,11 @@ class Command(BaseCommand):
         parser.add_argument("--resume", type=int, metavar="RUN", help="go on with a run that is not finished")
 
     def handle(self, *, yes: bool, dry_run: bool, resume: int | None, **given: Any) -> None:
+        """Launch or resume a run, run its trials and print the results; with `dry_run`, print the plan only.
+
+        Raises:
+            CommandError: the request is refused, the run is not finished, or a cell is below `--fail-under`.
+        """
         self.verbosity = _resolve_verbosity(given["verbosity"])
         try:
             said = {name: given[name] for name in OPTIONS if given.get(name) is not None}
@@ -71,7 +82,10 @@ class Command(BaseCommand):
         self._report_result(run, options)
 
     def _start(self, options: EvalOptions, *, resume: int | None, yes: bool) -> Run:
-        """Launch a run, or resume one. What is refused, paid requests too, leaves every provider unchanged."""
+        """Launch a run, or resume one, and return it.
+
+        If the request is refused or paid requests are not confirmed, the providers stay unchanged.
+        """
         agreed = 0
         while True:
             try:
@@ -91,8 +105,10 @@ class Command(BaseCommand):
                 agreed = needed.requests
 
     def _run_sessions(self, run: Run) -> None:
-        """Until nothing of the run is under way. The first Ctrl-C lets trials in flight end, the second queues them
-        again."""
+        """Run sessions until no trial of the run is left to run.
+
+        The first Ctrl-C pauses the run and lets trials in flight finish. The second stops them; they are queued again.
+        """
         providers = tuple({model.provider_id: model.provider for model in _get_models(run)}.values())
         clear_paused_reason(providers)
         shifts, bar = (
@@ -132,7 +148,7 @@ class Command(BaseCommand):
 
 
 def _resolve_verbosity(given: int) -> int:
-    """VERBOSE of the case study stands for Django's own default."""
+    """Return the verbosity; the case study's variable VERBOSE replaces Django's default of 1."""
     variable = os.environ.get("VERBOSE", "")
     return int(variable) if given == 1 and variable in ("0", "1", "2") else given
 
@@ -142,12 +158,17 @@ def _is_confirmed(question: str) -> bool:
 
 
 def _get_models(run: Run) -> tuple[Model, ...]:
-    """Those of the run that still exist."""
+    """Return the models of the run that still exist."""
     return tuple(Model.objects.filter(pk__in=run.configs.values("model")).select_related("provider"))
 
 
 def _build_checked_request(options: EvalOptions) -> EvalRequest:
-    """Return what was asked. Raises EvalError and LaunchError."""
+    """Build the request and check that it can be launched.
+
+    Raises:
+        EvalError: a name is unknown, or a provider cannot be used.
+        LaunchError: the request cannot be planned.
+    """
     asked = build_eval_request(options)
     check_reachable(asked.models)
     build_plan(asked.request)
@@ -155,12 +176,16 @@ def _build_checked_request(options: EvalOptions) -> EvalRequest:
 
 
 def _plan_lines(found: EvalRequest | Run) -> tuple[str, ...]:
-    """Return what would be tried; nothing for a run that goes on."""
+    """Return the lines about the plan; () for a run that is resumed."""
     return () if isinstance(found, Run) else tuple(render_plan_lines(build_plan(found.request)))
 
 
 def _get_unfinished_run(run_id: int) -> Run:
-    """Return the run to resume. Raises EvalError."""
+    """Return the run to resume.
+
+    Raises:
+        EvalError: there is no such run, it is not running or paused, or a provider cannot be used.
+    """
     run = Run.objects.filter(pk=run_id, deleted_at=None).first()
     if run is None or run.state not in (Run.State.RUNNING, Run.State.PAUSED):
         raise EvalError(f"Run {run_id} is {run.get_state_display()}." if run else f"There is no run {run_id}.")
@@ -169,7 +194,11 @@ def _get_unfinished_run(run_id: int) -> Run:
 
 
 def _resume_run(run: Run, options: EvalOptions) -> Run:
-    """Caps, timeouts and limits given hold from now on. Raises Refused."""
+    """Resume a run with the limits and timeouts in the options, which apply from now on.
+
+    Raises:
+        RunActionError: the limits cannot be changed or the run cannot be resumed.
+    """
     if options.request_cap or options.token_cap:
         caps = {"request_cap": options.request_cap or run.request_cap, "token_cap": options.token_cap or run.token_cap}
         control.raise_caps(run.pk, **caps)

@@ -1,4 +1,4 @@
-"""`manage.py import_bundle FILE`: a bundle or a log becomes a run labelled as imported."""
+"""`manage.py import_bundle FILE`: import a bundle or a log of Inspect AI as a run labelled imported."""
 
 from pathlib import Path
 
@@ -12,12 +12,20 @@ REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
+    """Command that imports a run, completely or not at all."""
+
     help = "Import an evidence bundle or a log of Inspect AI as a run labelled imported: whole or not at all."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("file", type=Path)
 
     def handle(self, *, file: Path, **options: object) -> None:
+        """Import the file and print the path of the run's page.
+
+        Raises:
+            CommandError: the file cannot be read or imported.
+        """
         try:
             with file.open("rb") as opened:
                 run = import_run(opened, file.name, owner=None)

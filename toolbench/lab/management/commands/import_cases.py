@@ -1,4 +1,7 @@
-"""`manage.py import_cases bfcl --category simple_python`: brings in public cases; the same again changes nothing."""
+"""`manage.py import_cases bfcl --category simple_python`: import public benchmark cases.
+
+Importing the same cases again changes nothing.
+"""
 
 from typing import Any
 
@@ -11,14 +14,22 @@ REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
+    """Command that imports cases of BFCL."""
+
     help = "Brings in public cases. bfcl: the Berkeley leaderboard's Python cases, of one turn and of several."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("source", choices=["bfcl"])
         parser.add_argument("--category", action="append", metavar="NAME", help=f"{', '.join(BFCL_CATEGORIES)}; or all")
         parser.add_argument("--limit", type=int, help="only the first so many of each category")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Import the categories, by default `simple_python`, and print the counts of each.
+
+        Raises:
+            CommandError: BFCL is not installed, or a category is unknown.
+        """
         asked = options["category"] or ["simple_python"]
         try:
             brought = import_bfcl(BFCL_CATEGORIES if asked == ["all"] else asked, limit=options["limit"])

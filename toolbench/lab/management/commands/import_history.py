@@ -1,4 +1,4 @@
-"""`manage.py import_history FILE`: turns that another program wrote down, one JSON object per line."""
+"""`manage.py import_history FILE`: import turns of another program, one JSON object per line."""
 
 from pathlib import Path
 
@@ -12,12 +12,20 @@ REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
+    """Command that imports a history, completely or not at all."""
+
     help = "Import a history in JSON lines (docs/imports.md). It is there whole or not at all."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("file", type=Path)
 
     def handle(self, *, file: Path, **options: object) -> None:
+        """Import the file and print the path of the history's page.
+
+        Raises:
+            CommandError: the file cannot be read or imported.
+        """
         try:
             with file.open("rb") as opened:
                 history = import_history(opened, file.name)

@@ -1,4 +1,4 @@
-"""`manage.py liveness [KIND]`: who showed signs of life, and when."""
+"""`manage.py liveness [KIND]`: list processes with the time since their last heartbeat."""
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -6,13 +6,21 @@ from toolbench.lab.worker.heartbeat import get_heartbeat_ages
 
 
 class Command(BaseCommand):
+    """Command that fails if no process of a kind has sent a heartbeat lately."""
+
     help = "List the processes of a kind with the seconds since their last sign of life; fails when none is fresh."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("kind", nargs="?", default="worker", help="worker or scheduler")
         parser.add_argument("--within", type=float, default=60.0, help="seconds that count as fresh")
 
     def handle(self, kind: str, within: float, **options: object) -> None:
+        """Print each process with the seconds since its last heartbeat.
+
+        Raises:
+            CommandError: there was no heartbeat within `within` seconds.
+        """
         silent = get_heartbeat_ages(kind)
         for name, seconds in silent.items():
             self.stdout.write(f"{name} {seconds:.1f} s")

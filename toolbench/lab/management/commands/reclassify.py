@@ -1,4 +1,4 @@
-"""`manage.py reclassify`: finds the causes of stored failures again; sends nothing."""
+"""`manage.py reclassify`: find the causes of stored failures again, without a request."""
 
 from django.core.management.base import BaseCommand, CommandParser
 
@@ -9,13 +9,21 @@ from toolbench.lab.replays.reclassify import reclassify
 
 
 class Command(BaseCommand):
+    """Command that reclassifies the failures of one run or of all runs."""
+
     help = "Find the causes of stored failures again, from their stored steps. No request is sent."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("--run", type=int, help="only this run")
         parser.add_argument("--again", action="store_true", help="also trials this version has already looked at")
 
     def handle(self, *, run: int | None, again: bool, **options: object) -> None:
+        """Reclassify the failures, recompute stale cells and print the number of changed causes.
+
+        Raises:
+            CommandError: there is no such run.
+        """
         check_run_exists(run)
         looked, changed = reclassify(run_id=run, again=again)
         recompute_all_stale(run)

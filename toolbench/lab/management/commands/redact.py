@@ -1,4 +1,4 @@
-"""`manage.py redact`: overwrites known keys in what is already stored."""
+"""`manage.py redact`: overwrite known secrets in stored rows and logs."""
 
 import sys
 from pathlib import Path
@@ -18,16 +18,24 @@ EXPORTS_NOTE = (
 
 
 class Command(BaseCommand):
+    """Command that overwrites known secrets with asterisks of the same length."""
+
     help = (
         "Overwrite all known keys, secret headers and secret parts of addresses in stored rows and logs with stars of "
         "the same length. Counts and verdicts stay as they are. It can be run again at any time."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("--dry-run", action="store_true", help="say what would be overwritten; change nothing")
         parser.add_argument("--secrets", metavar="FILE", help="further keys, one a line, such as old ones; - for stdin")
 
     def handle(self, *args: Any, dry_run: bool, secrets: str | None, **options: Any) -> None:
+        """Overwrite the secrets, or with `dry_run` only count them, and print the counts.
+
+        Raises:
+            CommandError: the file of further keys cannot be read, or a key in it is too short.
+        """
         known = load_known_secrets(_read_keys(secrets))
         for name in known.unread:
             self.stderr.write(f"The key of {name} cannot be read now, so it is not searched for.")
@@ -51,7 +59,11 @@ class Command(BaseCommand):
 
 
 def _read_keys(path: str | None) -> list[str]:
-    """Return the keys in a file. Raises CommandError for a file that cannot be read and for short keys."""
+    """Return the keys in a file, one per line; `-` is standard input, None gives no keys.
+
+    Raises:
+        CommandError: the file cannot be read, or a key in it is too short.
+    """
     if path is None:
         return []
     try:

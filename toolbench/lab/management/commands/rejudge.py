@@ -1,4 +1,4 @@
-"""`manage.py rejudge RUN` or `--scenario SLUG`: judges stored trials again, without a request."""
+"""`manage.py rejudge RUN` or `--scenario SLUG`: re-judge stored trials without a request."""
 
 from typing import Any
 
@@ -9,13 +9,21 @@ from toolbench.lab.replays.rejudge import list_run_trials, list_scenario_trials,
 
 
 class Command(BaseCommand):
+    """Command that re-judges the trials of a run or of a scenario."""
+
     help = "Judge stored trials again by the scenarios and rules of now; both verdicts are kept with their versions."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("run", type=int, nargs="?")
         parser.add_argument("--scenario", help="every finished trial of this scenario, in every run")
 
     def handle(self, *args: Any, run: int | None, scenario: str | None, **options: Any) -> None:
+        """Re-judge the trials and print at most 20 changed outcomes.
+
+        Raises:
+            CommandError: not exactly one of run and scenario is given, or it does not exist.
+        """
         if (run is None) == (scenario is None):
             raise CommandError("Name a run, or --scenario SLUG; one of the two.", returncode=REFUSED_EXIT_CODE)
         check_run_exists(run)

@@ -1,4 +1,4 @@
-"""`manage.py replay RUN --check`: judges every stored trial of a run anew from its stored answers."""
+"""`manage.py replay RUN --check`: replay the stored trials of a run and compare the verdicts."""
 
 from typing import Any
 
@@ -12,13 +12,21 @@ MAX_LINES = 20
 
 
 class Command(BaseCommand):
+    """Command that replays a run without sending a request."""
+
     help = "Replay a run's stored trials under their own settings, without a request, and compare the verdicts."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("run", type=int)
         parser.add_argument("--check", action="store_true", help="exit with 1 where a verdict or an end differs")
 
     def handle(self, *args: Any, run: int, check: bool, **options: Any) -> None:
+        """Replay the run and print the differences, at most `MAX_LINES`.
+
+        Raises:
+            CommandError: there is no such run, or with `check` a verdict or an end differs.
+        """
         check_known(run)
         found = check_replay(run)
         self.stdout.write(found.sentence)

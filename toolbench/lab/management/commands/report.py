@@ -1,4 +1,4 @@
-"""`manage.py report RUN --out DIR`: writes a run as files."""
+"""`manage.py report RUN --out DIR`: write a run as files."""
 
 from pathlib import Path
 
@@ -10,13 +10,21 @@ REFUSED_EXIT_CODE = 2
 
 
 class Command(BaseCommand):
+    """Command that writes the report of a run."""
+
     help = "Write a run as files: one per trial, the summaries, the matrix as Markdown."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Define the arguments."""
         parser.add_argument("run", type=int)
         parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new or empty folder")
 
     def handle(self, *, run: int, out: Path, **options: object) -> None:
+        """Write the files and print their number.
+
+        Raises:
+            CommandError: the report cannot be written.
+        """
         try:
             names = write_report(run, out)
         except (ReportError, OSError) as error:

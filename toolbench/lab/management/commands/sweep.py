@@ -1,4 +1,4 @@
-"""`manage.py sweep`: makes good what was lost, once."""
+"""`manage.py sweep`: repair lost work once."""
 
 from django.core.management.base import BaseCommand
 
@@ -6,9 +6,12 @@ from toolbench.lab.maintenance import sweep
 
 
 class Command(BaseCommand):
+    """Command that runs one sweep."""
+
     help = "Queue trials of lost workers again, end runs, recompute stale cells, wake the workers."
 
     def handle(self, **options: object) -> None:
+        """Run the sweep and print its counts."""
         swept = sweep()
         self.stdout.write(
             f"{swept.expired} trials queued again, {swept.ended} ended unbegun, {swept.paused} runs paused, "

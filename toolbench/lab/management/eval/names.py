@@ -29,7 +29,7 @@ class EvalError(Exception):
 
 
 def choose_models(options: EvalOptions) -> tuple[Model, ...]:
-    """Return the selected models of the selected providers, in the order in which they were added.
+    """Return the selected models of the selected providers, by provider, oldest models first.
 
     A name without its vendor (`gpt-5.2` for `openai/gpt-5.2`) is accepted if no other model has it.
 
@@ -107,7 +107,8 @@ def choose_strategies(text: str) -> tuple[str, ...]:
 def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
     """Return the slugs of the selected scenarios and test cases.
 
-    With tools disabled, only the controls can be judged, so only they are returned.
+    With tools disabled, only the selected controls are returned, or `chat_only` if there are none: other scenarios need
+    tools.
 
     Raises:
         EvalError: a word names no scenario, set or test case.
@@ -162,7 +163,10 @@ def check_transforms(patch: JsonObject) -> None:
 
 
 def _check_known(what: str, unknown: Sequence[str], known: Iterable[str], there: Sequence[str] = ()) -> None:
-    """Raise EvalError for unknown words, with similar known words; without such words, with those in `there`."""
+    """Raise EvalError for unknown words, with similar known words.
+
+    If no known word is similar, the message lists those in `there`, or all known words.
+    """
     if not unknown:
         return
     known = tuple(known)
@@ -219,7 +223,7 @@ def _map_bare_names(models: Iterable[Model]) -> Mapping[str, tuple[str, ...]]:
 
 
 def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequence[Model], where: str) -> None:
-    """Raise EvalError for words that name no model, and for names without a vendor that several models have."""
+    """Raise EvalError for words that name no model, or several by their name without a vendor."""
     if not unknown:
         return
     bare = _map_bare_names(offered)

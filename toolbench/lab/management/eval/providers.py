@@ -99,7 +99,7 @@ def _find_changed_headers(provider: Provider, environment: Mapping[str, str]) ->
 
 
 def check_reachable(models: Iterable[Model]) -> None:
-    """Check that the keys of the models' providers are readable and that their local servers run on this host.
+    """Check that the providers' keys are readable and that local servers run on this host.
 
     Raises:
         EvalError: a key is missing, or a local server does not run here.

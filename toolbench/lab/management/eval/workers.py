@@ -36,7 +36,10 @@ class EvalSessions:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
-        """Wait for the threads, then update the run's state and cells. After an error, stop the sessions first."""
+        """Wait for the threads, then update the run's state and cells.
+
+        After an error, the sessions are stopped first.
+        """
         if kind is not None:
             self.stop()
         for thread in self._threads.values():
@@ -48,7 +51,8 @@ class EvalSessions:
         """Start a session for every provider that has queued trials of this run and no session here.
 
         Returns:
-            Whether sessions of this process or running trials of the run remain, also in other processes.
+            Whether a session of this process goes on, or a trial of the run is running in any process. After `stop`,
+            only sessions count.
         """
         self._threads = {pk: thread for pk, thread in self._threads.items() if thread.is_alive()}
         stopped = self._stopping.is_set() or self.failure
