@@ -1,7 +1,6 @@
-"""Probes of models: a queued row, claimed by a worker that asks the endpoint and stores every answer.
+"""Probes of models: a queued row, claimed by a worker that asks the endpoint and stores each check.
 
-A probe whose worker has stopped is queued again when its lease expires. The requests that were sent before stay
-visible.
+A probe whose worker has stopped is queued again when its lease expires. The exchanges of its finished checks are kept.
 """
 
 import asyncio
@@ -85,8 +84,8 @@ def queue_probes(provider_id: int, *, agreed: int = 0) -> list[Probe]:
     The probes run one after the other. `agreed` is the number of paid requests to which a person agreed.
 
     Raises:
-        ConfirmationNeededError: the probes may send more paid requests than are sent without confirmation, and more
-            than `agreed`. Provider.DoesNotExist: there is no such provider.
+        ConfirmationNeededError: more paid requests may be sent than without confirmation, and more than `agreed`.
+        Provider.DoesNotExist: there is no such provider.
     """
     provider = Provider.objects.get(pk=provider_id)
     models = Model.objects.filter(provider=provider, retired=False).select_related("provider").order_by("name")

@@ -68,9 +68,9 @@ def _parse_origin(text: str) -> tuple[str, str, int | None] | None:
 
 
 def _split_url(text: str) -> SplitResult | None:
-    """Return the parts of a URL; None if it cannot be parsed.
+    """Return the parts of a URL; None if it cannot be parsed or its port is not from 1 to 65535.
 
-    Reading the port raises ValueError for an invalid one, so it is read here.
+    The port is read here, because only reading it raises ValueError for an invalid one.
     """
     try:
         parts = urlsplit(text.strip())

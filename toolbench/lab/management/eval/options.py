@@ -169,7 +169,7 @@ def _build_metadata(kind: OptionKind, help: str, variable: str = "") -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """The values of all options; None means that the option was not given."""
+    """The values of all options; None means that an option without a default was not given."""
 
     models: str = field(
         default="stable",
