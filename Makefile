@@ -11,7 +11,7 @@ ON_CHANGED = $(PYTHON) toolbench/running/bootstrap.py
 BROWSER_TESTS = $(if $(filter 1,$(SKIP_BROWSER)), and not browser)
 
 .DEFAULT_GOAL := help
-.PHONY: help up link worker reset run-environment environment browser test test-local lint check check-long mutants lock clean
+.PHONY: help up link worker reset run-environment environment browser test test-local format lint check check-long mutants lock clean
 
 help:  ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r verb text; do printf '%-18s %s\n' "$$verb" "$$text"; done
@@ -36,11 +36,17 @@ test: environment browser  ## Every test, pages in a real headless Chromium (SKI
 test-local: environment  ## Live tests on the local model
 	$(BIN)/python -m pytest -q -m local_model
 
+format: environment  ## Format code and templates
+	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/djangofmt --quiet templates
+
 lint: environment  ## Format, lint, types, import contracts, templates
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy toolbench tests benchmarks
 	$(BIN)/lint-imports
+	$(BIN)/djangofmt --check --quiet templates
 	$(BIN)/djlint templates --lint --quiet
 
 check: lint test  ## All that has to be green: lint and test

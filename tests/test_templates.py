@@ -20,6 +20,13 @@ def test_a_template_compiles(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_no_line_of_a_template_is_longer_than_120_characters(name: str) -> None:
+    long = [number for number, line in enumerate((FOLDER / name).read_text().splitlines(), 1) if len(line) > 120]
+
+    assert long == []
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_template_has_no_inline_script_and_no_foreign_address(name: str) -> None:
     text = (FOLDER / name).read_text()
 

@@ -13,6 +13,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_run, make_trials, recompute_stale_cells
 from tests.lab.scripted_runs import answer_correctly, make_scripted_model, run_worker_session
 from tests.lab.simulated_runs import get_simulated_model, run_to_end, serve_simulated_models
+from tests.page_html import read_html
 from toolbench.lab.cases.drafts import CaseDraft, parse_draft
 from toolbench.lab.cases.edit import add_case, build_run_request
 from toolbench.lab.models import Run
@@ -95,7 +96,7 @@ def crawl(client: Client) -> Iterator[tuple[str, str]]:
         answer = client.get(address)
         if answer.status_code != 200 or not answer["Content-Type"].startswith("text/html"):
             continue
-        html = answer.content.decode()
+        html = read_html(answer)
         visited += 1
         yield address, html
         for link in links_of(html):
@@ -159,7 +160,7 @@ def test_every_counting_link_opens_the_trials_it_counted(results: None, owner_cl
                 if link.lacks_count:
                     wrong.append(f"{address}: “{link.text}” does not say what it opens: {link.href}")
                 continue
-            opened = total_of(owner_client.get(link.href).content.decode())
+            opened = total_of(read_html(owner_client.get(link.href)))
             if opened != link.count:
                 wrong.append(f"{address}: “{link.text}” counts {link.count}, opens {opened}: {link.href}")
     assert wrong == []

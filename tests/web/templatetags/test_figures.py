@@ -9,6 +9,7 @@ from django.template import Context, Template
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
+from tests.page_html import collapse_html, read_html
 from tests.web.run_urls import iter_run_urls
 from toolbench.evals.statistics import compute_quantile
 from toolbench.evals.statistics.quantile_texts import render_quantile
@@ -22,7 +23,7 @@ OLDER_LIMITS = re.compile(r"from 60|under 60|n ?< ?60|60 answers")
 
 
 def written(source: str, **context: object) -> str:
-    return Template("{% load figures %}" + source).render(Context(context)).strip()
+    return collapse_html(Template("{% load figures %}" + source).render(Context(context)))
 
 
 def test_a_rate_never_stands_without_n_and_its_interval() -> None:
@@ -57,7 +58,7 @@ def test_twenty_dots_stand_on_a_line_and_every_trial_has_one() -> None:
 def test_hundreds_of_trials_become_a_bar() -> None:
     shown = written("{% dots counts %}", counts={"pass": 150, "fail": 150})
     assert 'class="progress"' in shown
-    assert "--n:50.0" in shown
+    assert "--n: 50.0" in shown
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,9 @@ def test_a_share_that_is_nearly_all_is_not_said_to_be_all() -> None:
 
 def test_nothing_from_outside_becomes_markup() -> None:
     assert "<script" not in written("{% mark outcome word %}", outcome="fail", word="<script>alert(1)</script>")
-    assert "<script" not in written("{% empty title text %}", title="<script>", text="<script>")
+    assert "<script" not in written(
+        "{% empty_state title %}{{ text }}{% endempty_state %}", title="<script>", text="<script>"
+    )
 
 
 def test_quantile_is_grey_where_a_bound_is_open() -> None:
@@ -183,4 +186,4 @@ def _plain(client: Client, address: str) -> str:
     answer = client.get(address)
     if not answer.headers["Content-Type"].startswith("text/html"):
         return ""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer.content.decode())).split())
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", read_html(answer))).split())

@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from tests.page_html import read_html
 from toolbench.lab.cases.bfcl_import import import_bfcl
 from toolbench.lab.models import Case, CaseSet, Provider, Run, SamplingProfile, ServiceAddress
 
@@ -17,16 +18,16 @@ def test_a_whole_set_is_planned_from_the_page_and_asked_about_before_it_is_paid_
     SamplingProfile.objects.get_or_create(name="default")
     import_bfcl(["multi_turn_base"], limit=3)
     model = make_model()
-    found = re.search(r'href="(/runs/new/\?scenarios=[^"]+)"', owner_client.get("/cases/").content.decode())
+    found = re.search(r'href="(/runs/new/\?scenarios=[^"]+)"', read_html(owner_client.get("/cases/")))
     assert found is not None
     form = owner_client.get(html.unescape(found[1])).context["form"]
     filled = {name: form[name].value() for name in form.fields if form[name].value() is not None}
     asked = filled | {"models": [model.pk]}
 
     forecast = owner_client.get("/runs/new/", asked, headers={"HX-Request": "true"})
-    assert "Start 30 trials" in forecast.content.decode()
+    assert "Start 30 trials" in read_html(forecast)
     refused = owner_client.post("/runs/new/", asked)
-    assert "may cost money" in refused.content.decode()
+    assert "may cost money" in read_html(refused)
     assert not Run.objects.exists()
     owner_client.post("/runs/new/", asked | {"agreed": str(refused.context["plan"].most_paid)})
     assert Run.objects.get().trials.count() == 30
@@ -76,7 +77,7 @@ def test_a_set_is_made_private_and_public_by_a_button(owner_client: Client) -> N
     import_bfcl(["simple_python"], limit=1)
     group = CaseSet.objects.get()
 
-    page = owner_client.post(f"/cases/sets/{group.pk}/", {"public": "no"}, follow=True).content.decode()
+    page = read_html(owner_client.post(f"/cases/sets/{group.pk}/", {"public": "no"}, follow=True))
     assert "BFCL simple_python is private" in page
     assert "Make it public" in page
     owner_client.post(f"/cases/sets/{group.pk}/", {"public": "yes"})
@@ -85,14 +86,14 @@ def test_a_set_is_made_private_and_public_by_a_button(owner_client: Client) -> N
 
 
 def test_an_example_fills_the_form_and_is_a_case_as_it_stands(owner_client: Client) -> None:
-    assert 'href="/cases/new/?example=1"' in owner_client.get("/cases/new/").content.decode()
+    assert 'href="/cases/new/?example=1"' in read_html(owner_client.get("/cases/new/"))
     begun = owner_client.get("/cases/new/?example=1")
-    assert "An example, filled in" in begun.content.decode()
+    assert "An example, filled in" in read_html(begun)
     form = begun.context["form"]
     owner_client.post("/cases/new/?example=1", {name: form[name].value() or "" for name in form.fields} | {"save": "1"})
     case = Case.objects.get()
     assert case.title.startswith("schedule_delivery")
-    read = owner_client.get(f"/scenarios/{case.slug}/").content.decode()
+    read = read_html(owner_client.get(f"/scenarios/{case.slug}/"))
     assert f'href="/cases/{case.slug}/"' in read
     assert "case study" not in read
 
@@ -100,9 +101,9 @@ def test_an_example_fills_the_form_and_is_a_case_as_it_stands(owner_client: Clie
 def test_an_expected_call_that_breaks_its_own_tool_is_saved_and_said(owner_client: Client) -> None:
     form = owner_client.get("/cases/new/?example=1").context["form"]
     typed = {name: form[name].value() or "" for name in form.fields} | {"save": "1"}
-    right = owner_client.post("/cases/new/", typed, follow=True).content.decode()
+    right = read_html(owner_client.post("/cases/new/", typed, follow=True))
     slip = typed | {"expect": typed["expect"].replace("evening", "night")}
-    wrong = owner_client.post("/cases/new/", slip, follow=True).content.decode()
+    wrong = read_html(owner_client.post("/cases/new/", slip, follow=True))
     assert "do not match the tools’ schemas" not in right
     assert "do not match the tools’ schemas" in wrong
     assert "schedule_delivery $.window" in wrong
@@ -127,7 +128,7 @@ def test_the_model_that_tried_a_case_last_stays_chosen(owner_client: Client) -> 
     owner_client.post("/cases/new/", {name: form[name].value() or "" for name in form.fields} | {"save": "1"})
     case, (_, second) = Case.objects.get(), (make_model("first"), make_model("second"))
     make_cell(make_config(make_run(), second), case.slug)
-    assert f'value="{second.pk}" selected' in owner_client.get(f"/cases/{case.slug}/").content.decode()
+    assert f'value="{second.pk}" selected' in read_html(owner_client.get(f"/cases/{case.slug}/"))
 
 
 def test_links_of_a_case_open_its_trials_in_every_kind_of_run(owner_client: Client) -> None:
@@ -137,6 +138,6 @@ def test_links_of_a_case_open_its_trials_in_every_kind_of_run(owner_client: Clie
     for run in (make_run(), make_run(simulated=True), make_run(imported=True, origin={"kind": "bundle"})):
         make_trials(make_cell(make_config(run), scenario=case.slug), **{"pass": 2, "fail": 1})
     for page in (f"/cases/{case.slug}/", "/cases/", f"/scenarios/{case.slug}/"):
-        link = re.search(r'href="(/trials/\?scenario=[^"]+)"', owner_client.get(page).content.decode())
+        link = re.search(r'href="(/trials/\?scenario=[^"]+)"', read_html(owner_client.get(page)))
         assert link, page
-        assert 'data-total="9"' in owner_client.get(html.unescape(link[1])).content.decode(), page
+        assert 'data-total="9"' in read_html(owner_client.get(html.unescape(link[1]))), page

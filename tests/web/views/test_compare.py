@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_published_snapshot, make_run, make_trial, make_trials
+from tests.page_html import read_html
 
 pytestmark = pytest.mark.django_db
 
@@ -18,14 +19,14 @@ def address(first: tuple[int, int], second: tuple[int, int]) -> str:
 
 
 def test_sides_that_cannot_be_told_apart_are_not_ranked(owner_client: Client) -> None:
-    text = owner_client.get(address((36, 4), (40, 0))).content.decode()
+    text = read_html(owner_client.get(address((36, 4), (40, 0))))
     assert "No difference shown" in text
     assert "p = 0.116" in text
     assert "more trials a side would find 7 points" in text
 
 
 def test_an_aa_comparison_asks_for_no_other_and_times_stand_on_both_sides(owner_client: Client) -> None:
-    text = owner_client.get(address((38, 2), (40, 0))).content.decode()
+    text = read_html(owner_client.get(address((38, 2), (40, 0))))
     assert "These two sides measure it." in text
     assert "No A/A repeat yet" not in text
     assert text.partition("p50 latency")[2].partition("p95 latency")[0].count(">1.2 s<") == 2
@@ -33,27 +34,27 @@ def test_an_aa_comparison_asks_for_no_other_and_times_stand_on_both_sides(owner_
 
 
 def test_a_difference_is_named_with_interval_and_p(owner_client: Client) -> None:
-    text = owner_client.get(address((28, 12), (40, 0))).content.decode()
+    text = read_html(owner_client.get(address((28, 12), (40, 0))))
     assert "is better: +30.0 points" in text
     assert "p &lt; 0.001" in text
 
 
 def test_without_sides_the_page_asks_for_them(owner_client: Client) -> None:
-    assert "Compare two sides" in owner_client.get("/compare/").content.decode()
+    assert "Compare two sides" in read_html(owner_client.get("/compare/"))
 
 
 def test_what_cannot_be_read_is_left_out_and_named(owner_client: Client) -> None:
     response = owner_client.get("/compare/?a_run=x&b_day=yesterday&metric=luck&points=0")
-    assert "Ignored filters: a_run, b_day, metric, points." in response.content.decode()
+    assert "Ignored filters: a_run, b_day, metric, points." in read_html(response)
 
 
 def test_sides_without_anything_in_common_are_said_to_have_nothing(owner_client: Client) -> None:
-    assert "No shared scenarios" in owner_client.get("/compare/?a_run=1&b_run=2").content.decode()
+    assert "No shared scenarios" in read_html(owner_client.get("/compare/?a_run=1&b_run=2"))
 
 
 def test_the_comparison_can_be_taken_away(owner_client: Client) -> None:
     query = address((28, 12), (40, 0)).partition("?")[2]
-    lines = owner_client.get(f"/compare/export.csv?{query}").content.decode().splitlines()
+    lines = read_html(owner_client.get(f"/compare/export.csv?{query}")).splitlines()
     assert lines[1].startswith("whole,,,28,40,")
     whole = owner_client.get(f"/compare/export.json?{query}").json()["rows"][0]
     assert whole["difference"] == pytest.approx(0.3)
@@ -81,18 +82,18 @@ def test_published_rows_are_held_against_each_other_by_their_totals(owner_client
     make_published_snapshot(
         ("vendor/a", "default", 36, 10), ("vendor/b", "default", 40, 10), ("vendor/c", "default", 0, 5)
     )
-    text = owner_client.get("/compare/?a_published=p0&b_published=p1").content.decode()
+    text = read_html(owner_client.get("/compare/?a_published=p0&b_published=p1"))
     assert "No difference shown" in text
     assert "p = 0.116" in text
     assert "not measured here" in text
-    assert "cannot be compared" in owner_client.get("/compare/?a_published=p0&b_published=p2").content.decode()
+    assert "cannot be compared" in read_html(owner_client.get("/compare/?a_published=p0&b_published=p2"))
 
 
 def test_comparisons_offer_themselves(owner_client: Client) -> None:
     run = make_run()
     for method in ("native", "text_json"):
         make_config(run, method=method)
-    text = owner_client.get("/compare/").content.decode()
+    text = read_html(owner_client.get("/compare/"))
     assert f"/compare/?run={run.pk}&amp;a_method=native&amp;b_method=text_json" in text
 
 
@@ -102,6 +103,6 @@ def test_changed_instances_lead_to_their_trials(owner_client: Client) -> None:
         cell = make_cell(make_config(run, method=method))
         for seed in range(12):
             make_trial(cell, outcome, instance_kind="drawn", instance_seed=seed)
-    text = owner_client.get(f"/compare/?run={run.pk}&a_method=native&b_method=text_json").content.decode()
+    text = read_html(owner_client.get(f"/compare/?run={run.pk}&a_method=native&b_method=text_json"))
     assert "regressed" in text
     assert f"/trials/{cell.trials.order_by('pk')[0].pk}/" in text

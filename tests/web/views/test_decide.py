@@ -12,6 +12,7 @@ from tests.factories import (
     make_trial,
     recompute_stale_cells,
 )
+from tests.page_html import read_html
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile, Trial
 from toolbench.lab.planning.run_request import RunRequest
@@ -38,7 +39,7 @@ def hidden(text: str, name: str) -> str:
 def test_a_fast_one_that_loses_trials_is_refused_for_delivery(owner_client: Client) -> None:
     measured("vendor/fast", 64, lost=12, millis=100.0)
     measured("vendor/steady", 76)
-    text = owner_client.get("/decide/?want=fastest").content.decode()
+    text = read_html(owner_client.get("/decide/?want=fastest"))
     assert "Only Example · vendor/steady · default · production · native qualifies." in text
     assert "Refused for delivery: 12 of 76 trials brought no answer (rate_limited × 12)." in text
     assert 'data-reason="delivery"' in text
@@ -51,21 +52,18 @@ def test_a_fast_one_that_loses_trials_is_refused_for_delivery(owner_client: Clie
 def test_the_page_says_why_nothing_is_drawn_and_counts_in_plain_words(owner_client: Client) -> None:
     config = measured("vendor/a", 1)
     Cell.objects.update(saturated=1)
-    text = owner_client.get("/decide/").content.decode()
+    text = read_html(owner_client.get("/decide/"))
     assert 'id="decide-chart"' in text
     assert "open with 1 answer:" in text
     assert f">run {config.run_id} · settings" in text
     assert "trials measured while this machine was overloaded: 1" in text
     RunConfig.objects.update(provider_kind="local")
-    assert (
-        "No chart: p95 is not used because local models share this machine"
-        in owner_client.get("/decide/").content.decode()
+    assert "No chart: p95 is not used because local models share this machine" in read_html(
+        owner_client.get("/decide/")
     )
     Trial.objects.update(outcome="infra")
     RunConfig.objects.update(provider_kind="openai")
-    assert (
-        "No chart: no configuration has an answer with a measured time" in owner_client.get("/decide/").content.decode()
-    )
+    assert "No chart: no configuration has an answer with a measured time" in read_html(owner_client.get("/decide/"))
 
 
 @pytest.mark.parametrize(
@@ -79,8 +77,8 @@ def test_no_address_breaks_the_page(owner_client: Client, query: str) -> None:
 
 def test_simulated_configurations_stay_under_demo_and_are_labelled(owner_client: Client) -> None:
     measured("vendor/sim", 3, simulated=True)
-    assert "vendor/sim" not in owner_client.get("/decide/").content.decode()
-    demo = owner_client.get("/decide/?scope=demo").content.decode()
+    assert "vendor/sim" not in read_html(owner_client.get("/decide/"))
+    demo = read_html(owner_client.get("/decide/?scope=demo"))
     assert "Simulated models: nothing here speaks of a real one." in demo
     assert "vendor/sim" in demo
 
@@ -91,7 +89,7 @@ def test_missing_trials_have_a_button_that_leads_to_their_run(owner_client: Clie
     run = launch(RunRequest(models=(model.pk,), scenarios=("happy_path",), trials=40, instance_kind="drawn"))
     run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=1000)
     recompute([cell.pk for cell in run.cells.all()])
-    text = owner_client.get("/decide/?scope=demo&want=fastest").content.decode()
+    text = read_html(owner_client.get("/decide/?scope=demo&want=fastest"))
     assert "it closes with 32 more trials" in text
     assert "passes without a failure" not in text
     assert "Plan 32 more trials" in text
@@ -100,10 +98,10 @@ def test_missing_trials_have_a_button_that_leads_to_their_run(owner_client: Clie
     newest = Run.objects.latest("pk")
     assert planned["Location"] == f"/runs/{newest.pk}/"
     assert newest.trials.count() == 32
-    shown = owner_client.get("/decide/?scope=demo&want=fastest").content.decode()
+    shown = read_html(owner_client.get("/decide/?scope=demo&want=fastest"))
     assert f'href="/runs/{newest.pk}/">Run {newest.pk}</a>' in shown
     assert "Plan 32 more trials" not in shown
-    again = owner_client.post("/decide/", asked, follow=True).content.decode()
+    again = read_html(owner_client.post("/decide/", asked, follow=True))
     assert "Nothing was planned. No trials are missing now" in again
     assert Run.objects.latest("pk") == newest
 
@@ -116,8 +114,8 @@ def test_paid_missing_trials_are_asked_about_first(owner_client: Client) -> None
     run.trials.update(state="done", outcome="pass", task_pass=True, duration_ms=1000)
     recompute([cell.pk for cell in run.cells.all()])
     asked = {"want": "fastest", "success": "90", "within": "20"}
-    asked["shown"] = hidden(owner_client.get("/decide/?want=fastest").content.decode(), "shown")
-    page = owner_client.post("/decide/", asked).content.decode()
+    asked["shown"] = hidden(read_html(owner_client.get("/decide/?want=fastest")), "shown")
+    page = read_html(owner_client.post("/decide/", asked))
     assert "Confirm paid requests" in page
     assert Run.objects.count() == 1
     assert hidden(page, "shown") == asked["shown"]
@@ -127,7 +125,7 @@ def test_paid_missing_trials_are_asked_about_first(owner_client: Client) -> None
 
 def test_cheapest_without_a_price_says_where_to_enter_one(owner_client: Client) -> None:
     measured("vendor/a", 76)
-    text = owner_client.get("/decide/?want=cheapest").content.decode()
+    text = read_html(owner_client.get("/decide/?want=cheapest"))
     assert "No price is known of the one that was measured" in text
     assert "toolbench/evals/data/prices.json" in text
-    assert "Only Example" in owner_client.get("/decide/?want=reliable").content.decode()
+    assert "Only Example" in read_html(owner_client.get("/decide/?want=reliable"))

@@ -5,6 +5,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 from django.test import Client, RequestFactory
 
+from tests.page_html import read_html
 from toolbench.web.views.errors import server_error
 
 
@@ -14,7 +15,7 @@ def test_a_database_that_is_away_is_no_mistake_of_ours() -> None:
     except OperationalError:
         response = server_error(RequestFactory().get("/"))
     assert response.status_code == 503
-    assert "The database does not answer" in response.content.decode()
+    assert "The database does not answer" in read_html(response)
 
 
 def test_a_mistake_of_ours_names_the_log_and_what_goes_on() -> None:
@@ -23,7 +24,7 @@ def test_a_mistake_of_ours_names_the_log_and_what_goes_on() -> None:
     except RuntimeError:
         response = server_error(RequestFactory().get("/"))
     assert response.status_code == 500
-    assert "var/log/web.log" in response.content.decode()
+    assert "var/log/web.log" in read_html(response)
 
 
 @pytest.mark.django_db
@@ -32,13 +33,13 @@ def test_a_form_with_an_old_token_says_that_nothing_was_sent(owner_client: Clien
     strict.cookies = owner_client.cookies
     response = strict.post("/providers/new/", {"name": "x"})
     assert response.status_code == 403
-    assert "opened too long ago" in response.content.decode()
+    assert "opened too long ago" in read_html(response)
 
 
 def test_an_unknown_host_is_told_how_to_be_allowed() -> None:
     response = Client(headers={"host": "elsewhere.test"}).get("/sign-in/")
     assert response.status_code == 400
-    assert "ALLOWED_HOSTS=" in response.content.decode()
+    assert "ALLOWED_HOSTS=" in read_html(response)
 
 
 @pytest.mark.django_db
@@ -46,10 +47,10 @@ def test_more_than_is_read_at_once_is_told_its_limit_and_how_to_get_back_what_wa
     kept = "What you typed is still in the form"
     pasted = owner_client.post("/cases/new/", {"tools": "x" * 2_621_440})
     assert pasted.status_code == 413
-    assert all(said in pasted.content.decode() for said in ("up to 2,621,440 bytes", "Nothing was saved", kept))
+    assert all(said in read_html(pasted) for said in ("up to 2,621,440 bytes", "Nothing was saved", kept))
     chosen = owner_client.post("/runs/new/", {f"field-{number}": "" for number in range(1001)})
     assert chosen.status_code == 413
-    assert all(said in chosen.content.decode() for said in ("up to 1,000 values", "Choose fewer", kept))
+    assert all(said in read_html(chosen) for said in ("up to 1,000 values", "Choose fewer", kept))
 
 
 @pytest.mark.django_db
@@ -57,7 +58,7 @@ def test_a_file_of_cases_that_is_too_large_is_told_its_limit(owner_client: Clien
     file = SimpleUploadedFile("cases.jsonl", b" " * 20_000_001)
     response = owner_client.post("/cases/bring/", {"file": file})
     assert response.status_code == 422
-    assert "20,000,000 are taken. Nothing was saved." in response.content.decode()
+    assert "20,000,000 are taken. Nothing was saved." in read_html(response)
 
 
 @pytest.mark.django_db
@@ -65,4 +66,4 @@ def test_a_file_of_cases_that_is_too_large_is_told_its_limit(owner_client: Clien
 def test_an_unknown_address_offers_a_way_on(owner_client: Client, path: str) -> None:
     response = owner_client.get(path)
     assert response.status_code == 404
-    assert "All runs" in response.content.decode()
+    assert "All runs" in read_html(response)

@@ -6,6 +6,8 @@ import json
 import pytest
 from django.test import Client
 
+from tests.page_html import read_html
+
 pytestmark = pytest.mark.django_db
 
 HERMES = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
@@ -13,7 +15,7 @@ TOOLS = json.dumps([{"type": "function", "function": {"name": "get_weather", "pa
 
 
 def test_a_call_is_shown_under_the_formats_that_read_it(owner_client: Client) -> None:
-    text = owner_client.post("/formats/", {"text": HERMES, "tools": TOOLS}).content.decode()
+    text = read_html(owner_client.post("/formats/", {"text": HERMES, "tools": TOOLS}))
     auto, _, rest = text.partition("<code>hermes</code>")
     assert "<code>auto</code>" in auto
     assert "Oslo" in auto
@@ -24,15 +26,15 @@ def test_a_call_is_shown_under_the_formats_that_read_it(owner_client: Client) ->
 
 def test_bare_json_is_a_call_only_for_a_known_tool(owner_client: Client) -> None:
     bare = '{"name": "get_weather", "arguments": {}}'
-    known = owner_client.post("/formats/", {"text": bare, "tools": TOOLS}).content.decode()
-    unknown = owner_client.post("/formats/", {"text": bare}).content.decode()
+    known = read_html(owner_client.post("/formats/", {"text": bare, "tools": TOOLS}))
+    unknown = read_html(owner_client.post("/formats/", {"text": bare}))
     assert "1 call" in known.partition("</section>")[0]
     assert "0 calls" in unknown.partition("</section>")[0]
 
 
 def test_a_familys_example_stands_in_the_form_and_is_read_as_it_stands(owner_client: Client) -> None:
     form = owner_client.get("/formats/?family=hermes").context["form"]
-    shown = owner_client.post("/formats/", form.initial).content.decode()
+    shown = read_html(owner_client.post("/formats/", form.initial))
     assert form.initial["text"].startswith("<tool_call>")
     assert "1 call" in shown.partition("</section>")[0]
     for unknown in ("auto", "nobody", "\0"):
@@ -55,19 +57,19 @@ def test_formats_that_find_the_same_calls_stand_together_with_what_each_left(own
 def test_bad_tools_get_a_sentence_and_the_text_stays(owner_client: Client, tools: str) -> None:
     response = owner_client.post("/formats/", {"text": "kept", "tools": tools})
     assert response.status_code == 200
-    assert "kept" in response.content.decode()
-    assert "OpenAI tools array" in response.content.decode()
+    assert "kept" in read_html(response)
+    assert "OpenAI tools array" in read_html(response)
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "[" * 2_000, "\0", "<tool_call>" * 700])
 def test_no_text_breaks_the_page_or_runs(owner_client: Client, text: str) -> None:
     response = owner_client.post("/formats/", {"text": text, "tools": TOOLS})
     assert response.status_code == 200
-    assert "<script>alert" not in response.content.decode()
+    assert "<script>alert" not in read_html(response)
 
 
 def test_a_call_that_breaks_off_is_shown_as_far_as_it_is_written(owner_client: Client) -> None:
-    text = owner_client.post("/formats/", {"text": HERMES.partition("lo")[0], "tools": TOOLS}).content.decode()
+    text = read_html(owner_client.post("/formats/", {"text": HERMES.partition("lo")[0], "tools": TOOLS}))
     auto = text.partition("</section>")[0]
     assert "0 calls" in auto
     assert "call_cut" in auto

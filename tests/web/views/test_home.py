@@ -7,6 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
+from tests.page_html import read_html
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Model, Run, Trial
 
@@ -23,7 +24,7 @@ def live_run() -> None:
 
 
 def test_on_a_fresh_installation_every_part_says_what_belongs_there(owner_client: Client) -> None:
-    text = owner_client.get("/").content.decode()
+    text = read_html(owner_client.get("/"))
     assert "No trial has failed here yet" in text
     assert "Plan a first run" in text
     assert "The published figures are not loaded" in text
@@ -32,7 +33,7 @@ def test_on_a_fresh_installation_every_part_says_what_belongs_there(owner_client
 
 def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Client) -> None:
     live_run()
-    part = owner_client.get("/", headers={"HX-Request": "true"}).content.decode()
+    part = read_html(owner_client.get("/", headers={"HX-Request": "true"}))
     assert part.strip().startswith('<section class="card" id="local"')
     assert 'hx-trigger="every 2s"' in part
     assert "<html" not in part
@@ -40,12 +41,12 @@ def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Cl
     Cell.objects.update(stale=True)
     recompute_stale_cells()
     Run.objects.update(finished_at=timezone.now() - timedelta(minutes=5))
-    assert "hx-trigger" not in owner_client.get("/", headers={"HX-Request": "true"}).content.decode()
+    assert "hx-trigger" not in read_html(owner_client.get("/", headers={"HX-Request": "true"}))
 
 
 def test_valid_is_not_correct_stands_beside_the_figures_and_no_figure_in_the_title(owner_client: Client) -> None:
     live_run()
-    text = owner_client.get("/").content.decode()
+    text = read_html(owner_client.get("/"))
     assert "a correct call also names the requested city" in text
     assert ">One tiny model, six ways of asking</h2>" in text
     assert "does not rank the methods" in text
@@ -54,7 +55,7 @@ def test_valid_is_not_correct_stands_beside_the_figures_and_no_figure_in_the_tit
 
 def test_published_figures_are_dated_and_said_not_to_be_measured_here(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
-    text = owner_client.get("/").content.decode()
+    text = read_html(owner_client.get("/"))
     assert "Published matrix, February 2026" in text
     assert "published, not measured here" in text
     assert "1,002/1,160" in text
@@ -66,7 +67,7 @@ def test_a_key_of_the_environment_is_offered_by_name_and_never_shown(
     owner_client: Client, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "sk-very-secret")
-    text = owner_client.get("/").content.decode()
+    text = read_html(owner_client.get("/"))
     assert variable in text
     assert "very-secret" not in text
 
@@ -74,6 +75,6 @@ def test_a_key_of_the_environment_is_offered_by_name_and_never_shown(
 def test_what_a_model_wrote_is_text(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     make_trial(cell, "fail", sentence="<script>alert(1)</script>", failure_class="<b>")
-    text = owner_client.get("/").content.decode()
+    text = read_html(owner_client.get("/"))
     assert "<script>alert" not in text
     assert "&lt;script&gt;" in text

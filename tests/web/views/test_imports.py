@@ -9,6 +9,7 @@ from django.test import Client
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from tests.lab.interchange.bundle.test_read import bundle_with_bad_case, small_run
 from tests.lab.interchange.bundle_bytes import read_members, reseal_members, write_bundle_bytes, zip_members
+from tests.page_html import read_html
 from tests.web.run_urls import list_failed_urls
 from toolbench.lab import builtin_data
 from toolbench.lab.interchange.queue import REPLAY_KINDS
@@ -29,21 +30,21 @@ def sent(client: Client, content: bytes, name: str = "bundle.zip") -> str:
     """The page that is shown then."""
     response = client.post("/imported/new/", {"file": SimpleUploadedFile(name, content)}, follow=True)
     assert response.status_code == 200
-    return response.content.decode()
+    return read_html(response)
 
 
 def test_a_bundle_from_the_run_page_is_imported_and_labelled(owner_client: Client) -> None:
     run = small_run(simulated=True)
-    assert f"/runs/{run.pk}/bundle.zip" in owner_client.get(f"/runs/{run.pk}/").content.decode()
+    assert f"/runs/{run.pk}/bundle.zip" in read_html(owner_client.get(f"/runs/{run.pk}/"))
     text = sent(owner_client, downloaded(owner_client, run))
     copy = Run.objects.get(imported=True)
     assert f"Run {copy.pk} is imported with 2 trials." in text
     assert "<b>Imported.</b>" in text
     assert "<b>Simulated.</b>" in text
-    listed = owner_client.get("/imported/").content.decode()
+    listed = read_html(owner_client.get("/imported/"))
     assert f"/runs/{copy.pk}/" in listed
     for own in ("/runs/", "/demo/"):
-        assert f'"/runs/{copy.pk}/"' not in owner_client.get(own).content.decode()
+        assert f'"/runs/{copy.pk}/"' not in read_html(owner_client.get(own))
 
 
 NOT_UTF8 = zip_members({"abcdé": b"x"}).replace("é".encode(), b"\xff\xfe")
@@ -69,7 +70,7 @@ def test_there_is_no_bundle_of_a_run_that_is_not_there(owner_client: Client) -> 
 def test_a_run_that_can_only_be_private_says_so_instead_of_a_download(owner_client: Client) -> None:
     run = small_run()
     run.cells.update(scenario="a_case_of_my_own")
-    text = owner_client.get(f"/runs/{run.pk}/bundle.zip", follow=True).content.decode()
+    text = read_html(owner_client.get(f"/runs/{run.pk}/bundle.zip", follow=True))
     assert f"All cases of run {run.pk} are private" in text
 
 
@@ -78,12 +79,12 @@ def test_private_cases_leave_only_with_a_tick_and_nothing_of_an_imported_run_is_
 ) -> None:
     run = small_run()
     run.cells.update(scenario="a_case_of_my_own")
-    page = owner_client.get(f"/runs/{run.pk}/").content.decode()
+    page = read_html(owner_client.get(f"/runs/{run.pk}/"))
     assert "1 private case can be included" in page
     assert 'value="repeat"' in page
     response = owner_client.get(f"/runs/{run.pk}/bundle.zip?private=1")
     sent(owner_client, response.getvalue())
-    there = owner_client.get(f"/runs/{Run.objects.get(imported=True).pk}/").content.decode()
+    there = read_html(owner_client.get(f"/runs/{Run.objects.get(imported=True).pk}/"))
     assert "1 private case can be included" in there
     assert 'value="repeat"' not in there
 
@@ -147,29 +148,29 @@ def test_large_file_is_imported_by_a_worker_and_a_page_shows_how_far(
     bundle = downloaded(owner_client, small_run())
     response = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("bundle.zip", bundle)})
     address = response.headers["location"]
-    text = owner_client.get("/imported/").content.decode()
+    text = read_html(owner_client.get("/imported/"))
     assert f'{address}">bundle.zip</a>' in text
     assert "waiting for a worker" in text
-    text = owner_client.get(address).content.decode()
+    text = read_html(owner_client.get(address))
     assert "waits for a worker" in text
     assert 'http-equiv="refresh"' in text  # without scripts it is fetched again by itself
-    part = owner_client.get(address, headers={"HX-Request": "true"}).content.decode()
+    part = read_html(owner_client.get(address, headers={"HX-Request": "true"}))
     assert "hx-get" in part
     assert "Breadcrumb" not in part
 
     run_replay(Replay.objects.get().pk, REPLAY_KINDS)
 
-    part = owner_client.get(address, headers={"HX-Request": "true"}).content.decode()
+    part = read_html(owner_client.get(address, headers={"HX-Request": "true"}))
     assert "is imported with\n  2 trials." in part
     assert "hx-get" not in part
     assert owner_client.get("/imported/jobs/4711/").status_code == 404
-    assert address not in owner_client.get("/imported/").content.decode()
+    assert address not in read_html(owner_client.get("/imported/"))
 
 
 def test_refused_import_is_listed_with_its_reason(owner_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imports, "MAX_IMMEDIATE_BYTES", 2)
     address = owner_client.post("/imported/new/", {"file": SimpleUploadedFile("a.zip", b"garbage")}).headers["location"]
     run_replay(Replay.objects.get().pk, REPLAY_KINDS)
-    text = owner_client.get("/imported/").content.decode()
+    text = read_html(owner_client.get("/imported/"))
     assert f'{address}">a.zip</a>' in text
     assert "The file is no whole zip archive" in text

@@ -3,6 +3,7 @@ from django.test import Client
 
 from tests.lab.conftest import scripted as scripted  # the provider that plays every state scenario right
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
+from tests.page_html import read_html
 from toolbench.evals import scenarios
 from toolbench.evals.judging import verdict
 from toolbench.evals.scenarios import registry
@@ -28,17 +29,17 @@ def corrected(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_a_button_judges_a_run_again_and_pages_show_what_changed(owner_client: Client, corrected: Run) -> None:
-    assert "2 trials were judged by an older version" in owner_client.get(f"/runs/{corrected.pk}/").content.decode()
+    assert "2 trials were judged by an older version" in read_html(owner_client.get(f"/runs/{corrected.pk}/"))
 
-    shown = owner_client.post(f"/runs/{corrected.pk}/rejudge/", follow=True).content.decode()
+    shown = read_html(owner_client.post(f"/runs/{corrected.pk}/rejudge/", follow=True))
 
     assert "2 trials judged again, 2 fail → pass" in shown
     assert f"scenario 1, rules {verdict.VERSION}" in shown
     assert f"scenario 2, rules {verdict.VERSION}" in shown
-    trial = owner_client.get(f"/trials/{corrected.trials.all()[0].pk}/").content.decode()
+    trial = read_html(owner_client.get(f"/trials/{corrected.trials.all()[0].pk}/"))
     assert "Judgements" in trial
     assert f"{STRICT}, version 2</a> (asked by version 1)" in trial
-    assert "judged again" in owner_client.get(f"/runs/{corrected.pk}/").content.decode()
+    assert "judged again" in read_html(owner_client.get(f"/runs/{corrected.pk}/"))
 
 
 def test_a_run_that_is_not_there_is_said(owner_client: Client) -> None:

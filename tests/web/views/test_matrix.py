@@ -7,6 +7,7 @@ from django.test import Client
 from playwright.sync_api import Page, expect
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from tests.page_html import read_html
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Provider, RunConfig
 from toolbench.lab.worker.heartbeat import record_heartbeat
@@ -31,16 +32,16 @@ def test_every_metric_and_target_can_be_asked_for_by_its_address(owner_client: C
 
 def test_a_row_opens_by_a_link_and_the_address_holds_it(owner_client: Client) -> None:
     config = measured()
-    text = owner_client.get("/matrix/").content.decode()
+    text = read_html(owner_client.get("/matrix/"))
     assert f'href="?scope=real&amp;cell={config.pk}#row-{config.pk}"' in text
-    opened = owner_client.get(f"/matrix/?scope=real&cell={config.pk}").content.decode()
+    opened = read_html(owner_client.get(f"/matrix/?scope=real&cell={config.pk}"))
     assert "Trials behind it, failed first" in opened
     assert "data-failed" in opened
 
 
 def test_without_runs_of_ones_own_the_published_figures_are_shown(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
-    text = owner_client.get("/matrix/").content.decode()
+    text = read_html(owner_client.get("/matrix/"))
     assert "Published 2026-02, not measured here." in text
     assert "1,002/1,160" in text
     assert "1,002/1,120" in text
@@ -51,14 +52,14 @@ def test_without_runs_of_ones_own_the_published_figures_are_shown(owner_client: 
 def test_every_published_row_opens(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     for position in range(29):
-        text = owner_client.get(f"/matrix/?scope=published&cell=p{position}").content.decode()
+        text = read_html(owner_client.get(f"/matrix/?scope=published&cell=p{position}"))
         assert "Under our rules" in text
 
 
 def test_simulated_rows_are_labelled_and_stay_in_their_scope(owner_client: Client) -> None:
     measured(simulated=True)
-    assert "vendor/model-a" not in owner_client.get("/matrix/?scope=real").content.decode()
-    demo = owner_client.get("/matrix/?scope=demo").content.decode()
+    assert "vendor/model-a" not in read_html(owner_client.get("/matrix/?scope=real"))
+    demo = read_html(owner_client.get("/matrix/?scope=demo"))
     assert "Simulated models" in demo
     assert "· simulated" in demo
 
@@ -79,7 +80,7 @@ def test_no_address_breaks_the_page(owner_client: Client, query: str) -> None:
 def test_what_is_shown_can_be_taken_away(owner_client: Client, kind: str, start: str) -> None:
     measured()
     response = owner_client.get(f"/matrix/export.{kind}?scope=real")
-    assert response.content.decode().startswith(start)
+    assert read_html(response).startswith(start)
     assert response.headers["Content-Disposition"] == f'attachment; filename="toolbench-matrix-real.{kind}"'
 
 
@@ -155,7 +156,7 @@ def test_page_counts_the_rows_that_are_ranked(owner_client: Client) -> None:
     for name, version in (("a", 2), ("b", 2), ("c", 1)):
         cell = make_cell(make_config(make_run(), make_model(name)), scenario_version=version)
         make_trials(cell, **{"pass": 9, "fail": 1})
-    text = owner_client.get("/matrix/").content.decode()
+    text = read_html(owner_client.get("/matrix/"))
     assert "2 rows are compared: confirm the best one on new trials." in text
     assert "no clear winner: 1 other row overlaps with the best" in text
     assert text.count("scenario version 1 · not ranked") == 1

@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_model, make_provider
+from tests.page_html import read_html
 from toolbench.lab import builtin_data
 
 pytestmark = pytest.mark.django_db
@@ -11,14 +12,14 @@ pytestmark = pytest.mark.django_db
 
 def test_models_are_listed_and_found(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
-    assert "Mixed upstreams" in owner_client.get("/models/").content.decode()
-    found = owner_client.get("/models/?q=grok").content.decode()
+    assert "Mixed upstreams" in read_html(owner_client.get("/models/"))
+    found = read_html(owner_client.get("/models/?q=grok"))
     assert "x-ai/grok-4.1-fast" in found
     assert "deepseek" not in found
 
 
 def test_nothing_found_says_how_to_see_all(owner_client: Client) -> None:
-    assert "Show all" in owner_client.get("/models/?q=%00nothing").content.decode()
+    assert "Show all" in read_html(owner_client.get("/models/?q=%00nothing"))
 
 
 def test_two_models_can_be_said_to_be_the_same_weights(owner_client: Client) -> None:
@@ -27,5 +28,5 @@ def test_two_models_can_be_said_to_be_the_same_weights(owner_client: Client) -> 
     other.refresh_from_db()
     assert other.canonical == "vendor/a"
     answer = owner_client.post(f"/models/{other.pk}/weights/", {"weights": one.canonical}, follow=True)
-    assert "Its weights are vendor/a, from the next run on" in answer.content.decode()
+    assert "Its weights are vendor/a, from the next run on" in read_html(answer)
     assert owner_client.post("/models/9999/weights/").status_code == 404

@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from tests.page_html import read_html
 from toolbench.engine.policy.presets import list_preset_names
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Model
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 def test_every_preset_stands_with_its_patch(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
-    text = owner_client.get("/presets/").content.decode()
+    text = read_html(owner_client.get("/presets/"))
     assert "deepseek_openrouter_compat" in text
     assert text.count('class="code patch"') == len(list_preset_names())
 
@@ -20,7 +21,7 @@ def test_every_preset_stands_with_its_patch(owner_client: Client) -> None:
 def test_the_policy_names_origins(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     model = Model.objects.get(name="deepseek/deepseek-v3.2:nitro")
-    text = owner_client.get(f"/policy/?model={model.pk}&scenario=long_arguments_guard").content.decode()
+    text = read_html(owner_client.get(f"/policy/?model={model.pk}&scenario=long_arguments_guard"))
     assert "workaround deepseek_openrouter_compat" in text
     assert "engine default" in text
 

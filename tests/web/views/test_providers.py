@@ -9,6 +9,7 @@ from django.conf import settings
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from tests.page_html import read_html
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Probe, Provider, Run
 from toolbench.providers.masking.spellings import MIN_SECRET_CHARS
@@ -27,7 +28,7 @@ def test_a_pasted_key_leads_to_the_models_the_provider_offers(owner_client: Clie
     server.set_script(json_reply({"data": [{"id": "m/one"}, {"id": "m/two"}]}))
     form = {"name": "Mine", "base_url": server.base_url, "key": "sk-secret"}
     response = owner_client.post("/providers/new/", form, follow=True)
-    text = response.content.decode()
+    text = read_html(response)
     assert "m/one" in text
     assert "sk-secret" not in text
     sent = {name.lower(): value for name, value in server.seen[0].headers.items()}
@@ -39,7 +40,7 @@ def test_a_pasted_key_leads_to_the_models_the_provider_offers(owner_client: Clie
 
 @pytest.mark.parametrize("page", ["/", "/providers/new/"])
 def test_the_forms_that_take_a_key_say_which_keys_are_too_short(owner_client: Client, page: str) -> None:
-    text = owner_client.get(page).content.decode()
+    text = read_html(owner_client.get(page))
     assert re.search(rf"fewer than {MIN_SECRET_CHARS} characters[^<]*masked in headers only", text)
 
 
@@ -48,7 +49,7 @@ def test_a_wrong_key_is_said_with_its_status_and_the_connection_kept(
 ) -> None:
     server.set_script(error_reply(401, "Incorrect API key provided"))
     provider = make_provider("Mine", base_url=server.base_url)
-    text = owner_client.post(f"/providers/{provider.pk}/models/", {"ask": "1"}, follow=True).content.decode()
+    text = read_html(owner_client.post(f"/providers/{provider.pk}/models/", {"ask": "1"}, follow=True))
     assert "HTTP 401: Incorrect API key provided" in text
     assert "The connection is kept" in text
 
@@ -87,7 +88,7 @@ def test_what_cannot_be_connected_is_said_beside_its_field(
     make_provider("Taken")
     response = owner_client.post("/providers/new/", form)
     assert response.status_code == 422
-    assert sentence in response.content.decode()
+    assert sentence in read_html(response)
     assert Provider.objects.count() == 1
 
 
@@ -106,12 +107,12 @@ def test_another_host_asks_for_the_key_again_or_lets_it_be_removed(owner_client:
     provider = Provider.objects.get(name="Mine")
     address, form = f"/providers/{provider.pk}/", {"name": "Mine", "base_url": "https://evil.test"}
     refused = owner_client.post(address, form)
-    assert (refused.status_code, "enter the key for it" in refused.content.decode()) == (422, True)
-    assert "Remove the stored key" in owner_client.get(address).content.decode()
+    assert (refused.status_code, "enter the key for it" in read_html(refused)) == (422, True)
+    assert "Remove the stored key" in read_html(owner_client.get(address))
     owner_client.post(address, form | {"remove_key": "on"})
     provider.refresh_from_db()
     assert (provider.base_url, provider.key_encrypted, provider.key_source) == ("https://evil.test", None, "none")
-    assert "Remove the stored key" not in owner_client.get(address).content.decode()
+    assert "Remove the stored key" not in read_html(owner_client.get(address))
 
 
 def test_values_of_headers_are_never_printed_and_names_can_be_removed(owner_client: Client) -> None:
@@ -119,14 +120,14 @@ def test_values_of_headers_are_never_printed_and_names_can_be_removed(owner_clie
     owner_client.post("/providers/new/", form | {"headers": '{"X-Auth": "planted", "X-Title": "Mine"}'})
     provider = Provider.objects.get(name="Mine")
     address = f"/providers/{provider.pk}/"
-    text = owner_client.get(address).content.decode()
+    text = read_html(owner_client.get(address))
     assert ("X-Auth" in text, "planted" in text) == (True, False)
     refused = owner_client.post(address, form | {"headers": '{"X-Auth": "planted"}', "concurrency": "0"})
-    assert (refused.status_code, "planted" in refused.content.decode()) == (422, False)
+    assert (refused.status_code, "planted" in read_html(refused)) == (422, False)
     owner_client.post(address, form | {"remove_headers": ["X-Auth"]})
     provider.refresh_from_db()
     assert provider.header_names == ["X-Title"]
-    assert "X-Auth" not in owner_client.get(address).content.decode()
+    assert "X-Auth" not in read_html(owner_client.get(address))
 
 
 def test_lost_headers_are_said_on_the_providers_page(
@@ -135,7 +136,7 @@ def test_lost_headers_are_said_on_the_providers_page(
     form = {"name": "Mine", "base_url": "https://x.test", "headers": '{"X-Auth": "planted"}'}
     owner_client.post("/providers/new/", form)
     monkeypatch.setattr(settings, "KEY_FILE", tmp_path / "another.key")
-    assert "Enter the extra headers of Mine again" in owner_client.get("/providers/").content.decode()
+    assert "Enter the extra headers of Mine again" in read_html(owner_client.get("/providers/"))
 
 
 def test_deleting_asks_first_and_leaves_runs_whole(owner_client: Client) -> None:
@@ -143,23 +144,23 @@ def test_deleting_asks_first_and_leaves_runs_whole(owner_client: Client) -> None
     config = make_config(make_run(), model)
     make_trials(make_cell(config), **{"pass": 3})
     address = f"/providers/{model.provider_id}/delete/"
-    assert "1 run that used it is kept" in owner_client.get(address).content.decode()
+    assert "1 run that used it is kept" in read_html(owner_client.get(address))
     owner_client.post(address)
     assert not Provider.objects.exists()
     assert Run.objects.get().trials.count() == 3
-    assert "vendor/model-a" in owner_client.get("/matrix/export.csv?scope=real").content.decode()
+    assert "vendor/model-a" in read_html(owner_client.get("/matrix/export.csv?scope=real"))
 
 
 def test_a_provider_that_comes_with_toolbench_is_not_edited(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
     local = Provider.objects.get(service="local-own")
-    assert "comes with Toolbench" in owner_client.get(f"/providers/{local.pk}/").content.decode()
+    assert "comes with Toolbench" in read_html(owner_client.get(f"/providers/{local.pk}/"))
 
 
 def test_an_unknown_provider_is_a_clear_page(owner_client: Client) -> None:
     response = owner_client.get("/providers/999/")
     assert response.status_code == 404
-    assert "There is nothing at this address" in response.content.decode()
+    assert "There is nothing at this address" in read_html(response)
 
 
 def test_an_anthropic_provider_is_connected_by_its_template_and_its_key_stays_hidden(
@@ -167,11 +168,11 @@ def test_an_anthropic_provider_is_connected_by_its_template_and_its_key_stays_hi
 ) -> None:
     server.set_script(json_reply({"data": [{"id": "claude-test", "type": "model"}], "has_more": False}))
     form = {"template": "anthropic", "base_url": server.base_url, "key": "sk-ant-secret"}
-    text = owner_client.post("/providers/new/", form, follow=True).content.decode()
+    text = read_html(owner_client.post("/providers/new/", form, follow=True))
     assert ("claude-test" in text, "sk-ant-secret" in text) == (True, False)
     provider = Provider.objects.get(template="anthropic")
     assert (provider.name, provider.wire, provider.kind) == ("Anthropic", "anthropic", "anthropic")
-    assert "Messages" in owner_client.get("/providers/").content.decode()
+    assert "Messages" in read_html(owner_client.get("/providers/"))
     owner_client.post(f"/providers/{provider.pk}/", form | {"wire": "chat", "name": "Anthropic"})
     provider.refresh_from_db()
     assert (provider.wire, provider.kind) == ("chat", "openai")
@@ -193,8 +194,8 @@ def test_refused_address_is_not_written_back(owner_client: Client) -> None:
         answer = owner_client.post("/providers/new/", {"name": "a", "base_url": address, "key": "0planted0"})
 
         assert answer.status_code == 422
-        assert "is shown and stored" in answer.content.decode()
-        assert "planted" not in answer.content.decode()
+        assert "is shown and stored" in read_html(answer)
+        assert "planted" not in read_html(answer)
 
 
 def test_stored_row_with_a_key_in_its_address_is_shown_masked(owner_client: Client) -> None:
@@ -206,7 +207,7 @@ def test_stored_row_with_a_key_in_its_address_is_shown_masked(owner_client: Clie
     paths = ["/providers/", f"/providers/{provider.pk}/", f"/probes/{probe.pk}/", f"/decide/settings/{config.pk}/"]
 
     for path in paths:
-        text = owner_client.get(path).content.decode()
+        text = read_html(owner_client.get(path))
         assert "planted" not in text, path
         assert "x.test/**************/v1" in text, path
 
@@ -217,13 +218,13 @@ def test_masked_address_that_is_sent_back_is_refused(owner_client: Client) -> No
 
     answer = owner_client.post(f"/providers/{provider.pk}/", form)
 
-    assert (answer.status_code, "looks like a key" in answer.content.decode()) == (422, True)
+    assert (answer.status_code, "looks like a key" in read_html(answer)) == (422, True)
     provider.refresh_from_db()
     assert (provider.name, provider.base_url) == ("Old", "https://x.test/sk-planted-key/v1")
 
 
 def test_stored_prefix_with_a_key_is_shown_as_stars(owner_client: Client) -> None:
     provider = make_provider("Old", base_url="https://x.test", api_prefix="/sk-planted-0123456789/v1")
-    text = owner_client.get(f"/providers/{provider.pk}/").content.decode()
+    text = read_html(owner_client.get(f"/providers/{provider.pk}/"))
     assert "planted" not in text
     assert f'value="/{"*" * len("sk-planted-0123456789")}/v1"' in text

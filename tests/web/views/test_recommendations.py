@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from tests.page_html import read_html
 from toolbench.lab import builtin_data
 
 pytestmark = pytest.mark.django_db
@@ -11,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 def test_the_snapshot_shows_both_and_what_forty_trials_can_tell(owner_client: Client) -> None:
     builtin_data.load_builtin_data()
-    text = owner_client.get("/decide/recommendations/").content.decode()
+    text = read_html(owner_client.get("/decide/recommendations/"))
     assert "40/40 overlaps 36/40" in text
     assert "1,002/1,160" in text
     assert "1,002/1,120" in text
@@ -24,7 +25,7 @@ def test_ones_own_runs_stand_beside_what_was_published_of_the_model(owner_client
     builtin_data.load_builtin_data()
     config = make_config(make_run(), make_model("openai/gpt-5.2:nitro"))
     make_trials(make_cell(config), **{"pass": 20, "fail": 20})
-    text = owner_client.get("/decide/recommendations/?scope=real").content.decode()
+    text = read_html(owner_client.get("/decide/recommendations/?scope=real"))
     assert "97.5% tool success in this snapshot." in text
     assert "<b>verdict</b>: Yes / No." in text
-    assert "Nothing measured in this scope" in owner_client.get("/decide/recommendations/?scope=demo").content.decode()
+    assert "Nothing measured in this scope" in read_html(owner_client.get("/decide/recommendations/?scope=demo"))

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_trial, make_trials, recompute_stale_cells
+from tests.page_html import read_html
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import DecisionRecord, Run
 
@@ -17,18 +18,18 @@ def test_what_the_page_says_can_be_kept_looked_up_and_taken_away(owner_client: C
     make_trials(cell, **{"pass": 76})
     owner_client.post("/decide/records/", {"want": "fastest", "success": "90", "within": "20", "title": "Bot"})
     record = DecisionRecord.objects.get()
-    assert "Bot" in owner_client.get("/decide/records/").content.decode()
-    page = owner_client.get(f"/decide/records/{record.pk}/").content.decode()
+    assert "Bot" in read_html(owner_client.get("/decide/records/"))
+    page = read_html(owner_client.get(f"/decide/records/{record.pk}/"))
     assert "Confirm on fresh trials" in page
     assert "data-newer" not in page
     make_trial(cell, "fail")
     mark_stale([cell.pk])
     recompute_stale_cells()
-    assert "Newer data differ" in owner_client.get(f"/decide/records/{record.pk}/").content.decode()
+    assert "Newer data differ" in read_html(owner_client.get(f"/decide/records/{record.pk}/"))
     whole = json.loads(owner_client.get(f"/decide/records/{record.pk}/record.json").content)
     assert whole["evidence"][0]["tried"] == 76
     for kind in ("csv", "md"):
-        assert "vendor/model-a" in owner_client.get(f"/decide/records/{record.pk}/record.{kind}").content.decode()
+        assert "vendor/model-a" in read_html(owner_client.get(f"/decide/records/{record.pk}/record.{kind}"))
 
 
 def test_a_confirmation_that_has_ended_is_not_said_to_go_on(owner_client: Client) -> None:
@@ -38,13 +39,13 @@ def test_a_confirmation_that_has_ended_is_not_said_to_go_on(owner_client: Client
     make_trials(make_cell(make_config(confirmation)), **{"pass": 2})
     DecisionRecord.objects.update(confirmation=confirmation)
     address = f"/decide/records/{record.pk}/"
-    assert "2 of 2 delivered so far" in owner_client.get(address).content.decode()
+    assert "2 of 2 delivered so far" in read_html(owner_client.get(address))
     Run.objects.update(state=Run.State.FINISHED)
-    text = owner_client.get(address).content.decode()
+    text = read_html(owner_client.get(address))
     assert "2 of 2 delivered. Reporting it" in text
     assert "so far" not in text
     confirmation.trials.all().delete()
-    assert "Report this result" not in owner_client.get(address).content.decode()
+    assert "Report this result" not in read_html(owner_client.get(address))
 
 
 @pytest.mark.parametrize("typed", [{"trials": "-1"}, {"trials": "x"}, {"action": "keep"}, {}, {"trials": "5"}])
@@ -53,7 +54,7 @@ def test_a_button_that_cannot_do_its_work_says_why(owner_client: Client, typed: 
     record = DecisionRecord.objects.get()
     response = owner_client.post(f"/decide/records/{record.pk}/act/", typed, follow=True)
     assert response.status_code == 200
-    assert 'class="banner notice error"' in response.content.decode()
+    assert 'class="banner notice error"' in read_html(response)
 
 
 def test_an_unknown_record_is_not_found(owner_client: Client) -> None:

@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tests.factories import make_cell, make_config, make_run, make_trials
+from tests.page_html import read_html
 from toolbench.lab.models import Run
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +30,7 @@ def test_the_report_is_an_archive(owner_client: Client, run: Run) -> None:
 
 def test_the_trials_are_a_table(owner_client: Client, run: Run) -> None:
     response = owner_client.get(reverse("run-trials", args=[run.pk, "csv"]))
-    rows = list(csv.DictReader(io.StringIO(response.content.decode())))
+    rows = list(csv.DictReader(io.StringIO(read_html(response))))
     assert [(row["outcome"], row["state"]) for row in rows] == [("pass", "done"), ("fail", "done"), ("", "queued")]
     assert {(row["model"], row["simulated"]) for row in rows} == {("vendor/model-a", "True")}
 
@@ -47,6 +48,6 @@ def test_a_run_that_is_not_there_is_not_found(owner_client: Client) -> None:
 
 
 def test_the_runs_page_links_to_both(owner_client: Client, run: Run) -> None:
-    page = owner_client.get(reverse("run", args=[run.pk])).content.decode()
+    page = read_html(owner_client.get(reverse("run", args=[run.pk])))
     assert reverse("run-report", args=[run.pk]) in page
     assert reverse("run-trials", args=[run.pk, "csv"]) in page

@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial, recompute_stale_cells
+from tests.page_html import read_html
 from toolbench.lab.metrics.cells import recompute_immediately
 from toolbench.lab.models import Run
 
@@ -34,7 +35,7 @@ def run() -> Run:
 
 
 def opened(client: Client, address: str) -> int:
-    text = client.get(html.unescape(address)).content.decode()
+    text = read_html(client.get(html.unescape(address)))
     found = re.search(r"([\d,]+) trials? match", text)
     assert found is not None
     return int(found[1].replace(",", ""))
@@ -52,7 +53,7 @@ def addresses(run: Run) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["run", "matrix", "compare", "decide"])
 def test_page_shows_answers_of_429_and_links_open_them(owner_client: Client, run: Run, name: str) -> None:
-    text = owner_client.get(addresses(run)[name]).content.decode()
+    text = read_html(owner_client.get(addresses(run)[name]))
     assert SAYS in text
     assert "0 answers of 429" in text or name in ("run", "matrix")
     for address, count in LINK.findall(text):
@@ -65,7 +66,7 @@ def test_page_of_answers_without_status_says_unknown(owner_client: Client, run: 
     for trial in run.trials.all():
         make_step(trial, status=None)
     recompute_immediately(run.cells.values_list("pk", flat=True))
-    text = owner_client.get(addresses(run)[name]).content.decode()
+    text = read_html(owner_client.get(addresses(run)[name]))
     assert "answers of 429 and 5xx: unknown" in text
     assert "answers of 429 in" not in text
 
@@ -74,5 +75,5 @@ def test_matrix_unknown_metric_is_not_none(owner_client: Client, run: Run) -> No
     make_step(run.trials.filter(scenario="happy_path")[0], status=None)
     recompute_immediately(run.cells.values_list("pk", flat=True))
     for metric in ("answers_429", "retried", "backoff"):
-        text = owner_client.get(f"/matrix/?run={run.pk}&scope=runs&metric={metric}").content.decode()
+        text = read_html(owner_client.get(f"/matrix/?run={run.pk}&scope=runs&metric={metric}"))
         assert 'class="muted">unknown<' in text

@@ -9,6 +9,7 @@ from django.test import Client
 from playwright.sync_api import Page
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trials
+from tests.page_html import read_html
 from toolbench.lab.models import DecisionRecord, Model, Provider, Run, SamplingProfile
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +40,7 @@ def test_starting_leads_to_the_run(owner_client: Client) -> None:
 
 def test_the_forecast_follows_the_form_and_writes_nothing(owner_client: Client) -> None:
     response = owner_client.get("/runs/new/", asked(local_model()), headers={"HX-Request": "true"})
-    text = response.content.decode()
+    text = read_html(response)
     assert "Start 3 trials" in text
     assert "<html" not in text
     assert not Run.objects.exists()
@@ -48,7 +49,7 @@ def test_the_forecast_follows_the_form_and_writes_nothing(owner_client: Client) 
 def test_an_address_written_by_hand_has_the_blank_forms_values_where_it_says_nothing(
     owner_client: Client,
 ) -> None:
-    text = owner_client.get(f"/runs/new/?models={local_model().pk}&scenarios=happy_path&trials=3").content.decode()
+    text = read_html(owner_client.get(f"/runs/new/?models={local_model().pk}&scenarios=happy_path&trials=3"))
     assert "This field is required" not in text
     assert "Start 3 trials" in text
 
@@ -57,7 +58,7 @@ def test_paid_requests_above_the_limit_are_asked_about_before_anything_is_sent(o
     SamplingProfile.objects.get_or_create(name="default")
     model = make_model()
     response = owner_client.post("/runs/new/", asked(model, trials="200"))
-    assert "may cost money" in response.content.decode()
+    assert "may cost money" in read_html(response)
     assert not Run.objects.exists()
     assert response.context["plan"].most_paid == shown_price(response)
 
@@ -75,7 +76,7 @@ def test_a_run_that_grew_after_its_price_was_agreed_to_is_asked_about_again(owne
 
 
 def shown_price(response: Any) -> int:
-    shown = re.search(r'name="agreed" value="(\d+)"', response.content.decode())
+    shown = re.search(r'name="agreed" value="(\d+)"', read_html(response))
     assert shown is not None
     return int(shown[1])
 
@@ -99,16 +100,16 @@ def test_bad_input_gets_a_sentence_beside_its_field_and_starts_nothing(
 ) -> None:
     response = owner_client.post("/runs/new/", asked(local_model(), **changes))
     assert response.status_code == 200
-    assert sentence in response.content.decode()
+    assert sentence in read_html(response)
     assert not Run.objects.exists()
 
 
 def test_a_run_that_is_over_is_not_polled(owner_client: Client) -> None:
     run = make_run()
     make_trials(make_cell(make_config(run)), **{"pass": 1})
-    assert "hx-trigger" not in owner_client.get(f"/runs/{run.pk}/").content.decode()
+    assert "hx-trigger" not in read_html(owner_client.get(f"/runs/{run.pk}/"))
     Run.objects.update(state=Run.State.RUNNING)
-    fragment = owner_client.get(f"/runs/{run.pk}/", headers={"HX-Request": "true"}).content.decode()
+    fragment = read_html(owner_client.get(f"/runs/{run.pk}/", headers={"HX-Request": "true"}))
     assert 'hx-trigger="every 1s"' in fragment
     assert "<html" not in fragment
 
@@ -116,22 +117,22 @@ def test_a_run_that_is_over_is_not_polled(owner_client: Client) -> None:
 def test_what_cannot_be_done_is_said_and_the_run_stays(owner_client: Client) -> None:
     run = make_run()
     response = owner_client.post(f"/runs/{run.pk}/act/", {"action": "cancel"}, follow=True)
-    assert "nothing to cancel" in response.content.decode()
+    assert "nothing to cancel" in read_html(response)
     response = owner_client.post(f"/runs/{run.pk}/act/", {"action": "explode"}, follow=True)
-    assert "not known" in response.content.decode()
+    assert "not known" in read_html(response)
 
 
 def test_what_may_cost_money_is_asked_about_before_trials_are_added(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     wish = {"action": "add", "cell": str(cell.pk), "count": "900"}
-    asked_first = owner_client.post(f"/runs/{cell.run_id}/act/", wish).content.decode()
+    asked_first = read_html(owner_client.post(f"/runs/{cell.run_id}/act/", wish))
     assert "may cost money" in asked_first
     assert not cell.trials.exists()
     hidden = dict(re.findall(r'type="hidden" name="(action|cell|count)" value="(\w+)"', asked_first))
     shown = re.search(r'name="agreed" value="(\d+)"', asked_first)
     assert shown is not None
     answer = owner_client.post(f"/runs/{cell.run_id}/act/", hidden | {"agreed": shown[1]}, follow=True)
-    assert "900 trials added" in answer.content.decode()
+    assert "900 trials added" in read_html(answer)
     assert cell.trials.count() == 900
 
 
@@ -140,7 +141,7 @@ def test_a_cell_of_another_run_is_refused(owner_client: Client) -> None:
     run = make_run()
     wish = {"action": "add", "cell": str(other.pk), "count": "1"}
     answer = owner_client.post(f"/runs/{run.pk}/act/", wish, follow=True)
-    assert "has no such cell" in answer.content.decode()
+    assert "has no such cell" in read_html(answer)
     assert not other.trials.exists()
 
 
@@ -148,13 +149,13 @@ def test_a_cell_of_another_run_is_refused(owner_client: Client) -> None:
 def test_a_cap_that_is_no_number_changes_nothing(owner_client: Client, cap: str) -> None:
     run = make_run(state=Run.State.PAUSED, request_cap=5, requests_reserved=5)
     response = owner_client.post(f"/runs/{run.pk}/act/", {"action": "raise", "request_cap": cap}, follow=True)
-    assert "not a whole number" in response.content.decode()
+    assert "not a whole number" in read_html(response)
     assert Run.objects.get().request_cap == 5
 
 
 def test_simulated_runs_say_so_on_their_page(owner_client: Client) -> None:
     run = make_run(simulated=True)
-    assert "Simulated." in owner_client.get(f"/runs/{run.pk}/").content.decode()
+    assert "Simulated." in read_html(owner_client.get(f"/runs/{run.pk}/"))
 
 
 def test_every_page_and_file_with_simulated_figures_says_so(owner_client: Client) -> None:
@@ -172,7 +173,7 @@ def test_every_page_and_file_with_simulated_figures_says_so(owner_client: Client
         f"/compare/export.csv?a_run={one}&b_run={two}", "/decide/?scope=demo", f"/decide/records/{record}/",
         f"/decide/records/{record}/record.csv",
     ):  # fmt: skip
-        text = owner_client.get(address).content.decode()
+        text = read_html(owner_client.get(address))
         assert "simulated" in text.partition("<main")[2].lower() or "simulated" in text.partition("\n")[0], address
 
 
@@ -193,16 +194,16 @@ def test_a_polled_page_is_never_taken_for_its_part(owner_client: Client, part: b
         response = owner_client.get(path, headers={"HX-Request": "true"} if part else {})
         assert "HX-Request" in response.headers["vary"]
         assert "no-cache" in response.headers["cache-control"]
-        assert ("<html" in response.content.decode()) is not part
+        assert ("<html" in read_html(response)) is not part
 
 
 def test_going_back_in_history_shows_the_whole_page(owner_client: Client) -> None:
     headers = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
-    assert "<html" in owner_client.get(f"/runs/{make_run().pk}/", headers=headers).content.decode()
+    assert "<html" in read_html(owner_client.get(f"/runs/{make_run().pk}/", headers=headers))
 
 
 def test_deleting_asks_first(owner_client: Client) -> None:
-    text = owner_client.get(f"/runs/{make_run().pk}/").content.decode()
+    text = read_html(owner_client.get(f"/runs/{make_run().pk}/"))
     before, button = text.split('value="delete"')[:2]
     assert before.rindex("<details>") > before.rfind("</details>")
     assert "Yes, delete run" in button
@@ -213,14 +214,14 @@ def test_buttons_of_the_live_part_keep_the_keyboard_focus(owner_client: Client) 
     make_trials(make_cell(make_config(run)), **{"infra": 1})
     for state in (Run.State.RUNNING, Run.State.PAUSED):
         Run.objects.update(state=state)
-        live = owner_client.get(f"/runs/{run.pk}/", headers={"HX-Request": "true"}).content.decode()
+        live = read_html(owner_client.get(f"/runs/{run.pk}/", headers={"HX-Request": "true"}))
         buttons = re.findall(r"<button[^>]*>", live)
         assert buttons
         assert all(" id=" in button for button in buttons)
 
 
 def test_a_set_chooses_its_scenarios_and_keeps_the_rest_of_the_form(owner_client: Client) -> None:
-    text = owner_client.get("/runs/new/", asked(local_model(), set="simple", scenarios="weather")).content.decode()
+    text = read_html(owner_client.get("/runs/new/", asked(local_model(), set="simple", scenarios="weather")))
     chosen = re.findall(r'name="scenarios" value="(\w+)" checked', text)
     assert chosen == ["happy_path", "chat_only"]
     assert "Start 6 trials" in text
@@ -230,7 +231,7 @@ def test_the_filter_works_without_a_script_and_keeps_what_is_chosen(owner_client
     chosen = local_model()
     for name in ("persona-b", "other"):
         make_model(name, provider=chosen.provider)
-    text = owner_client.get("/runs/new/", asked(chosen, find="other")).content.decode()
+    text = read_html(owner_client.get("/runs/new/", asked(chosen, find="other")))
     assert ("persona-a" in text, "persona-b" in text, ">other<" in text) == (True, False, True)
 
 
@@ -243,7 +244,7 @@ def test_a_finished_run_says_when_it_ended_and_has_no_pace(owner_client: Client)
     run = make_run(title="", finished_at="2026-03-04T05:06Z")
     Run.objects.update(created_at="2026-03-04T05:00Z")
     make_trials(make_cell(make_config(run)), **{"pass": 3})
-    text = owner_client.get(f"/runs/{run.pk}/").content.decode()
+    text = read_html(owner_client.get(f"/runs/{run.pk}/"))
     assert "Finished</span> 4 Mar, 05:06 · started 4 Mar, 05:00" in text
     assert "6 min" in text
     assert "a minute" not in text
@@ -252,7 +253,7 @@ def test_a_finished_run_says_when_it_ended_and_has_no_pace(owner_client: Client)
 def test_a_paused_run_says_when_it_started_and_has_no_pace(owner_client: Client) -> None:
     run = make_run(state=Run.State.PAUSED)
     make_trials(make_cell(make_config(run)), **{"pass": 3, "queued": 2})
-    text = owner_client.get(f"/runs/{run.pk}/").content.decode()
+    text = read_html(owner_client.get(f"/runs/{run.pk}/"))
     assert "Paused</span> · started" in text
     assert "Time left" not in text
 
@@ -266,7 +267,7 @@ def test_address_of_the_form_has_neither_token_nor_empty_fields(owner_client: Cl
     short = answer.headers["Location"]
     assert "csrfmiddlewaretoken" not in short
     assert not re.search(r"=(&|$)", short)
-    assert "Start 3 trials" in owner_client.get(short).content.decode()
+    assert "Start 3 trials" in read_html(owner_client.get(short))
 
 
 def test_forms_requests_and_addresses_in_a_browser_hold_no_token(browser_page: Page, transactional_db: None) -> None:

@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_config, make_model, make_provider, make_run
+from tests.page_html import read_html
 from toolbench.evals.decisions.sdk_export import RENDERER_BY_FILE
 from toolbench.lab.credentials.keys import encrypt
 from toolbench.lab.models import Provider
@@ -20,8 +21,8 @@ def test_every_file_is_there_and_no_secret_is_in_any(owner_client: Client) -> No
         headers_encrypted=encrypt('{"X-Team": "team-secret"}'),
     )
     config = make_config(make_run(), make_model(provider=provider))
-    texts = [owner_client.get(f"/decide/settings/{config.pk}/").content.decode()]
-    texts += [owner_client.get(f"/decide/settings/{config.pk}/{file}").content.decode() for file in RENDERER_BY_FILE]
+    texts = [read_html(owner_client.get(f"/decide/settings/{config.pk}/"))]
+    texts += [read_html(owner_client.get(f"/decide/settings/{config.pk}/{file}")) for file in RENDERER_BY_FILE]
     assert len(texts) == 6
     for text in texts:
         assert "vendor/model-a" in text
@@ -31,7 +32,7 @@ def test_every_file_is_there_and_no_secret_is_in_any(owner_client: Client) -> No
 
 def test_settings_of_another_version_are_said_to_be_so(owner_client: Client) -> None:
     config = make_config(make_run(), layers=[["run", {"no_such_key": 1}]])
-    text = owner_client.get(f"/decide/settings/{config.pk}/").content.decode()
+    text = read_html(owner_client.get(f"/decide/settings/{config.pk}/"))
     assert "not taken by this version of the engine" in text
 
 

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from tests.page_html import read_html
 from tests.test_settings import cookie_names
 from toolbench.lab.sign_in import create_token
 
@@ -43,7 +44,7 @@ def test_only_a_page_of_this_site_is_kept(client: Client, wanted: str) -> None:
 
 
 def test_a_stranger_sees_no_navigation(client: Client) -> None:
-    text = client.get("/sign-in/").content.decode()
+    text = read_html(client.get("/sign-in/"))
     assert 'aria-label="Main"' not in text
     assert "/matrix/" not in text
 
@@ -55,7 +56,7 @@ def test_a_spent_link_says_how_to_get_another(client: Client) -> None:
     answer = client.get(f"/sign-in/{token}/")
 
     assert answer.status_code == 410
-    assert "make link" in answer.content.decode()
+    assert "make link" in read_html(answer)
 
 
 LOOKING = [
@@ -106,7 +107,7 @@ def test_head_request_does_not_spend_the_link(client: Client) -> None:
 
 def test_button_of_a_previewed_link_spends_it_and_needs_its_token() -> None:
     browser, link = Client(enforce_csrf_checks=True), f"/sign-in/{create_token()}/"
-    page = browser.get(link, headers={"Purpose": "prefetch"}).content.decode()
+    page = read_html(browser.get(link, headers={"Purpose": "prefetch"}))
     csrf = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[-1]
 
     assert browser.post(link).status_code == 403

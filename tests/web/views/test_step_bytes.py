@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
+from tests.page_html import read_html
 
 pytestmark = pytest.mark.django_db
 
@@ -16,7 +17,7 @@ def step_of_a_trial() -> int:
 
 
 def test_they_are_text_with_escapes(owner_client: Client) -> None:
-    shown = owner_client.get(f"/steps/{step_of_a_trial()}/response/").content.decode()
+    shown = read_html(owner_client.get(f"/steps/{step_of_a_trial()}/response/"))
     assert "&lt;script&gt;alert(1)" in shown
     assert 'class="esc">\\x00<' in shown
 
@@ -32,7 +33,7 @@ def test_the_download_is_exact_and_no_browser_runs_it(owner_client: Client) -> N
 def test_the_trial_page_leads_to_them(owner_client: Client) -> None:
     trial = make_trial(make_cell(make_config(make_run())))
     step = make_step(trial)
-    assert f"/steps/{step.pk}/response/" in owner_client.get(f"/trials/{trial.pk}/?step=0.response").content.decode()
+    assert f"/steps/{step.pk}/response/" in read_html(owner_client.get(f"/trials/{trial.pk}/?step=0.response"))
 
 
 @pytest.mark.parametrize("path", ["/steps/424242/response/", "/steps/424242/request.bin", "/steps/1/facts/"])

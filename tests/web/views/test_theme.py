@@ -3,12 +3,14 @@
 import pytest
 from django.test import Client
 
+from tests.page_html import read_html
+
 pytestmark = pytest.mark.django_db
 
 
 def test_the_choice_is_written_into_the_next_page(owner_client: Client) -> None:
     response = owner_client.post("/theme/", {"theme": "dark", "next": "/health/"}, follow=True)
-    assert '<html lang="en" data-theme="dark">' in response.content.decode()
+    assert '<html lang="en" data-theme="dark">' in read_html(response)
 
 
 @pytest.mark.parametrize("target", ["https://evil.test/", "//evil.test", "javascript:alert(1)"])

@@ -5,6 +5,7 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial, recompute_stale_cells
 from tests.lab.results.trial.test_page import failed_trial
+from tests.page_html import read_html
 from toolbench.engine.types import JsonObject
 from toolbench.lab.models import Trial
 
@@ -20,7 +21,7 @@ def test_markup_from_a_model_is_text_everywhere(owner_client: Client) -> None:
     make_step(trial, bodies={"response": SCRIPT.encode(), "facts": facts})
     make_step(trial, kind="tool", tool_name=SCRIPT, ok=False, error_code="TOOL_NOT_ALLOWED")
     for path in (f"/trials/{trial.pk}/", f"/trials/{trial.pk}/?step=0.calls", "/trials/", f"/runs/{trial.run_id}/"):
-        assert "<script>document" not in owner_client.get(path).content.decode()
+        assert "<script>document" not in read_html(owner_client.get(path))
 
 
 def test_nul_and_lone_surrogates_in_an_answer_are_shown(owner_client: Client) -> None:
@@ -28,20 +29,20 @@ def test_nul_and_lone_surrogates_in_an_answer_are_shown(owner_client: Client) ->
     make_step(trial, bodies={"response": b'{"x": "\\u0000 \\ud800"}', "facts": {"message": {"content": "\0\ud800"}}})
     response = owner_client.get(f"/trials/{trial.pk}/")
     assert response.status_code == 200
-    assert "a␀b" in response.content.decode()
+    assert "a␀b" in read_html(response)
 
 
 def test_the_address_of_a_step_opens_that_step(owner_client: Client) -> None:
     trial = failed_trial()
-    text = owner_client.get(f"/trials/{trial.pk}/?step=0.response").content.decode()
+    text = read_html(owner_client.get(f"/trials/{trial.pk}/?step=0.response"))
     assert "Turn 1, raw response" in text
 
 
 def test_a_running_trial_is_polled_and_a_finished_one_is_not(owner_client: Client) -> None:
     cell = make_cell(make_config(make_run()))
     running, done = make_trial(cell, "running"), make_trial(cell)
-    assert "hx-trigger" in owner_client.get(f"/trials/{running.pk}/").content.decode()
-    assert "hx-trigger" not in owner_client.get(f"/trials/{done.pk}/").content.decode()
+    assert "hx-trigger" in read_html(owner_client.get(f"/trials/{running.pk}/"))
+    assert "hx-trigger" not in read_html(owner_client.get(f"/trials/{done.pk}/"))
     polled = [owner_client.get(f"/trials/{one.pk}/", headers={"HX-Request": "true"}) for one in (running, done)]
     assert [one.headers.get("HX-Refresh") for one in polled] == [None, "true"], "the verdict is above what is polled"
 
@@ -55,7 +56,7 @@ def test_a_note_is_kept_and_changes_no_verdict(owner_client: Client) -> None:
 
 def test_dropped_tools_are_named_in_the_verdict(owner_client: Client) -> None:
     trial = make_trial(make_cell(make_config(make_run())), "fail", tools_dropped=True, rendered_prompt=b"<|im_start|>")
-    text = owner_client.get(f"/trials/{trial.pk}/").content.decode()
+    text = read_html(owner_client.get(f"/trials/{trial.pk}/"))
     assert "The server dropped the tools" in text
     assert "&lt;|im_start|&gt;" in text
 
@@ -72,7 +73,7 @@ def test_a_tool_that_was_not_executed_is_said_with_the_parse_error(owner_client:
         "truncated": False,
     }
     make_step(trial, bodies={"facts": {"notice": "Tool not executed: no call.", "parse_errors": [error]}})
-    text = owner_client.get(f"/trials/{trial.pk}/?step=0.calls").content.decode()
+    text = read_html(owner_client.get(f"/trials/{trial.pk}/?step=0.calls"))
     for said in ("Tool not executed: no call.", "Parse error (json_fallback)", "No call: {北", "none ended a turn"):
         assert said in text
     assert "the first attempt did not pass" in text
@@ -90,7 +91,7 @@ def test_a_trial_stands_beside_the_nearest_pass_with_markup_as_text(owner_client
     make_step(bad, bodies={"facts": {"text": SCRIPT, "calls": odd}})
     make_step(good, bodies={"facts": {"text": "Done."}})
     recompute_stale_cells()
-    text = owner_client.get(f"/trials/{bad.pk}/?outcome=fail&level=parsed").content.decode()
+    text = read_html(owner_client.get(f"/trials/{bad.pk}/?outcome=fail&level=parsed"))
     assert "<script>document" not in text
     assert 'data-key="d" href="#diff"' in text
     assert "<ins>Done.</ins>" in text
@@ -102,4 +103,4 @@ def test_a_trial_that_was_never_sent_has_no_lane(owner_client: Client) -> None:
     unsent, good = make_trial(cell, "na"), make_trial(cell)
     make_step(good, bodies={"facts": {"text": "Done."}})
     recompute_stale_cells()
-    assert "#diff" not in owner_client.get(f"/trials/{unsent.pk}/").content.decode()
+    assert "#diff" not in read_html(owner_client.get(f"/trials/{unsent.pk}/"))

@@ -104,6 +104,11 @@ class Rate:
         return "below" if round(100 * self.high, 6) < self.target else "open"
 
     @property
+    def meets_target(self) -> bool | None:
+        """Whether the interval lies above the target; None if it does not lie on one side."""
+        return {"clears": True, "below": False}.get(self.target_status)
+
+    @property
     def says(self) -> str:
         """The rate and its status in words, for screen readers."""
         words = {"clears": f"clears {self.target}", "below": f"below {self.target}", "open": "undecided"}

@@ -23,24 +23,74 @@ TOOLS_PLACEHOLDER = '[{"type": "function", "function": {"name": "get_weather", "
 EXPECTED_PLACEHOLDER = '{"name": "get_weather", "arguments": {"city": "Berlin"}}'
 
 
-def _build_text_field(label: str, rows: int, *, required: bool = False, shown: str = "") -> forms.CharField:
+def _build_text_field(
+    label: str, rows: int, *, required: bool = False, shown: str = "", hint: str = ""
+) -> forms.CharField:
     attributes = {"rows": rows, "spellcheck": "false", "placeholder": shown}
-    return forms.CharField(label=label, required=required, strip=False, widget=forms.Textarea(attributes))
+    widget = forms.Textarea(attributes)
+    return forms.CharField(label=label, required=required, strip=False, widget=widget, help_text=hint)
 
 
 class CaseForm(forms.Form):
     """Form of a test case. Errors are shown beside their field, and every text stays as typed."""
 
-    tools = _build_text_field("Tools", 12, required=True, shown=TOOLS_PLACEHOLDER)
-    message = _build_text_field("Message", 3, required=True, shown="How is the weather in Berlin?")
-    expect = _build_text_field("Expected", 5, required=True, shown=EXPECTED_PLACEHOLDER)
-    title = forms.CharField(label="Name", max_length=120, required=False)
-    set = forms.CharField(label="Set", max_length=80, required=False)
+    tools = _build_text_field(
+        "Tools",
+        12,
+        required=True,
+        shown=TOOLS_PLACEHOLDER,
+        hint="The tools array of a request to OpenAI, as JSON or YAML.",
+    )
+    message = _build_text_field(
+        "Message",
+        3,
+        required=True,
+        shown="How is the weather in Berlin?",
+        hint="What the user says, or an array of messages that ends with it.",
+    )
+    expect = _build_text_field(
+        "Expected",
+        5,
+        required=True,
+        shown=EXPECTED_PLACEHOLDER,
+        hint="A call, a list of calls, or an object with calls, no_call, state or checks.",
+    )
+    title = forms.CharField(
+        label="Name", max_length=120, required=False, help_text="If blank: the names of the tool and the message."
+    )
+    set = forms.CharField(
+        label="Set", max_length=80, required=False, help_text="If blank: My cases. A new set is private."
+    )
     system = _build_text_field("System prompt", 3)
-    results = _build_text_field("What the tools answer", 4, shown='{"get_weather": {"fixed": {"sky": "clear"}}}')
-    start = _build_text_field("State before the first call", 3, shown='{"orders": {"17": {"status": "open"}}}')
-    turns = forms.IntegerField(label="Answers at most", min_value=1, max_value=50, required=False)
+    results = _build_text_field(
+        "What the tools answer",
+        4,
+        shown='{"get_weather": {"fixed": {"sky": "clear"}}}',
+        hint=(
+            "For each tool: fixed, generated (from a JSON Schema) or error. A tool without an entry returns its "
+            "arguments; Toolbench never runs your tools."
+        ),
+    )
+    start = _build_text_field(
+        "State before the first call",
+        3,
+        shown='{"orders": {"17": {"status": "open"}}}',
+        hint="Initial state. “set” in the results changes it, and “state” in the expectation checks it.",
+    )
+    turns = forms.IntegerField(
+        label="Answers at most",
+        min_value=1,
+        max_value=50,
+        required=False,
+        help_text="If blank: 1 if one call is expected, otherwise the limit of the policy.",
+    )
     parallel = forms.BooleanField(label="Ask for several calls in one answer", required=False)
+
+    @property
+    def is_unfolded(self) -> bool:
+        """Whether the less common fields are shown at once: they have errors or content."""
+        folded = [self[name] for name in ("title", "set", "turns", "system", "results", "start")]
+        return any(field.errors for field in folded) or bool(self["results"].value() or self["system"].value())
 
     def save(self, *, slug: str = "", from_trial: int | None = None, beside: forms.Form | None = None) -> Case | None:
         """Save the case as new, or as a new version of `slug`.
@@ -98,7 +148,12 @@ class CaseImportForm(forms.Form):
 
     file = forms.FileField(label="File", required=False)
     text = _build_text_field("Or paste it", 10)
-    set = forms.CharField(label="Set", max_length=80, required=False)
+    set = forms.CharField(
+        label="Set",
+        max_length=80,
+        required=False,
+        help_text="For new cases. If blank: the set named in each case, otherwise My cases.",
+    )
 
     def save(self) -> CaseImportResult | None:
         """Import the cases.

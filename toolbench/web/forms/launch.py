@@ -3,6 +3,7 @@
 from django import forms
 from django.http import QueryDict
 
+from toolbench.evals.statistics.quantiles import count_answers_until_closed
 from toolbench.lab.planning.launch_form import RATE_CHOICES, LaunchChoices, ProviderChoices, list_choices
 from toolbench.lab.planning.run_request import STREAMS_BY_OPTION, RunRequest
 from toolbench.lab.scenarios.case_sets import expand_set_words
@@ -41,29 +42,101 @@ class LaunchForm(forms.Form):
     title = forms.CharField(max_length=200, required=False, label="Title")
     find = forms.CharField(max_length=100, required=False, label="Show only models with")
     models = forms.MultipleChoiceField(error_messages={"required": "Choose at least one model."})
-    profiles = forms.MultipleChoiceField(initial=["default"])
+    profiles = forms.MultipleChoiceField(label="Sampling profiles", initial=["default"])
     every_profile = forms.BooleanField(required=False, label="Every profile with every model")
     scenarios = forms.MultipleChoiceField(error_messages={"required": "Choose at least one scenario."})
-    strategies = forms.MultipleChoiceField(initial=["production"])
-    methods = forms.MultipleChoiceField(initial=["native"])
+    strategies = forms.MultipleChoiceField(label="Strategy", initial=["production"])
+    methods = forms.MultipleChoiceField(label="Method", initial=["native"])
     probe_unknown = forms.BooleanField(required=False, initial=True, label="Probe models that nobody has declared")
-    stream = forms.ChoiceField(choices=STREAM_CHOICES, initial="none", required=False, label="Answers")
-    trials = forms.IntegerField(min_value=1, max_value=2000, initial=10, label="Trials for each scenario")
-    points = forms.IntegerField(min_value=1, max_value=50, required=False, initial=10, label="Points worth finding")
-    until = forms.ChoiceField(choices=STOPPING_CHOICES, required=False, label="How long")
-    until_rate = forms.ChoiceField(choices=RATE_CHOICES, required=False, initial="given", label="Decided by")
-    until_target = forms.FloatField(required=False, initial=90, label="Target, %")
-    until_width = forms.FloatField(required=False, initial=20, label="Width, points")
-    until_error = forms.FloatField(required=False, initial=5, label="Error, at most, %")
+    stream = forms.ChoiceField(
+        choices=STREAM_CHOICES,
+        initial="none",
+        required=False,
+        label="Answers",
+        help_text=(
+            "Answers are streamed as server-sent events. Times of the first token and the first call are measured."
+        ),
+    )
+    trials = forms.IntegerField(
+        min_value=1,
+        max_value=2000,
+        initial=10,
+        label="Trials for each scenario",
+        help_text=(
+            f"p95 has an upper bound from {count_answers_until_closed(0.95, 0)} answers; below that its bound is open."
+        ),
+    )
+    points = forms.IntegerField(
+        min_value=1,
+        max_value=50,
+        required=False,
+        initial=10,
+        label="Points worth finding",
+        help_text="Difference in percentage points. The estimate shows how many trials can detect it.",
+    )
+    until = forms.ChoiceField(
+        choices=STOPPING_CHOICES,
+        required=False,
+        label="How long",
+        help_text=(
+            "Sequential stopping: each cell starts with 10 trials; undecided cells get 5 more at a time, up to the "
+            "number above."
+        ),
+    )
+    until_rate = forms.ChoiceField(
+        choices=RATE_CHOICES,
+        required=False,
+        initial="given",
+        label="Decided by",
+        help_text="The rate that the stopping rule uses.",
+    )
+    until_target = forms.FloatField(
+        required=False,
+        initial=90,
+        label="Target, %",
+        help_text="A cell is decided when its interval lies on one side of the target.",
+    )
+    until_width = forms.FloatField(
+        required=False,
+        initial=20,
+        label="Width, points",
+        help_text="A cell is decided when its interval is at most this wide.",
+    )
+    until_error = forms.FloatField(
+        required=False,
+        initial=5,
+        label="Error, at most, %",
+        help_text=(
+            "For one cell, or for one scenario when you look for the best. These cells have anytime-valid intervals."
+        ),
+    )
     instance_kind = forms.ChoiceField(choices=INSTANCE_KIND_CHOICES, initial="parity", label="Instances")
     tool_use_mode = forms.ChoiceField(choices=TOOL_USE_MODE_CHOICES, initial="enforced", label="Tool use mode")
     tool_failure_policy = forms.ChoiceField(
         choices=TOOL_FAILURE_POLICY_CHOICES, initial="fatal", label="Tool failure policy"
     )
-    request_cap = forms.IntegerField(min_value=1, required=False, label="Stop after requests")
+    request_cap = forms.IntegerField(
+        min_value=1, required=False, label="Stop after requests", help_text="Every attempt counts before it is sent."
+    )
     token_cap = forms.IntegerField(min_value=1, required=False, label="Stop after tokens")
-    deadline_seconds = forms.FloatField(min_value=1, max_value=86_400, required=False, label="Give up on a trial after")
-    overrides = JsonObjectField(required=False, label="Policy overrides")
+    deadline_seconds = forms.FloatField(
+        min_value=1,
+        max_value=86_400,
+        required=False,
+        label="Give up on a trial after",
+        help_text=(
+            "Time limit per trial in seconds (default 600). Trials over it fail delivered success and are left out of "
+            "success given an answer."
+        ),
+    )
+    overrides = JsonObjectField(
+        required=False,
+        label="Policy overrides",
+        help_text=(
+            'A sparse patch above every preset, as JSON: {"max_turns": 6}. Keys and defaults: the effective policy '
+            "page."
+        ),
+    )
 
     def __init__(self, choices: LaunchChoices, data: QueryDict | None = None) -> None:
         """Build the form; `set` in the data selects a whole set of scenarios instead of those selected."""

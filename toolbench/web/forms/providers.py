@@ -14,6 +14,7 @@ from toolbench.lab.endpoints.urls import mask_provider_url
 from toolbench.lab.models import Provider
 from toolbench.web.forms.json_object import JsonObjectField
 
+FOLDED_FIELDS = ("concurrency", "max_attempts", "headers", "remove_headers", "option_defaults")
 _TEXTAREA_ATTRIBUTES = {"rows": 3, "spellcheck": "false"}
 
 
@@ -46,28 +47,72 @@ class ProviderForm(forms.Form):
     be replaced or removed.
     """
 
-    template = forms.ChoiceField(required=False, label="Template")
-    name = forms.CharField(required=False, max_length=80, label="Name")
-    base_url = forms.CharField(required=False, max_length=300, label="Base URL", widget=UrlInput())
-    api_prefix = forms.CharField(required=False, max_length=60, label="Prefix", widget=UrlInput())
-    wire = forms.ChoiceField(required=False, label="API", choices=[("", "The template’s own"), *Provider.Wire.choices])
+    template = forms.ChoiceField(required=False, label="Template", help_text="Fills in blank fields.")
+    name = forms.CharField(
+        required=False,
+        max_length=80,
+        label="Name",
+        help_text="If blank: the name of the template or the host. A simulated provider needs a unique name.",
+    )
+    base_url = forms.CharField(
+        required=False, max_length=300, label="Base URL", widget=UrlInput(), help_text="With or without the prefix."
+    )
+    api_prefix = forms.CharField(
+        required=False, max_length=60, label="Prefix", widget=UrlInput(), help_text="Usually /v1."
+    )
+    wire = forms.ChoiceField(
+        required=False,
+        label="API",
+        choices=[("", "The template’s own"), *Provider.Wire.choices],
+        help_text="Without a template: chat completions.",
+    )
     key = forms.CharField(
         required=False,
         max_length=4000,
         label="Key",
         widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text=(
+            "Stored encrypted on this machine and never shown again. Leave blank to keep the stored key for the same "
+            "host. A key of fewer than 8 characters is masked in headers only."
+        ),
     )
-    key_env = forms.CharField(required=False, max_length=80, label="Or the variable that holds it")
+    key_env = forms.CharField(
+        required=False,
+        max_length=80,
+        label="Or the variable that holds it",
+        help_text="Example: OPENROUTER_API_KEY. Only the variable’s name is stored.",
+    )
     remove_key = forms.BooleanField(required=False, label="Remove the stored key")
-    concurrency = forms.IntegerField(required=False, initial=8, label="Trials at once")
-    max_attempts = forms.IntegerField(required=False, initial=3, label="Attempts for a request")
-    connect_seconds = forms.FloatField(required=False, min_value=0.1, max_value=600, label="Connect timeout, s")
-    read_seconds = forms.FloatField(required=False, min_value=0.1, max_value=3600, label="Read timeout, s")
-    headers = JsonObjectField(required=False, label="Extra headers", widget=SecretTextarea(attrs=_TEXTAREA_ATTRIBUTES))
+    concurrency = forms.IntegerField(
+        required=False, initial=8, label="Trials at once", help_text="Simultaneous requests of all workers."
+    )
+    max_attempts = forms.IntegerField(
+        required=False,
+        initial=3,
+        label="Attempts for a request",
+        help_text="Attempts before any model output. Each attempt is stored.",
+    )
+    connect_seconds = forms.FloatField(
+        required=False, min_value=0.1, max_value=600, label="Connect timeout, s", help_text="Blank: 10."
+    )
+    read_seconds = forms.FloatField(
+        required=False, min_value=0.1, max_value=3600, label="Read timeout, s", help_text="Blank: 120."
+    )
+    headers = JsonObjectField(
+        required=False,
+        label="Extra headers",
+        widget=SecretTextarea(attrs=_TEXTAREA_ATTRIBUTES),
+        help_text=(
+            "A JSON object of texts. Values are stored encrypted and never shown again; a stored name gets the new "
+            "value."
+        ),
+    )
     remove_headers = forms.MultipleChoiceField(
         required=False, label="Stored headers to remove", widget=forms.CheckboxSelectMultiple
     )
-    option_defaults = JsonObjectField(required=False, label="Default options")
+    option_defaults = JsonObjectField(
+        required=False, label="Default options", help_text="A JSON object. A request’s own options override it."
+    )
 
     def __init__(self, *args: Any, provider: Provider | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,6 +128,11 @@ class ProviderForm(forms.Form):
         assert isinstance(field, forms.ChoiceField)
         known = [(one.slug, one.title) for one in list_templates()]
         field.choices = [("", "Any other endpoint"), *known, (SIMULATED, SIMULATED_TITLE)]
+
+    @property
+    def is_unfolded(self) -> bool:
+        """Whether the less common fields are shown at once: one of them has an error."""
+        return any(self[name].errors for name in FOLDED_FIELDS)
 
     @classmethod
     def from_provider(cls, provider: Provider) -> "ProviderForm":

@@ -54,7 +54,13 @@ def signed_money(dollars: float | None) -> str:
 @register.inclusion_tag("_difference.html")
 def difference(compared: RateComparison) -> dict[str, object]:
     """Show the difference with interval and p-value, and a bar on an axis from -100 to 100 points."""
-    return {"compared": compared, "axis": _build_axis(compared.difference)}
+    found = compared.difference
+    return {"compared": compared, "axis": _build_axis(found), "label": _describe(compared, found) if found else ""}
+
+
+def _describe(compared: RateComparison, found: Difference) -> str:
+    kind = "anytime-valid " * compared.sequential + "simultaneous " * (found.comparisons > 1)
+    return f"{kind}95\u00a0% interval {points(found.low)} to {points(found.high)} points; the line is no difference"
 
 
 def _build_axis(found: Difference | None) -> dict[str, str]:

@@ -1,12 +1,14 @@
 """Template filters and tags for figures and outcomes, so that all pages show them in the same form."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
 
 from toolbench.evals.decisions import requirements
 from toolbench.evals.statistics.quantile_texts import UNKNOWN_VALUE, render_quantile_bounds, render_quantile_value
@@ -22,6 +24,7 @@ register = template.Library()
 
 DOTS_PER_LINE = 20
 MAX_DOTS = 200
+MAX_NARROW = 99  # trials that a rate in the narrow layout can show
 TEXT_NEAR_LIMIT = {"0.0": "<0.1", "100.0": ">99.9"}  # percent that rounding would make nothing or all
 OUTCOME_WORDS = {
     "pass": "pass",
@@ -32,6 +35,7 @@ OUTCOME_WORDS = {
     "running": "running",
     "queued": "waiting",
 }
+MARKS = {"finished": "pass", "running": "running", "cancelling": "running", "likely": "fail", "ruled out": "pass"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,12 @@ class QueryState(Protocol):
 def address(state: QueryState, **changes: object) -> str:
     """Return the URL of the same page with some of its state changed."""
     return "?" + state.query(**changes)
+
+
+@register.filter
+def values_of(settings: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Return the values of these settings, without empty ones."""
+    return [value for name, value in settings.items() if name in names and value]
 
 
 @register.filter
@@ -155,16 +165,43 @@ def mark(outcome: str, word: str | None = None) -> dict[str, object]:
     return {"outcome": outcome, "word": label if word is None else word, "label": label}
 
 
-@register.inclusion_tag("_rate.html")
-def rate(value: Rate, kind: str = "") -> dict[str, object]:
-    """Show a rate. `kind` is "wide" for three digits on each side, or "free" inside a sentence."""
-    return {"rate": value, "kind": kind}
+@register.filter
+def mark_of(word: str, default: str) -> str:
+    """Return the mark that shows a state of a run or the likelihood of a cause."""
+    return MARKS.get(word, default)
 
 
-@register.inclusion_tag("_rate.html")
-def frozen(row: Mapping[str, Any], kind: str = "") -> dict[str, object]:
+@register.simple_tag
+def rate(value: Rate, kind: str = "") -> SafeString:
+    """Show a rate, without a line break after it, so that a full stop may follow.
+
+    Args:
+        value: the rate.
+        kind: "wide" for three digits on each side, or "free" inside a sentence.
+    """
+    return mark_safe(render_to_string("_rate.html", _build_rate_context(value, kind)).strip())
+
+
+def _build_rate_context(value: Rate, kind: str) -> dict[str, object]:
+    context: dict[str, object] = {"rate": value, "width": kind or ("wide" if value.n > MAX_NARROW else "")}
+    if value.withheld:
+        title = f"Only {value.distinct} distinct answers, so repeats are not independent and no interval is shown."
+        return context | {"interval": f"{value.distinct} distinct", "title": title, "notes": ()}
+    notes = []
+    title = f"Interval: {value.interval}."
+    if value.error:
+        notes.append("anytime-valid" if value.level == "95" else f"anytime-valid {value.level}\u00a0%")
+        title = f"Anytime-valid {value.level} % interval: correct although the run could stop early."
+    if value.weighted_share is not None:
+        notes.append("equal weights")
+        title += " Scenarios have equal weight, so the share is not that of all trials."
+    return context | {"interval": f"[{value.low_percent}–{value.high_percent}]", "title": title, "notes": notes}
+
+
+@register.simple_tag
+def frozen(row: Mapping[str, Any], kind: str = "") -> SafeString:
     """Show the end-to-end success of a row of a decision record, as saved."""
-    return {"rate": build_frozen_rate(row), "kind": kind}
+    return rate(build_frozen_rate(row), kind)
 
 
 @register.inclusion_tag("_retries.html")
@@ -181,7 +218,9 @@ def retries(counts: Tally | RetryCounts, query: str = "") -> dict[str, object]:
 @register.inclusion_tag("_ci.html")
 def ci(value: Rate) -> dict[str, object]:
     """Show the interval of a rate."""
-    return {"rate": value}
+    level = f"anytime-valid {value.level}" if value.error else "95"
+    label = f"{level}\u00a0% interval {value.low_percent} to {value.high_percent}\u00a0%"
+    return {"rate": value, "label": label, "target": f";--target:{value.target}" if value.target else ""}
 
 
 @register.inclusion_tag("_dots.html")
@@ -202,10 +241,10 @@ def dots(counts: Mapping[str, int], failed_first: bool = False) -> dict[str, obj
     return {"lines": [], "runs": [DotRun(run.outcome, 100 * run.count / total) for run in runs], "label": label}
 
 
-@register.inclusion_tag("_empty.html")
-def empty(title: str, text: str, url: str = "", action: str = "") -> dict[str, str]:
-    """Show what belongs in an empty place and the next step."""
-    return {"title": title, "text": text, "url": url, "action": action}
+@register.simple_block_tag
+def empty_state(content: str, title: str, url: str = "", action: str = "") -> SafeString:
+    """Show a title and the block's text where nothing can be listed, with a link to the next step."""
+    return render_to_string("_empty.html", {"title": title, "text": content, "url": url, "action": action})
 
 
 def _split_into_lines(runs: list[DotRun]) -> list[list[DotRun]]:

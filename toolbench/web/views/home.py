@@ -20,4 +20,4 @@ def show(request: HttpRequest) -> HttpResponse:
     context: dict[str, object] = {"local": get_local_demo()}
     if not is_part_request(request):
         context["page"] = get_home_page()
-    return render_page(request, "first/show.html", context, part="local")
+    return render_page(request, "home/show.html", context, part="local")

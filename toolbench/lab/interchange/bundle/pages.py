@@ -16,7 +16,7 @@ from toolbench.lab.interchange.manifest import Manifest, build_trace_name
 from toolbench.lab.models import Run, Step, Trial
 
 STYLE_NAME = "style.css"
-STYLE_SHEETS = ("tokens.css", "base.css", "components.css", "bundles.css")
+STYLE_SHEETS = ("tokens.css", "base.css", "components.css", "interchange.css")
 MAX_TRIALS_LISTED = 5000  # on the index page
 MAX_BODY_BYTES_SHOWN = 20_000  # of a body on a trace page; the evidence has the whole body
 
@@ -93,7 +93,7 @@ def render_index(
         "until": str(StoppingRule.read(chosen.run.until)) if chosen.run.until else "",
         "style": load_style(),
     }
-    return _encode_page(render_to_string("bundles/index.html", context))
+    return _encode_page(render_to_string("interchange/index.html", context))
 
 
 def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> bytes:
@@ -108,7 +108,7 @@ def render_trace(run: Run, trial: Trial, steps: Sequence[Step], number: int) -> 
         "final": decode_text(trial.final_text)[:MAX_BODY_BYTES_SHOWN],
         "style_sheet": f"../{STYLE_NAME}",
     }
-    return _encode_page(render_to_string("bundles/trace.html", context))
+    return _encode_page(render_to_string("interchange/trace.html", context))
 
 
 def _build_step(step: Step, trial: Trial) -> BundledStep:

@@ -93,6 +93,11 @@ class RateComparison:
         return ("better" if self.improves else "worse") if self.differs else "no difference shown"
 
     @property
+    def improvement(self) -> bool | None:
+        """Return whether the second side is significantly better; None without a significant difference."""
+        return self.improves if self.differs else None
+
+    @property
     def improves(self) -> bool:
         """Return whether the second side has the better figure, significant or not."""
         return self.difference is not None and (self.difference.value > 0) != self.is_lower_better

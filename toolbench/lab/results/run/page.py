@@ -79,10 +79,11 @@ class RunFailureGroup:
     """Failures of the run with one signature and outcome.
 
     Attributes:
+        trials_query: query string that selects the trials with this signature.
         exemplar: primary key of the first trial of the group.
     """
 
-    signature: str
+    trials_query: str
     sentence: str  # of the exemplar
     same_words: bool  # every trial of the group has this sentence
     failure_class: str
@@ -111,6 +112,17 @@ class RunPage:
     set_aside: tuple[Cell, ...]  # cells whose sums could not be computed
     blocking_providers: tuple[ProviderRow, ...]  # providers that cannot be asked now, while nothing goes on
     refused: tuple[RefusedParameterRow, ...] = ()
+
+    @property
+    def trials_query(self) -> str:
+        """Return the query string that selects the trials of the run."""
+        return f"run={self.run.pk}"
+
+    @property
+    def progress_label(self) -> str:
+        """Return the progress in words, for screen readers."""
+        finished = f"{self.tally.finished} of {self.tally.total} trials finished"
+        return f"{finished}, {self.tally.cancelled} cancelled" if self.tally.cancelled else finished
 
     @property
     def is_limit_reached(self) -> bool:
@@ -231,7 +243,7 @@ def _list_failure_groups(run: Run) -> tuple[RunFailureGroup, ...]:
     seen = Trial.objects.only("sentence", "failure_class", "scenario").in_bulk([row["exemplar"] for row in rows])
     return tuple(
         RunFailureGroup(
-            signature=row["signature"],
+            trials_query=TrialFilter(run=run.pk, signature=row["signature"]).query(),
             sentence=seen[row["exemplar"]].sentence,
             same_words=row["wordings"] == 1,
             failure_class=seen[row["exemplar"]].failure_class,

@@ -42,6 +42,11 @@ class BytesPage:
     last: int
     pieces: tuple[TextSegment, ...]
 
+    @property
+    def step_key(self) -> str:
+        """Return the key of the step on the trial's page."""
+        return f"{self.step.ordinal}.{'dispatch' if self.step.kind == Step.Kind.TOOL else self.side}"
+
 
 def get_bytes_page(step_id: int, side: str, page: int) -> BytesPage:
     """Return a page of the bytes; for a page beyond the last, the last one.

@@ -1,16 +1,14 @@
 """The list of trials, page by page."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
-
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.filter import ORDERINGS, TrialFilter, filter_trials
+from toolbench.lab.results.trial.filter import FIELD_COLUMNS, ORDERINGS, TrialFilter, filter_trials
 
 PAGE_SIZE = 50
 MAX_COUNTED_TRIALS = 10_000
+CHOICE_LABELS = {"scenario": "Scenario", "failure_class": "Class", "cause": "Cause", "prompt": "Prompts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +40,23 @@ class TrialRow:
 
 
 @dataclass(frozen=True, slots=True)
+class FilterChoice:
+    """A field of the filter form that offers the values of one run."""
+
+    name: str
+    label: str
+    value: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TrialListPage:
     """A page of the list.
 
     Attributes:
         total: number of trials, at most MAX_COUNTED_TRIALS.
         total_is_more: True if there are more than `total`.
-        choices: values that the filter form offers, by field.
+        choices: fields of the filter form with the values that the run has; empty without a run.
     """
 
     filter: TrialFilter
@@ -57,7 +65,7 @@ class TrialListPage:
     total_is_more: bool
     page: int
     pages: int
-    choices: Mapping[str, tuple[str, ...]]
+    choices: tuple[FilterChoice, ...]
 
 
 def get_trials(filter: TrialFilter, page: int = 1) -> TrialListPage:
@@ -106,18 +114,13 @@ def _build_row(trial: Trial) -> TrialRow:
     )
 
 
-def _list_choices(filter: TrialFilter) -> Mapping[str, tuple[str, ...]]:
-    """Return the values that occur in the run of the filter, by field; empty without a run."""
+def _list_choices(filter: TrialFilter) -> tuple[FilterChoice, ...]:
     if filter.run is None:
-        return {}
+        return ()
     trials = Trial.objects.filter(run_id=filter.run).order_by()
-    return {
-        "scenario": tuple(sorted(trials.values_list("scenario", flat=True).distinct())),
-        "failure_class": tuple(sorted(_drop_empty(trials.values_list("failure_class", flat=True).distinct()))),
-        "cause": tuple(sorted(_drop_empty(trials.values_list("cause", flat=True).distinct()))),
-        "prompt": tuple(sorted(_drop_empty(trials.values_list("prompt_version", flat=True).distinct()))),
-    }
-
-
-def _drop_empty(values: "QuerySet[Trial, str]") -> list[str]:
-    return [value for value in values if value]
+    choices = []
+    for name, label in CHOICE_LABELS.items():
+        values = trials.values_list(FIELD_COLUMNS[name], flat=True).distinct()
+        offered = tuple(sorted(value for value in values if value))
+        choices.append(FilterChoice(name, label, getattr(filter, name), offered))
+    return tuple(choices)

@@ -77,6 +77,11 @@ class Trace:
     left_out: tuple[OmissionNote, ...]
 
     @property
+    def other_model_echoed(self) -> str:
+        """Return the model that the answers name, where it is not the one that was requested; else empty."""
+        return "" if self.trial.model_echoed == self.config.model_name else self.trial.model_echoed
+
+    @property
     def judged_version(self) -> int:
         """Return the scenario version of the current verdict."""
         return next((one.scenario_version for one in self.judgements if one.current), self.trial.scenario_version)

@@ -10,6 +10,7 @@ from toolbench.evals.causes.text_calls import TextCallCause
 from toolbench.lab.endpoints.capabilities import get_model_capabilities
 from toolbench.lab.endpoints.model_page import list_text_call_causes
 from toolbench.lab.models import Trial
+from toolbench.lab.results.trial.filter import TrialFilter
 from toolbench.lab.results.trial.page import Trace
 from toolbench.providers.probing.format_detection import detect_format_without_tools
 
@@ -24,19 +25,24 @@ class DecisiveCause:
         turn: turn number from 1, as text; empty if not known.
         version: version of the table of causes that classified the trial.
         newest: current version of the table.
+        trials_query: query string that selects the run's failures with the same cause.
     """
 
     row: WireCause
     turn: str
     version: int
     newest: int
+    trials_query: str
 
 
 def get_decisive_cause(trial: Trial) -> DecisiveCause | None:
     """Return the decisive cause; None for a trial that did not fail or whose cause the table does not contain."""
     row = load_causes().get(trial.cause)
+    if row is None:
+        return None
     turn = trial.cause_signature.rpartition(" · turn ")[2] if trial.cause_signature else ""
-    return DecisiveCause(row, turn, trial.taxonomy, read_taxonomy_version()) if row else None
+    alike = TrialFilter(run=trial.run_id, cluster=trial.cause_signature, cause_version=trial.taxonomy)
+    return DecisiveCause(row, turn, trial.taxonomy, read_taxonomy_version(), alike.query())
 
 
 def get_text_call_causes(trace: Trace) -> tuple[TextCallCause, ...]:
