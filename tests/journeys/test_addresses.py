@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from tests.factories import make_cell, make_config, make_provider, make_run, make_step, make_trial
+from tests.page_html import read_html
 from tests.recorded_connections import record_connections
 from tests.web.html_forms import find_leaks, read_forms
 from toolbench.lab.interchange.queue import queue_import
@@ -223,7 +224,7 @@ def test_a_form_without_its_token_changes_nothing_and_says_what_to_do(owner: Use
     for name, path in addresses.items():
         answer = client.post(path, {"action": "delete"})
         assert answer.status_code == 403, name
-        assert "Nothing was sent or changed" in answer.content.decode(), name
+        assert "Nothing was sent or changed" in read_html(answer), name
 
     assert (Run.objects.count(), Provider.objects.count(), Model.objects.count()) == counted
     assert not Run.objects.exclude(deleted_at=None).exists()
@@ -280,7 +281,7 @@ def test_an_action_opened_as_a_page_says_so_and_does_nothing(
     answer = visitor.get(addresses[name])
 
     assert answer.status_code == 405
-    assert "nothing was changed" in answer.content.decode().lower()
+    assert "nothing was changed" in read_html(answer).lower()
     assert "_auth_user_id" in visitor.session
 
 

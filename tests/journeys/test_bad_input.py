@@ -8,6 +8,7 @@ from django.test import Client
 
 from tests.journeys.conftest import StartScriptedServer
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.page_html import read_html
 from toolbench.lab.endpoints import connect
 from toolbench.lab.models import Model, Run, Trial
 from toolbench.providers.scripted_server import (
@@ -55,7 +56,7 @@ ODD_ANSWERS: dict[str, tuple[ScriptedReply, str, str]] = {
 def shown(client: Client, path: str) -> str:
     answer = client.get(path)
     assert answer.status_code == 200, path
-    return answer.content.decode()
+    return read_html(answer)
 
 
 def tried(
@@ -84,7 +85,7 @@ def test_what_is_no_json_is_said_beside_its_field_and_what_was_typed_stays(
     }
     answer = owner_client.post(path, PLANNED | form | {"scenarios": "happy_path", field: text})
 
-    page = answer.content.decode()
+    page = read_html(answer)
     assert answer.status_code in (200, 422)
     assert sentence in page
     assert "Kept" in page
@@ -174,7 +175,7 @@ def test_a_deleted_provider_harms_neither_its_finished_nor_its_queued_runs(
     answer = owner_client.post(f"/providers/{model.provider_id}/delete/", follow=True)
 
     assert "2 runs" in asked
-    assert "Its runs and trials are kept" in answer.content.decode()
+    assert "Its runs and trials are kept" in read_html(answer)
     assert "2 of 2" in shown(owner_client, f"/runs/{finished.pk}/")
     page = shown(owner_client, f"/runs/{queued.pk}/")
     assert "The provider was deleted before this trial began" in page
@@ -189,7 +190,7 @@ def test_a_deleted_provider_harms_neither_its_finished_nor_its_queued_runs(
         form = {"action": action, "cell": queued.cells.get().pk, "count": 1}
         answer = owner_client.post(f"/runs/{queued.pk}/act/", form, follow=True)
         assert answer.status_code == 200
-        assert "deleted" in answer.content.decode() or "no errored trial" in answer.content.decode()
+        assert "deleted" in read_html(answer) or "no errored trial" in read_html(answer)
 
 
 def test_a_model_that_went_away_is_refused_before_anything_is_sent(
@@ -201,7 +202,7 @@ def test_a_model_that_went_away_is_refused_before_anything_is_sent(
 
     answer = owner_client.post("/runs/new/", PLANNED | {"models": model.pk, "scenarios": "happy_path"})
 
-    assert "not one of the available choices" in answer.content.decode()
+    assert "not one of the available choices" in read_html(answer)
     assert not Run.objects.exists()
     assert provider.seen == []
 

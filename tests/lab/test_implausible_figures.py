@@ -12,6 +12,7 @@ from tests.engine.streams import render_as_stream
 from tests.engine.wire_formats.anthropic.events import build_message, list_events, render_event
 from tests.extreme_numbers import EXTREME_NUMBERS
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.page_html import read_html
 from tests.web.run_urls import list_failed_urls
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Cell, Run, Step, Trial
@@ -93,7 +94,7 @@ def test_implausible_figures_stop_no_other_run(
     assert not Cell.objects.filter(stale=True).exists()
     assert_bounded(poisoned)
     for trial in poisoned.trials.all():
-        page = owner_client.get(f"/trials/{trial.pk}/?step=1.response").content.decode()
+        page = read_html(owner_client.get(f"/trials/{trial.pk}/?step=1.response"))
         step = trial.steps.select_related("body").get()
         assert ("usage_implausible" in page) is (b"usage_implausible" in bytes(step.body.facts)), page
     facts = [json.loads(bytes(step.body.facts)) for step in Step.objects.filter(trial__run=poisoned)]

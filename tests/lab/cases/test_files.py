@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from tests.factories import make_cell, make_config, make_run, make_trial
 from tests.lab.cases.test_edit import DRAFT, saved
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
+from tests.page_html import read_html
 from toolbench.lab.cases.drafts import parse_draft
 from toolbench.lab.cases.edit import delete_case
 from toolbench.lab.cases.files import CaseImportError, import_cases, render_cases
@@ -148,8 +149,8 @@ def test_the_pages_say_what_is_wrong_and_keep_what_was_typed(admin_client: Clien
     assert admin_client.get("/cases/new/?trial=x").status_code == 404
     answer = admin_client.post("/cases/bring/", {"text": "{bad}"})
     assert answer.status_code == 422
-    assert "Line 1, column 2" in answer.content.decode()
-    assert "{bad}" in answer.content.decode()
+    assert "Line 1, column 2" in read_html(answer)
+    assert "{bad}" in read_html(answer)
     case = saved()
     assert admin_client.get(f"/cases/{case.slug}/").status_code == 200
     assert admin_client.get(f"/cases/{case.slug}/edit/").status_code == 200

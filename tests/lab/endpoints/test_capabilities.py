@@ -5,6 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run
+from tests.page_html import read_html
 from toolbench.lab.endpoints.capabilities import get_measured_calls, get_model_capabilities
 from toolbench.lab.models import Cell, Model, Probe, Run
 
@@ -183,6 +184,6 @@ def test_model_page_and_compatibility_show_calls_of_trials_with_source_and_date(
     native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
 
     for address in (f"/models/{model.pk}/", "/compatibility/"):
-        page = owner_client.get(address).content.decode()
+        page = read_html(owner_client.get(address))
         assert "200 answers with structured calls in trials" in page
         assert "measured" in page

@@ -6,6 +6,7 @@ from django.test import Client
 from tests.factories import make_model
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
 from tests.lab.worker.test_refused_parameters import SAID, Refuses
+from tests.page_html import read_html
 from toolbench.lab.endpoints.refused_parameters import get_suggested_omissions
 from toolbench.lab.models import Model, Preset, Run
 from toolbench.lab.runs import control
@@ -27,18 +28,18 @@ def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -
         run = ran(model)
         trial = run.trials.get()
 
-        page = owner_client.get(f"/models/{model.pk}/").content.decode()
+        page = read_html(owner_client.get(f"/models/{model.pk}/"))
         assert "Refused parameters" in page
         assert f"run {run.pk}" in page
-        assert "chose by its own default" in owner_client.get(f"/runs/{run.pk}/").content.decode()
-        shown = owner_client.get(f"/trials/{trial.pk}/").content.decode()
+        assert "chose by its own default" in read_html(owner_client.get(f"/runs/{run.pk}/"))
+        shown = read_html(owner_client.get(f"/trials/{trial.pk}/"))
         assert "after the endpoint refused it" in shown
         assert "chose by its own default" in shown
 
         ran(model)
         assert len(refuses.refused) == 2, "a later run begins anew"
 
-        answer = owner_client.post(f"/models/{model.pk}/left-out/", follow=True).content.decode()
+        answer = read_html(owner_client.post(f"/models/{model.pk}/left-out/", follow=True))
         assert "is a workaround of the model now" in answer
         assert "Refused parameters" not in answer
         later = ran(model).trials.get()
@@ -49,7 +50,7 @@ def test_refused_parameter_is_offered_shown_and_taken_up(owner_client: Client) -
     model.refresh_from_db()
     (name,) = model.workarounds
     assert Preset.objects.get(name=name).patch == {"left_out_parameters": ["tool_choice"]}
-    assert name in owner_client.get("/models/").content.decode()
+    assert name in read_html(owner_client.get("/models/"))
 
 
 def test_parameters_learnt_later_join_those_taken_up(owner_client: Client) -> None:
@@ -72,7 +73,7 @@ def test_parameters_learnt_later_join_those_taken_up(owner_client: Client) -> No
 def test_nothing_is_offered_without_a_refusal(owner_client: Client) -> None:
     model = make_model("acme/one")
 
-    answer = owner_client.post(f"/models/{model.pk}/left-out/", follow=True).content.decode()
+    answer = read_html(owner_client.post(f"/models/{model.pk}/left-out/", follow=True))
 
     assert "No run has found a parameter" in answer
     assert owner_client.post("/models/987654/left-out/").status_code == 404
@@ -95,5 +96,5 @@ def test_exports_say_what_was_left_out(owner_client: Client) -> None:
     with ScriptedServer(Refuses("tool_choice")) as scripted:
         run = ran(make_scripted_model(scripted))
 
-    assert '"tool_choice"' in owner_client.get(f"/runs/{run.pk}/trials.json").content.decode()
-    assert "tool_choice" in owner_client.get(f"/runs/{run.pk}/trials.csv").content.decode()
+    assert '"tool_choice"' in read_html(owner_client.get(f"/runs/{run.pk}/trials.json"))
+    assert "tool_choice" in read_html(owner_client.get(f"/runs/{run.pk}/trials.csv"))

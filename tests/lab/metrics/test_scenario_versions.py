@@ -9,6 +9,7 @@ from django.http import QueryDict
 from django.test import Client
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, make_trials, recompute_stale_cells
+from tests.page_html import read_html
 from toolbench.evals.causes.table import read_taxonomy_version
 from toolbench.evals.decisions.requirements import DecisionRule, assess_config
 from toolbench.lab.metrics.scenario_versions import (
@@ -80,7 +81,7 @@ def test_matrix_names_the_version_where_rows_differ_in_it() -> None:
 def test_matrix_export_leaves_the_earlier_version_out(runs: tuple[Run, Run], admin_client: Client) -> None:
     Cell.objects.get(run=runs[0], scenario="happy_path").trials.update(duration_ms=10**7)
     recompute_stale_cells()
-    text = admin_client.get("/matrix/export.csv?scope=real").content.decode()
+    text = read_html(admin_client.get("/matrix/export.csv?scope=real"))
     (row,) = csv.DictReader(line for line in io.StringIO(text) if not line.startswith("#"))
     assert row["tool_ok"] == "9/9"
     assert int(row["p95_ms"]) < 10**7
@@ -142,7 +143,7 @@ def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Cli
     versions = {column.model: column.versions for column in page.columns}
     assert versions == {"a": ("happy_path version 2",), "b": ("happy_path version 1",), "c": ()}
     assert (row.count, behind(row.query)) == (1, 1)
-    assert "Example · 3 · happy_path version 1<" in owner_client.get("/failures/").content.decode()
+    assert "Example · 3 · happy_path version 1<" in read_html(owner_client.get("/failures/"))
     assert "“All” leaves it out" in page.versions_left_out
 
 

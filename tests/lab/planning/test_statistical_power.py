@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.factories import make_model
+from tests.page_html import read_html
 from toolbench.evals.statistics.power import count_trials_to_detect
 from toolbench.lab.models import SamplingProfile
 from toolbench.lab.planning.expansion import build_plan
@@ -38,4 +39,4 @@ def test_the_form_shows_it_for_the_points_asked_for(owner_client: Client) -> Non
     asked |= {"methods": "native", "trials": 10, "instance_kind": "parity", "tool_use_mode": "enforced"}
     response = owner_client.get("/runs/new/", asked | {"tool_failure_policy": "fatal", "points": 20})
     needed = count_trials_to_detect(0.2, share=0.9)
-    assert f"A difference of 20 points needs {needed} trials per scenario" in response.content.decode()
+    assert f"A difference of 20 points needs {needed} trials per scenario" in read_html(response)

@@ -6,6 +6,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.lab.scripted_runs import launch_run, make_scripted_model, run_worker_session
+from tests.page_html import read_html
 from toolbench.lab.models import Cell, Judgement, Preset, Replay, StepBody
 from toolbench.lab.replays import what_if_page
 from toolbench.lab.replays.queue import run_replay
@@ -109,7 +110,7 @@ def test_one_that_failed_within_toolbench_says_how_far_it_came_and_can_be_tried_
     whole = {body.pk: bytes(body.facts) for body in StepBody.objects.all()}
     StepBody.objects.update(facts=b"no JSON")
     run_replay(row.pk)
-    shown = owner_client.get(f"/what-if/?{address}").content.decode()
+    shown = read_html(owner_client.get(f"/what-if/?{address}"))
     assert "Toolbench itself failed (JSONDecodeError)" in shown
     assert "after 0 of 3 trials" in shown
 
@@ -134,7 +135,7 @@ def test_what_if_that_stops_every_worker_ends_with_a_sentence(cell: Cell, owner_
     assert row is not None
     Replay.objects.update(state="running", attempts=4, lease_until=timezone.now() - timedelta(seconds=1))
     run_replay(row.pk)
-    shown = owner_client.get(f"/what-if/?cell={cell.pk}&max_turns=2").content.decode()
+    shown = read_html(owner_client.get(f"/what-if/?cell={cell.pk}&max_turns=2"))
     assert "The worker stopped four times at this what-if. There is no result." in shown
 
     waiting = owner_client.post(f"/what-if/again/?cell={cell.pk}&max_turns=2", follow=True).context["page"].waiting

@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.page_html import read_html
 from toolbench.evals import scenarios
 from toolbench.evals.judging import verdict
 from toolbench.evals.scenarios import registry
@@ -99,9 +100,7 @@ def test_a_re_judgement_that_fails_ends_and_says_so_and_may_be_asked_for_again(
     failed = find_rejudging(corrected)
     assert failed is not None
     assert (failed.state, list_waiting_replays()) == ("done", ())
-    assert (
-        "Toolbench itself failed (ValueError)" in admin_client.get(f"/runs/{corrected.pk}/judgements/").content.decode()
-    )
+    assert "Toolbench itself failed (ValueError)" in read_html(admin_client.get(f"/runs/{corrected.pk}/judgements/"))
     request_rejudging(corrected)
     assert len(list_waiting_replays()) == 1
 
@@ -138,7 +137,7 @@ def test_rejudging_that_stops_every_worker_ends_with_a_sentence(
     for row in list_waiting_replays():
         run_replay(row)
     assert list_waiting_replays() == ()
-    shown = admin_client.get(f"/runs/{corrected.pk}/judgements/").content.decode()
+    shown = read_html(admin_client.get(f"/runs/{corrected.pk}/judgements/"))
     assert "The worker stopped four times while it judged this run again." in shown
     request_rejudging(corrected)
     assert Replay.objects.get().attempts == 0

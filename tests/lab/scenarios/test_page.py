@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from tests.page_html import read_html
 from toolbench.evals import scenarios
 from toolbench.lab.scenarios.page import get_scenario
 
@@ -33,7 +34,7 @@ def test_published_wording_is_claimed_only_of_published_scenarios() -> None:
 
 def test_scenario_page_says_own_wording_only_where_it_is(admin_client: Client) -> None:
     shown = {
-        one.slug: "The case study’s own wording" in admin_client.get(f"/scenarios/{one.slug}/").content.decode()
+        one.slug: "The case study’s own wording" in read_html(admin_client.get(f"/scenarios/{one.slug}/"))
         for one in scenarios.list_scenarios()
     }
     assert {slug for slug, said in shown.items() if said} == {one.slug for one in scenarios.select_scenarios("all")}

@@ -52,7 +52,7 @@ def test_a_mark_without_a_word_has_a_spoken_label() -> None:
 def test_twenty_dots_stand_on_a_line_and_every_trial_has_one() -> None:
     shown = written("{% dots counts %}", counts={"pass": 25, "fail": 5})
     assert 'aria-label="25 pass, 5 fail"' in shown
-    assert re.findall(r"--n:(\d+)", shown) == ["20", "5", "5"]
+    assert re.findall(r"--n: (\d+)", shown) == ["20", "5", "5"]
 
 
 def test_hundreds_of_trials_become_a_bar() -> None:

@@ -4,6 +4,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
+from tests.page_html import read_html
 from toolbench.lab.endpoints.compatibility_page import get_text_format_rows
 from toolbench.lab.models import Model, Preset, Probe, ProbeExchange
 from toolbench.providers.probing.probes import CHECKS, MAX_REQUESTS
@@ -20,10 +21,6 @@ def a_probe(model: Model, **fields: object) -> Probe:
     )
 
 
-def text(answer: object) -> str:
-    return getattr(answer, "content", b"").decode()
-
-
 def test_a_button_asks_for_one_probe_and_shows_it(owner_client: Client) -> None:
     model = make_model()
 
@@ -37,9 +34,9 @@ def test_a_button_asks_for_one_probe_and_shows_it(owner_client: Client) -> None:
 
 def test_a_probe_under_way_polls_its_own_address_and_a_finished_one_does_not(owner_client: Client) -> None:
     probe = a_probe(make_model(), state="running", ok=None)
-    live = text(owner_client.get(f"/probes/{probe.pk}/"))
+    live = read_html(owner_client.get(f"/probes/{probe.pk}/"))
     Probe.objects.update(state="done", ok=True)
-    over = text(owner_client.get(f"/probes/{probe.pk}/"))
+    over = read_html(owner_client.get(f"/probes/{probe.pk}/"))
 
     assert f'hx-get="/probes/{probe.pk}/"' in live
     assert '<meta http-equiv="refresh"' in live
@@ -53,17 +50,19 @@ def test_the_bytes_behind_a_check_can_be_read(owner_client: Client) -> None:
         probe=probe, execution=1, ordinal=1, check_slug="tools", duration_ms=5, request=b'{"asked": 1}', response=b"<b>"
     )
 
-    shown = text(owner_client.get(f"/probes/{probe.pk}/?exchange=1"))
+    shown = read_html(owner_client.get(f"/probes/{probe.pk}/?exchange=1"))
 
     assert "&quot;asked&quot;: 1" in shown
     assert "&lt;b&gt;" in shown
-    assert "Exchange 1" not in text(owner_client.get(f"/probes/{probe.pk}/?exchange=zero")).replace('"Exchange 1"', "")
+    assert "Exchange 1" not in read_html(owner_client.get(f"/probes/{probe.pk}/?exchange=zero")).replace(
+        '"Exchange 1"', ""
+    )
 
 
 def test_a_probe_that_could_not_be_told_says_that_nothing_is_remembered(owner_client: Client) -> None:
     probe = a_probe(make_model(), ok=False, sentence="Inconclusive: Invalid key (authentication)")
 
-    assert "no capability is recorded" in text(owner_client.get(f"/probes/{probe.pk}/"))
+    assert "no capability is recorded" in read_html(owner_client.get(f"/probes/{probe.pk}/"))
 
 
 def test_a_proposed_preset_is_adopted_with_one_click_and_once(owner_client: Client) -> None:
@@ -77,7 +76,7 @@ def test_a_proposed_preset_is_adopted_with_one_click_and_once(owner_client: Clie
     model.refresh_from_db()
     assert preset.patch == {"response_transforms": ["assistant_tool_calls_object_to_array"]}
     assert model.workarounds == [preset.name]
-    assert preset.name in text(owner_client.get(f"/probes/{probe.pk}/"))
+    assert preset.name in read_html(owner_client.get(f"/probes/{probe.pk}/"))
 
 
 def test_a_probe_that_proposes_nothing_has_nothing_to_adopt(owner_client: Client) -> None:
@@ -92,7 +91,7 @@ def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) 
     model = make_model(capabilities={"supports_tool_use": True})
     a_probe(model, learned={"supports_tool_use": False, "text_format": "hermes"})
 
-    shown = text(owner_client.get(f"/models/{model.pk}/"))
+    shown = read_html(owner_client.get(f"/models/{model.pk}/"))
 
     assert "probed" in shown
     assert f"At most two minutes and {MAX_REQUESTS} small requests" in shown
@@ -105,7 +104,7 @@ def test_the_table_of_compatibility_says_of_every_model_what_is_known_and_by_who
     a_probe(persona, learned={"supports_tool_use": True})
     make_model("vendor/unknown", provider=make_provider("vLLM", template="vllm"))
 
-    shown = text(owner_client.get("/compatibility/"))
+    shown = read_html(owner_client.get("/compatibility/"))
     real, simulated = shown.split("· simulated", 1)
 
     assert "vendor/unknown" in real
@@ -127,7 +126,7 @@ def test_one_button_probes_all_models_of_a_provider_and_many_paid_requests_are_a
     make_model("old", provider=provider, retired=True)
 
     asked = owner_client.post(f"/providers/{provider.pk}/probe/")
-    assert f"up to {3 * MAX_REQUESTS} requests to Paid" in text(asked)
+    assert f"up to {3 * MAX_REQUESTS} requests to Paid" in read_html(asked)
     assert owner_client.post(f"/providers/{provider.pk}/probe/", {"agreed": "9" * 5000}).status_code == 200
     assert not Probe.objects.exists()
 
@@ -144,7 +143,7 @@ def test_one_button_probes_all_models_of_a_provider_and_many_paid_requests_are_a
 def test_every_family_says_in_which_ways_its_calls_can_be_asked_for(owner_client: Client) -> None:
     a_probe(make_model("vendor/tagged"), learned={"text_format": "hermes"})
 
-    shown = text(owner_client.get("/families/"))
+    shown = read_html(owner_client.get("/families/"))
 
     assert "<code>hermes</code>" in shown
     ways = {row.name: (row.native, row.template, row.grammar) for row in get_text_format_rows()}

@@ -8,6 +8,7 @@ from django.test import Client
 
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.metrics.test_set_aside import POISON
+from tests.page_html import collapse_html
 from toolbench.lab.metrics.cells import recompute_stale, retry_set_aside
 from toolbench.lab.models import Cell, Run, Trial
 
@@ -40,7 +41,7 @@ def page(client: Client, address: str, **named: Any) -> str:
     response = client.get(address.format(**named))
     content = b"".join(response) if response.streaming else response.content
     assert response.status_code == 200, address
-    return content.decode(errors="replace")
+    return collapse_html(content.decode(errors="replace"))
 
 
 @pytest.mark.parametrize("column", [*POISON, "cost"])

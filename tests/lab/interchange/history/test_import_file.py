@@ -11,6 +11,7 @@ from django.test import Client
 
 from tests.extreme_numbers import EXTREME_NUMBERS, render_with_literal
 from tests.factories import make_provider
+from tests.page_html import read_html
 from toolbench.evals.statistics.shares import compute_exact_interval
 from toolbench.lab.interchange.history.import_file import get_history_page, import_history
 from toolbench.lab.interchange.history.lines import HistoryImportError
@@ -118,10 +119,10 @@ def test_the_command_leads_to_a_page_labelled_imported(
     path.write_bytes(lines(turn(), turn(parse_error=BROKEN)).getvalue())
     call_command("import_history", path)
     address = capsys.readouterr().out.split()[-1]
-    text = owner_client.get(address).content.decode()
+    text = read_html(owner_client.get(address))
     assert "<b>Imported.</b>" in text
     assert "1/2" in text
-    assert address in owner_client.get("/imported/").content.decode()
+    assert address in read_html(owner_client.get("/imported/"))
     assert owner_client.get("/imported/histories/77/").status_code == 404
     with pytest.raises(CommandError, match="imported already"):
         call_command("import_history", path)

@@ -12,6 +12,7 @@ from django.db.models import F
 from django.test import Client
 
 from tests.factories import make_model, make_provider
+from tests.page_html import read_html
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.models import Cell, Provider, Run, RunConfig, SamplingProfile
@@ -126,7 +127,7 @@ def test_what_cannot_be_planned_is_said_in_place_of_the_button(
     assert offer
     assert offer.request is None
     assert REFUSED[change] in offer.refusal
-    text = unescape(owner_client.get("/decide/?scope=demo&want=fastest").content.decode())
+    text = unescape(read_html(owner_client.get("/decide/?scope=demo&want=fastest")))
     assert offer.refusal in text
     assert 'type="submit">Plan' not in text
     with pytest.raises(FreshTrialsError, match=REFUSED[change]):

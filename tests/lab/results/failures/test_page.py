@@ -6,6 +6,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import make_cell, make_config, make_model, make_run, make_trial, recompute_stale_cells
+from tests.page_html import read_html
 from toolbench.evals.causes.table import load_causes, read_taxonomy_version
 from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.failures.page import get_causes_by_group, get_failures
@@ -108,7 +109,7 @@ def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owne
     assert cluster.count == behind(cluster.query) == 1
     sight = next(one for one in page.seen_causes if one.cause.code == "schema_type")
     assert sight.trials == behind(sight.query) == 1
-    shown = owner_client.get(f"/failures/?run={runs[0].pk}").content.decode()
+    shown = read_html(owner_client.get(f"/failures/?run={runs[0].pk}"))
     assert "Only failures classified by version 2 are counted here. 3 failed trials are left out" in shown
 
 
@@ -118,16 +119,16 @@ def test_failures_only_an_old_version_is_shown_as_such(owner_client: Client) -> 
     recompute_stale_cells()
     page = get_failures(FailuresQuery(run=run.pk))
     assert (page.version, page.other_versions, page.can_reclassify, page.rows[0].count) == (1, 0, False, 1)
-    shown = owner_client.get(f"/failures/?run={run.pk}").content.decode()
+    shown = read_html(owner_client.get(f"/failures/?run={run.pk}"))
     assert "The table of causes now has version 2. Only failures classified by version 1 are counted here." in shown
-    assert "by version 1 of the table; now 2" in owner_client.get(f"/trials/{trial.pk}/").content.decode()
+    assert "by version 1 of the table; now 2" in read_html(owner_client.get(f"/trials/{trial.pk}/"))
 
 
 def test_trial_recovered_problem_stands_beside_the_cause(runs: tuple[Run, Run], owner_client: Client) -> None:
     trial = failed(runs[0], "c", "no_call", turn=3)
     recovered = {**trial.causes[0], "code": "arguments_not_json", "mended": True}
     Trial.objects.filter(pk=trial.pk).update(causes=[recovered], sentence="Turn 1: it began badly.")
-    shown = owner_client.get(f"/trials/{trial.pk}/").content.decode()
+    shown = read_html(owner_client.get(f"/trials/{trial.pk}/"))
     assert "$, recovered<" in shown
     assert "no_call</code></a>, turn 3 ·" in shown
     assert "Ask another way: another method, examples, or tool_choice required." in shown
@@ -148,16 +149,16 @@ def test_an_unreadable_value_is_named_and_left_out(query: str) -> None:
 
 
 def test_the_pages_show_a_real_table_and_every_code(runs: tuple[Run, Run], owner_client: Client) -> None:
-    shown = owner_client.get("/failures/").content.decode()
+    shown = read_html(owner_client.get("/failures/"))
     assert 'href="/failures/codes/#schema_type"' in shown
     assert 'class="heat" style="--heat:' in shown
-    codes = owner_client.get("/failures/codes/").content.decode()
+    codes = read_html(owner_client.get("/failures/codes/"))
     assert all(f'id="{code}"' in codes for code in load_causes())
     assert sum(map(len, get_causes_by_group().values())) == len(load_causes())
 
 
 def test_a_trial_names_its_cause_and_leads_to_the_table(runs: tuple[Run, Run], owner_client: Client) -> None:
     trial = runs[0].trials.filter(cause="no_call").get()
-    shown = owner_client.get(f"/trials/{trial.pk}/").content.decode()
+    shown = read_html(owner_client.get(f"/trials/{trial.pk}/"))
     assert 'href="/failures/codes/#no_call"' in shown
     assert "The model answered in words where a call was still due." in shown
