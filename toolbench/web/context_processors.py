@@ -15,7 +15,6 @@ SETUP_PAGES = (
     ("Effective policy", "/policy/"),
     ("Formats", "/formats/"),
     ("Compatibility", "/compatibility/"),
-    ("Families", "/families/"),
 )
 NAVIGATION = (
     ("Start", "/", ()),

@@ -1,6 +1,7 @@
 """URLs of the pages. One URL is one thing, whole or in part."""
 
 from django.urls import URLPattern, URLResolver, path, register_converter
+from django.views.generic import RedirectView
 
 from toolbench.web.url_converters import (
     BodySideConverter,
@@ -105,7 +106,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("probes/<int:probe_id>/", probes.show, name="probe"),
     path("probes/<int:probe_id>/adopt/", probes.adopt, name="probe-adopt"),
     path("compatibility/", compatibility.show, name="compatibility"),
-    path("families/", compatibility.show_families, name="families"),
+    path("families/", RedirectView.as_view(url="/formats/#formats", permanent=True), name="families"),
     path("profiles/", profiles.show, name="profiles"),
     path("presets/", presets.show, name="presets"),
     path("policy/", presets.show_policy, name="policy"),

@@ -6,7 +6,10 @@ import json
 import pytest
 from django.test import Client
 
+from tests.factories import make_model
 from tests.page_html import read_html
+from tests.web.views.test_probes import a_probe
+from toolbench.lab.endpoints.format_table import get_text_format_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -75,3 +78,22 @@ def test_a_call_that_breaks_off_is_shown_as_far_as_it_is_written(owner_client: C
     assert "call_cut" in auto
     assert "Incomplete call, not executed" in auto
     assert '"city": "Os"' in html.unescape(auto)
+
+
+def test_formats_table_shows_the_methods_of_each_format(owner_client: Client) -> None:
+    a_probe(make_model("vendor/tagged"), learned={"text_format": "hermes"})
+
+    shown = read_html(owner_client.get("/formats/"))
+
+    assert "<code>hermes</code>" in shown
+    ways = {row.name: (row.native, row.template, row.grammar) for row in get_text_format_rows()}
+    assert ways["hermes"] == (True, True, True)
+    assert ways["generic_xml"] == (False, False, True)
+    assert ways["qwen3_coder"] == (True, True, False)
+    assert shown.count("yes, also in its text format") == sum(grammar for _, _, grammar in ways.values())
+    assert "vendor/tagged" in shown
+    assert "mistral_v13" in shown
+
+
+def test_families_address_leads_to_the_formats(owner_client: Client) -> None:
+    assert owner_client.get("/families/").headers["Location"] == "/formats/#formats"

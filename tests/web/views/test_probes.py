@@ -5,7 +5,6 @@ from pytest_django.fixtures import Settings
 
 from tests.factories import make_model, make_provider
 from tests.page_html import read_html
-from toolbench.lab.endpoints.compatibility_page import get_text_format_rows
 from toolbench.lab.models import Model, Preset, Probe, ProbeExchange
 from toolbench.providers.probing.probes import CHECKS, MAX_REQUESTS
 
@@ -138,18 +137,3 @@ def test_one_button_probes_all_models_of_a_provider_and_many_paid_requests_are_a
     settings.CONFIRM_ABOVE_REQUESTS = 1
     owner_client.post(f"/providers/{local.provider_id}/probe/")
     assert Probe.objects.filter(model=local).exists()
-
-
-def test_every_family_says_in_which_ways_its_calls_can_be_asked_for(owner_client: Client) -> None:
-    a_probe(make_model("vendor/tagged"), learned={"text_format": "hermes"})
-
-    shown = read_html(owner_client.get("/families/"))
-
-    assert "<code>hermes</code>" in shown
-    ways = {row.name: (row.native, row.template, row.grammar) for row in get_text_format_rows()}
-    assert ways["hermes"] == (True, True, True)
-    assert ways["generic_xml"] == (False, False, True)
-    assert ways["qwen3_coder"] == (True, True, False)
-    assert shown.count("yes, also in its text format") == sum(grammar for _, _, grammar in ways.values())
-    assert "vendor/tagged" in shown
-    assert "mistral_v13" in shown

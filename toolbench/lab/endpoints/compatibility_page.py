@@ -1,4 +1,4 @@
-"""Data of the compatibility page: the models of each provider by capability, and the text formats."""
+"""Data of the compatibility page: the models of each provider by capability."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -6,15 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
-from toolbench.engine import formats
 from toolbench.engine.capabilities.declared import find_declared_capabilities
 from toolbench.engine.capabilities.record import CapabilityRecord, EffectiveCapabilities
-from toolbench.engine.constraints.format_grammar import find_format_grammar
-from toolbench.engine.errors import PlanError
-from toolbench.engine.formats.registry import FORMATS
-from toolbench.engine.formats.turn_templates import TURN_SPECS
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model, get_template_slug
-from toolbench.lab.endpoints.format_viewer import EXAMPLE_CALL
 from toolbench.lab.endpoints.model_page import render_value
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.providers.probing.probes import MAX_REQUESTS
@@ -109,26 +103,6 @@ class ProviderTable:
         return sum(row.probe is None for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class TextFormatRow:
-    """One text format.
-
-    Attributes:
-        native: whether servers know the format.
-        template: whether Toolbench can render its turns.
-        grammar: whether Toolbench has a grammar that constrains a model to the format.
-        sample: the example call in the format.
-        models: the models that are known to use it.
-    """
-
-    name: str
-    native: bool
-    template: bool
-    grammar: bool
-    sample: str
-    models: tuple[Model, ...]
-
-
 def get_provider_tables() -> tuple[ProviderTable, ...]:
     """Return a table for every provider that has models, simulated ones last. Four queries."""
     models = list(Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name"))
@@ -164,34 +138,6 @@ def _build_table(
         declared=find_declared_capabilities(get_template_slug(provider)),
         most_requests=len(models) * MAX_REQUESTS,
     )
-
-
-def get_text_format_rows() -> tuple[TextFormatRow, ...]:
-    """Return a row for every text format. Three queries."""
-    models = {model.pk: model for model in Model.objects.select_related("provider")}
-    users: dict[str, list[Model]] = {}
-    for pk, one in get_capabilities_by_model(models.values()).items():
-        if one.capabilities.text_format:
-            users.setdefault(one.capabilities.text_format, []).append(models[pk])
-    return tuple(
-        TextFormatRow(
-            name=form.name,
-            native=form.native,
-            template=form.name in TURN_SPECS,
-            grammar=_has_grammar(form.name),
-            sample=formats.render([EXAMPLE_CALL], format=form.name),
-            models=tuple(users.get(form.name, ())),
-        )
-        for form in FORMATS
-    )
-
-
-def _has_grammar(format: str) -> bool:
-    try:
-        find_format_grammar(format)
-    except PlanError:
-        return False
-    return True
 
 
 def _build_cell(name: str, effective: EffectiveCapabilities) -> CapabilityCell:

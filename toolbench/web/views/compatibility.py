@@ -1,9 +1,9 @@
-"""Views of compatibility: by model and check, and by model family."""
+"""View of compatibility by model and check."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from toolbench.lab.endpoints.compatibility_page import get_provider_tables, get_text_format_rows
+from toolbench.lab.endpoints.compatibility_page import get_provider_tables
 from toolbench.web.rendering import render_page
 
 
@@ -11,9 +11,3 @@ from toolbench.web.rendering import render_page
 def show(request: HttpRequest) -> HttpResponse:
     """Show compatibility by model and check (GET /compatibility/)."""
     return render_page(request, "compatibility/show.html", {"tables": get_provider_tables()})
-
-
-@require_safe
-def show_families(request: HttpRequest) -> HttpResponse:
-    """Show compatibility by model family (GET /families/)."""
-    return render_page(request, "compatibility/families.html", {"rows": get_text_format_rows()})

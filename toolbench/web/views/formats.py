@@ -3,6 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
+from toolbench.lab.endpoints.format_table import get_text_format_rows
 from toolbench.lab.endpoints.format_viewer import parse_with_every_format
 from toolbench.web.forms.formats import FormatForm
 from toolbench.web.rendering import render_page
@@ -10,8 +11,12 @@ from toolbench.web.rendering import render_page
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in by ?family=; on POST, show the parsed calls. Nothing is stored or sent."""
+    """Show the form, filled in by ?family=, and the table of formats; on POST, the parsed calls.
+
+    Nothing is stored or sent.
+    """
     form = FormatForm.from_request(request.POST or None, family=request.GET.get("family", ""))
     read = form.is_valid()
     readings = parse_with_every_format(form.cleaned_data["text"], form.cleaned_data["tools"]) if read else None
-    return render_page(request, "formats/show.html", {"form": form, "readings": readings})
+    rows = () if readings else get_text_format_rows()
+    return render_page(request, "formats/show.html", {"form": form, "readings": readings, "rows": rows})
