@@ -110,6 +110,11 @@ def copy_json(value: Any) -> Any:
     return marshal.loads(marshal.dumps(value))
 
 
+def get_object(value: Any) -> dict[str, Any]:
+    """Return the value if it is an object, else a new empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def get_text(value: Any) -> str:
     """The value where it is a text, else ""."""
     return value if isinstance(value, str) else ""

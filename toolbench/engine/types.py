@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from toolbench.engine.light_dataclass import light
+from toolbench.engine.strict_json import get_object
 
 JsonObject: TypeAlias = dict[str, Any]
 Message: TypeAlias = JsonObject
@@ -155,7 +156,7 @@ class Envelope:
 def get_called_function(call: JsonObject) -> JsonObject:
     """The name and the arguments of a call in OpenAI's shape; {} where it has none."""
     function = call.get("function")
-    return function if isinstance(function, dict) else {}
+    return get_object(function)
 
 
 def remove_calls(message: Message) -> Message:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import Finding, JsonObject
 
@@ -81,4 +82,4 @@ def get_function(tool: Tool) -> JsonObject:
     if not isinstance(written, dict):
         return {}
     inner = written.get("function", written)
-    return inner if isinstance(inner, dict) else {}
+    return get_object(inner)

@@ -17,7 +17,7 @@ from toolbench.engine.formats import (
 from toolbench.engine.methods.json_in_text import UNREADABLE_CODES
 from toolbench.engine.methods.parsed_answer import ParsedAnswer
 from toolbench.engine.methods.streaming_calls import FindCalls
-from toolbench.engine.strict_json import read_json
+from toolbench.engine.strict_json import get_object, read_json
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import (
@@ -144,5 +144,5 @@ def _to_text_call(call: JsonObject) -> TextCall:
             arguments = read_json(arguments)
         except InvalidJsonError:
             arguments = None
-    given = arguments if isinstance(arguments, dict) else {}
+    given = get_object(arguments)
     return TextCall(str(function.get("name") or ""), given, str(call.get("id") or ""))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from itertools import takewhile
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.transforms.call_ids import IdRewriter
 from toolbench.engine.transforms.registry import TransformContext, TransformKind
 from toolbench.engine.types import JsonObject, Message
@@ -129,7 +130,7 @@ def _get_google_extra(call: JsonObject) -> JsonObject:
     """What Gemini's own compatible endpoint adds to a call."""
     extra = call.get("extra_content")
     google = extra.get("google") if isinstance(extra, dict) else None
-    return google if isinstance(google, dict) else {}
+    return get_object(google)
 
 
 def _is_system(message: Message) -> bool:

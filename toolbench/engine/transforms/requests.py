@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.transforms.registry import TransformKind
 from toolbench.engine.types import JsonObject, Message, remove_calls
 
@@ -47,7 +48,7 @@ def reasoning_effort_to_reasoning_object(body: JsonObject) -> JsonObject:
         return body
     given = body.get("reasoning")
     rest = {key: value for key, value in body.items() if key != "reasoning_effort"}
-    return {**rest, "reasoning": {**(given if isinstance(given, dict) else {}), "effort": body["reasoning_effort"]}}
+    return {**rest, "reasoning": {**get_object(given), "effort": body["reasoning_effort"]}}
 
 
 @REQUEST.register

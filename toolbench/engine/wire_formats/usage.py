@@ -3,6 +3,7 @@
 from typing import Any
 
 from toolbench.engine.bounds import MAX_COST, MAX_TOKENS, parse_cost, parse_count
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import Finding, JsonObject, Usage
 from toolbench.engine.wire_formats.unrepresentable_numbers import NOT_A_NUMBER, UnrepresentableNumber
 
@@ -21,7 +22,7 @@ class UsageReader:
 
     def __init__(self, given: Any) -> None:
         self.findings: list[Finding] = []
-        self._given: JsonObject = given if isinstance(given, dict) else {}
+        self._given: JsonObject = get_object(given)
         self.present = isinstance(given, dict)
         if given is not None and not self.present:
             self._note("$.usage", given, _OBJECT)

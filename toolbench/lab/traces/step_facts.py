@@ -16,6 +16,7 @@ import json
 import math
 from typing import Any
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, ToolCall
 from toolbench.providers.driver.step_records import ExchangeStep, ToolStep
 
@@ -96,7 +97,7 @@ def dump_details(value: Any) -> bytes:
 def load_details(facts: bytes | memoryview) -> JsonObject:
     """The facts of a step; {} when none were kept."""
     found = json.loads(bytes(facts) or b"{}")
-    return found if isinstance(found, dict) else {}
+    return get_object(found)
 
 
 def to_column_text(value: object, limit: int = 100_000) -> str:

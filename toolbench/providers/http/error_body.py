@@ -7,6 +7,7 @@ from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import read_json
+from toolbench.engine.wire_formats.sse import EventReader, Payload
 
 MAX_PLAIN_BYTES = 400
 REFUSED_CALL_CODE = "tool_use_failed"  # Groq's code
@@ -129,22 +130,20 @@ def _is_answer_line(line: bytes) -> bool:
 
 def has_json_event(body: bytes) -> bool:
     """Return whether the body is a stream with at least one JSON object in it."""
-    return any(isinstance(payload, dict) for _, payload in _parse_events(body))
+    return any(isinstance(payload, dict) for payload in _parse_events(body))
 
 
-def _parse_events(body: bytes) -> Iterator[tuple[bytes, Any]]:
-    """Yield name and JSON of every line `data: …` or `error: …`; the JSON is None where it is not valid."""
-    for line in body.splitlines():
-        name, _, value = line.partition(b":")
-        if name in (b"data", b"error"):
-            yield name, parse_json(value)
+def _parse_events(body: bytes) -> Iterator[Payload]:
+    reader = EventReader()
+    yield from reader.feed(body)
+    yield from reader.close()
 
 
 def _find_stream_errors(body: bytes) -> Iterator[UpstreamError]:
     """Yield the errors that are events in a stream of server-sent events."""
     output_seen = False
-    for name, payload in _parse_events(body):
-        found = payload if name == b"error" and payload else _find_error(payload)
+    for payload in _parse_events(body):
+        found = _find_error(payload)
         if found is not None:
             yield _build_error(found, after_output=output_seen)
         output_seen = output_seen or _has_output(payload)

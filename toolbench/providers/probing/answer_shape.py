@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, Message
 from toolbench.engine.wire_formats.anthropic.answers import build_chat_message
 from toolbench.providers.driver.step_records import ExchangeStep
@@ -25,7 +26,7 @@ def parse_raw_message(step: ExchangeStep) -> Message:
     choices = payload.get("choices") if isinstance(payload, dict) else None
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None
-    return message if isinstance(message, dict) else {}
+    return get_object(message)
 
 
 def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:

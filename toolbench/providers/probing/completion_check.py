@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.registry import get_wire_format
 from toolbench.providers.probing.check_result import ProbeCheck, build_inconclusive
@@ -35,7 +36,7 @@ async def check_completion(prober: Prober) -> ProbeCheck:
 
 def _has_continuation(payload: Any) -> bool:
     """Return whether an answer has a text where OpenAI's or llama.cpp's completion has it."""
-    told = payload if isinstance(payload, dict) else {}
+    told = get_object(payload)
     choices = told.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return isinstance(first.get("text") if isinstance(first, dict) else told.get("content"), str)

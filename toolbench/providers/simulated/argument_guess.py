@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import list_schema_errors
 from toolbench.engine.types import JsonObject
@@ -54,7 +55,7 @@ def guess_arguments(tool: JsonObject, question: str) -> JsonObject:
     An argument fits its schema where a fitting value was found or could be built.
     """
     parameters = tool.get("parameters")
-    root = parameters if isinstance(parameters, dict) else {}
+    root = get_object(parameters)
     return _ArgumentGuesser(root, QuestionValues.from_question(question)).build_arguments(root, 0)
 
 
@@ -89,7 +90,7 @@ class _ArgumentGuesser:
         Local references are followed, and of several choices the first non-null one is used.
         """
         for _ in range(MAX_DEPTH):
-            schema = schema if isinstance(schema, dict) else {}
+            schema = get_object(schema)
             choices = schema.get("anyOf") or schema.get("oneOf")
             if isinstance(ref := schema.get("$ref"), str):
                 group, _, name = ref.removeprefix("#/").partition("/")
@@ -98,7 +99,7 @@ class _ArgumentGuesser:
                 schema = next((one for one in choices if isinstance(one, dict) and one.get("type") != "null"), {})
             else:
                 break
-        return schema if isinstance(schema, dict) else {}
+        return get_object(schema)
 
     def _take_first_fitting(self, schema: JsonObject, values: Guesses, otherwise: Any) -> Any:
         """Return the first value that fits the schema and mark its text as used; `otherwise` if none fits."""

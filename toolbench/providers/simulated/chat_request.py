@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, Message
 
 FENCED_STYLE, BARE_STYLE, NATIVE_STYLE = "fenced", "bare", "native"
@@ -172,4 +173,4 @@ def _parse_report(envelope: JsonObject) -> ToolReport:
     codes = tuple(str(error.get("code", "")) for error in errors if isinstance(error, dict))
     data = envelope.get("data")
     good = envelope["ok"] is True and HTML_MARKER not in str(data)
-    return ToolReport(str(envelope["tool_name"]), good, codes, data if isinstance(data, dict) else {})
+    return ToolReport(str(envelope["tool_name"]), good, codes, get_object(data))

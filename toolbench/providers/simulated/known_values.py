@@ -2,6 +2,7 @@
 
 import re
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject
 from toolbench.providers.simulated.general_knowledge import find_topic
 
@@ -13,19 +14,15 @@ CONFIDENCE_VALUE = 0.9
 
 def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
     """Return the required arguments of a tool; None when a value is not in the question."""
-    parameters = _as_object(tool.get("parameters"))
-    properties = _as_object(parameters.get("properties"))
+    parameters = get_object(tool.get("parameters"))
+    properties = get_object(parameters.get("properties"))
     filled: JsonObject = {}
     for name in parameters.get("required", list(properties)):
-        value = find_known_value(name, _as_object(properties.get(name)), question)
+        value = find_known_value(name, get_object(properties.get(name)), question)
         if value is None:
             return None
         filled[name] = value
     return filled or None
-
-
-def _as_object(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def find_known_value(name: str, schema: JsonObject, question: str) -> object:

@@ -10,7 +10,8 @@ from toolbench.evals.statistics import compute_quantile
 from toolbench.lab import builtin_data
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.models import RunConfig
-from toolbench.lab.results.matrix.export import CASE_STUDY_COLUMNS, COLUMN_BY_METRIC, export_matrix
+from toolbench.lab.results.matrix.case_study import CASE_STUDY_COLUMNS
+from toolbench.lab.results.matrix.export import COLUMN_BY_METRIC, export_matrix
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 from toolbench.lab.results.run.metrics import get_run_metrics

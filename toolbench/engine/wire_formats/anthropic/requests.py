@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject, TransformChange
 from toolbench.engine.wire_formats.anthropic.changes import WireChanges
 from toolbench.engine.wire_formats.anthropic.conversation import arrange_turns, split_system
@@ -57,7 +58,7 @@ def _get_max_tokens(body: JsonObject, options: JsonObject) -> object:
 
 def _get_thinking(options: JsonObject) -> JsonObject:
     thinking = options.get("thinking")
-    return thinking if isinstance(thinking, dict) else {}
+    return get_object(thinking)
 
 
 def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
@@ -75,7 +76,7 @@ def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges)
     """Messages has no seed; it rides along as a label where nobody else is named."""
     given = options.get("metadata")
     metadata = {"user_id": str(body["user"])} if body.get("user") else {}
-    metadata |= given if isinstance(given, dict) else {}
+    metadata |= get_object(given)
     if (seed := body.get("seed")) is None:
         return metadata
     label = {} if metadata.get("user_id") else {"user_id": f"seed-{seed}"}
@@ -85,7 +86,7 @@ def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 def _build_output_config(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
     given = options.get("output_config")
-    config = dict(given) if isinstance(given, dict) else {}
+    config = dict(get_object(given))
     if (asked := body.get("reasoning_effort")) is not None:
         if isinstance(asked, str) and asked in EFFORT_VALUES:
             config.setdefault("effort", EFFORT_VALUES[asked])

@@ -5,7 +5,7 @@ from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError, MalformedAnswerError
 from toolbench.engine.events import Delta
-from toolbench.engine.strict_json import get_text, read_json
+from toolbench.engine.strict_json import get_object, get_text, read_json
 from toolbench.engine.types import Finding, JsonObject, Message
 from toolbench.engine.wire_formats.anthropic.answers import build_chat_message, parse_messages_answer
 from toolbench.engine.wire_formats.chat_answer import ChatAnswer, get_error_text
@@ -105,10 +105,10 @@ class MessagesAssembler:
         if payload.get("error"):
             self._error = self._error or payload["error"]
         elif kind == "message_start":
-            self._root = _as_object(payload.get("message"))
+            self._root = dict(get_object(payload.get("message")))
             self._count(self._root.get("usage"))
         elif kind == "message_delta":
-            self._root |= {name: value for name, value in _as_object(payload.get("delta")).items() if value is not None}
+            self._root |= {name: value for name, value in get_object(payload.get("delta")).items() if value is not None}
             self._count(payload.get("usage"))
         elif kind == "message_stop":
             self._stopped = True
@@ -117,7 +117,7 @@ class MessagesAssembler:
 
     def _count(self, usage: Any) -> None:
         """Counts are totals: the later ones stand, where they say anything."""
-        self._usage |= {name: value for name, value in _as_object(usage).items() if value is not None}
+        self._usage |= {name: value for name, value in get_object(usage).items() if value is not None}
 
     def _block(self, kind: str, payload: JsonObject) -> Iterator[Delta]:
         index = payload.get("index")
@@ -125,10 +125,10 @@ class MessagesAssembler:
         if index is None:
             self._faults["stream_index_missing"] = None
         if kind == "content_block_start":
-            yield from self._open(_as_object(payload.get("content_block")), index)
+            yield from self._open(dict(get_object(payload.get("content_block"))), index)
         elif block := self._by_index.get(index) if index is not None else next(reversed(self._blocks), None):
             if kind == "content_block_delta":
-                delta = block.add(_as_object(payload.get("delta")))
+                delta = block.add(get_object(payload.get("delta")))
                 yield from () if delta is None else (delta,)
             elif kind == "content_block_stop":
                 block.closed = True
@@ -181,7 +181,3 @@ class MessagesAssembler:
             yield "stream_stop_missing"
         if not self._usage:
             yield "stream_usage_missing"
-
-
-def _as_object(value: Any) -> JsonObject:
-    return dict(value) if isinstance(value, dict) else {}

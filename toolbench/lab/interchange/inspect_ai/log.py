@@ -17,6 +17,7 @@ from django.db.models import F, Sum
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject
 from toolbench.lab.interchange.create_run import (
     ColumnValues,
@@ -119,7 +120,7 @@ def _parse_document(raw: bytes) -> LogDocument:
 
 
 def _build_origin(log: JsonObject, name: str, sha256: str) -> Origin:
-    spec = _as_object(log.get("eval"))
+    spec = get_object(log.get("eval"))
     source = {key: render_text(spec.get(key))[:200] for key in ("eval_id", "run_id", "task", "task_id", "created")}
     now = timezone.now().isoformat(timespec="seconds")
     private = (_build_slug(spec),)
@@ -129,7 +130,7 @@ def _build_origin(log: JsonObject, name: str, sha256: str) -> Origin:
 def _create_run(
     log: JsonObject, samples: _LogSamples, origin: Origin, owner: AbstractBaseUser | None, progress: OnProgress
 ) -> Run:
-    spec = _as_object(log.get("eval"))
+    spec = get_object(log.get("eval"))
     check = FigureReader()
     created = _parse_created(origin.made_at)
     run: ColumnValues = {
@@ -157,8 +158,8 @@ def _store_totals(run: Run) -> Run:
 
 
 def _build_config(log: JsonObject) -> ColumnValues:
-    spec = _as_object(log.get("eval"))
-    config = _as_object(spec.get("model_generate_config"))
+    spec = get_object(log.get("eval"))
+    config = get_object(spec.get("model_generate_config"))
     options = {key: value for key, value in config.items() if isinstance(value, int | float | str)}
     frozen = json.dumps([spec.get("model"), config, log.get("plan")], sort_keys=True, default=str)
     return {
@@ -189,7 +190,7 @@ def _build_trial(sample: JsonObject, place: int, slug: str, check: FigureReader)
     exchanges = [one.step for one in steps if one.step["kind"] == "exchange"]
     tools = [one.step for one in steps if one.step["kind"] == "tool"]
     passed = {"pass": True, "fail": False}.get(outcome)
-    final = render_text(_as_object(sample.get("output")).get("completion"))
+    final = render_text(get_object(sample.get("output")).get("completion"))
     columns: ColumnValues = {
         "index": place + 1,
         "block": place + 1,
@@ -227,19 +228,19 @@ def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
     A sample that ended in an error has no verdict: its outcome is infra or cancelled. A sample that reached a limit is
     judged by its scores.
     """
-    if error := render_text(_as_object(sample.get("error")).get("message")):
+    if error := render_text(get_object(sample.get("error")).get("message")):
         if error.startswith(_CANCELLED):
             return "cancelled", "The sample was stopped, because another one had ended the eval.", []
         return "infra", f"The sample ended in an error: {error}", []
     given = sample.get("scores")
-    scores: Mapping[str, Any] = given if isinstance(given, dict) else {}
+    scores: Mapping[str, Any] = get_object(given)
     if not scores and isinstance(sample.get("score"), dict):
         scores = {"score": sample["score"]}
-    checks = [_build_check(name, _as_object(score)) for name, score in scores.items()]
-    grades = [_read_grade(_as_object(score).get("value")) for score in scores.values()]
+    checks = [_build_check(name, get_object(score)) for name, score in scores.items()]
+    grades = [_read_grade(get_object(score).get("value")) for score in scores.values()]
     if not grades or None in grades:
         return "na", "The log does not say pass or fail of this sample: neither is claimed.", checks
-    stopped = render_text(_as_object(sample.get("limit")).get("reason"))
+    stopped = render_text(get_object(sample.get("limit")).get("reason"))
     if all(grades):
         return "pass", f"{stopped}." if stopped else "", checks
     worst = next(check for check, good in zip(checks, grades, strict=True) if not good)
@@ -254,8 +255,8 @@ def _derive_instance_seed(sample: JsonObject) -> int:
 
 def _sum_tokens(sample: JsonObject, column: str, name: str, check: FigureReader) -> int | float:
     """Return the tokens of all models that a sample used."""
-    usage = _as_object(sample.get("model_usage"))
-    return check.read_total(column, [check.read(column, _as_object(one).get(name)) for one in usage.values()])
+    usage = get_object(sample.get("model_usage"))
+    return check.read_total(column, [check.read(column, get_object(one).get(name)) for one in usage.values()])
 
 
 def _describe_sample(sample: JsonObject) -> str:
@@ -283,10 +284,6 @@ def _read_grade(value: object) -> bool | None:
 def _build_slug(spec: JsonObject) -> str:
     name = re.sub(r"[^a-z0-9]+", "_", render_text(spec.get("task")).lower()).strip("_")
     return f"inspect_{name or 'task'}"[:60]
-
-
-def _as_object(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def _list_objects(value: object) -> list[JsonObject]:

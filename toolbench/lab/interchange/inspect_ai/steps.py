@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
+from toolbench.engine.strict_json import get_object
 from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.usage import UsageReader
 from toolbench.lab.interchange.create_run import ColumnValues, NewStep
@@ -53,9 +54,9 @@ class _SampleReader:
     def __init__(self, sample: JsonObject, began: datetime | None, check: FigureReader) -> None:
         self.check = check
         pools = sample.get("events_data")
-        pools = pools if isinstance(pools, dict) else {}
+        pools = get_object(pools)
         attachments = sample.get("attachments")
-        self._attachments = attachments if isinstance(attachments, dict) else {}
+        self._attachments = get_object(attachments)
         self._messages = pools.get("messages") or sample.get("message_pool") or []
         self._calls = pools.get("calls") or sample.get("call_pool") or []
         self._began = began
@@ -105,12 +106,12 @@ def _build_exchange(sample: _SampleReader, event: JsonObject, *, turn: int, ordi
 
     Its bodies are the raw request and response if the log has them, else the logged input and output.
     """
-    call, output = _as_object(event.get("call")), _as_object(event.get("output"))
+    call, output = get_object(event.get("call")), get_object(event.get("output"))
     raw = bool(call.get("request"))
     told = {key: event.get(key) for key in ("model", "tools", "tool_choice", "config")}
     request = sample.raw_request(call) if raw else told | {_MESSAGES_KEY: sample.read_inputs(event)}
     response = call.get("response") if raw else output
-    message = sample.resolve_attachments(_as_object(_get_first_object(output.get("choices")).get("message")))
+    message = sample.resolve_attachments(get_object(_get_first_object(output.get("choices")).get("message")))
     usage, calls = UsageReader(output.get("usage")), _list_calls(message)
     tokens = {name: usage.tokens(name) for name in ("input_tokens", "output_tokens")}
     for finding in usage.findings:
@@ -142,7 +143,7 @@ def _build_exchange(sample: _SampleReader, event: JsonObject, *, turn: int, ordi
 
 
 def _build_tool_step(sample: _SampleReader, event: JsonObject, *, turn: int, ordinal: int) -> NewStep:
-    error = _as_object(event.get("error"))
+    error = get_object(event.get("error"))
     arguments = sample.resolve_attachments(event.get("arguments"))
     body = _render_bodies(arguments, sample.resolve_attachments(event.get("result")))
     call = {"id": render_text(event.get("id")), "name": render_text(event.get("function")), "arguments": arguments}
@@ -217,8 +218,4 @@ def _parse_time(event: JsonObject) -> datetime | None:
 
 
 def _get_first_object(value: Any) -> JsonObject:
-    return _as_object(value[0]) if isinstance(value, list) and value else {}
-
-
-def _as_object(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
+    return get_object(value[0]) if isinstance(value, list) and value else {}

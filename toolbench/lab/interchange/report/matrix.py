@@ -14,7 +14,7 @@ from toolbench.lab.metrics.scenario_groups import group_cells
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.times import Times, load_cell_times, merge_times
 from toolbench.lab.models import Cell, Run
-from toolbench.lab.results.matrix.export import CASE_STUDY_COLUMNS
+from toolbench.lab.results.matrix.case_study import CASE_STUDY_COLUMNS, CaseStudyFigures
 
 RETRY_COLUMNS = ("answers of 429", "answers of 5xx", "retries", "back-off, s")
 ADDED_COLUMNS = (
@@ -102,32 +102,27 @@ def _render_table(lines: Sequence[MatrixLine]) -> Iterator[str]:
 
 def _render_case_study_columns(report: ConfigReport) -> list[str]:
     tools, control = report.tool_rows, report.control_rows
-    ok = sum(row["ok"] for row in tools)
+    failed = [row for row in tools if not row["ok"]]
     times = [row["elapsed_ms"] for row in report.rows]
+    figures = CaseStudyFigures(
+        sum(row["ok"] for row in tools),
+        len(tools),
+        sum(row["ok"] for row in control),
+        len(control),
+        compute_nearest_rank_percentile(times, 95) if times else None,
+        Counter(row["scenario"] for row in failed),
+        Counter(row["error_category"] for row in failed),
+    )
+    passed, rate, controls, p95, failures = figures.list_values()
+    names = (f"`{escape_cell(name)}`" for name in (report.config.model_name, report.config.profile))
     return [
-        f"`{escape_cell(report.config.model_name)}`",
-        f"`{escape_cell(report.config.profile)}`",
-        f"{ok}/{len(tools)}",
-        f"{format_rounded(100 * ok / len(tools), 1)}%" if tools else "-",
-        f"{sum(row['ok'] for row in control)}/{len(control)}" if control else "none",
-        format_rounded(compute_nearest_rank_percentile(times, 95)) if times else "-",
-        _describe_top_failures(report),
+        *names,
+        str(passed),
+        str(rate or "-"),
+        str(controls or "none"),
+        "-" if p95 is None else str(p95),
+        str(failures),
     ]
-
-
-def _describe_top_failures(report: ConfigReport) -> str:
-    """Return the two scenarios that failed most, then the most frequent category.
-
-    Equal counts are in alphabetical order.
-    """
-    failed = [row for row in report.tool_rows if not row["ok"]]
-    scenarios = _sort_by_count(Counter(row["scenario"] for row in failed))[:2]
-    categories = _sort_by_count(Counter(row["error_category"] for row in failed))[:1]
-    return "; ".join(f"{name} x{count}" for name, count in (*scenarios, *categories)) or "-"
-
-
-def _sort_by_count(found: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _render_added_columns(report: ConfigReport, rates: ConfigRates, times: Times) -> list[str]:

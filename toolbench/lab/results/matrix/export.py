@@ -16,20 +16,12 @@ from toolbench.lab.metrics.scenario_versions import build_exclusion
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.times import list_quantile_columns, list_quantile_values
 from toolbench.lab.models import Trial
+from toolbench.lab.results.matrix.case_study import CASE_STUDY_COLUMNS, CaseStudyFigures
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import ROW_KEY, MatrixRow
 from toolbench.lab.results.matrix.table import Matrix, filter_matrix_cells, get_matrix
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
 
-CASE_STUDY_COLUMNS = (
-    "model",
-    "sampling_profile",
-    "tool_ok",
-    "tool_ok_rate",
-    "control_ok (chat_only)",
-    "p95_ms",
-    "top tool failures",
-)
 SETTING_COLUMNS = (
     "provider",
     "strategy",
@@ -54,6 +46,7 @@ COLUMN_BY_METRIC = {
     "cost": "cost_per_success",
     "backoff": "backoff_ms",
 }  # figures whose columns are not called as their metrics are
+FailureCounts = tuple[Counter[str], Counter[str]]  # by scenario, by category
 BRIEF_METRICS = ("given", "delivered", "first", "structured", "schema", "parse", "p50", "p95", "tokens", "cost")
 BRIEF_RETRY_METRICS = ("answers_429", "answers_5xx", "retried", "backoff")  # of the brief form too
 COUNT_COLUMNS = ("infrastructure", "not_applicable", "cancelled", "distinct_answers", "added_by_hand", "interval")
@@ -71,11 +64,11 @@ def _export_measured(query: MatrixQuery) -> ExportTable:
     """
     matrix = get_matrix(query)
     trials, identity = _filter_trials(matrix), _list_key_columns(query)
-    slowest, failures = _read_nearest_rank_p95(trials, identity), _describe_failures(trials, identity)
+    slowest, failures = _read_nearest_rank_p95(trials, identity), _count_failures(trials, identity)
     columns = (*CASE_STUDY_COLUMNS, *SETTING_COLUMNS, *_list_columns(METRICS.values()), *COUNT_COLUMNS)
     rows = tuple(
         (
-            *_build_case_study_values(row, slowest.get(_build_row_key(row)), failures.get(_build_row_key(row), "-")),
+            *_build_case_study_values(row, slowest.get(_build_row_key(row)), failures[_build_row_key(row)]),
             *_build_further_values(row),
         )
         for row in matrix.rows
@@ -106,20 +99,10 @@ def _build_row_key(row: MatrixRow) -> tuple[object, ...]:
     return (row.provider, row.kind, row.model, row.profile, *asked.values(), *split)
 
 
-def _build_case_study_values(row: MatrixRow, p95: float | None, failures: str) -> tuple[Value, ...]:
-    ok, tried = _count_case_study_passes(one.tally for one in row.scenarios if not one.control)
-    control_ok, controls = _count_case_study_passes(
-        one.tally for one in row.scenarios if one.scenario == CONTROL_SCENARIO
-    )
-    return (
-        row.model,
-        row.profile,
-        f"{ok}/{tried}",
-        f"{format_rounded(100 * ok / tried, 1)}%" if tried else None,
-        f"{control_ok}/{controls}" if controls else None,
-        None if p95 is None else int(round_half_up(p95)),
-        failures,
-    )
+def _build_case_study_values(row: MatrixRow, p95: float | None, failures: FailureCounts) -> tuple[Value, ...]:
+    passed = _count_case_study_passes(one.tally for one in row.scenarios if not one.control)
+    controls = _count_case_study_passes(one.tally for one in row.scenarios if one.scenario == CONTROL_SCENARIO)
+    return (row.model, row.profile, *CaseStudyFigures(*passed, *controls, p95, *failures).list_values())
 
 
 def _count_case_study_passes(scenarios: Iterable[Tally]) -> tuple[int, int]:
@@ -213,19 +196,16 @@ def _read_nearest_rank_p95(trials: QuerySet[Trial], identity: tuple[str, ...]) -
     return {tuple(row[:-1]): row[-1] for row in at}
 
 
-def _describe_failures(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], str]:
-    """Return the two scenarios that failed most and the most frequent category, in the case study's words."""
+def _count_failures(trials: QuerySet[Trial], identity: tuple[str, ...]) -> Mapping[tuple[object, ...], FailureCounts]:
+    """Return failed trials of tool scenarios by scenario and by the case study's category, for each row."""
     failed = trials.exclude(outcome=Trial.Outcome.PASS).filter(cell__control=False)
     counted = failed.values_list(*identity, "scenario", "category").annotate(times=Count("pk"))
-    scenarios: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
-    categories: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
+    found: dict[tuple[object, ...], FailureCounts] = defaultdict(lambda: (Counter(), Counter()))
     for *key, scenario, category, times in counted:
-        scenarios[tuple(key)][scenario] += times
-        categories[tuple(key)][category or "EXCEPTION"] += times
-    return {
-        key: "; ".join(f"{name} x{times}" for name, times in (*found.most_common(2), *categories[key].most_common(1)))
-        for key, found in scenarios.items()
-    }
+        scenarios, categories = found[tuple(key)]
+        scenarios[scenario] += times
+        categories[category or "EXCEPTION"] += times
+    return found
 
 
 def _export_published(query: MatrixQuery) -> ExportTable:

@@ -1,0 +1,53 @@
+"""The seven columns of the case study's matrix, by its rules."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from toolbench.evals.statistics.rounding import format_rounded, round_half_up
+from toolbench.lab.metrics.export_table import Value
+
+CASE_STUDY_COLUMNS = (
+    "model",
+    "sampling_profile",
+    "tool_ok",
+    "tool_ok_rate",
+    "control_ok (chat_only)",
+    "p95_ms",
+    "top tool failures",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseStudyFigures:
+    """The figures of one row of the case study's matrix.
+
+    Attributes:
+        ok: trials of tool scenarios that passed; infrastructure errors count as failures.
+        p95_ms: the value at position floor(0.95 n) of the times of all trials, controls included.
+        failed_scenarios: failed trials of tool scenarios, by scenario.
+        failure_categories: the same trials, by the case study's category.
+    """
+
+    ok: int
+    tried: int
+    control_ok: int
+    controls: int
+    p95_ms: float | None
+    failed_scenarios: Counter[str] = field(default_factory=Counter)
+    failure_categories: Counter[str] = field(default_factory=Counter)
+
+    def list_values(self) -> tuple[Value, ...]:
+        """Return the columns after model and profile; None where there is no trial to count or to time."""
+        failures = (*_sort_by_count(self.failed_scenarios)[:2], *_sort_by_count(self.failure_categories)[:1])
+        return (
+            f"{self.ok}/{self.tried}",
+            f"{format_rounded(100 * self.ok / self.tried, 1)}%" if self.tried else None,
+            f"{self.control_ok}/{self.controls}" if self.controls else None,
+            None if self.p95_ms is None else int(round_half_up(self.p95_ms)),
+            "; ".join(f"{name} x{count}" for name, count in failures) or "-",
+        )
+
+
+def _sort_by_count(found: Counter[str]) -> list[tuple[str, int]]:
+    """Return the largest first; equal counts in alphabetical order."""
+    return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
