@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from tests.browsers import TIMEOUT_MS
 from tests.environment import VAR_FOLDER
 from toolbench.lab.builtin_data import load_builtin_data
-from toolbench.lab.worker.local_services import register_local_server
+from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply, ScriptedServer
 from toolbench.running.child_process import ChildProcess, ChildSpec
 from toolbench.running.database_user import build_confined_command

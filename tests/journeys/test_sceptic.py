@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.journeys.conftest import StartScriptedServer
 from tests.worker_process import WorkerProcess
 from toolbench.lab.runs.local_demo import launch_next_demo_run
-from toolbench.lab.worker.local_services import register_local_server
+from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.providers.scripted_server import ReceivedRequest, ScriptedReply
 
 RECORDED = Path(__file__).parents[1] / "providers" / "data" / "local"

@@ -9,7 +9,7 @@ from typing import Any
 from tests.lab.scripted_runs import launch_run, run_worker_session
 from toolbench.lab import builtin_data
 from toolbench.lab.models import Model, Provider, Run
-from toolbench.lab.worker.local_services import register_local_server
+from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.providers.simulated.server import SimulatedServer
 
 

@@ -10,7 +10,7 @@ from toolbench.celery import app
 from toolbench.lab import tasks
 from toolbench.lab.maintenance import sweep
 from toolbench.lab.models import JobFailure
-from toolbench.lab.worker import heartbeat, session
+from toolbench.lab.worker import health, session
 from toolbench.providers.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +27,7 @@ def test_task_that_fails_is_counted_and_raises_nothing(name: str, monkeypatch: p
         (tasks.session_registry, "run_session"),
         (tasks, "run_probe"),
         (tasks, "run_replay"),
-        (heartbeat, "record_heartbeat"),
+        (health, "record_heartbeat"),
     ):
         monkeypatch.setattr(place, verb, breaks)
     task: Callable[..., None] = app.tasks[name]

@@ -21,8 +21,8 @@ from toolbench.lab.models import (
     PublishedSnapshot,
     SamplingProfile,
 )
-from toolbench.providers.provider_templates import lookup_template
 from toolbench.providers.simulated.server import SERVER_NAME as SIMULATED
+from toolbench.providers.templates import lookup_template
 
 OPENROUTER = "OpenRouter"
 TINY_MODEL = "smollm2-135m-instruct"

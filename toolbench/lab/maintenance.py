@@ -17,7 +17,7 @@ from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
 from toolbench.lab.sql import statement
 from toolbench.lab.worker.completion import cancel_queued_trials, end_orphaned_trials, finish_runs, reopen_runs
 from toolbench.lab.worker.job_failures import delete_old_failures, record_failures
-from toolbench.lab.worker.notify import notify_workers, notify_workers_of_probes, notify_workers_of_replays
+from toolbench.lab.worker.queue import notify_workers, notify_workers_of_probes, notify_workers_of_replays
 from toolbench.lab.worker.request_budget import correct_request_counts, pause_runs_at_limit
 
 _CELLS_PER_SWEEP = 2000

@@ -1,13 +1,13 @@
-"""Read and write the query strings of pages."""
+"""Query strings of pages, and the texts and whole numbers that users and files give."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 from urllib.parse import urlencode
 
-from toolbench.lab.whole_numbers import parse_whole_number
-
 MAX_VALUE_CHARACTERS = 200  # characters of a value
 MAX_RUNS = 50
+MAX_ID = 2**63 - 1  # largest value of a column of ids
+_MAX_DIGITS = len(str(MAX_ID))
 
 
 class QueryParams(Protocol):
@@ -34,3 +34,16 @@ def render_query(values: Mapping[str, object], usual: Mapping[str, object]) -> s
     pairs = [(name, values[name]) for name in usual if values[name] != usual[name]]
     runs = values["runs"] if values["scope"] == "runs" else ()
     return urlencode([*pairs, *(("run", run) for run in (runs if isinstance(runs, tuple) else ()))])
+
+
+def clean_text(text: str, longest: int | None = None) -> str:
+    """Return the text without NUL, which no column accepts, without outer blanks, and cut to `longest` characters."""
+    return text.replace("\0", "").strip()[:longest]
+
+
+def parse_whole_number(text: str, *, least: int = 0, most: int = MAX_ID) -> int | None:
+    """Parse a text of plain digits; return None for any other text and for a number out of bounds."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        return None
+    number = int(text)
+    return number if least <= number <= most else None

@@ -13,9 +13,9 @@ from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import retry_set_aside
 from toolbench.lab.runs.local_demo import launch_next_demo_run
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS
-from toolbench.lab.worker.heartbeat import record_heartbeat
+from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import record_failures
-from toolbench.lab.worker.notify import request_heartbeat
+from toolbench.lab.worker.queue import request_heartbeat
 
 logger = logging.getLogger(__name__)
 

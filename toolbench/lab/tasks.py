@@ -11,9 +11,9 @@ from toolbench.lab.interchange.queue import REPLAY_KINDS
 from toolbench.lab.maintenance import check_runs, sweep
 from toolbench.lab.planning.auto_method import decide_waiting_methods
 from toolbench.lab.replays.queue import run_replay
-from toolbench.lab.worker import heartbeat
+from toolbench.lab.worker import health
 from toolbench.lab.worker.job_failures import SESSION_JOB, record_failures
-from toolbench.lab.worker.notify import HEARTBEAT_TASK, PROBE_TASK, REPLAY_TASK, SESSION_TASK
+from toolbench.lab.worker.queue import HEARTBEAT_TASK, PROBE_TASK, REPLAY_TASK, SESSION_TASK
 from toolbench.lab.worker.session_registry import SessionRegistry
 
 # Allocations between two garbage collections; two trials in flight hold more objects than Python's default of 700.
@@ -63,4 +63,4 @@ def replay(replay_id: int) -> None:
 def beat() -> None:
     """Store a heartbeat: this worker receives messages and reaches the database."""
     with record_failures("heartbeat"):
-        heartbeat.record_heartbeat("worker")
+        health.record_heartbeat("worker")

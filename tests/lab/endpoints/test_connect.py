@@ -12,7 +12,7 @@ from toolbench.lab.credentials.keys import read_endpoint_headers, read_endpoint_
 from toolbench.lab.endpoints import connect
 from toolbench.lab.endpoints.connect import ConnectionSettings, ConnectionSettingsError, ModelListError
 from toolbench.lab.models import Model, Provider
-from toolbench.lab.worker.local_services import register_local_server
+from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.lab.worker.trial_plan import load_provider_access
 from toolbench.providers.scripted_server import ConnectionEnd, ScriptedReply, ScriptedServer, json_reply
 

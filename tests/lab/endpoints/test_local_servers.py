@@ -9,9 +9,9 @@ from django.core.cache import cache
 from tests.factories import make_provider
 from toolbench.lab.endpoints import local_servers
 from toolbench.lab.endpoints.local_servers import get_detected_servers, scan_local_servers
-from toolbench.providers.provider_templates import lookup_template
 from toolbench.providers.scripted_server import ScriptedServer, error_reply
 from toolbench.providers.scripted_server import json_reply as answers
+from toolbench.providers.templates import lookup_template
 
 pytestmark = pytest.mark.django_db
 

@@ -2,11 +2,17 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import DataError, OperationalError, connection, transaction
 
 from tests.lab.conftest import RunInThread
+from toolbench.lab.models import SamplingProfile
 from toolbench.lab.worker import database_thread
-from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread, StatementRefusedError
+from toolbench.lab.worker.database_thread import (
+    UNAVAILABLE_ERRORS,
+    DatabaseThread,
+    StatementRefusedError,
+    open_pipeline,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -93,3 +99,26 @@ def test_verbs_run_in_the_order_they_were_asked_for() -> None:
         return done
 
     assert asyncio.run(order()) == list(range(20))
+
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_each_of_the_statements_sent_together_has_its_own_answer() -> None:
+    with transaction.atomic(), open_pipeline():
+        first = database_thread.open_cursor().execute("SELECT %s::text", ["a"])
+        second = database_thread.open_cursor().execute("SELECT %s::bytea", [b"\x00"])
+    assert (first.fetchall(), second.fetchall()) == ([("a",)], [(b"\x00",)])
+
+
+def delete_and_stumble() -> None:
+    with transaction.atomic(), open_pipeline():
+        database_thread.open_cursor().execute("DELETE FROM lab_samplingprofile")
+        database_thread.open_cursor().execute("SELECT %s::int", ["no number"])
+
+
+def test_what_one_of_them_is_refused_for_is_djangos_error_and_undoes_all() -> None:
+    SamplingProfile.objects.create(name="kept")
+    with pytest.raises(DataError):
+        delete_and_stumble()
+    assert SamplingProfile.objects.get().name == "kept"

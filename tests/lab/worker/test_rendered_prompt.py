@@ -4,7 +4,7 @@ import pytest
 
 from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
 from toolbench.lab.models import Model, Provider, Trial
-from toolbench.lab.worker.local_services import register_local_server
+from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.lab.worker.rendered_prompt import PROMPT_TIMEOUT_SECONDS
 from toolbench.providers.scripted_server import (
     ReceivedRequest,

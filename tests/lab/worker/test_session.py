@@ -24,7 +24,7 @@ from toolbench.lab.maintenance import sweep
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import Cell, Model, Provider, Run, ServiceAddress, Step, Trial
 from toolbench.lab.runs import control
-from toolbench.lab.worker.local_services import register_local_server
+from toolbench.lab.worker.local_servers import register_local_server
 from toolbench.lab.worker.session import run_session
 from toolbench.providers.scripted_server import (
     ConnectionEnd,

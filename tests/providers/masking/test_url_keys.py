@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.request_template import build_request_template
 from toolbench.providers.masking.url_keys import find_keys, looks_like_key, mask_address
-from toolbench.providers.provider_templates import load_templates
+from toolbench.providers.templates import load_templates
 
 ALNUM = string.ascii_letters + string.digits
 PLAIN = [

@@ -14,7 +14,7 @@ from tests.providers.simulated.state_tasks import (
     post_request,
 )
 from toolbench.providers.simulated.answer import ALL_FAILURES, SHAPE_FAULTS, TOOLS_DROPPED
-from toolbench.providers.simulated.behaviour_faults import MOVE_FAULTS
+from toolbench.providers.simulated.faults.behaviour import MOVE_FAULTS
 from toolbench.providers.simulated.personas import Persona, load_personas
 from toolbench.providers.simulated.stream_events import LINE_FAULTS, STREAM_FAULTS
 

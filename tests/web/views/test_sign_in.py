@@ -184,3 +184,21 @@ def test_the_sign_in_page_names_the_command(visitor_page: Page) -> None:
     visitor_page.goto("/sign-in/")
 
     expect(visitor_page.get_by_text("make link", exact=True)).to_be_visible()
+
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_choice_is_written_into_the_next_page(owner_client: Client) -> None:
+    response = owner_client.post("/theme/", {"theme": "dark", "next": "/health/"}, follow=True)
+    assert '<html lang="en" data-theme="dark">' in read_html(response)
+
+
+@pytest.mark.parametrize("target", ["https://evil.test/", "//evil.test", "javascript:alert(1)"])
+def test_it_leads_nowhere_else(owner_client: Client, target: str) -> None:
+    assert owner_client.post("/theme/", {"theme": "dark", "next": target}).headers["location"] == "/"
+
+
+def test_an_unknown_theme_is_the_systems(owner_client: Client) -> None:
+    owner_client.post("/theme/", {"theme": "<b>"})
+    assert owner_client.cookies["theme"].value == "system"

@@ -57,3 +57,9 @@ def classify_envelope(*error_codes: str) -> str:
 @cache
 def _build_code_mapping(column: str) -> Mapping[str, str]:
     return {key: row.code for row in load_causes().values() for key in getattr(row, column)}
+
+
+@cache
+def load_class_presets() -> dict[str, str]:
+    """Return the preset names by failure class."""
+    return {row["failure_class"]: row["preset"] for row in read_table("class_presets")}

@@ -4,7 +4,7 @@ Models with the same canonical name have the same weights at several providers.
 """
 
 from toolbench.lab.models import Model
-from toolbench.lab.plain_text import clean_text
+from toolbench.lab.query_params import clean_text
 from toolbench.lab.traces.step_facts import to_column_text
 
 MAX_NAME_CHARS = 200

@@ -21,9 +21,9 @@ from toolbench.lab.endpoints.simulated import build_personas, find_simulated_url
 from toolbench.lab.endpoints.urls import find_prefix_error, find_url_error, is_same_origin
 from toolbench.lab.errors import InvalidFieldsError
 from toolbench.lab.models import Model, Provider
-from toolbench.lab.plain_text import clean_text
+from toolbench.lab.query_params import clean_text
 from toolbench.lab.worker.completion import end_orphaned_trials, finish_runs
-from toolbench.lab.worker.notify import notify_workers
+from toolbench.lab.worker.queue import notify_workers
 from toolbench.lab.worker.trial_plan import (
     ServedElsewhereError,
     ServerNotReadyError,
@@ -32,8 +32,8 @@ from toolbench.lab.worker.trial_plan import (
 )
 from toolbench.providers import model_list
 from toolbench.providers.endpoint import Endpoint
-from toolbench.providers.provider_templates import ProviderTemplate, list_templates_with_key, load_templates
 from toolbench.providers.simulated.server import SERVER_NAME as SERVICE
+from toolbench.providers.templates import ProviderTemplate, list_templates_with_key, load_templates
 
 LIST_TIMEOUT_SECONDS = 15.0
 _KIND_BY_WIRE = {Provider.Wire.CHAT.value: Provider.Kind.OPENAI, Provider.Wire.ANTHROPIC.value: Provider.Kind.ANTHROPIC}

@@ -8,7 +8,7 @@ from django.core.cache import cache
 from toolbench.lab.models import Provider
 from toolbench.providers.endpoint import Endpoint, Timeouts
 from toolbench.providers.model_list import ProviderRequestError, list_models
-from toolbench.providers.provider_templates import ProviderTemplate, load_templates
+from toolbench.providers.templates import ProviderTemplate, load_templates
 
 LIST_TIMEOUTS = Timeouts(connect=0.3, read=1.5, deadline=2.0)
 CACHE_KEY = "local-servers"

@@ -30,8 +30,8 @@ from toolbench.lab.worker.background_jobs import keep_running
 from toolbench.lab.worker.claims import has_free_slot
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread, is_unavailable
 from toolbench.lab.worker.job_failures import count_failure
-from toolbench.lab.worker.local_server_checks import LocalServerCheck
-from toolbench.lab.worker.notify import notify_workers_of_probes
+from toolbench.lab.worker.local_servers import LocalServerCheck
+from toolbench.lab.worker.queue import notify_workers_of_probes
 from toolbench.lab.worker.trial_plan import (
     ServedElsewhereError,
     ServerNotReadyError,

@@ -8,8 +8,8 @@ from toolbench.engine.capabilities.preset_proposal import PresetProposal, propos
 from toolbench.lab.credentials.provider_secrets import list_environment_secrets
 from toolbench.lab.endpoints.capabilities import read_probe_capabilities
 from toolbench.lab.models import Probe, ProbeExchange
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.traces.code_view import CodeView, render_body
-from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.providers.masking.url_keys import mask_address
 from toolbench.providers.probing.probes import CHECKS, TITLES
 

@@ -44,3 +44,13 @@ def build_personas(provider: Provider) -> dict[str, Model]:
         for persona in load_personas().values()
         if provider.wire in persona.wires
     }
+
+
+def get_personas() -> tuple[Model, ...]:
+    """Return the simulated models in the wire format of chat completions, with one query.
+
+    In Anthropic's wire format they behave in the same way, so those rows are left out.
+    """
+    spoken = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
+    personas = Model.objects.filter(**spoken, retired=False)
+    return tuple(personas.select_related("provider"))

@@ -27,7 +27,7 @@ from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.models import Replay
 from toolbench.lab.replays.queue import LEASE_DURATION, ReplayKind
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, is_unavailable
-from toolbench.lab.worker.notify import notify_workers_of_replays
+from toolbench.lab.worker.queue import notify_workers_of_replays
 
 _IMPORT_FOLDER = "imports"
 _PROGRESS_SECONDS = 1.0

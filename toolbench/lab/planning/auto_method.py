@@ -26,7 +26,7 @@ from toolbench.lab.planning.policy_hash import hash_policy
 from toolbench.lab.planning.strategies import parse_strategy
 from toolbench.lab.planning.tool_support import build_probe_columns
 from toolbench.lab.worker.job_failures import record_failures
-from toolbench.lab.worker.notify import notify_workers
+from toolbench.lab.worker.queue import notify_workers
 
 logger = logging.getLogger(__name__)
 

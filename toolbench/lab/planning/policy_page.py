@@ -12,13 +12,12 @@ from toolbench.engine.types import JsonObject
 from toolbench.evals import scenarios
 from toolbench.evals.types import Scenario
 from toolbench.lab.models import Cell, Model, Preset, RunConfig, SamplingProfile
-from toolbench.lab.plain_text import clean_text
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.lookup import METHODS
 from toolbench.lab.planning.policy_values import flatten_policy
 from toolbench.lab.planning.run_request import ConfigChoice, LaunchError, RunRequest
+from toolbench.lab.query_params import clean_text, parse_whole_number
 from toolbench.lab.scenarios.catalogue import list_user_cases, load_scenario
-from toolbench.lab.whole_numbers import parse_whole_number
 
 MAX_CASES = 200  # of one's own, to choose from
 

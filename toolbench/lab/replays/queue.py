@@ -22,7 +22,7 @@ from toolbench.lab.replays.what_if import UNKNOWN, ChangeCounts, ReplayScope, Tr
 from toolbench.lab.replays.what_if_settings import WhatIfSettings
 from toolbench.lab.worker.database_thread import is_unavailable
 from toolbench.lab.worker.job_failures import record_failures
-from toolbench.lab.worker.notify import notify_workers_of_replays
+from toolbench.lab.worker.queue import notify_workers_of_replays
 
 TRIALS_PER_BATCH = 40
 LEASE_DURATION = timedelta(seconds=60)

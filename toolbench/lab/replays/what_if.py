@@ -10,8 +10,8 @@ from django.db.models import Count, Min, QuerySet
 from toolbench.evals.statistics.intervals import FIXED_STOPPING, StoppingDesign
 from toolbench.lab.metrics.rate import Rate, build_rate
 from toolbench.lab.models import Cell, Trial
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.replays.execute import ReplayedTrial
-from toolbench.lab.whole_numbers import parse_whole_number
 
 UNKNOWN = "unknown"
 SCOPE_KINDS = ("trial", "cell", "run")

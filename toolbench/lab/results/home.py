@@ -12,7 +12,7 @@ from toolbench.lab.models import Run, Trial
 from toolbench.lab.results.published import PublishedMatrix, get_published_matrix
 from toolbench.lab.runs.local_demo import INTENT_PURPOSE, WEATHER_PURPOSE
 from toolbench.lab.worker.health import is_worker_alive
-from toolbench.providers.provider_templates import ProviderTemplate
+from toolbench.providers.templates import ProviderTemplate
 
 MAX_FAILURES_SEARCHED = 400  # failed trials, newest first, among which three of different classes are looked for
 MAX_FAILURES_SHOWN = 3

@@ -15,16 +15,15 @@ from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.confirmation import FREE_KINDS
 from toolbench.lab.metrics.cells import mark_stale, recompute_all_stale, recompute_immediately
 from toolbench.lab.models import Cell, Run, Trial
-from toolbench.lab.plain_text import clean_text
 from toolbench.lab.planning.auto_method import list_models_to_probe
 from toolbench.lab.planning.request_bounds import check_paid_requests, is_applicable, resolve_frozen_policy
 from toolbench.lab.planning.run_request import MAX_CAP
+from toolbench.lab.query_params import clean_text
 from toolbench.lab.runs import repeat as resending
 from toolbench.lab.runs.launch import build_trial
 from toolbench.lab.scenarios.catalogue import is_version_available, load_scenario
 from toolbench.lab.worker.completion import cancel_queued_trials, finish_runs
-from toolbench.lab.worker.notify import notify_workers
-from toolbench.lab.worker.queue import queue_trials
+from toolbench.lab.worker.queue import notify_workers, queue_trials
 from toolbench.lab.worker.request_budget import correct_request_counts
 from toolbench.providers.probing.probes import MAX_FIRST_USE_REQUESTS
 

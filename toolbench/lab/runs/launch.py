@@ -19,8 +19,7 @@ from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.expansion import build_plan, count_competitors, count_first_blocks
 from toolbench.lab.planning.run_names import build_run_title
 from toolbench.lab.planning.run_request import Plan, RunRequest
-from toolbench.lab.worker.notify import notify_workers
-from toolbench.lab.worker.queue import queue_trials
+from toolbench.lab.worker.queue import notify_workers, queue_trials
 
 LOCAL_DEMO_PURPOSE = "first_page"
 MAX_SEED = 0x7FFFFFFF  # what every endpoint takes

@@ -18,8 +18,7 @@ from toolbench.lab.planning.auto_method import queue_first_probes
 from toolbench.lab.planning.run_request import LaunchError
 from toolbench.lab.runs.launch import MAX_SEED
 from toolbench.lab.worker.completion import finish_runs
-from toolbench.lab.worker.notify import notify_workers
-from toolbench.lab.worker.queue import queue_trials
+from toolbench.lab.worker.queue import notify_workers, queue_trials
 
 NOISE_PURPOSE = "aa"  # the purpose of a run that repeats another for its noise floor
 

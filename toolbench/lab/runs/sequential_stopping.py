@@ -18,8 +18,7 @@ from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.runs.launch import build_trial, derive_seed
 from toolbench.lab.sql import statement
 from toolbench.lab.worker.job_failures import record_failures
-from toolbench.lab.worker.notify import notify_workers
-from toolbench.lab.worker.queue import queue_trials
+from toolbench.lab.worker.queue import notify_workers, queue_trials
 
 LIMIT_REACHED, ANSWERS_REPEAT, PROVIDER_DELETED = "limit", "repeats", "gone"
 DECISION_TEXTS: Mapping[str, str] = {

@@ -7,7 +7,7 @@ from django.db.models import Count, Q
 from django.db.models.functions import Lower
 
 from toolbench.lab.models import Case, CaseSet
-from toolbench.lab.whole_numbers import parse_whole_number
+from toolbench.lab.query_params import parse_whole_number
 
 SET_PREFIX = "set:"
 MIN_CASES_FOR_ONE_TRIAL = 20  # cases, from which on one trial of each is proposed

@@ -17,8 +17,8 @@ from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.types import Finding, Usage
 from toolbench.evals import scenarios
 from toolbench.evals.types import Instance, Scenario
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.scenarios.catalogue import CASE_GROUPS, load_scenario
-from toolbench.lab.whole_numbers import parse_whole_number
 
 MAX_SEED = 999_999_999
 EMPTY_RUN = LoopResult(EndReason.FINAL, "", (), (), Usage())  # judged only to read the rule and its checks

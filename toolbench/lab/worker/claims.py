@@ -17,8 +17,8 @@ from toolbench.engine.events import OmittedParameter
 from toolbench.engine.light_dataclass import light
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.sql import statement
-from toolbench.lab.worker import pipeline
-from toolbench.lab.worker.pipeline import open_pipeline
+from toolbench.lab.worker import database_thread
+from toolbench.lab.worker.database_thread import open_pipeline
 from toolbench.lab.worker.request_budget import ENABLE_SYNCHRONOUS_COMMIT, REQUESTS_RESERVED_AT_CLAIM, reserve_at_claim
 from toolbench.lab.worker.slots import SlotHints
 
@@ -85,9 +85,9 @@ def claim(provider_id: int, *, want: int, worker: str, free: SlotHints = NO_HINT
     wanted |= {"losses": ISOLATE_AFTER_LOSSES, "alone": False}
     with transaction.atomic():
         with open_pipeline():
-            pipeline.open_cursor().execute(_LOCK_SLOTS, _build_lock_key(provider_id))
-            pipeline.open_cursor().execute(ENABLE_SYNCHRONOUS_COMMIT)
-            claimed = pipeline.open_cursor().execute(_CLAIM, wanted)
+            database_thread.open_cursor().execute(_LOCK_SLOTS, _build_lock_key(provider_id))
+            database_thread.open_cursor().execute(ENABLE_SYNCHRONOUS_COMMIT)
+            claimed = database_thread.open_cursor().execute(_CLAIM, wanted)
         rows = claimed.fetchall() or _claim_isolated(wanted)
         return _reserve_first_requests([ClaimedTrial(*row) for row in rows])
 
@@ -106,7 +106,9 @@ def _claim_isolated(wanted: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Claim one of the trials that must run alone, if no trial of the provider runs."""
     with connection.wrap_database_errors:
         return (
-            pipeline.open_cursor().execute(_CLAIM, {**wanted, "want": min(1, wanted["want"]), "alone": True}).fetchall()
+            database_thread.open_cursor()
+            .execute(_CLAIM, {**wanted, "want": min(1, wanted["want"]), "alone": True})
+            .fetchall()
         )
 
 

@@ -1,15 +1,15 @@
-"""The thread in which a worker session uses the database, on a connection of its own."""
+"""The thread in which a worker session uses the database, on a connection of its own, and its pipelined statements."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+import psycopg
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection, connections
-
-from toolbench.lab.worker.pipeline import enable_prepared_statements
 
 # Classes of what a database raises that is gone, restarting, refused us for a moment, or has ended a transaction that
 # we left lying. They hold refusals for good too: `is_unavailable` tells them apart.
@@ -98,3 +98,33 @@ def _connect() -> None:
         milliseconds = int(settings.LEASE_SECONDS * 1000)
         cursor.execute("SET idle_in_transaction_session_timeout = %s", [milliseconds])
     enable_prepared_statements()
+
+
+PREPARE_THRESHOLD = 3  # executions in one session
+
+
+@contextmanager
+def open_pipeline() -> Iterator[None]:
+    """Send the statements of the block in order, without waiting for each other.
+
+    Raises:
+        django.db.Error: what the statements raise, as Django's exceptions.
+    """
+    connection.ensure_connection()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield
+
+
+def open_cursor() -> psycopg.Cursor[Any]:
+    """Return a cursor of Django's own connection. Use one for each result that is fetched."""
+    connection.ensure_connection()
+    return psycopg.Cursor(connection.connection)
+
+
+def enable_prepared_statements() -> None:
+    """Enable prepared statements for a connection that stays with one thread.
+
+    Other connections may go through a pooler, which does not support them.
+    """
+    connection.ensure_connection()
+    connection.connection.prepare_threshold = PREPARE_THRESHOLD

@@ -9,7 +9,7 @@ from toolbench.lab.credentials.keys import KeyUnavailableError
 from toolbench.lab.models import Provider
 from toolbench.lab.worker.claims import ClaimedTrial, claim
 from toolbench.lab.worker.database_thread import is_unavailable
-from toolbench.lab.worker.heartbeat import build_process_name
+from toolbench.lab.worker.health import build_process_name
 from toolbench.lab.worker.refused_parameters import add_refused
 from toolbench.lab.worker.slots import SlotHints
 from toolbench.lab.worker.trial_plan import (

@@ -16,7 +16,7 @@ from toolbench.lab.models import RefusedParameter
 from toolbench.lab.sql import statement
 from toolbench.lab.traces.step_facts import to_column_text
 from toolbench.lab.traces.trial_columns import AnyStep
-from toolbench.lab.worker import pipeline
+from toolbench.lab.worker import database_thread
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.trial_plan import FrozenConfig
 from toolbench.providers.driver.step_records import ExchangeStep
@@ -58,7 +58,7 @@ def build_refused_rows(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObj
 def store_refused(learnt: Iterable[JsonObject]) -> None:
     """Store refused parameters, each once for a model of a run. Call it in the transaction that stores the steps."""
     if rows := list(learnt):
-        pipeline.open_cursor().execute(_STORE_REFUSED, [json.dumps(rows)])
+        database_thread.open_cursor().execute(_STORE_REFUSED, [json.dumps(rows)])
 
 
 def add_refused(

@@ -6,7 +6,7 @@ from django.db import connection
 
 from toolbench.lab.models import Run
 from toolbench.lab.sql import statement
-from toolbench.lab.worker import pipeline
+from toolbench.lab.worker import database_thread
 
 # Requests that a trial mostly sends, counted with its claim. Of a run with a cap on requests only while SPARE more are
 # left for every trial in flight: near the cap, what is counted ahead for one trial could be what another needs. Never
@@ -77,7 +77,7 @@ def reconcile(run_id: int, *, tokens: int, unused: int) -> None:
     """
     if tokens or unused:
         with connection.wrap_database_errors:
-            pipeline.open_cursor().execute(_RECONCILE, [tokens, unused, run_id])
+            database_thread.open_cursor().execute(_RECONCILE, [tokens, unused, run_id])
 
 
 def correct_request_counts(run_id: int | None = None) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from toolbench.lab.worker.batch_writer import BatchWriter
 from toolbench.lab.worker.claims import ClaimedTrial, has_queued_trials, renew_leases
 from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
 from toolbench.lab.worker.fetching import ClaimedBatch, TrialFetcher
-from toolbench.lab.worker.heartbeat import record_heartbeat
+from toolbench.lab.worker.health import record_heartbeat
 from toolbench.lab.worker.job_failures import count_failure
 from toolbench.lab.worker.request_gate import BudgetReserver
 from toolbench.lab.worker.slots import Slots

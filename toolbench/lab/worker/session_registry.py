@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from django.conf import settings
 
 from toolbench.lab.worker.claims import has_queued_trials
-from toolbench.lab.worker.notify import notify_workers
+from toolbench.lab.worker.queue import notify_workers
 from toolbench.lab.worker.session import SessionOptions, run_session
 
 

@@ -23,10 +23,9 @@ from toolbench.lab.sql import statement
 from toolbench.lab.traces import cause_columns
 from toolbench.lab.traces.step_rows import STEP_COLUMNS, build_bare_row, build_bodies, build_step_row
 from toolbench.lab.traces.trial_columns import AnyStep
-from toolbench.lab.worker import pipeline
+from toolbench.lab.worker import database_thread
 from toolbench.lab.worker.claims import requeue
-from toolbench.lab.worker.database_thread import is_unavailable
-from toolbench.lab.worker.pipeline import open_pipeline
+from toolbench.lab.worker.database_thread import is_unavailable, open_pipeline
 from toolbench.lab.worker.refused_parameters import build_refused_rows, store_refused
 from toolbench.lab.worker.request_budget import reconcile
 
@@ -250,7 +249,7 @@ def _write_steps(steps: Sequence[StepWrite], *, bare: bool = False) -> Cursor[An
     row_of, bytes_of = (build_bare_row, _build_empty_bodies) if bare else (build_step_row, build_bodies)
     rows = [_add_row_keys(place, item, row_of(item.step)) for place, item in enumerate(steps, start=1)]
     bodies: tuple[list[bytes], ...] = tuple(map(list, zip(*(bytes_of(item.step) for item in steps), strict=True)))
-    return pipeline.open_cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
+    return database_thread.open_cursor().execute(_WRITE_STEPS, [json.dumps(rows), *bodies])
 
 
 def _add_row_keys(place: int, item: StepWrite, row: JsonObject) -> JsonObject:
@@ -268,7 +267,7 @@ def _write_outcomes(outcomes: Sequence[OutcomeWrite]) -> Cursor[Any]:
         {"trial_id": item.trial_id, "held": str(item.lease), "steps": _count_steps(item.steps), **item.columns}
         for item in outcomes
     ]
-    return pipeline.open_cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
+    return database_thread.open_cursor().execute(_WRITE_OUTCOMES, [json.dumps(rows)])
 
 
 def _count_steps(steps: Sequence[StepWrite]) -> int:

@@ -25,7 +25,7 @@ from toolbench.lab.traces.trial_columns import (
 from toolbench.lab.worker.batch_writer import BatchWriter
 from toolbench.lab.worker.claims import ClaimedTrial
 from toolbench.lab.worker.database_thread import DatabaseThread
-from toolbench.lab.worker.local_server_checks import MAX_SERVER_LOSSES, LocalServerCheck
+from toolbench.lab.worker.local_servers import MAX_SERVER_LOSSES, LocalServerCheck
 from toolbench.lab.worker.refused_parameters import SessionRefusals
 from toolbench.lab.worker.rendered_prompt import build_prompt_version, build_sent_prompt_columns, fetch_prompt_columns
 from toolbench.lab.worker.request_gate import BudgetReserver, RequestGate

@@ -11,23 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from toolbench.engine.types import JsonObject
-from toolbench.providers.simulated.behaviour_faults import MOVE_FAULTS
 from toolbench.providers.simulated.chat_request import ChatRequest
 from toolbench.providers.simulated.completions import build_completion
 from toolbench.providers.simulated.error_replies import EVENTS_TYPE, FAILURES, Reply, build_error_reply
-from toolbench.providers.simulated.legacy_functions import convert_legacy_request
-from toolbench.providers.simulated.next_move import Move, choose_next_move
-from toolbench.providers.simulated.personas import Persona
-from toolbench.providers.simulated.response_faults import (
+from toolbench.providers.simulated.faults.behaviour import MOVE_FAULTS
+from toolbench.providers.simulated.faults.response import (
     ANY_SHAPE_FAULTS,
     CALL_SHAPE_FAULTS,
     function_call,
     get_message,
 )
+from toolbench.providers.simulated.faults.text_format import TEXT_FAILURES, TEXT_FORMAT_FAULTS
+from toolbench.providers.simulated.faults.vendor_requirements import REQUIREMENT_ADDITIONS, REQUIREMENTS
+from toolbench.providers.simulated.legacy_functions import convert_legacy_request
+from toolbench.providers.simulated.next_move import Move, choose_next_move
+from toolbench.providers.simulated.personas import Persona
 from toolbench.providers.simulated.seeded_random import build_random
 from toolbench.providers.simulated.stream_events import LINE_FAULTS, Chunks
-from toolbench.providers.simulated.text_format_faults import TEXT_FAILURES, TEXT_FORMAT_FAULTS
-from toolbench.providers.simulated.vendor_requirements import REQUIREMENT_ADDITIONS, REQUIREMENTS
 from toolbench.providers.simulated.wire_formats import CHAT, SimulatedWireFormat
 
 MAX_REMEMBERED_TURNS = 10_000

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 from toolbench.providers.simulated.chat_request import ChatRequest
-from toolbench.providers.simulated.general_knowledge import find_plain_answer
-from toolbench.providers.simulated.known_tasks import render_final_reply
+from toolbench.providers.simulated.knowledge.facts import find_plain_answer
+from toolbench.providers.simulated.knowledge.tasks import render_final_reply
 from toolbench.providers.simulated.script import Call, CallScript, build_script
 
 OUTPUT_TOO_LARGE_CODE = "TOOL_OUTPUT_TOO_LARGE"

@@ -8,12 +8,12 @@ import re
 from dataclasses import dataclass
 
 from toolbench.engine.types import JsonObject
-from toolbench.providers.simulated.argument_guess import guess_arguments, rank_tools
 from toolbench.providers.simulated.chat_request import ChatRequest, find_json_objects
-from toolbench.providers.simulated.general_knowledge import find_plain_answer
-from toolbench.providers.simulated.instruction_tasks import find_known_messages
-from toolbench.providers.simulated.known_tasks import KnownTask, find_known_task
-from toolbench.providers.simulated.known_values import fill_arguments
+from toolbench.providers.simulated.knowledge.argument_guess import guess_arguments, rank_tools
+from toolbench.providers.simulated.knowledge.facts import find_plain_answer
+from toolbench.providers.simulated.knowledge.instruction_tasks import find_known_messages
+from toolbench.providers.simulated.knowledge.tasks import KnownTask, find_known_task
+from toolbench.providers.simulated.knowledge.values import fill_arguments
 
 WORKSPACE_ID_PATTERN = re.compile(r"workspace_id=([\w-]+)")
 

@@ -14,7 +14,7 @@ from toolbench.lab.cases.merge_import import CaseImportResult
 from toolbench.lab.cases.pages import get_model_choices
 from toolbench.lab.models import Case
 from toolbench.lab.planning.run_request import RunRequest
-from toolbench.lab.whole_numbers import parse_whole_number
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.forms.errors import add_form_errors
 
 MAX_ERRORS = 20

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.runs import control
-from toolbench.lab.whole_numbers import parse_whole_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Run
 from toolbench.lab.planning.expansion import build_plan
 from toolbench.lab.planning.run_request import LaunchError, Plan, RunRequest
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.runs.launch import launch
-from toolbench.lab.whole_numbers import parse_whole_number
 from toolbench.web.forms.errors import add_form_errors
 
 

@@ -1,4 +1,4 @@
-"""Views that sign a user in with a printed link, and out again."""
+"""Views of the browser session: sign in with a printed link, sign out, choose the theme."""
 
 import re
 from urllib.parse import quote, unquote
@@ -6,13 +6,14 @@ from urllib.parse import quote, unquote
 from django.conf import settings
 from django.contrib.auth import login, logout
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from toolbench.lab.sign_in import redeem_token
+from toolbench.web.context_processors import THEMES
 from toolbench.web.safe_redirect import choose_local_path
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -80,3 +81,15 @@ def leave(request: HttpRequest) -> HttpResponse:
     """Sign out of this browser."""
     logout(request)
     return redirect("sign-in")
+
+
+YEAR_SECONDS = 60 * 60 * 24 * 365
+
+
+@require_POST
+def choose_theme(request: HttpRequest) -> HttpResponse:
+    """Set the theme and redirect to the page of the form; an unknown theme means the system's."""
+    theme = request.POST.get("theme", "system")
+    response = HttpResponseRedirect(choose_local_path(request.POST.get("next", "")))
+    response.set_cookie("theme", theme if theme in THEMES else "system", max_age=YEAR_SECONDS, samesite="Lax")
+    return response

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from tests.factories import make_cell, make_config, make_model, make_provider, make_run, make_trial
 from toolbench.engine.policy.presets import list_preset_names
-from toolbench.evals.causes.class_presets import load_class_presets
+from toolbench.evals.causes.table import load_class_presets
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.models import Preset, RunConfig
 from toolbench.lab.results.compare.comparison import Comparison, get_comparison

@@ -2,7 +2,7 @@
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.worker.heartbeat import get_heartbeat_ages
+from toolbench.lab.worker.health import get_heartbeat_ages
 
 
 class Command(BaseCommand):

@@ -3,7 +3,7 @@
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from toolbench.lab.worker.local_services import withdraw_host_servers
+from toolbench.lab.worker.local_servers import withdraw_host_servers
 
 
 class Command(BaseCommand):

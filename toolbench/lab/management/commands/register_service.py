@@ -5,7 +5,7 @@ import sys
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from toolbench.lab.worker.local_services import register_local_server, withdraw_local_server
+from toolbench.lab.worker.local_servers import register_local_server, withdraw_local_server
 
 
 class Command(BaseCommand):

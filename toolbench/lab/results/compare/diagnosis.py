@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from toolbench.evals.causes.class_presets import load_class_presets
+from toolbench.evals.causes.table import load_class_presets
 from toolbench.evals.judging.failure_classes import load_classes
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.models import Cell, Preset, RunConfig, Trial

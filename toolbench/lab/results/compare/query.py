@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from urllib.parse import urlencode
 
-from toolbench.lab.plain_text import clean_text
-from toolbench.lab.query_params import QueryParams
+from toolbench.lab.query_params import QueryParams, clean_text, parse_whole_number
 from toolbench.lab.results.trial.filter import STREAMED, WHOLE
-from toolbench.lab.whole_numbers import parse_whole_number
 
 AXES = {
     "run": "Run", "config": "Configuration", "provider": "Provider", "model": "Model", "canonical": "Same weights",

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from toolbench.evals.decisions.requirements import DECISION_GOALS, DecisionRule
-from toolbench.lab.plain_text import clean_text
-from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, parse_run_ids, render_query
+from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
 
 SCOPES = ("real", "runs", "demo")
 DEFAULT_SUCCESS_PERCENT, DEFAULT_WITHIN_SECONDS = "90", "20"

@@ -14,7 +14,7 @@ from toolbench.lab.engine_version import compute_engine_version
 from toolbench.lab.metrics.export_table import ExportTable
 from toolbench.lab.metrics.rate import Rate, build_pooled_rate
 from toolbench.lab.models import DecisionRecord
-from toolbench.lab.plain_text import clean_text
+from toolbench.lab.query_params import clean_text
 from toolbench.lab.results.decide.page import DecidePage, DecideRow, get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 

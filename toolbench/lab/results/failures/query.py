@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from toolbench.lab.whole_numbers import parse_whole_number
+from toolbench.lab.query_params import parse_whole_number
 
 SCOPES = ("real", "demo")
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.plain_text import clean_text
-from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, parse_run_ids, render_query
+from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_text, parse_run_ids, render_query
 
 SCOPES = ("real", "runs", "demo", "imported", "published")
 TARGET_PERCENTS = (80, 90, 95)

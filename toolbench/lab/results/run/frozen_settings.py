@@ -10,8 +10,8 @@ from toolbench.engine.tools.lint import lint_tools
 from toolbench.engine.types import Finding
 from toolbench.lab.models import RunConfig
 from toolbench.lab.planning.policy_values import flatten_policy
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.scenarios.catalogue import find_scenarios
-from toolbench.lab.whole_numbers import parse_whole_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Labels and notes that users add to a trial. They never change a verdict."""
 
 from toolbench.lab.models import Trial
-from toolbench.lab.plain_text import clean_text
+from toolbench.lab.query_params import clean_text
 
 MAX_NOTE_CHARS = 20_000
 

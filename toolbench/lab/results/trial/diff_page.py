@@ -6,18 +6,19 @@ It reads stored steps with a fixed number of queries and marks the first diverge
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from django.db import connection
 from django.db.models import F
 
 from toolbench.evals.bfcl.scenario import BFCL_GROUP as PUBLIC
 from toolbench.evals.user_cases.scenario import USER_CASE_GROUP as OWN
 from toolbench.lab.models import Step, Trial
+from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial.index import choose_mark
 from toolbench.lab.results.trial.line_diff import build_hunks
-from toolbench.lab.results.trial.nearest_pass import find_nearest_passes
 from toolbench.lab.results.trial.partial_bodies import read_facts, read_partial_bodies
 from toolbench.lab.results.trial.turn_text import TurnText, build_parsed_turns, build_raw_turns
+from toolbench.lab.sql import statement
 from toolbench.lab.traces.code_view import CodeLine
-from toolbench.lab.whole_numbers import parse_whole_number
 
 PARSED, RAW = "parsed", "raw"
 MAX_TURNS = 24
@@ -198,3 +199,13 @@ def _compare_shapes(one: TurnText, other: TurnText) -> str:
     if None in shapes:
         return "unread"
     return "alike" if shapes[0] == shapes[1] else "differs"
+
+
+_NEAREST_PASS_SQL = statement("results/trial/nearest_pass")
+
+
+def find_nearest_passes(trial_ids: Sequence[int]) -> Mapping[int, int]:
+    """Return the nearest passed trial by failed trial, with one query. Trials without one in their run are absent."""
+    with connection.cursor() as cursor:
+        cursor.execute(_NEAREST_PASS_SQL, [list(trial_ids)])
+        return dict(cursor.fetchall())

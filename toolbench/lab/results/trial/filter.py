@@ -11,8 +11,7 @@ from django.db.models.expressions import RawSQL
 from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import Trial
-from toolbench.lab.plain_text import clean_text
-from toolbench.lab.whole_numbers import parse_whole_number
+from toolbench.lab.query_params import clean_text, parse_whole_number
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
-from toolbench.lab.plain_text import clean_text
+from toolbench.lab.query_params import clean_text
 from toolbench.lab.results.trial.filter import MAX_VALUE_CHARS, TrialFilter
 
 FIELD_NAMES = ("step", "beside", "level")

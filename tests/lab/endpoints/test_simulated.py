@@ -1,0 +1,14 @@
+"""Personas are the simulated models, and only they."""
+
+import pytest
+
+from toolbench.lab import builtin_data
+from toolbench.lab.endpoints.simulated import get_personas
+
+
+@pytest.mark.django_db
+def test_every_persona_publishes_its_true_rates() -> None:
+    builtin_data.load_builtin_data()
+    personas = get_personas()
+    assert personas
+    assert all(persona.provider.kind == "simulated" and persona.true_rates for persona in personas)

@@ -1,0 +1,329 @@
+"""The addresses of local servers."""
+
+import io
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from tests.lab.conftest import RunInThread
+from tests.lab.scripted_runs import answer_correctly, launch_run, make_scripted_model, run_worker_session
+from tests.lab.simulated_runs import get_simulated_model, serve_simulated_models
+from tests.worker_process import build_environment
+from toolbench.lab import builtin_data
+from toolbench.lab.endpoints.probe_job import queue_probe, run_probe
+from toolbench.lab.models import Model, Provider, Run, ServiceAddress, Step, Trial
+from toolbench.lab.planning.auto_method import decide_waiting_methods
+from toolbench.lab.worker import local_servers
+from toolbench.lab.worker.local_servers import (
+    MAX_SERVER_LOSSES,
+    is_registered,
+    register_local_server,
+    withdraw_address,
+    withdraw_host_servers,
+)
+from toolbench.providers.scripted_server import ConnectionEnd, ReceivedRequest, ScriptedReply, ScriptedServer
+from toolbench.running.child_process import ChildProcess, ChildSpec
+from toolbench.running.database_user import build_confined_command
+from toolbench.running.paths import ROOT, Lock
+from toolbench.running.ready_lines import ServiceRegistrar
+from toolbench.running.supervisor import Supervisor
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_server_that_comes_back_elsewhere_has_one_address() -> None:
+    register_local_server("simulated", {"url": "http://127.0.0.1:1", "key": "a", "model": "m"})
+    register_local_server("simulated", {"url": "http://127.0.0.1:2"})
+
+    assert list(ServiceAddress.objects.values_list("name", "url", "key")) == [("simulated", "http://127.0.0.1:2", "")]
+
+
+def test_a_start_forgets_this_hosts_addresses_only() -> None:
+    register_local_server("simulated", {"url": "http://127.0.0.1:1"})
+    register_local_server("elsewhere", {"url": "http://127.0.0.1:2"})
+    ServiceAddress.objects.filter(name="elsewhere").update(host="another")
+
+    withdraw_host_servers()
+
+    assert [row.name for row in ServiceAddress.objects.all()] == ["elsewhere"]
+
+
+def test_register_service_gone_withdraws_this_hosts_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"url": "http://127.0.0.1:1"}\n'))
+    call_command("register_service", "simulated")
+    register_local_server("elsewhere", {"url": "http://127.0.0.1:2"})
+    ServiceAddress.objects.filter(name="elsewhere").update(host="another")
+
+    call_command("register_service", "simulated", gone=True)
+    call_command("register_service", "elsewhere", gone=True)
+
+    assert [row.name for row in ServiceAddress.objects.all()] == ["elsewhere"]
+
+
+def test_withdraw_address_leaves_the_one_registered_after() -> None:
+    register_local_server("simulated", {"url": "http://127.0.0.1:1", "key": "old"})
+    dead = ServiceAddress.objects.get()
+    register_local_server("simulated", {"url": "http://127.0.0.1:2", "key": "new"})
+
+    withdraw_address(dead)
+
+    assert not is_registered(dead)
+    assert is_registered(ServiceAddress.objects.get())
+
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATIENCE_SECONDS = 120
+TRIALS = 40
+
+
+@pytest.fixture
+def local_model() -> Model:
+    """A model of a local server that is called `here`."""
+    provider = Provider.objects.create(name="Here", kind="local", service="here", concurrency=4, max_attempts=3)
+    return Model.objects.create(provider=provider, name="tiny")
+
+
+@pytest.fixture
+def dead_url() -> Iterator[str]:
+    """An address of this machine at which nothing listens, nor will."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+def test_refused_trial_waits_until_server_is_registered(
+    local_model: Model, dead_url: str, scripted: ScriptedServer
+) -> None:
+    run = launch_run(local_model, scenarios=("chat_only",), trials=4)
+    register_local_server("here", {"url": dead_url, "key": "k", "model": "served"})
+
+    assert run_worker_session(local_model, seconds=1.5) == 0
+    assert set(run.trials.values_list("state", "outcome", "execution")) == {("queued", "", 1)}
+    assert not ServiceAddress.objects.exists()
+
+    register_local_server("here", {"url": scripted.base_url, "key": "k", "model": "served"})
+    assert run_worker_session(local_model) == 4
+    assert set(run.trials.values_list("outcome", "execution")) == {("pass", 2)}
+    run.refresh_from_db()
+    sent = Step.objects.filter(trial__run=run, kind="exchange").count()
+    assert (sent, run.requests_reserved) == (8, 8)  # one that was refused and one that was answered for each
+
+
+def test_trial_that_always_loses_its_server_ends(local_model: Model, dead_url: str) -> None:
+    run = launch_run(local_model, scenarios=("chat_only",), trials=1)
+    run.trials.update(server_losses=MAX_SERVER_LOSSES)
+    register_local_server("here", {"url": dead_url})
+
+    assert run_worker_session(local_model) == 1
+
+    trial = run.trials.get()
+    assert (trial.outcome, trial.failure_class) == ("infra", "connection_failed")
+
+
+class Mortal:
+    """A local server that dies of every streamed request; all its answers break off then, and a new one starts."""
+
+    def __init__(self) -> None:
+        self.deaths = 0
+        self._poisoned = threading.Event()
+        self._server = self._start()
+
+    def live_until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            if self._poisoned.wait(0.05):
+                self._server.stop()
+                self.deaths += 1
+                self._server = self._start()
+        self._server.stop()
+
+    def _start(self) -> ScriptedServer:
+        self._poisoned.clear()
+        server = ScriptedServer(lambda seen: self._answer(server, seen)).start()
+        register_local_server("here", {"url": server.base_url})
+        return server
+
+    def _answer(self, server: ScriptedServer, seen: ReceivedRequest) -> ScriptedReply:
+        if seen.method == "POST" and seen.json().get("stream"):
+            self._poisoned.set()
+            return ScriptedReply(raw=b"", ending=ConnectionEnd.HANG)
+        said = answer_correctly(seen)
+        assert isinstance(said.body, bytes)
+        return replace(said, body=_until_death(server, said.body), declared=len(said.body))
+
+
+def _until_death(server: ScriptedServer, body: bytes) -> Iterator[bytes]:
+    """The whole body, unless the server dies meanwhile."""
+    if server.stopping.wait(0.5):
+        raise ConnectionResetError
+    yield body
+
+
+def test_trial_that_kills_its_server_ends_no_other(local_model: Model, elsewhere: RunInThread) -> None:
+    Provider.objects.update(concurrency=9)
+    poisoned = launch_run(local_model, scenarios=("chat_only",), trials=1, streams=(True,))
+    innocent = launch_run(local_model, scenarios=("chat_only",), trials=8, streams=(False,))
+    mortal = Mortal()
+
+    shift = elsewhere(run_worker_session, local_model, seconds=PATIENCE_SECONDS)
+    mortal.live_until(shift.done)
+
+    assert set(innocent.trials.values_list("outcome", flat=True)) == {"pass"}
+    assert poisoned.trials.get().outcome == "infra"
+    assert mortal.deaths == MAX_SERVER_LOSSES + 1
+    assert innocent.trials.filter(server_losses__gt=0).exists()
+
+
+def test_trial_at_frozen_server_is_queued_again(local_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_servers, "HEALTH_TIMEOUT_SECONDS", 0.2)
+    run = launch_run(local_model, scenarios=("chat_only",), trials=1, deadline_seconds=1.0)
+    with ScriptedServer(lambda seen: ScriptedReply(raw=b"", ending=ConnectionEnd.HANG)) as frozen:
+        register_local_server("here", {"url": frozen.base_url})
+        assert run_worker_session(local_model, seconds=0.2) == 0
+    assert run.trials.get().state == "queued"
+    assert ServiceAddress.objects.exists()  # it may wake up
+
+
+@pytest.mark.parametrize("ending", [ConnectionEnd.RESET, ConnectionEnd.CLOSE, ConnectionEnd.HANG])
+def test_living_local_server_keeps_its_outcomes(local_model: Model, ending: ConnectionEnd) -> None:
+    def answers_health_only(seen: object) -> ScriptedReply:
+        return ScriptedReply(404) if getattr(seen, "method", "") == "GET" else ScriptedReply(raw=b"", ending=ending)
+
+    run = launch_run(local_model, scenarios=("chat_only",), trials=1, read_seconds=1.0)
+    Provider.objects.update(max_attempts=1)
+    with ScriptedServer(answers_health_only) as living:
+        register_local_server("here", {"url": living.base_url})
+        assert run_worker_session(local_model) == 1
+    assert run.trials.get().outcome == "infra"
+
+
+def test_persona_that_drops_connections_still_fails() -> None:
+    with serve_simulated_models():
+        model = get_simulated_model("drops-connection")
+        Provider.objects.filter(pk=model.provider_id).update(max_attempts=1)
+        run = launch_run(model, profiles=(), trials=40)
+        run_worker_session(model)
+    assert {"pass", "infra"} == set(run.trials.values_list("outcome", flat=True))
+    assert set(run.trials.values_list("execution", flat=True)) == {1}
+
+
+def test_remote_refused_trial_is_no_local_one(dead_url: str, scripted: ScriptedServer) -> None:
+    model = make_scripted_model(scripted, base_url=dead_url)
+    run = launch_run(model, scenarios=("chat_only",), trials=1)
+    assert run_worker_session(model) == 1
+    assert run.trials.get().outcome == "infra"
+
+
+def test_probe_whose_server_died_waits_for_the_next(
+    local_model: Model, dead_url: str, scripted: ScriptedServer
+) -> None:
+    probe = queue_probe(local_model, "first_use")
+    register_local_server("here", {"url": dead_url})
+    states = []
+    for _ in range(2):
+        assert run_probe(probe.pk, on_finished=decide_waiting_methods)
+        probe.refresh_from_db()
+        states.append((probe.state, probe.execution))
+
+    register_local_server("here", {"url": scripted.base_url})
+    assert run_probe(probe.pk, on_finished=decide_waiting_methods)
+    probe.refresh_from_db()
+
+    assert states == [("queued", 1), ("queued", 2)]
+    assert (probe.state, probe.error) == ("done", "")
+
+
+class Watch:
+    """The real supervisor with the real simulated server as its one child, on the test's database."""
+
+    def __init__(self, folder: Path) -> None:
+        self.said: list[str] = []
+        environment = {**os.environ, **build_environment()}
+        self.supervisor = Supervisor(folder, Lock(folder / "lock").handle, say=self.said.append, silent_limit=60)
+        self.registrar = self.supervisor.registrar = ServiceRegistrar(environment, self.said.append)
+        command = [sys.executable, "-m", "toolbench.providers.simulated", "--latency", "0.1"]
+        command = build_confined_command(
+            command, death_signal=signal.SIGKILL
+        )  # else a pytest that is killed leaves it behind
+        self.supervisor.add(ChildSpec("simulated", command, environment, ROOT, announces=True))
+
+    @property
+    def child(self) -> ChildProcess | None:
+        return self.supervisor._supervised[0].child
+
+    def tick_until(self, done: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not done():
+            assert time.monotonic() < until, self.said
+            self.supervisor.tick()
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """As soon as it is ready: it was killed before, perhaps."""
+        self.tick_until(lambda: ServiceAddress.objects.filter(name="simulated").exists() and self.child is not None)
+        assert self.child is not None
+        self.child.process.send_signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self.registrar.close()
+        self.supervisor.stop({"simulated"}, hurry=lambda: True)
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Iterator[Watch]:
+    watch = Watch(tmp_path)
+    yield watch
+    watch.stop()
+
+
+def kill_often(watch: Watch, run: Run, shift: Future[int]) -> None:
+    """Kill the server in the middle of its answers, once while each trial in flight waits for one."""
+    limit = 8
+
+    def is_done(share: float) -> bool:
+        return run.trials.filter(state="done").count() >= TRIALS * share
+
+    watch.tick_until(partial(is_done, 0.1))
+    assert watch.child is not None
+    watch.child.process.send_signal(signal.SIGSTOP)
+    waiting: list[set[int]] = []
+
+    def is_stuck() -> bool:
+        """Whether the same trials have been in flight for a second: none of them was answered before the stop."""
+        waiting.append(set(run.trials.filter(state="running").values_list("pk", flat=True)))
+        return len(waiting[-1]) == limit and len(waiting) > 20 and all(one == waiting[-1] for one in waiting[-20:])
+
+    watch.tick_until(is_stuck)
+    watch.child.process.send_signal(signal.SIGKILL)
+    for share in (0.4, 0.7):
+        watch.tick_until(partial(is_done, share))
+        watch.kill()
+    watch.tick_until(shift.done)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_killed_server_ends_no_trial(watch: Watch, elsewhere: RunInThread, streamed: bool) -> None:
+    builtin_data.load_builtin_data()
+    model = get_simulated_model("perfect")
+    Provider.objects.filter(pk=model.provider_id).update(concurrency=8)
+    run = launch_run(model, profiles=(), trials=TRIALS, streams=(streamed,))
+    watch.tick_until(ServiceAddress.objects.exists)
+
+    shift = elsewhere(run_worker_session, model, seconds=PATIENCE_SECONDS)
+    kill_often(watch, run, shift)
+
+    run.refresh_from_db()
+    assert run.state == Run.State.FINISHED
+    assert set(run.trials.values_list("state", "outcome")) == {("done", "pass")}
+    assert Trial.objects.filter(run=run, execution__gt=1).count() >= 8
+    assert run.requests_reserved == Step.objects.filter(trial__run=run, kind="exchange").count()

@@ -1,0 +1,61 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from toolbench.engine.policy import presets
+from toolbench.engine.wire_formats.registry import get_wire_format
+from toolbench.providers.endpoint import Endpoint
+from toolbench.providers.templates import list_templates_with_key, load_templates, lookup_template
+
+PRESETS = Path(presets.__file__).parents[1] / "data" / "presets.json"
+
+
+def request_url(slug: str) -> str:
+    template = lookup_template(slug)
+    return Endpoint(template.base_url, "any", template.api_prefix).url(get_wire_format(template.wire).path)
+
+
+@pytest.mark.parametrize(
+    ("slug", "address"),
+    [
+        ("openai", "https://api.openai.com/v1/chat/completions"),
+        ("anthropic", "https://api.anthropic.com/v1/messages"),
+        ("openrouter", "https://openrouter.ai/api/v1/chat/completions"),
+        ("fireworks", "https://api.fireworks.ai/inference/v1/chat/completions"),
+        ("together", "https://api.together.ai/v1/chat/completions"),
+        ("groq", "https://api.groq.com/openai/v1/chat/completions"),
+        ("deepseek", "https://api.deepseek.com/chat/completions"),
+        ("mistral", "https://api.mistral.ai/v1/chat/completions"),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions"),
+        ("xai", "https://api.x.ai/v1/chat/completions"),
+        ("ollama", "http://127.0.0.1:11434/v1/chat/completions"),
+        ("vllm", "http://127.0.0.1:8000/v1/chat/completions"),
+        ("sglang", "http://127.0.0.1:30000/v1/chat/completions"),
+        ("lm-studio", "http://127.0.0.1:1234/v1/chat/completions"),
+        ("llama-cpp", "http://127.0.0.1:8080/v1/chat/completions"),
+    ],
+)
+def test_a_template_gives_the_address_its_provider_documents(slug: str, address: str) -> None:
+    assert request_url(slug) == address
+
+
+def test_every_template_has_its_address_tested() -> None:
+    assert len(load_templates()) == 15
+
+
+def test_a_template_needs_a_key_or_has_a_port_to_look_at() -> None:
+    for template in load_templates().values():
+        assert bool(template.key_env) == (template.probe_port is None)
+        if template.probe_port is not None:
+            assert template.base_url.endswith(f":{template.probe_port}")
+
+
+def test_every_template_names_a_preset_that_exists() -> None:
+    known = json.loads(PRESETS.read_text("utf-8"))["presets"]
+    assert {template.preset for template in load_templates().values()} <= set(known)
+
+
+def test_keys_in_the_environment_name_the_providers_that_can_be_connected() -> None:
+    found = list_templates_with_key({"GROQ_API_KEY": "secret", "OPENROUTER_API_KEY": " ", "UNRELATED": "x"})
+    assert [template.slug for template in found] == ["groq"]

@@ -1,0 +1,50 @@
+"""Presets and the effective policy can be read, whatever the address says."""
+
+import pytest
+from django.test import Client
+
+from tests.page_html import read_html
+from toolbench.engine.policy.presets import list_preset_names
+from toolbench.lab import builtin_data
+from toolbench.lab.models import Model
+
+pytestmark = pytest.mark.django_db
+
+
+def test_every_preset_stands_with_its_patch(owner_client: Client) -> None:
+    builtin_data.load_builtin_data()
+    text = read_html(owner_client.get("/presets/"))
+    assert "deepseek_openrouter_compat" in text
+    assert text.count('class="code patch"') == len(list_preset_names())
+
+
+def test_the_policy_names_origins(owner_client: Client) -> None:
+    builtin_data.load_builtin_data()
+    model = Model.objects.get(name="deepseek/deepseek-v3.2:nitro")
+    text = read_html(owner_client.get(f"/policy/?model={model.pk}&scenario=long_arguments_guard"))
+    assert "workaround deepseek_openrouter_compat" in text
+    assert "engine default" in text
+
+
+@pytest.mark.parametrize("query", ["", "?model=x", "?model=999999", "?strategy=%00", "?scenario=%3Cscript%3E"])
+def test_no_address_breaks_it(owner_client: Client, query: str) -> None:
+    response = owner_client.get(f"/policy/{query}")
+    assert response.status_code == 200
+    assert b"<script>" not in response.content
+
+
+@pytest.mark.django_db
+def test_personas_stand_with_their_true_rates_and_are_said_to_be_made_up(owner_client: Client) -> None:
+    builtin_data.load_builtin_data()
+    text = read_html(owner_client.get("/demo/personas/"))
+    assert "Nothing here is a real model." in text
+    assert "reliable-90" in text
+
+
+@pytest.mark.django_db
+def test_profiles_stand_with_their_options(owner_client: Client) -> None:
+    assert "No profile is loaded" in read_html(owner_client.get("/profiles/"))
+    builtin_data.load_builtin_data()
+    text = read_html(owner_client.get("/profiles/"))
+    assert "deepseek_v3_2_local_recommended" in text
+    assert "temperature 1.0" in text

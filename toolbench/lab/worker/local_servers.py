@@ -1,0 +1,109 @@
+"""Addresses and health of the local servers.
+
+The process that starts a server writes its address; it is valid on that host only.
+"""
+
+import asyncio
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from toolbench.lab.models import ServiceAddress
+from toolbench.lab.traces.trial_columns import AnyStep
+from toolbench.lab.worker.claims import ISOLATE_AFTER_LOSSES
+from toolbench.lab.worker.database_thread import UNAVAILABLE_ERRORS, DatabaseThread
+from toolbench.providers.driver.step_records import ExchangeStep
+from toolbench.providers.endpoint import Endpoint, Timeouts
+from toolbench.providers.http.aiohttp_transport import is_connection_refused
+from toolbench.providers.http.client import HttpClient
+from toolbench.providers.http.error_codes import lookup_error_code
+
+
+def register_local_server(name: str, announced: Mapping[str, str]) -> None:
+    """Store where the service listens on this host. `announced` has url, key and model."""
+    ServiceAddress.objects.update_or_create(
+        name=name,
+        defaults={
+            "host": socket.gethostname(),
+            "url": announced["url"],
+            "key": announced.get("key", ""),
+            "model": announced.get("model", ""),
+            "ready_at": Now(),
+        },
+    )
+
+
+def withdraw_local_server(name: str) -> None:
+    """Delete the address of a server of this host that has ended; no trial is claimed for it until it is registered."""
+    ServiceAddress.objects.filter(name=name, host=socket.gethostname()).delete()
+
+
+def is_registered(address: ServiceAddress) -> bool:
+    """Return whether the server at this address is still registered, and not a later one."""
+    return _filter_address(address).exists()
+
+
+def withdraw_address(address: ServiceAddress) -> None:
+    """Delete this address; an address that was registered later stays."""
+    _filter_address(address).delete()
+
+
+def _filter_address(address: ServiceAddress) -> QuerySet[ServiceAddress]:
+    return ServiceAddress.objects.filter(name=address.name, host=address.host, url=address.url, key=address.key)
+
+
+def withdraw_host_servers() -> None:
+    """Delete all addresses of this host, before its servers are started again."""
+    ServiceAddress.objects.filter(host=socket.gethostname()).delete()
+
+
+HEALTH_TIMEOUT_SECONDS = 10.0
+DATABASE_RETRY_SECONDS = 0.5  # between two tries while the database is away
+# A trial that loses its server once more after these losses is not queued again; it has then run alone three times.
+MAX_SERVER_LOSSES = ISOLATE_AFTER_LOSSES + 2
+_BROKEN_CODES = frozenset({"answer_cut", "deadline"})
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServerCheck:
+    """The local server that one trial or probe uses."""
+
+    address: ServiceAddress
+    endpoint: Endpoint
+    client: HttpClient
+    database: DatabaseThread
+
+    async def has_lost_server(self, steps: Sequence[AnyStep]) -> bool:
+        """Return whether the last exchange brought no complete answer because the server died."""
+        return _is_broken(steps) and await self.is_gone()
+
+    async def is_gone(self) -> bool:
+        """Return whether the server is no longer registered or does not answer.
+
+        If nothing listens at the address, the address is withdrawn here too, since the supervisor may have died with
+        the server. No trial is claimed for the server until it is registered again.
+        """
+        while True:
+            try:
+                return not await self.database.run(is_registered, self.address) or await self._is_silent()
+            except UNAVAILABLE_ERRORS:
+                await asyncio.sleep(DATABASE_RETRY_SECONDS)
+
+    async def _is_silent(self) -> bool:
+        limits = Timeouts(connect=HEALTH_TIMEOUT_SECONDS, read=HEALTH_TIMEOUT_SECONDS, deadline=HEALTH_TIMEOUT_SECONDS)
+        exchange = self.client.open(replace(self.endpoint, timeouts=limits), "health")
+        await self.client.send(exchange)
+        if is_connection_refused(exchange.exception):
+            await self.database.run(withdraw_address, self.address)
+        return exchange.status is None
+
+
+def _is_broken(steps: Sequence[AnyStep]) -> bool:
+    """Return whether the last exchange ended without a complete answer, for any reason."""
+    last = next((step for step in reversed(steps) if isinstance(step, ExchangeStep)), None)
+    if last is None or last.error is None:
+        return last is not None and last.turn_read is not None and last.turn_read.cut
+    return last.error.code in _BROKEN_CODES or lookup_error_code(last.error.code).kind == "network"

@@ -1,0 +1,115 @@
+"""Faults of behaviour: the answer is well formed, but the simulated model does the wrong thing.
+
+Each function takes the correct move and returns the move that is made instead.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from toolbench.providers.simulated.chat_request import ChatRequest
+from toolbench.providers.simulated.knowledge.values import REASON_KEYS
+from toolbench.providers.simulated.next_move import Move
+from toolbench.providers.simulated.script import Call
+
+MoveFault = Callable[[Move, ChatRequest, random.Random], Move]
+PROSE_TEXT = "I would look that up with a tool and then tell you what I found."
+
+
+def only_prose(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Announce the call in a text instead of making it."""
+    return replace(move, calls=(), text=PROSE_TEXT)
+
+
+def says_done_too_early(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Answer "Done." instead of making the call."""
+    return replace(move, calls=(), text="Done.")
+
+
+def several_calls(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Make all remaining calls of the script in one message."""
+    return replace(move, calls=move.calls + move.remaining_calls)
+
+
+def unknown_tool(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Call tools that do not exist: each name gets the suffix `_now`."""
+    return replace(move, calls=tuple(Call(f"{call.name}_now", call.arguments) for call in move.calls))
+
+
+def hidden_tool(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Call `facts_commit`, a tool that is not offered to the model."""
+    arguments = {"request_id": "r1", "proposal_id": "p1", "user_confirmed": True}
+    return replace(move, calls=(Call("facts_commit", arguments),))
+
+
+def wrong_types(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Replace arrays by their first item; without arrays, replace every argument by a number."""
+    return replace(move, calls=tuple(Call(call.name, _change_types(call.arguments)) for call in move.calls))
+
+
+def wrong_value(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Replace the last value of each call by "something else"."""
+    return replace(move, calls=tuple(Call(call.name, _change_last_value(call.arguments)) for call in move.calls))
+
+
+def never_shortens(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Send an argument of 400 characters where the task is about arguments that are too large."""
+    if "ARGUMENTS_TOO_LARGE" not in conversation.text:
+        return move
+    return replace(move, calls=tuple(Call(call.name, _lengthen_value(call.arguments)) for call in move.calls))
+
+
+def repeats_first_call(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Repeat the first call, without arguments, instead of continuing with the script."""
+    if not conversation.reports or not move.calls:
+        return move
+    return replace(move, calls=(Call(conversation.reports[0].name, {}),))
+
+
+def chats_around(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Surround the text with a greeting and a question."""
+    return replace(move, text=f"Sure! Here you go: {move.text} Is there anything else I can do for you?")
+
+
+def unreliable(move: Move, conversation: ChatRequest, draw: random.Random) -> Move:
+    """Apply one of three faults at random; each of them fails the trial."""
+    return draw.choice((only_prose, says_done_too_early, wrong_value))(move, conversation, draw)
+
+
+def _change_types(arguments: dict[str, object]) -> dict[str, object]:
+    if any(isinstance(value, list) and value for value in arguments.values()):
+        return {key: value[0] if isinstance(value, list) and value else value for key, value in arguments.items()}
+    return dict.fromkeys(arguments, 7)
+
+
+def _change_last_value(arguments: dict[str, object]) -> dict[str, object]:
+    """Replace the last value that is not a reason, such as the value written or the city asked for."""
+    told = [key for key in arguments if key not in REASON_KEYS]
+    key = told[-1] if told else ""
+    value = arguments.get(key)
+    if isinstance(value, list) and value and isinstance(value[-1], dict):
+        return arguments | {key: [*value[:-1], _change_last_value(value[-1])]}
+    return arguments | {key: "something else"} if key else arguments
+
+
+def _lengthen_value(arguments: dict[str, object]) -> dict[str, object]:
+    key = list(arguments)[-1] if arguments else ""
+    value = arguments.get(key)
+    if isinstance(value, list) and value and isinstance(value[-1], dict):
+        return arguments | {key: [*value[:-1], value[-1] | {"value": "x" * 400}]}
+    return arguments
+
+
+MOVE_FAULTS: dict[str, MoveFault] = {
+    "only_prose": only_prose,
+    "says_done_too_early": says_done_too_early,
+    "several_calls": several_calls,
+    "unknown_tool": unknown_tool,
+    "hidden_tool": hidden_tool,
+    "wrong_types": wrong_types,
+    "wrong_value": wrong_value,
+    "never_shortens": never_shortens,
+    "repeats_first_call": repeats_first_call,
+    "chats_around": chats_around,
+    "unreliable": unreliable,
+}

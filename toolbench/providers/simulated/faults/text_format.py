@@ -1,0 +1,69 @@
+"""Faults of text format: the call is right but written as text, in the tokens of a model family."""
+
+import json
+import random
+
+from toolbench.engine.formats import TextCall, render
+from toolbench.engine.types import JsonObject
+from toolbench.providers.simulated.chat_request import ChatRequest
+from toolbench.providers.simulated.error_replies import BuildFailure, Reply, build_error_reply
+from toolbench.providers.simulated.faults.response import ShapeFault, get_message
+from toolbench.providers.simulated.next_move import choose_next_move
+
+Calls = list[TextCall]
+
+
+def llama_tokens(completion: JsonObject, draw: random.Random) -> None:
+    """Write the calls as text in Llama 3's format."""
+    _set_text(completion, render(_take_calls(completion), format="llama3_python_tag"))
+
+
+def mistral_tokens(completion: JsonObject, draw: random.Random) -> None:
+    """Write the calls as text in Mistral's format."""
+    _set_text(completion, render(_take_calls(completion), format="mistral_v3"))
+
+
+def deepseek_tokens(completion: JsonObject, draw: random.Random) -> None:
+    """Write the calls as text in DeepSeek's format."""
+    _set_text(completion, render(_take_calls(completion), format="deepseek_v31"))
+
+
+def tag_left_open(completion: JsonObject, draw: random.Random) -> None:
+    """Write the calls after a sentence in Hermes tags, without the last closing tag."""
+    written = render(_take_calls(completion), format="hermes", text="Let me do that.")
+    _set_text(completion, written.removesuffix("</tool_call>"))
+
+
+def call_in_reasoning(completion: JsonObject, draw: random.Random) -> None:
+    """Write the calls with Kimi's markers at the end of the reasoning, and leave the content empty."""
+    thought = "The user wants something done. " + render(_take_calls(completion), format="kimi_k2")
+    _set_text(completion, "")
+    get_message(completion)["reasoning_content"] = thought
+
+
+def quoted_in_400(conversation: ChatRequest) -> Reply | None:
+    """Return Groq's error that quotes a call that it could not parse; None when no call is expected."""
+    move = choose_next_move(conversation)
+    if not move.calls or not conversation.functions:
+        return None
+    call = move.calls[0]
+    quoted = f"<function={call.name}{json.dumps(call.arguments)}</function>"
+    text = "Failed to call a function. Please adjust your prompt. (simulated)"
+    return build_error_reply(400, text, "invalid_request_error", code="tool_use_failed", failed_generation=quoted)
+
+
+def _take_calls(completion: JsonObject) -> Calls:
+    """Remove the calls from the completion and return them."""
+    functions = [call["function"] for call in get_message(completion).pop("tool_calls")]
+    return [TextCall(function["name"], json.loads(function["arguments"])) for function in functions]
+
+
+def _set_text(completion: JsonObject, text: str) -> None:
+    get_message(completion)["content"] = text
+    completion["choices"][0]["finish_reason"] = "stop"
+
+
+TEXT_FORMAT_FAULTS: dict[str, ShapeFault] = {
+    drift.__name__: drift for drift in (llama_tokens, mistral_tokens, deepseek_tokens, tag_left_open, call_in_reasoning)
+}
+TEXT_FAILURES: dict[str, BuildFailure] = {quoted_in_400.__name__: quoted_in_400}

@@ -1,0 +1,38 @@
+"""Argument values that simple patterns find in a question, for simulated models."""
+
+import re
+
+from toolbench.engine.strict_json import get_object
+from toolbench.engine.types import JsonObject
+from toolbench.providers.simulated.knowledge.facts import find_topic
+
+PLACE_PATTERN = re.compile(r"\b(?:in|for|at|of|to|near)\s+([A-ZÀ-Ý][\w'’.-]*\w(?:\s+[A-ZÀ-Ý][\w'’.-]*\w)*)")
+PLACE_KEYS = ("city", "place", "location", "town")
+REASON_KEYS = ("reasoning", "reason", "explanation")
+CONFIDENCE_VALUE = 0.9
+
+
+def fill_arguments(tool: JsonObject, question: str) -> JsonObject | None:
+    """Return the required arguments of a tool; None when a value is not in the question."""
+    parameters = get_object(tool.get("parameters"))
+    properties = get_object(parameters.get("properties"))
+    filled: JsonObject = {}
+    for name in parameters.get("required", list(properties)):
+        value = find_known_value(name, get_object(properties.get(name)), question)
+        if value is None:
+            return None
+        filled[name] = value
+    return filled or None
+
+
+def find_known_value(name: str, schema: JsonObject, question: str) -> object:
+    """Return the value of an argument with an enum or a known name; None for any other argument."""
+    options = schema.get("enum")
+    if isinstance(options, list) and options:
+        return find_topic(question, [str(option) for option in options])
+    if name in PLACE_KEYS:
+        found = PLACE_PATTERN.findall(question)
+        return str(found[-1]) if found else None
+    if name in REASON_KEYS:
+        return "Chosen by the words of the question."
+    return CONFIDENCE_VALUE if name == "confidence" else None

@@ -1,0 +1,57 @@
+"""Views of probes: start, show, and adopt the proposed preset."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from toolbench.lab.confirmation import ConfirmationNeededError
+from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError
+from toolbench.lab.endpoints.adopt_preset import adopt_preset as adopt_preset
+from toolbench.lab.endpoints.probe_job import queue_probe, queue_probes
+from toolbench.lab.endpoints.probe_page import get_probe_page
+from toolbench.lab.models import Model, Probe, Provider
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.web.rendering import render_page
+
+
+@require_POST
+def start(request: HttpRequest, model_id: int) -> HttpResponse:
+    """Queue a conformance probe and redirect to it; an open one is shown instead of a second one."""
+    model = get_object_or_404(Model.objects.select_related("provider"), pk=model_id)
+    return redirect("probe", queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.").pk)
+
+
+@require_POST
+def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
+    """Queue a conformance probe of every model of a provider, or ask for confirmation of paid requests first."""
+    provider = get_object_or_404(Provider, pk=provider_id)
+    try:
+        probes = queue_probes(provider_id, agreed=parse_whole_number(request.POST.get("agreed", "")) or 0)
+    except ConfirmationNeededError as needed:
+        return render_page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
+    messages.success(request, f"Asked for {len(probes)} probes; they are worked one after the other.")
+    return redirect(f"{reverse('compatibility')}#provider-{provider_id}")
+
+
+@require_safe
+def show(request: HttpRequest, probe_id: int) -> HttpResponse:
+    """Show a probe (GET /probes/ID/?exchange=), or only its live part for htmx."""
+    try:
+        context = {"page": get_probe_page(probe_id, request.GET.get("exchange", ""))}
+    except Probe.DoesNotExist:
+        raise Http404(f"There is no probe {probe_id}; its model may have been deleted.") from None
+    return render_page(request, "probes/show.html", context, part="live")
+
+
+@require_POST
+def adopt(request: HttpRequest, probe_id: int) -> HttpResponse:
+    """Save the proposed preset as a workaround of the model."""
+    probe = get_object_or_404(Probe, pk=probe_id)
+    try:
+        preset = adopt_preset(probe_id)
+        messages.success(request, f"{preset.name} is a workaround of {probe.model_name} now, from the next launch on.")
+    except NothingToAdoptError as nothing:
+        messages.error(request, str(nothing))
+    return redirect("model", probe.model_id)

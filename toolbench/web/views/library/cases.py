@@ -1,0 +1,129 @@
+"""Views of test cases: list, show, create, edit, try, delete, import and export."""
+
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from toolbench.lab.cases.edit import UnknownCaseError, delete_case, get_case
+from toolbench.lab.cases.files import render_cases
+from toolbench.lab.cases.from_trial import CaseNotCreatedError
+from toolbench.lab.cases.pages import get_case_page, get_case_sets, get_editable_case_page
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.scenarios.case_sets import CaseSetNotFoundError, set_privacy
+from toolbench.web.downloads import build_file_response
+from toolbench.web.forms.cases import CaseForm, CaseImportForm, CaseRunForm
+from toolbench.web.forms.start_run import plan_or_launch
+from toolbench.web.rendering import render_page
+from toolbench.web.request_user import find_owner
+
+
+@require_safe
+def list_cases(request: HttpRequest) -> HttpResponse:
+    """Show the list of cases (GET /cases/)."""
+    return render_page(request, "cases/list.html", {"sets": get_case_sets()})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """Show the form, filled in from ?trial= or by ?example=1; on POST, save the case and, if requested, try it."""
+    trying, source = CaseRunForm(request.POST or None), request.GET.get("trial", "")
+    try:
+        form, note = CaseForm.from_request(request.POST or None, source, example=request.GET.get("example") == "1")
+    except CaseNotCreatedError as error:
+        raise Http404(str(error)) from None
+    beside = trying if "run" in request.POST else None
+    case = form.save(from_trial=parse_whole_number(source), beside=beside) if request.method == "POST" else None
+    if case is None:
+        context = {"form": form, "trying": trying, "note": note, "found": None}
+        return render_page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
+    return _start_trials(request, case.slug, trying) if "run" in request.POST else redirect("case", case.slug)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def show(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show a case (GET /cases/<slug>/), or only its live part for htmx; on POST, try it."""
+    if request.method == "POST":
+        return _start_trials(request, _find_slug(slug), CaseRunForm(request.POST))
+    try:
+        found = get_case_page(slug)
+    except UnknownCaseError as error:
+        raise Http404(str(error)) from None
+    trying = CaseRunForm(request.GET, model=found.last_model)
+    answer = plan_or_launch(trying, trying.to_request(slug), start=False, owner=None)
+    return render_page(request, "cases/show.html", {"page": found, "trying": trying, "answer": answer}, part="live")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the form of a case; on POST, save a new version. Trials keep the version that they were judged by."""
+    try:
+        found = get_editable_case_page(slug)
+    except UnknownCaseError as error:
+        raise Http404(str(error)) from None
+    form = CaseForm(request.POST) if request.method == "POST" else CaseForm.from_draft(found.draft)
+    if request.method == "POST" and (case := form.save(slug=slug)):
+        messages.success(request, f"Saved: this is version {case.current}. Trials of older versions keep theirs.")
+        return redirect("case", slug)
+    status = 422 if form.errors else 200
+    return render_page(
+        request, "cases/edit.html", {"form": form, "found": found, "trying": None, "note": ""}, status=status
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, slug: str) -> HttpResponse:
+    """Ask for confirmation; on POST, delete the case. Its trials are kept."""
+    _find_slug(slug)
+    if request.method != "POST":
+        return render_page(request, "cases/delete.html", {"case": get_case(slug)})
+    delete_case(slug)
+    messages.success(request, "The case is deleted. Its runs and trials are kept, with what they were judged by.")
+    return redirect("cases")
+
+
+@require_POST
+def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
+    """Make a set public or private."""
+    try:
+        group = set_privacy(set_id, public=request.POST.get("public") == "yes")
+    except CaseSetNotFoundError as error:
+        raise Http404(str(error)) from None
+    said = "public: its cases go into exports and bundles" if group.public else "private: its cases stay out of exports"
+    messages.success(request, f"{group} is {said}.")
+    return redirect("cases")
+
+
+@require_safe
+def export(request: HttpRequest, kind: str) -> HttpResponse:
+    """Return the public cases as a file (GET /cases/export.jsonl or .yaml); with ?private=1, the private ones too."""
+    text = render_cases(kind, private=request.GET.get("private") == "1")
+    return build_file_response(text, f"application/{kind}", name=f"toolbench-cases.{kind}")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_cases(request: HttpRequest) -> HttpResponse:
+    """Show the form; on POST, import all cases of a file or text, or none."""
+    form = CaseImportForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and (brought := form.save()):
+        messages.success(request, brought.sentence)
+        return redirect("cases")
+    return render_page(request, "cases/bring.html", {"form": form}, status=422 if request.method == "POST" else 200)
+
+
+def _start_trials(request: HttpRequest, slug: str, trying: CaseRunForm) -> HttpResponse:
+    """Redirect to the case's page, with its new run or with what must be confirmed or corrected first."""
+    if plan_or_launch(trying, trying.to_request(slug), start=True, owner=find_owner(request)).run:
+        return redirect("case", slug)
+    asked = {name: request.POST.get(name, "") for name in ("model", "trials")}
+    return redirect(f"{reverse('case', args=[slug])}?{urlencode(asked)}#try")
+
+
+def _find_slug(slug: str) -> str:
+    try:
+        return get_case(slug).slug
+    except UnknownCaseError as error:
+        raise Http404(str(error)) from None

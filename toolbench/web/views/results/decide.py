@@ -1,0 +1,50 @@
+"""Views of the decision page and the trials that would decide."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from toolbench.lab.confirmation import ConfirmationNeededError
+from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
+from toolbench.lab.results.decide.more_trials import get_missing_trials_plan, launch_missing_trials
+from toolbench.lab.results.decide.page import get_decide_page
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.web.charts import allow_inline_styles, build_decide_chart
+from toolbench.web.rendering import render_page
+from toolbench.web.request_user import find_owner
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@allow_inline_styles
+def show(request: HttpRequest) -> HttpResponse:
+    """Show the decision for scope, rule and filter of the URL; on POST, launch the missing trials."""
+    if request.method == "POST":
+        return _launch_missing(request)
+    shown = get_decide_page(DecideQuery.from_query(request.GET))
+    context = {
+        "page": shown,
+        "query": shown.query,
+        "chart": build_decide_chart(shown),
+        "offer": get_missing_trials_plan(shown),
+    }
+    return render_page(request, "decide/show.html", context)
+
+
+def _launch_missing(request: HttpRequest) -> HttpResponse:
+    """Launch the missing trials, or ask for confirmation of paid requests first."""
+    query, shown = DecideQuery.from_query(request.POST), request.POST.get("shown", "")
+    agreed = parse_whole_number(request.POST.get("agreed", "")) or 0
+    try:
+        run = launch_missing_trials(query, owner=find_owner(request), shown=shown, agreed=agreed)
+    except (FreshTrialsError, LaunchError) as refused:
+        messages.error(request, f"Nothing was planned. {refused}")
+    except ConfirmationNeededError as needed:
+        return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
+    else:
+        messages.success(request, f"Run {run.pk} tries {run.trial_count:,} fresh trials. The decision counts them.")
+        return redirect("run", run.pk)
+    return redirect(f"{reverse('decide')}?{query.query()}")

@@ -1,0 +1,102 @@
+"""Views of decision records: list, show, export, and confirm on new trials."""
+
+import json
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from toolbench.lab.confirmation import ConfirmationNeededError
+from toolbench.lab.models import DecisionRecord
+from toolbench.lab.planning.run_request import LaunchError
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.results.decide.confirmation_run import (
+    count_trials_needed,
+    get_confirmation,
+    launch_confirmation,
+    save_confirmation,
+)
+from toolbench.lab.results.decide.fresh_trials import FreshTrialsError
+from toolbench.lab.results.decide.query import DecideQuery
+from toolbench.lab.results.decide.records import (
+    export_record,
+    find_leader_row,
+    get_record,
+    get_records,
+    list_record_changes,
+    record_to_json,
+    save_record,
+)
+from toolbench.web.downloads import build_file_response, build_table_response
+from toolbench.web.rendering import render_page
+from toolbench.web.request_user import find_owner
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def list_records(request: HttpRequest) -> HttpResponse:
+    """Show the records, newest first; on POST, save the decision of the sent fields."""
+    if request.method != "POST":
+        return render_page(request, "records/list.html", {"records": get_records()})
+    typed = request.POST
+    query = DecideQuery.from_query(typed)
+    record = save_record(query, owner=find_owner(request), title=typed.get("title", ""), note=typed.get("note", ""))
+    messages.success(request, "Kept: its figures stay as they are whatever is measured later.")
+    return redirect("record", record.pk)
+
+
+@require_safe
+def show(request: HttpRequest, record_id: int) -> HttpResponse:
+    """Show a record (GET /decide/records/ID/)."""
+    record = _get_record_or_404(record_id)
+    context = {
+        "record": record,
+        "leader": find_leader_row(record),
+        "differences": list_record_changes(record),
+        "confirmation": get_confirmation(record),
+        "trials": count_trials_needed(record),
+    }
+    return render_page(request, "records/show.html", context)
+
+
+@require_safe
+def export(request: HttpRequest, record_id: int, kind: str) -> HttpResponse:
+    """Return the whole record as JSON, or its evidence as CSV or Markdown."""
+    record = _get_record_or_404(record_id)
+    name = f"toolbench-decision-{record.pk}"
+    if kind != "json":
+        return build_table_response(export_record(record), kind, name=name)
+    text = json.dumps(record_to_json(record), indent=1, ensure_ascii=False)
+    return build_file_response(text, "application/json", name=f"{name}.json")
+
+
+@require_POST
+def act(request: HttpRequest, record_id: int) -> HttpResponse:
+    """Launch the confirmation, or save its result. Paid requests must be confirmed first."""
+    record = _get_record_or_404(record_id)
+    try:
+        messages.success(request, _run_action(record, request.POST, find_owner(request)))
+    except (FreshTrialsError, LaunchError) as refused:
+        messages.error(request, str(refused))
+    except ConfirmationNeededError as needed:
+        trials = request.POST.get("trials", "")
+        return render_page(request, "records/pay.html", {"record": record, "needed": needed, "trials": trials})
+    return redirect("record", record.pk)
+
+
+def _run_action(record: DecisionRecord, values: QueryDict, owner: User | None) -> str:
+    """Run the action and return a message about it."""
+    if values.get("action") == "keep":
+        save_confirmation(record)
+        return "Kept: the confirmation is what this record reports."
+    trials, agreed = (parse_whole_number(values.get(name, "")) or 0 for name in ("trials", "agreed"))
+    run = launch_confirmation(record, owner=owner, trials=trials, agreed=agreed)
+    return f"Run {run.pk} tries the leader on fresh trials; only its result will be reported."
+
+
+def _get_record_or_404(record_id: int) -> DecisionRecord:
+    record = get_record(record_id)
+    if record is None:
+        raise Http404(f"There is no decision record {record_id}.")
+    return record

@@ -1,0 +1,35 @@
+"""Views of the exact bytes of a step: a page of them as text, or all as a download."""
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from toolbench.lab.models import Step
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.results.trial.bytes_page import get_bytes, get_bytes_page
+from toolbench.web.downloads import build_file_response
+from toolbench.web.rendering import render_page
+
+_STEP_NOT_FOUND = "There is no such step; its run may have been deleted."
+
+
+@require_safe
+def show(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
+    """Show a page of the bytes (GET /steps/<id>/<request|response>/?page=)."""
+    try:
+        found = get_bytes_page(step_id, side, parse_whole_number(request.GET.get("page", "")) or 1)
+    except Step.DoesNotExist:
+        raise Http404(_STEP_NOT_FOUND) from None
+    return render_page(
+        request, "step_bytes/show.html", {"page": found, "before": found.page - 1, "after": found.page + 1}
+    )
+
+
+@require_safe
+def download(request: HttpRequest, step_id: int, side: str) -> HttpResponse:
+    """Return all bytes as a file, because a browser must not display what a model wrote."""
+    try:
+        step, raw = get_bytes(step_id, side)
+    except Step.DoesNotExist:
+        raise Http404(_STEP_NOT_FOUND) from None
+    name = f"trial-{step.trial_id}-execution-{step.execution}-step-{step.ordinal}-{side}.bin"
+    return build_file_response(raw, "application/octet-stream", name=name)

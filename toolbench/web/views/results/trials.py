@@ -1,0 +1,59 @@
+"""Views of trials: the list with its filter in the URL, and one trial step by step."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from toolbench.lab.models import Trial
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.results.trial.annotate import annotate
+from toolbench.lab.results.trial.diff_page import get_diff_page
+from toolbench.lab.results.trial.filter import OUTCOMES, SORTS, TrialFilter
+from toolbench.lab.results.trial.index import get_trials
+from toolbench.lab.results.trial.page import get_trace
+from toolbench.lab.results.trial.page_query import TrialPageQuery
+from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
+from toolbench.web.rendering import is_part_request, render_page
+from toolbench.web.safe_redirect import choose_local_path
+
+RUN_ONLY_FIELDS = {"scenario", "failure_class", "cause", "prompt"}  # selects that only a run's own values can fill
+FORM_FIELDS = {"outcome", "sort", "search", *RUN_ONLY_FIELDS}
+
+
+@require_safe
+def list_trials(request: HttpRequest) -> HttpResponse:
+    """Show the trials that match the filter of the URL."""
+    asked = TrialFilter.from_query(request.GET)
+    found = get_trials(asked, parse_whole_number(request.GET.get("page", "")) or 1)
+    shown = FORM_FIELDS if asked.run else FORM_FIELDS - RUN_ONLY_FIELDS
+    context = {"page": found, "query": asked.query(), "kept": asked.hidden_fields(shown)}
+    context |= {"outcomes": tuple(OUTCOMES), "sorts": SORTS, "sort_words": SORTS[asked.sort]}
+    context |= {"previous": found.page - 1, "following": found.page + 1}
+    return render_page(request, "trials/list.html", context)
+
+
+@require_safe
+def show(request: HttpRequest, trial_id: int) -> HttpResponse:
+    """Show a trial, or one part of its page for htmx."""
+    here = TrialPageQuery.from_query(request.GET)
+    try:
+        trace = get_trace(trial_id, here.filter, here.step)
+    except Trial.DoesNotExist:
+        raise Http404(f"There is no trial {trial_id}; its run may have been deleted.") from None
+    lane = get_diff_page(trace.trial, beside=here.beside, level=here.level)
+    context = {"trace": trace, "here": here, "lane": lane, "permalink": request.get_full_path()}
+    context |= {"causes": get_text_call_causes(trace), "cause": get_decisive_cause(trace.trial)}
+    answer = render_page(request, "trials/show.html", context, part="steps")
+    if is_part_request(request) and trace.trial.state == Trial.State.DONE:
+        answer.headers["HX-Refresh"] = "true"  # its verdict stands above the steps
+    return answer
+
+
+@require_POST
+def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
+    """Save a label and a note, then redirect to the same step."""
+    if not annotate(trial_id, label=request.POST.get("label", ""), note=request.POST.get("note", "")):
+        raise Http404(f"There is no trial {trial_id}; nothing was saved.")
+    messages.success(request, "Saved.")
+    return HttpResponseRedirect(choose_local_path(request.POST.get("next", ""), reverse("trial", args=[trial_id])))
