@@ -29,7 +29,7 @@ from toolbench.lab.traces.code_view import render_body
 from toolbench.lab.traces.step_facts import to_column_json, to_column_text
 from toolbench.providers.masking.secrets import Masker
 from toolbench.providers.masking.streamed_text import StreamMasker
-from toolbench.web.exports import WRITERS
+from toolbench.web.downloads import WRITERS
 
 SECRET_KEY = "sk-benchmark-0123456789abcdef"
 _REFUSAL_ERRORS = (DocumentError, InvalidCaseError, DraftError, HistoryImportError, ManifestError)

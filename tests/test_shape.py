@@ -158,8 +158,24 @@ def test_no_class_name_stands_for_two_classes() -> None:
     assert {name for name, count in names.items() if count > 1} <= allowed
 
 
-def test_no_file_of_the_lab_is_named_after_its_package() -> None:
+def test_no_file_is_named_after_its_package() -> None:
     """A file does not repeat a word of its package's name: `compare/query.py`, not `compare_query.py`."""
-    lab = [path for path in PRODUCT if path.is_relative_to(ROOT / "toolbench/lab")]
-    repeated = [path.name for path in lab if path.parent.name.rstrip("s") in path.stem.split("_")]
+    repeated = [path.name for path in PRODUCT if path.parent.name.rstrip("s") in path.stem.split("_")]
     assert repeated == []
+
+
+def test_a_package_has_3_to_20_files() -> None:
+    """Two files may stand beside packages of the same kind; the text formats have one file for each family."""
+    counts = Counter(path.parent.relative_to(ROOT) for path in PRODUCT if path.name != "__init__.py")
+    whole = {folder: count for folder, count in counts.items() if not any(one.parent == folder for one in counts)}
+    pairs = {"toolbench/lab/interchange/history", "toolbench/lab/results/failures", "toolbench/web/templatetags"}
+    assert {str(folder) for folder, count in counts.items() if count > 20} == {"toolbench/engine/formats/families"}
+    assert {str(folder) for folder, count in whole.items() if count < 3} == pairs
+
+
+def test_no_file_is_shorter_than_15_lines() -> None:
+    """But entry points that a framework names, errors, and the one transform of results beside those of other kinds."""
+    named = {"__init__.py", "__main__.py", "apps.py", "asgi.py", "celery.py", "errors.py", "urls.py", "wsgi.py"}
+    files = [path for path in PRODUCT if path.name not in named and "commands" not in path.parts]
+    short = {str(path.relative_to(ROOT)) for path in files if len(path.read_text().splitlines()) < 15}
+    assert short == {"toolbench/engine/transforms/results.py"}

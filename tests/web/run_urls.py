@@ -21,6 +21,7 @@ _EXCLUDED_URL_NAMES = (
     "health",
     "record",
     "import-new",
+    "families",
 )
 _POST_URL_NAMES = ("settings-file", "run-act", "rejudge", "trial-note", "what-if-again", "scenario")
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from toolbench.engine.events import LoopResult
 from toolbench.engine.light_dataclass import light
-from toolbench.engine.loop.further_message import FurtherMessage
+from toolbench.engine.loop.run_state import FurtherMessage
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject, Message
 from toolbench.evals.expected_calls import ExpectedCalls

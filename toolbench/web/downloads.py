@@ -1,11 +1,16 @@
-"""Responses that a browser saves as a file instead of displaying them."""
+"""Files to download: responses that a browser saves, and tables as CSV, JSON or Markdown."""
 
-from collections.abc import Iterable
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping
 
 from django.http import HttpResponse, StreamingHttpResponse
 
-from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.web.exports import WRITERS
+from toolbench.lab.metrics.export_table import ExportTable, Value
+
+EXPORT_VERSION = 2  # of all tables; files without a version are of version 1, without bounds of quantiles
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def build_file_response(content: str | bytes, content_type: str, *, name: str) -> HttpResponse:
@@ -26,3 +31,48 @@ def build_table_response(table: ExportTable, kind: str, *, name: str) -> HttpRes
 
 def _build_headers(content_type: str, name: str) -> dict[str, str]:
     return {"Content-Type": content_type, "Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def render_csv(table: ExportTable) -> str:
+    """Return the table as CSV, with an apostrophe before text that a spreadsheet would run as a formula."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(table.columns)
+    writer.writerows([_escape_formula(value) for value in row] for row in table.rows)
+    return out.getvalue()
+
+
+def render_json(table: ExportTable) -> str:
+    """Return the table as JSON."""
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    found = {"version": EXPORT_VERSION, "title": table.title, "notes": table.notes, "rows": rows}
+    found |= {"times": table.times} if table.times else {}
+    return json.dumps(found, ensure_ascii=False, indent=1)
+
+
+def render_markdown(table: ExportTable) -> str:
+    """Return the table as Markdown, with its brief columns only if it defines some."""
+    places = [table.columns.index(name) for name in table.brief or table.columns]
+    lines = [f"# {table.title}", "", *(f"- {note}" for note in table.notes), ""]
+    lines += [_render_row([table.columns[place] for place in places]), _render_row(["---"] * len(places))]
+    return "\n".join([*lines, *(_render_row([_render_cell(row[place]) for place in places]) for row in table.rows), ""])
+
+
+def _render_row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _render_cell(value: Value) -> str:
+    text = "" if value is None else str(value)
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def _escape_formula(value: Value) -> Value:
+    return f"'{value}" if isinstance(value, str) and len(value) > 1 and value.startswith(FORMULA_STARTS) else value
+
+
+WRITERS: Mapping[str, tuple[Callable[[ExportTable], str], str]] = {
+    "csv": (render_csv, "text/csv; charset=utf-8"),
+    "json": (render_json, "application/json"),
+    "md": (render_markdown, "text/markdown; charset=utf-8"),
+}

@@ -15,8 +15,8 @@ from tests.engine.scripted_model import (
     run_script,
 )
 from toolbench.engine.events import Ask, EndReason, Execute, Outcome
-from toolbench.engine.loop.further_message import FurtherMessage
 from toolbench.engine.loop.run import run_loop
+from toolbench.engine.loop.run_state import FurtherMessage
 from toolbench.engine.tools.definitions import ToolDefinition, ToolRegistry
 
 GET_CALL = build_calling_answer(build_call())

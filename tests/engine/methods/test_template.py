@@ -9,7 +9,7 @@ from tests.engine.wire_formats.test_completions import llama_whole, whole
 from toolbench.engine.errors import PlanError
 from toolbench.engine.events import EndReason
 from toolbench.engine.formats import TextCall, render
-from toolbench.engine.formats.turn_templates import TURN_SPECS
+from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.methods.template import TemplateMethod
 from toolbench.engine.types import JsonObject
 

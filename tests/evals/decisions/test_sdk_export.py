@@ -11,7 +11,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsBas
 from pydantic import TypeAdapter
 
 from toolbench.engine.policy.presets import build_layers
-from toolbench.engine.tools.python_tools import PythonTools, python_tool
+from toolbench.engine.tools.python_functions import PythonTools, python_tool
 from toolbench.engine.types import JsonObject
 from toolbench.evals.data_files import read_table
 from toolbench.evals.decisions.sdk_export import (

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from toolbench.engine.conversation import Conversation
 from toolbench.engine.events import EndReason, Event, LoopResult
-from toolbench.engine.tools.python_tools import PythonTool, PythonTools, python_tool
+from toolbench.engine.tools.python_functions import PythonTool, PythonTools, python_tool
 from toolbench.engine.types import JsonObject
 from toolbench.providers.driver.converse import converse, run_context
 from toolbench.providers.endpoint import Timeouts

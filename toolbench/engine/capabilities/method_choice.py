@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.engine.capabilities.record import Capabilities
-from toolbench.engine.formats.turn_templates import TURN_SPECS
+from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject
 

@@ -6,7 +6,7 @@ A dialect is one value in `families/`; reading is one decoder for all of them.""
 
 from collections.abc import Iterable
 
-from toolbench.engine.formats.chat_rendering import PromptMessage, get_turn_spec, render_conversation
+from toolbench.engine.formats.chat.rendering import PromptMessage, get_turn_spec, render_conversation
 from toolbench.engine.formats.decoder import TextDecoder
 from toolbench.engine.formats.registry import AUTO, REASONING_FORMAT, get_format, list_format_names
 from toolbench.engine.formats.rendering import get_result_role, render, render_result, render_results, render_tools

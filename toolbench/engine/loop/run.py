@@ -28,10 +28,9 @@ from toolbench.engine.events import (
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.loop.dispatch import DispatchedCall, build_tool_result, dispatch
 from toolbench.engine.loop.event_emitter import EventEmitter
-from toolbench.engine.loop.further_message import FurtherMessage
 from toolbench.engine.loop.ids import list_call_ids
 from toolbench.engine.loop.refused_answers import read_refused_answer
-from toolbench.engine.loop.run_state import RunState
+from toolbench.engine.loop.run_state import FurtherMessage, RunState
 from toolbench.engine.loop.turn import build_ask
 from toolbench.engine.loop.turn_setup import TurnSetup, prepare_turns
 from toolbench.engine.methods.instructions import build_reprompt

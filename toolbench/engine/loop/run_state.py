@@ -1,7 +1,7 @@
-"""What a running loop has seen: the conversation, the turns, the usage, and how good the tools' results were."""
+"""What a running loop has seen and what its user says next: conversation, turns, usage and results of tools."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from toolbench.engine.events import (
     EndReason,
@@ -14,6 +14,7 @@ from toolbench.engine.events import (
     TurnRecord,
 )
 from toolbench.engine.policy.settings import Policy
+from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import Message, Turn, Usage
 from toolbench.engine.wire_formats.usage import add_usage
 
@@ -108,3 +109,11 @@ class RunState:
             error=error,
             asked_again=self.asked_again,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherMessage:
+    """One further message. `tools` are offered from then on, beside those that were offered before."""
+
+    text: str
+    tools: tuple[ToolDefinition, ...] = ()

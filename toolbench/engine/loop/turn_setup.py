@@ -12,8 +12,8 @@ from toolbench.engine.events import OmittedParameter
 from toolbench.engine.identity_key import IdentityKey
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.methods.registry import CallMethod, build_method
+from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.limits import check_tool_set, get_max_calls
-from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.settings import Policy
 from toolbench.engine.repairs import check_repairs
 from toolbench.engine.strict_json import MAX_DEPTH, is_too_deep, sort_keys, write_json

@@ -1,6 +1,6 @@
-"""One policy key while layers are laid over it: its value, and the layer that every part of it came from."""
+"""Merging of layers: one policy key with the layer that each part came from, and options of a request."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +9,7 @@ from toolbench.engine.policy.keys import DEEP, UNION, KeySpec
 from toolbench.engine.types import JsonObject
 
 ENGINE_LAYER = "engine"
+RESERVED_KEYS = frozenset({"model", "messages", "tools", "tool_choice", "response_format"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +120,12 @@ def iterate_leaves(value: JsonObject, prefix: str = "") -> Iterator[tuple[str, A
 def _copy_value(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def merge_options(defaults: Mapping[str, Any], *overrides: Mapping[str, Any]) -> JsonObject:
+    """A new object: objects are merged at every depth, anything else is replaced, the later wins. Top-level keys in
+    RESERVED are dropped wherever they come from."""
+    options: JsonObject = {}
+    for layer in (defaults, *overrides):
+        options = merge_objects(options, {key: value for key, value in layer.items() if key not in RESERVED_KEYS})
+    return options

@@ -13,3 +13,8 @@ def round_half_up(number: float, places: int = 0) -> float:
 def format_rounded(number: float, places: int = 0) -> str:
     """Return `number` rounded half away from zero, as text with exactly so many decimal places."""
     return f"{round_half_up(number, places):.{places}f}"
+
+
+def round_to_int(number: float) -> int:
+    """Return the nearest integer; halves are rounded up."""
+    return int(round_half_up(number))

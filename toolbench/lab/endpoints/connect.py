@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from toolbench.engine.policy.overrides import RESERVED_KEYS
+from toolbench.engine.policy.layered_key import RESERVED_KEYS
 from toolbench.engine.policy.presets import list_model_workarounds
 from toolbench.engine.types import JsonObject
 from toolbench.lab.credentials.headers import change_headers, list_kept_names, list_secret_names

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from toolbench.engine import formats
 from toolbench.engine.constraints.format_grammar import find_format_grammar
 from toolbench.engine.errors import PlanError
+from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.formats.registry import FORMATS
-from toolbench.engine.formats.turn_templates import TURN_SPECS
 from toolbench.lab.endpoints.capabilities import get_capabilities_by_model
 from toolbench.lab.endpoints.format_viewer import EXAMPLE_CALL
 from toolbench.lab.models import Model

@@ -115,11 +115,6 @@ class Rate:
         return words[self.target_status] if self.n else "nothing to judge"
 
 
-def round_to_int(number: float) -> int:
-    """Return the nearest integer; halves are rounded up."""
-    return int(round_half_up(number))
-
-
 # Pages ask for the same few counts again and again.
 _compute_interval_cached = lru_cache(maxsize=8192)(compute_interval)
 

@@ -22,7 +22,7 @@ from toolbench.lab.endpoints.capabilities import get_capabilities_by_model, get_
 from toolbench.lab.endpoints.probe_job import queue_probe
 from toolbench.lab.metrics.cells import mark_stale
 from toolbench.lab.models import Cell, Model, Probe, Run, RunConfig, Trial
-from toolbench.lab.planning.policy_hash import hash_policy
+from toolbench.lab.planning.policy_values import hash_policy
 from toolbench.lab.planning.strategies import parse_strategy
 from toolbench.lab.planning.tool_support import build_probe_columns
 from toolbench.lab.worker.job_failures import record_failures

@@ -9,7 +9,7 @@ from toolbench.engine.capabilities.method_choice import AUTO, MethodChoice, find
 from toolbench.engine.capabilities.record import EffectiveCapabilities
 from toolbench.engine.errors import PlanError, PolicyError
 from toolbench.engine.methods.registry import build_method
-from toolbench.engine.policy.overrides import merge_options
+from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.presets import Layers
 from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals import few_shot
@@ -25,8 +25,8 @@ from toolbench.lab.planning.auto_method import (
     needs_probe,
 )
 from toolbench.lab.planning.lookup import DEFAULT_PROFILE, MAX_RUN_TRIALS, LookupResult, look_up_request
-from toolbench.lab.planning.policy_hash import hash_policy
 from toolbench.lab.planning.policy_layers import build_config_layers
+from toolbench.lab.planning.policy_values import hash_policy
 from toolbench.lab.planning.request_bounds import count_max_requests, is_applicable
 from toolbench.lab.planning.rules import add_rules_layer
 from toolbench.lab.planning.run_request import (

@@ -1,8 +1,11 @@
-"""The values of a resolved policy, under the keys that its origins use."""
+"""The values of a resolved policy under the keys that its origins use, and a hash of them."""
 
+import hashlib
+import json
 from typing import Any
 
 from toolbench.engine.policy.layered_key import iterate_leaves
+from toolbench.engine.policy.settings import Policy, policy_to_json
 from toolbench.engine.types import JsonObject
 
 
@@ -18,3 +21,8 @@ def flatten_policy(policy: JsonObject) -> dict[str, Any]:
         elif isinstance(value, dict):
             found |= {f"{name}.{leaf}": item for leaf, item in iterate_leaves(value)}
     return found
+
+
+def hash_policy(policy: Policy) -> str:
+    """Return a hash that is equal for equal settings, whatever their layers."""
+    return hashlib.sha256(json.dumps(policy_to_json(policy), sort_keys=True).encode()).hexdigest()

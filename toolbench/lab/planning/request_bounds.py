@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from toolbench.engine.capabilities.method_choice import AUTO
+from toolbench.engine.policy.layered_key import merge_options
 from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS
-from toolbench.engine.policy.overrides import merge_options
 from toolbench.engine.policy.settings import Policy, resolve_policy
 from toolbench.evals.types import Instance, Scenario
 from toolbench.lab.confirmation import FREE_KINDS, check_confirmed

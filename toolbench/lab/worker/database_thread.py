@@ -33,6 +33,7 @@ _TEMPORARY_SQLSTATES = (
 
 P = ParamSpec("P")
 T = TypeVar("T")
+PREPARE_THRESHOLD = 3  # executions in one session
 
 
 class StatementRefusedError(DatabaseError):
@@ -98,9 +99,6 @@ def _connect() -> None:
         milliseconds = int(settings.LEASE_SECONDS * 1000)
         cursor.execute("SET idle_in_transaction_session_timeout = %s", [milliseconds])
     enable_prepared_statements()
-
-
-PREPARE_THRESHOLD = 3  # executions in one session
 
 
 @contextmanager

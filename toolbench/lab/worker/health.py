@@ -19,6 +19,13 @@ from toolbench.lab.worker.job_failures import list_recent_failures
 HEARTBEAT_TIMEOUT = timedelta(seconds=60)
 PROCESS_RETENTION = timedelta(days=1)
 MAX_LISTED_CELLS = 50
+_RECORD_HEARTBEAT = """
+INSERT INTO lab_process (name, kind, host, pid, loop_lag_ms, seen_at) VALUES (%s, %s, %s, %s, %s, clock_timestamp())
+ON CONFLICT (name) DO UPDATE SET seen_at = clock_timestamp(), loop_lag_ms = excluded.loop_lag_ms
+"""
+_SELECT_HEARTBEAT_AGES = """
+SELECT name, extract(epoch FROM clock_timestamp() - seen_at)::float8 FROM lab_process WHERE kind = %s ORDER BY name
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +113,6 @@ def check_database() -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
-
-
-_RECORD_HEARTBEAT = """
-INSERT INTO lab_process (name, kind, host, pid, loop_lag_ms, seen_at) VALUES (%s, %s, %s, %s, %s, clock_timestamp())
-ON CONFLICT (name) DO UPDATE SET seen_at = clock_timestamp(), loop_lag_ms = excluded.loop_lag_ms
-"""
-
-_SELECT_HEARTBEAT_AGES = """
-SELECT name, extract(epoch FROM clock_timestamp() - seen_at)::float8 FROM lab_process WHERE kind = %s ORDER BY name
-"""
 
 
 def build_process_name(kind: str) -> str:

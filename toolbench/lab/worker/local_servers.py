@@ -21,6 +21,12 @@ from toolbench.providers.http.aiohttp_transport import is_connection_refused
 from toolbench.providers.http.client import HttpClient
 from toolbench.providers.http.error_codes import lookup_error_code
 
+HEALTH_TIMEOUT_SECONDS = 10.0
+DATABASE_RETRY_SECONDS = 0.5  # between two tries while the database is away
+# A trial that loses its server once more after these losses is not queued again; it has then run alone three times.
+MAX_SERVER_LOSSES = ISOLATE_AFTER_LOSSES + 2
+_BROKEN_CODES = frozenset({"answer_cut", "deadline"})
+
 
 def register_local_server(name: str, announced: Mapping[str, str]) -> None:
     """Store where the service listens on this host. `announced` has url, key and model."""
@@ -58,13 +64,6 @@ def _filter_address(address: ServiceAddress) -> QuerySet[ServiceAddress]:
 def withdraw_host_servers() -> None:
     """Delete all addresses of this host, before its servers are started again."""
     ServiceAddress.objects.filter(host=socket.gethostname()).delete()
-
-
-HEALTH_TIMEOUT_SECONDS = 10.0
-DATABASE_RETRY_SECONDS = 0.5  # between two tries while the database is away
-# A trial that loses its server once more after these losses is not queued again; it has then run alone three times.
-MAX_SERVER_LOSSES = ISOLATE_AFTER_LOSSES + 2
-_BROKEN_CODES = frozenset({"answer_cut", "deadline"})
 
 
 @dataclass(frozen=True, slots=True)

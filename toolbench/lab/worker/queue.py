@@ -13,6 +13,12 @@ from toolbench.celery import app
 from toolbench.lab.models import Trial
 from toolbench.lab.sql import statement
 
+logger = logging.getLogger(__name__)
+SESSION_TASK = "toolbench.lab.tasks.work_shift"
+PROBE_TASK = "toolbench.lab.tasks.probe"
+REPLAY_TASK = "toolbench.lab.tasks.replay"
+HEARTBEAT_TASK = "toolbench.lab.tasks.beat"
+
 
 def queue_trials(trials: Sequence[Trial]) -> None:
     """Insert trials as `bulk_create` would; they get no ids. No two trials of a run have the same position."""
@@ -54,14 +60,6 @@ def _get_column_type(field: "Field[Any, Any]") -> str:
 
 def _quote_column(field: "Field[Any, Any]") -> str:
     return f'"{field.column}"'
-
-
-logger = logging.getLogger(__name__)
-
-SESSION_TASK = "toolbench.lab.tasks.work_shift"
-PROBE_TASK = "toolbench.lab.tasks.probe"
-REPLAY_TASK = "toolbench.lab.tasks.replay"
-HEARTBEAT_TASK = "toolbench.lab.tasks.beat"
 
 
 def notify_workers(provider_ids: Iterable[int]) -> None:

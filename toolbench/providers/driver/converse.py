@@ -9,7 +9,7 @@ from contextvars import copy_context
 
 from toolbench.engine.conversation import Conversation
 from toolbench.engine.events import EmitEvent, Event, LoopResult
-from toolbench.engine.tools.python_tools import PythonTool, PythonTools, to_plain_value
+from toolbench.engine.tools.python_functions import PythonTool, PythonTools, to_plain_value
 from toolbench.engine.types import JsonObject
 from toolbench.providers.driver.cancellation import CancellationToken
 from toolbench.providers.driver.drive import RunContext, drive

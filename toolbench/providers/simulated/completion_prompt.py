@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from toolbench.engine.formats import render_tools
-from toolbench.engine.formats.turn_spec import ToolsPosition, TurnSpec
-from toolbench.engine.formats.turn_templates import TURN_SPECS
+from toolbench.engine.formats.chat.turn_spec import ToolsPosition, TurnSpec
+from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.types import JsonObject, Message
 from toolbench.providers.simulated.chat_request import find_json_objects
 

@@ -13,9 +13,9 @@ from django.utils.safestring import SafeString, mark_safe
 from toolbench.evals.decisions import requirements
 from toolbench.evals.statistics.quantile_texts import UNKNOWN_VALUE, render_quantile_bounds, render_quantile_value
 from toolbench.evals.statistics.quantiles import Quantile, count_answers_until_closed
-from toolbench.evals.statistics.rounding import format_rounded
+from toolbench.evals.statistics.rounding import format_rounded, round_to_int
 from toolbench.lab.metrics.definitions import Figure
-from toolbench.lab.metrics.rate import Rate, round_to_int
+from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.retries import RetryCounts
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.results.decide.records import build_frozen_rate

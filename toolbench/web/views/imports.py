@@ -12,7 +12,7 @@ from toolbench.lab.models import History, Replay
 from toolbench.lab.results.run.index import get_runs
 from toolbench.web.forms.imports import start_import
 from toolbench.web.rendering import render_page
-from toolbench.web.request_user import find_owner
+from toolbench.web.requests import find_owner
 
 
 @require_safe

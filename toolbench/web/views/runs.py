@@ -20,7 +20,7 @@ from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
 from toolbench.web.forms.run_actions import parse_action
 from toolbench.web.forms.start_run import plan_or_launch
 from toolbench.web.rendering import is_part_request, redirect_to_short_address, render_page
-from toolbench.web.request_user import find_owner
+from toolbench.web.requests import find_owner
 
 
 @require_safe

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from toolbench.lab.sign_in import redeem_token
 from toolbench.web.context_processors import THEMES
-from toolbench.web.safe_redirect import choose_local_path
+from toolbench.web.requests import choose_local_path
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 _PREFETCH = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
@@ -25,6 +25,7 @@ _NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 _PREVIEW_AGENTS = re.compile(
     r"bot\b|crawl|spider|preview|facebookexternalhit|whatsapp|slack|skype|embedly|iframely|unfurl|scan", re.IGNORECASE
 )
+YEAR_SECONDS = 60 * 60 * 24 * 365
 
 
 @login_not_required
@@ -81,9 +82,6 @@ def leave(request: HttpRequest) -> HttpResponse:
     """Sign out of this browser."""
     logout(request)
     return redirect("sign-in")
-
-
-YEAR_SECONDS = 60 * 60 * 24 * 365
 
 
 @require_POST

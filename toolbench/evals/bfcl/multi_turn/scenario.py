@@ -7,7 +7,7 @@ from itertools import groupby
 
 from toolbench.engine.errors import ToolArgumentError
 from toolbench.engine.events import ANSWERED_ENDS, EndReason, LoopResult, ToolResult
-from toolbench.engine.loop.further_message import FurtherMessage
+from toolbench.engine.loop.run_state import FurtherMessage
 from toolbench.engine.policy.settings import METHODS
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.tools.validation import list_schema_errors

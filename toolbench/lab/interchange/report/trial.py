@@ -12,10 +12,10 @@ from toolbench.engine.errors import PolicyError
 from toolbench.engine.policy.settings import Policy, policy_to_json, resolve_policy
 from toolbench.engine.types import JsonObject
 from toolbench.evals.record_counts import TAG_TRANSFORM
+from toolbench.evals.statistics.rounding import round_to_int
 from toolbench.lab.interchange.file_json import decode_text, parse_object
 from toolbench.lab.interchange.report.labels import ConfigLabel, sanitise_file_name
 from toolbench.lab.interchange.report.trial_history import build_history, build_trace, rebuild_final_draft
-from toolbench.lab.metrics.rate import round_to_int
 from toolbench.lab.metrics.retries import TRIAL_RETRY_COLUMNS
 from toolbench.lab.models import RunConfig, Trial
 from toolbench.lab.models.counters import TRIAL_COUNTERS

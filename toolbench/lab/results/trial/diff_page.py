@@ -23,6 +23,7 @@ from toolbench.lab.traces.code_view import CodeLine
 PARSED, RAW = "parsed", "raw"
 MAX_TURNS = 24
 FIXED_WORDING_GROUPS = (OWN, PUBLIC)  # groups whose cases every seed asks in the same words
+_NEAREST_PASS_SQL = statement("results/trial/nearest_pass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +200,6 @@ def _compare_shapes(one: TurnText, other: TurnText) -> str:
     if None in shapes:
         return "unread"
     return "alike" if shapes[0] == shapes[1] else "differs"
-
-
-_NEAREST_PASS_SQL = statement("results/trial/nearest_pass")
 
 
 def find_nearest_passes(trial_ids: Sequence[int]) -> Mapping[int, int]:

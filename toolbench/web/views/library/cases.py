@@ -18,7 +18,7 @@ from toolbench.web.downloads import build_file_response
 from toolbench.web.forms.cases import CaseForm, CaseImportForm, CaseRunForm
 from toolbench.web.forms.start_run import plan_or_launch
 from toolbench.web.rendering import render_page
-from toolbench.web.request_user import find_owner
+from toolbench.web.requests import find_owner
 
 
 @require_safe

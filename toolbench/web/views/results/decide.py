@@ -15,7 +15,7 @@ from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.web.charts import allow_inline_styles, build_decide_chart
 from toolbench.web.rendering import render_page
-from toolbench.web.request_user import find_owner
+from toolbench.web.requests import find_owner
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -31,7 +31,7 @@ from toolbench.lab.results.decide.records import (
 )
 from toolbench.web.downloads import build_file_response, build_table_response
 from toolbench.web.rendering import render_page
-from toolbench.web.request_user import find_owner
+from toolbench.web.requests import find_owner
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

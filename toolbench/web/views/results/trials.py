@@ -15,7 +15,7 @@ from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial.page_query import TrialPageQuery
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
 from toolbench.web.rendering import is_part_request, render_page
-from toolbench.web.safe_redirect import choose_local_path
+from toolbench.web.requests import choose_local_path
 
 RUN_ONLY_FIELDS = {"scenario", "failure_class", "cause", "prompt"}  # selects that only a run's own values can fill
 FORM_FIELDS = {"outcome", "sort", "search", *RUN_ONLY_FIELDS}

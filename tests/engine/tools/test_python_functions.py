@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from toolbench.engine.errors import PlanError, ToolArgumentError
-from toolbench.engine.tools.python_tools import PythonTools, python_tool, to_plain_value
+from toolbench.engine.tools.python_functions import PythonTools, python_tool, to_plain_value
 from toolbench.engine.tools.validation import check_schema
 
 

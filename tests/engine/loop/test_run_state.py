@@ -11,7 +11,7 @@ from tests.engine.scripted_model import (
     run_script,
 )
 from toolbench.engine.events import EndReason
-from toolbench.engine.loop.further_message import FurtherMessage
+from toolbench.engine.loop.run_state import FurtherMessage
 from toolbench.engine.tools.definitions import ToolDefinition
 
 GET_CALL = build_calling_answer(build_call())

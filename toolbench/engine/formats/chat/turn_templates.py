@@ -11,9 +11,9 @@ Cohere, Apertus and mistral_v15 are asked not to."""
 
 from dataclasses import replace
 
+from toolbench.engine.formats.chat.turn_spec import EMPTY_FRAME, Frame, ToolsPosition, TurnSpec, build_role_turns
 from toolbench.engine.formats.families import cohere, kimi, mistral
 from toolbench.engine.formats.families.named_lines import TO_ALL
-from toolbench.engine.formats.turn_spec import EMPTY_FRAME, Frame, ToolsPosition, TurnSpec, build_role_turns
 
 
 def _build_chatml(results: str, begin: str = "<|im_start|>", end: str = "<|im_end|>", line: str = "\n") -> TurnSpec:

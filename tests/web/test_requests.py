@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolbench.web.safe_redirect import choose_local_path
+from toolbench.web.requests import choose_local_path
 
 
 @pytest.mark.parametrize("given", ["/runs/7/?a=b#c", "/"])

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.web.exports import render_csv, render_json, render_markdown
+from toolbench.web.downloads import render_csv, render_json, render_markdown
 
 TABLE = ExportTable(
     "Matrix", ("note",), ("model", "tool_ok", "cost"), (("=cmd|'x'|a", "3/4", None), ("a|b<i>", "-", 0.5))

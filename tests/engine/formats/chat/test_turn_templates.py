@@ -1,8 +1,8 @@
 import pytest
 
 from toolbench.engine import formats
-from toolbench.engine.formats.turn_spec import ToolsPosition, TurnSpec
-from toolbench.engine.formats.turn_templates import TURN_SPECS
+from toolbench.engine.formats.chat.turn_spec import ToolsPosition, TurnSpec
+from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 
 BEFORE_ALL = ("<s>", "<bos>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜>", "<|startoftext|>", "<BOS_TOKEN>")
 

@@ -6,10 +6,10 @@ from itertools import groupby
 from typing import Literal
 
 from toolbench.engine.errors import PlanError
+from toolbench.engine.formats.chat.turn_spec import Frame, ToolsPosition, TurnSpec
+from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.formats.registry import get_format, list_format_names
 from toolbench.engine.formats.rendering import render, render_results, render_tools
-from toolbench.engine.formats.turn_spec import Frame, ToolsPosition, TurnSpec
-from toolbench.engine.formats.turn_templates import TURN_SPECS
 from toolbench.engine.formats.types import TextCall, Tool
 
 

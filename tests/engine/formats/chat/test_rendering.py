@@ -8,8 +8,8 @@ from tests.engine.formats.golden_cases import DATA_FOLDER, WEATHER_TOOL
 from toolbench.engine import formats
 from toolbench.engine.errors import PlanError
 from toolbench.engine.formats import PromptMessage, TextCall, get_turn_spec, parse, render_conversation, render_tools
+from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.formats.registry import get_format
-from toolbench.engine.formats.turn_templates import TURN_SPECS
 
 CALL = TextCall("get_weather", {"city": "Oslo"}, "call_abc")
 OTHER = TextCall("get_weather", {"city": "Rome", "days": 2}, "call_def")
