@@ -46,7 +46,7 @@ class Conversation:
         tool_choice: ToolChoice | str | Mapping[str, Any] = "auto",
         **settings: Any,
     ) -> "Conversation":
-        """Build a conversation from documented policy keys, such as `max_turns=4` or `tool_use_mode="enforced"`.
+        """Build a conversation from policy keys, such as `max_turns=4` or `tool_use_mode="enforced"`.
 
         Raises:
             PolicyError: a key is unknown or its value is not allowed.

@@ -1,4 +1,4 @@
-"""Values between the loop and its driver: the steps it requests, the replies, the events and the result."""
+"""Values between the loop and its driver: the loop's steps, the replies, the events and the result."""
 
 from collections.abc import Callable
 from dataclasses import field

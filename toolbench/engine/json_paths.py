@@ -1,4 +1,4 @@
-"""JSON paths, which say where in a value something stands."""
+"""JSON paths, which say where a value is found inside another one."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,10 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def render_json_path(parts: Sequence[str | int]) -> str:
-    """Render `["ops", 0, "path"]` as `$.ops[0].path`; other names than plain words stand in quotes and brackets."""
+    """Render `["ops", 0, "path"]` as `$.ops[0].path`.
+
+    A name that is not a plain word is written in brackets and quotes.
+    """
     path = "$"
     for part in parts:
         path = f"{path}[{part}]" if isinstance(part, int) else build_member_path(path, part)

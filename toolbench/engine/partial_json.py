@@ -66,7 +66,7 @@ class JsonEndFinder:
 
 
 def read_partial(text: str) -> Any:
-    """Return the value that the beginning of a JSON object or list has so far, or None if nothing can be read.
+    """Return the value of an incomplete JSON object or list so far, or None if nothing can be read.
 
     Open strings, objects and lists are closed where the text ends. A key without a value and an incomplete word are
     left out. The time is linear in the length of the text. Use the value for display only, never to call a tool.

@@ -155,7 +155,7 @@ class Turn:
 
     @property
     def stop_reason(self) -> str:
-        """The reason for the end: tool_use if there are calls, length if the answer was truncated there, else stop."""
+        """The reason for the end: tool_use if there are calls, length if the answer was truncated, else stop."""
         return "tool_use" if self.calls else "length" if self.finish_reason == "length" else "stop"
 
     @property
@@ -200,7 +200,7 @@ class Envelope:
 
 
 def get_called_function(call: JsonObject) -> JsonObject:
-    """Return the `function` object of a call in OpenAI's shape, with name and arguments; {} if it has none."""
+    """Return the `function` object of a call in OpenAI's shape; {} if it has none."""
     function = call.get("function")
     return function if isinstance(function, dict) else {}
 

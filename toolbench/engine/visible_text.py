@@ -1,4 +1,4 @@
-"""Detection of texts that look blank to a reader."""
+"""Detection of texts that are blank to a reader."""
 
 import unicodedata
 

@@ -66,9 +66,7 @@ class MarkerExtent:
         self._markers = get_marker_finder(*closers, *enders, *self._guard)
         self._guarded = False
         self._reguarded = False  # the guard was closed; the text that follows must confirm it
-        self._doubtful: tuple[int, int] | None = (
-            None  # an end marker inside the guard, with only white space behind it so far
-        )
+        self._doubtful: tuple[int, int] | None = None  # a guarded end marker, only white space behind it so far
 
     def scan(self, text: str, at: int, *, final: bool) -> int:
         """Read on from `at` and return the index up to which the text was read."""

@@ -15,7 +15,14 @@ def render_spaced_json(value: object) -> str:
 def json_call_writer(
     name: str = "name", arguments: str = "arguments", *, before: str = "", after: str = ""
 ) -> Callable[[TextCall, int], str]:
-    """Return a writer of calls as `{"name": …, "arguments": {…}}`, with these keys, between `before` and `after`."""
+    """Return a writer of calls as `{"name": …, "arguments": {…}}`, with these keys.
+
+    Args:
+        name: the key of the tool's name.
+        arguments: the key of the arguments.
+        before: the text before the object.
+        after: the text behind the object.
+    """
 
     def write(call: TextCall, place: int) -> str:
         return before + render_spaced_json({name: call.name, arguments: call.arguments}) + after

@@ -58,9 +58,10 @@ def render_conversation(said: Sequence[PromptMessage], *, format: str, tools: It
 
 
 def _assign_ids(said: Sequence[PromptMessage], turns: TurnSpec) -> list[PromptMessage]:
-    """Return the messages with ids of calls that the text format can write, counted over the whole conversation.
+    """Return the messages with ids of calls that the text format can write.
 
-    If several calls share an id, the first result belongs to the first of them.
+    Calls are counted over the whole conversation. If several share an id, the first result belongs to the first of
+    them.
     """
     if turns.ids is None:
         return list(said)
@@ -132,7 +133,7 @@ class _RawText:
 
 
 def _place_tools(said: list[PromptMessage], told: str, turns: TurnSpec) -> list[PromptMessage | _RawText]:
-    """Return the messages in turns that the text format has, with the description of the tools in its place."""
+    """Return the messages in turns that the text format has, with the description of the tools."""
     if told and turns.tools is ToolsPosition.USER:
         return [*_fold_system_messages(_put_tools_before_user(said, told), turns)]
     return _put_tools_in_system(_fold_system_messages(said, turns), told, turns)

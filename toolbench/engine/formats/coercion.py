@@ -113,7 +113,10 @@ def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], known:
 
 
 def get_allowed_types(schema: object, root: Mapping[str, Any]) -> set[str]:
-    """Return the JSON types that a schema inside of `root` allows; the empty set if it does not restrict them."""
+    """Return the JSON types that a schema inside of `root` allows.
+
+    The set is empty if the schema does not restrict them.
+    """
     return _get_allowed(schema, root).all_kinds
 
 
@@ -158,7 +161,10 @@ def group_by_key(
 
 
 def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
-    """Return the schema of the property `key`, or of an array's items if the key is ""; None if there is none."""
+    """Return the schema of the property `key`, or of an array's items if the key is "".
+
+    The result is None if there is no such schema.
+    """
     waiting, hops = [schema], _MAX_REFERENCES
     while waiting and hops:
         one, hops = waiting.pop(0), hops - 1

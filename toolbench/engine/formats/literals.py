@@ -91,7 +91,10 @@ def _evaluate_atom(node: ast.expr) -> Any:
 
 
 def _is_json_constant(value: object) -> bool:
-    """Return whether JSON can hold a constant: no bytes, no infinity, no number beyond Python's digit limit."""
+    """Return whether JSON can hold a constant.
+
+    Bytes, infinity and numbers beyond Python's digit limit are excluded.
+    """
     if isinstance(value, int):
         return value.bit_length() <= MAX_INTEGER_BITS
     return value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
