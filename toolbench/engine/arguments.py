@@ -101,7 +101,7 @@ def _get_json_type(value: object) -> str:
 
 
 def _strip_fence(text: str) -> str:
-    """Return the inside of a code fence that spans the text, without the word `json`; else return the text."""
+    """Return the inside of a code fence around the text, without the word `json`; else return the text."""
     if not (len(text) >= 2 * len(_FENCE) and text.startswith(_FENCE) and text.endswith(_FENCE)):
         return text
     inside = text[len(_FENCE) : -len(_FENCE)]

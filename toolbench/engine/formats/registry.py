@@ -60,7 +60,7 @@ FORMATS = (
 
 
 def list_format_names() -> tuple[str, ...]:
-    """Return the names of all formats; the last is `auto`, which is for reading."""
+    """Return the names of all formats; the last is `auto`, which is only for reading."""
     return tuple(_BY_NAME)
 
 

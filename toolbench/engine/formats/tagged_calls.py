@@ -28,14 +28,16 @@ ConvertValue: TypeAlias = Callable[[str, str, str, ToolSchemas], Any]
 
 @dataclass(frozen=True, slots=True)
 class TaggedReader:
-    """A reader of a call with a tag for each argument. A block without tags may hold the arguments as JSON.
+    """A reader of a call with a tag for each argument.
+
+    A block without tags may hold the arguments as JSON.
 
     Attributes:
         name: matches at the beginning of the block. Group `name` is the tool's name, an optional group `id` the call's
             id.
         key: matches where a value begins. Group `key` is the argument's key. An optional group `kind` is the JSON type
-            of the value, which overrides the schema. An optional group `opened` is empty (None) if the tag that opens
-            the value is missing.
+            of the value, which overrides the schema. An optional group `opened` is None if the tag that opens the value
+            is missing.
         value_end: the text that ends a value.
         end: a text that may end the call.
         lines: whether one line break is removed from both ends of a value.
@@ -77,8 +79,9 @@ class TaggedReader:
         )
 
     def _arguments(self, tool: str, text: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any] | None:
-        """Return the arguments by key, or None if there is other text between them or a lost tag makes them
-        ambiguous.
+        """Return the arguments by key, or None if they cannot be read.
+
+        They cannot be read if there is text before the first key, or if a lost tag hides where a value begins or ends.
         """
         opened = self._opened(tool, text, known)
         if any(map(_is_tag_missing, opened)):
