@@ -49,7 +49,7 @@ class ExtentScanner(Protocol):
 
 
 class MarkerExtent:
-    """A call that ends at the first of `closers`, which belong to it, or before the first of `enders`.
+    """A scanner for a call that ends with the first of `closers` or before the first of `enders`.
 
     Between the two markers of `guard` all of these are plain text, except an end marker that is followed directly by
     another marker or the end of the text. The second marker of the guard counts only if a marker follows it directly.
@@ -112,14 +112,15 @@ class MarkerExtent:
 
 
 class BracketExtent:
-    """A call that ends behind its JSON or Python values, and behind one of `closers` if it follows.
+    """A scanner for a call that ends with its JSON or Python values.
 
-    A heading without brackets may stand before the first value. Before one of `enders` the call ends.
+    A heading without brackets may come before the first value. An end marker that follows the values belongs to the
+    call.
 
     Args:
         closers: end markers that belong to the call.
         enders: markers before which the call ends.
-        passed: words with brackets that may stand in the heading.
+        passed: words with brackets that may occur in the heading.
         many: whether several values may follow one another, with a comma, a semicolon or nothing between them.
     """
 

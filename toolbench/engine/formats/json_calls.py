@@ -20,7 +20,11 @@ _LABELS = {"type", "id", "index"}  # keys that may stand beside a name without a
 
 
 class BrokenValueError(Exception):
-    """A value that cannot be read. `cut`: it has no end."""
+    """A value that cannot be read.
+
+    Attributes:
+        cut: whether the value has no end.
+    """
 
     def __init__(self, cut: bool) -> None:
         self.cut = cut

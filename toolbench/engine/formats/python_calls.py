@@ -41,7 +41,7 @@ class PythonCallReader:
         return ParsedBlock(whole) if whole else self._read_one_by_one(body, known, cut=cut)
 
     def _read_one_by_one(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
-        """Read the calls one by one, so that a truncated or unreadable call does not affect the others."""
+        """Read the calls one by one, so that those before a truncated or unreadable call are kept."""
         calls: list[FoundCall] = []
         notes: set[str] = set()
         at = _skip_separators(body, 0)

@@ -54,7 +54,10 @@ def drop_unnamed_calls(reading: ParsedBlock) -> ParsedBlock:
 
 
 class BlockReader(Protocol):
-    """A reader of the text between the markers of a block. With `cut` the text ended before the block."""
+    """A reader of the text between the markers of a block.
+
+    With `cut` the text ended before the block did.
+    """
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Read the calls in the text of a block."""
@@ -106,9 +109,11 @@ class Block:
     closer_optional: bool = False
 
     def fits(self, head: str, *, complete: bool) -> bool | None:
-        """Return whether text that begins with `head` is such a block, or None if more text is needed.
+        """Return whether a block of this kind begins with `head`, or None if more text is needed.
 
-        `complete` says that `head` does not get longer.
+        Args:
+            head: the text behind the start marker, as far as it is needed.
+            complete: whether `head` does not get longer.
         """
         if not self.starts:
             return True
