@@ -55,7 +55,7 @@ def stream(format: str = AUTO, tools: Iterable[Tool] = (), *, guess_untyped: boo
 def parse(text: str, *, format: str = AUTO, tools: Iterable[Tool] = (), guess_untyped: bool = False) -> ParsedText:
     """Parse a complete text; the arguments are those of `stream`.
 
-    No text raises an exception. What cannot be parsed stays in the result's text.
+    Every text can be parsed: a call that cannot be read stays in the result's text.
 
     Raises:
         PlanError: the format is unknown.
