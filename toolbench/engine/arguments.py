@@ -1,4 +1,4 @@
-"""Reading the arguments of a call: anything a model sends becomes an object, or a plain reason why not."""
+"""Reading of a call's arguments: whatever a model sends becomes an object or a problem in plain words."""
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import MAX_DEPTH, count_utf8_bytes, is_too_deep, read_json, write_json
@@ -11,10 +11,20 @@ _FENCE = "```"
 
 
 def read_arguments(raw: object, max_bytes: int, *, value: object = None, standard_only: bool = False) -> ReadArguments:
-    """No arguments and blank text are an empty object. A text may stand in a code fence, and may hold a JSON text that
-    holds the object (double encoding, once). With `standard_only` only the text of a JSON object is read. The limit is
-    exact: `max_bytes` bytes are allowed. `value` is what `raw` was written from, where that is known: an object is not
-    read again."""
+    """Read the arguments of a call; arguments that cannot be read are a status, not an exception.
+
+    None and blank text are an empty object. A text may stand in a code fence. It may be double-encoded once: a JSON
+    string whose text is the JSON object.
+
+    Args:
+        raw: the arguments as the model sent them: a text, an object or anything else.
+        max_bytes: the largest size that is allowed, in UTF-8 bytes.
+        value: the value that `raw` was written from, if it is known; an object is not parsed again.
+        standard_only: accept only the text of a JSON object.
+
+    Returns:
+        The status (`ok`, `invalid_json` or `too_large`), the size, the object and the problem.
+    """
     if standard_only and not isinstance(value, dict):
         return _read_standard(raw, max_bytes)
     if raw is None:
@@ -44,7 +54,7 @@ def _read_standard(raw: object, max_bytes: int) -> ReadArguments:
 
 
 def measure_arguments(raw: object) -> int:
-    """The `size` that reading would give, without reading."""
+    """Return the `size` that `read_arguments` would report, without parsing the arguments."""
     if isinstance(raw, str):
         return count_utf8_bytes(_strip_fence(raw.strip()))
     return _read_value(raw, 0).size if isinstance(raw, (dict, list)) else 0
@@ -59,7 +69,7 @@ def _read_text(text: str, max_bytes: int) -> ReadArguments:
     try:
         value = read_json(text)
         if isinstance(value, str):
-            size = count_utf8_bytes(value)  # never more than that of the text it stood in
+            size = count_utf8_bytes(value)  # never larger than the text around it
             value = read_json(value)
     except InvalidJsonError as error:
         return _build_invalid(size, str(error))
@@ -91,7 +101,7 @@ def _get_json_type(value: object) -> str:
 
 
 def _strip_fence(text: str) -> str:
-    """The inside of a code fence that spans the whole text, with or without the word json; else the text itself."""
+    """Return the inside of a code fence around the text, without the word `json`; else return the text."""
     if not (len(text) >= 2 * len(_FENCE) and text.startswith(_FENCE) and text.endswith(_FENCE)):
         return text
     inside = text[len(_FENCE) : -len(_FENCE)]

@@ -1,5 +1,7 @@
-"""Bounds of the figures that somebody else reports: tokens, cost and times. A figure outside them counts as unknown,
-so that sums over any number of trials stay finite and fit their columns."""
+"""Bounds of reported figures: tokens, cost, durations and dates.
+
+A figure outside its bounds counts as unknown, so that sums over any number of trials stay finite and fit their columns.
+"""
 
 import math
 from datetime import UTC, datetime
@@ -11,36 +13,37 @@ VALID_YEARS = range(1970, 2201)
 
 
 def parse_count(value: object, limit: int = MAX_TOKENS) -> int | None:
-    """Return `value` as a whole number from 0 to `limit`; None for anything else. 12.0 is 12."""
+    """Return `value` as a whole number from 0 to `limit`, or None for anything else; 12.0 is 12."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= limit:
         return None
     return int(value) if value == int(value) else None
 
 
 def parse_number(value: object, limit: float) -> float | None:
-    """Return `value` as a float from 0 to `limit`; None for anything else, NaN included."""
+    """Return `value` as a float from 0 to `limit`, or None for anything else, including NaN."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= limit:
         return None
-    return math.fabs(value)  # -0.0 is 0.0
+    return math.fabs(value)  # -0.0 becomes 0.0
 
 
 def parse_cost(value: object) -> float | None:
-    """Return `value` as dollars from 0 to MAX_COST; None for anything else."""
+    """Return `value` as US dollars from 0 to MAX_COST, or None for anything else."""
     return parse_number(value, MAX_COST)
 
 
 def parse_duration_ms(value: object, *, per_unit: float = 1.0) -> float | None:
-    """Return `value` in milliseconds, from 0 to MAX_DURATION_MS; None for anything else.
+    """Return `value` in milliseconds, from 0 to MAX_DURATION_MS, or None for anything else.
 
     Args:
-        per_unit: milliseconds in the unit that `value` is given in.
+        value: a duration in any unit.
+        per_unit: milliseconds in one unit of `value`.
     """
     given = parse_number(value, MAX_DURATION_MS / per_unit)
     return None if given is None else given * per_unit
 
 
 def check_year(value: datetime) -> datetime | None:
-    """Return an aware `value` that lies in YEARS, wherever it is shown; None for any other."""
+    """Return an aware datetime whose year in UTC lies in VALID_YEARS, or None for any other."""
     try:
         return value if value.tzinfo and value.astimezone(UTC).year in VALID_YEARS else None
     except OverflowError:

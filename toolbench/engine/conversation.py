@@ -1,4 +1,4 @@
-"""A conversation that goes on: what was said so far, and the plan of the loop's next run over it."""
+"""A conversation over several runs of the loop: its history and the plan of the next run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,8 +18,16 @@ INCOMPLETE_ENDS = frozenset(
 
 @dataclass(slots=True)
 class Conversation:
-    """Holds no socket and runs nothing: `say` gives the plan for one run of the loop, in which the answer's calls are
-    run and their results fed back until there is a final text; `take` keeps what that run brought."""
+    """A conversation with a model. It holds no connection and runs nothing itself.
+
+    `say` returns the plan of one run of the loop. That run executes the calls of the answers and returns their results
+    to the model until there is a final text. `take` then keeps the history of that run.
+
+    Attributes:
+        system: the system prompt; "" for none.
+        options: parameters of the request body.
+        history: the messages of all runs so far.
+    """
 
     model: str
     tools: ToolRegistry = field(default_factory=ToolRegistry)
@@ -38,13 +46,19 @@ class Conversation:
         tool_choice: ToolChoice | str | Mapping[str, Any] = "auto",
         **settings: Any,
     ) -> "Conversation":
-        """From keys of the policy as they are documented (`max_turns=4`, `tool_use_mode="enforced"`). Raises
-        PolicyError for a key or value that there is not."""
+        """Build a conversation from policy keys, such as `max_turns=4` or `tool_use_mode="enforced"`.
+
+        Raises:
+            PolicyError: a key is unknown or its value is not allowed.
+        """
         patch = {"tool_choice": tool_choice, **settings}
         return cls(model, tools, resolve_policy([("conversation", patch)]).policy)
 
     def say(self, text: str) -> LoopPlan:
-        """The plan of the next run. It changes nothing here; the run's end is to be given to `take`."""
+        """Return the plan of the next run, for a user message.
+
+        The conversation does not change. Pass the result of the run to `take`.
+        """
         return LoopPlan(
             model=self.model,
             policy=self.policy,
@@ -57,8 +71,11 @@ class Conversation:
         )
 
     def take(self, ended: LoopResult) -> bool:
-        """Goes on from where the run ended. After one that broke off (a failing endpoint, a deadline, a cancel, a spent
-        budget) nothing is kept and False is given: the same may be said again."""
+        """Keep the history of a run, and return whether it was kept.
+
+        After an incomplete run (provider error, deadline, cancellation or spent budget) nothing is kept and the result
+        is False; the same message can be said again.
+        """
         if ended.end in INCOMPLETE_ENDS:
             return False
         self.history = ended.history

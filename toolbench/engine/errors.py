@@ -1,15 +1,20 @@
-"""Everything the engine raises. What goes wrong in a tool or at an endpoint is a value (see events) instead."""
+"""Exceptions of the engine. A failure of a tool or an endpoint is a value instead, see `events`."""
 
 from dataclasses import dataclass
 
 
 class EngineError(Exception):
-    """The root of the tree."""
+    """Base class of the engine's exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyProblem:
-    """One bad setting: the layer it stands in, its key, and a sentence that says what is allowed."""
+    """One invalid setting.
+
+    Attributes:
+        layer: the policy layer that has the setting.
+        message: a sentence that says what is allowed.
+    """
 
     layer: str
     key: str
@@ -17,7 +22,11 @@ class PolicyProblem:
 
 
 class PolicyError(EngineError):
-    """Layers that cannot be resolved. `problems` lists every bad setting, not only the first."""
+    """Policy layers that cannot be resolved.
+
+    Attributes:
+        problems: every invalid setting, not only the first.
+    """
 
     def __init__(self, problems: tuple[PolicyProblem, ...]) -> None:
         self.problems = problems
@@ -25,12 +34,16 @@ class PolicyError(EngineError):
 
 
 class PlanError(EngineError):
-    """A plan that cannot be started: no model, or a set of tools that cannot be sent."""
+    """A plan that cannot be started, for example without a model, or with tools that cannot be sent."""
 
 
 class MalformedAnswerError(EngineError):
-    """Bytes that are no answer. `code` is stable snake_case: empty_body, invalid_utf8, not_json, too_deep, not_object,
-    error_object, no_choices, no_message."""
+    """A response body that is not an answer.
+
+    Attributes:
+        code: empty_body, invalid_utf8, not_json, too_deep, not_object, error_object, no_choices or no_message. The
+            codes do not change between versions.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -38,7 +51,12 @@ class MalformedAnswerError(EngineError):
 
 
 class InvalidJsonError(EngineError):
-    """A text that is not JSON as the standard has it. `code` is not_json or too_deep."""
+    """A text that is not valid JSON, or not a valid Python value or call where those are read too.
+
+    Attributes:
+        code: not_json or too_deep; for text that is read as Python also too_long, not_python, not_literal, no_call,
+            no_name or repeated_name.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -46,4 +64,4 @@ class InvalidJsonError(EngineError):
 
 
 class ToolArgumentError(EngineError):
-    """Raised by a tool that refuses its arguments; the model is told the message under ARGUMENT_ERROR."""
+    """Refusal of its arguments by a tool. The model gets the message with the code ARGUMENT_ERROR."""

@@ -1,4 +1,4 @@
-"""What the loop asks of the world, what it is sent back, and how it ends."""
+"""Values between the loop and its driver: the loop's steps, the replies, the events and the result."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -10,23 +10,37 @@ from toolbench.engine.types import Envelope, JsonObject, Message, SchemaError, T
 
 
 class AnswerDecoder(Protocol):
-    """Turns an answer's bytes into a Turn: fed once with a whole body, or chunk by chunk with a stream."""
+    """A decoder that turns the bytes of an answer into a turn.
 
-    def feed(self, chunk: bytes) -> None: ...
+    It is fed once with a whole body, or chunk by chunk with a stream.
+    """
+
+    def feed(self, chunk: bytes) -> None:
+        """Read the next bytes of the answer."""
+        ...
 
     def close(self) -> Turn:
-        """Raises engine.errors.MalformedAnswerError when the bytes are no answer. Either way it is empty again."""
+        """Return the turn and reset the decoder for another attempt, also after an error.
+
+        Raises:
+            MalformedAnswerError: the bytes are not an answer.
+        """
         ...
 
     @property
     def partial(self) -> Message:
-        """The message as far as it came; {} where that is only known at the end."""
+        """The message so far; {} if it is known only at the end."""
         ...
 
 
 @light(frozen=True, slots=True)
 class OmittedParameter:
-    """An optional parameter that a request goes without, and why. `known` says that it was known before the trial."""
+    """An optional parameter that was left out of a request.
+
+    Attributes:
+        why: the reason.
+        known: whether the reason was known before the trial.
+    """
 
     name: str
     why: str
@@ -35,25 +49,38 @@ class OmittedParameter:
 
 @light(frozen=True, slots=True)
 class Request:
-    """One request, ready to be sent: `path` is relative to the endpoint's prefix (`chat/completions`), `body` the
-    exact bytes."""
+    """A request that is ready to be sent.
+
+    Attributes:
+        path: the path below the endpoint's prefix, such as `chat/completions`.
+        body: the exact bytes to send.
+        changes: changes that message and tool transforms made to the request.
+        cut_retries: how often the request may be repeated if its streamed answer is truncated.
+        message: the index, from 0, of the user message that it belongs to.
+        said: the text of a further user message that the request adds; "" for none.
+        left_out: optional parameters that the request would otherwise have.
+    """
 
     turn: int
     path: str
     body: bytes
     tools_sent: bool
     stream: bool = False
-    changes: tuple[TransformChange, ...] = ()  # what message and tool transforms changed on the way out
-    cut_retries: int = 0  # how often a streamed answer that breaks off may be asked for again
-    message: int = 0  # which of the user's messages it belongs to, from 0
-    said: str = ""  # the text of a further message that comes with it
-    left_out: tuple[OmittedParameter, ...] = ()  # parameters that it would have had
+    changes: tuple[TransformChange, ...] = ()
+    cut_retries: int = 0
+    message: int = 0
+    said: str = ""
+    left_out: tuple[OmittedParameter, ...] = ()
 
 
 @light(frozen=True, slots=True)
 class Delta:
-    """A piece of a streamed answer: of its text, its reasoning, or the arguments of the `call`-th call from 0.
-    `closed` says that the call's arguments are whole."""
+    """A part of a streamed answer: of its text, its reasoning or the arguments of one call.
+
+    Attributes:
+        call: the index of the call, from 0; None for text and reasoning.
+        closed: whether the arguments of the call are complete.
+    """
 
     text: str = ""
     reasoning: str = ""
@@ -65,8 +92,12 @@ class Delta:
 
 @light(frozen=True, slots=True)
 class Ask:
-    """`read_refused_answer` reads what a server quotes of an answer that it refused to pass on: a turn where the policy
-    wants that, else a sentence for the error's hint, "" for none."""
+    """A step of the loop: send a request and decode the answer.
+
+    Attributes:
+        read_refused: reads the text that a server quotes of an answer that it refused to return. It returns a turn
+            where the policy allows that, else a sentence for the error's hint; "" for none.
+    """
 
     request: Request
     decoder: AnswerDecoder
@@ -75,8 +106,12 @@ class Ask:
 
 @light(frozen=True, slots=True)
 class PreparedCall:
-    """A call that may run: name resolved, arguments parsed and valid by the tool's schema. `alone` and
-    `timeout_seconds` are its tool's."""
+    """A call that may run: its tool exists, and its arguments were parsed and match the tool's schema.
+
+    Attributes:
+        alone: whether the tool must not run in parallel with others.
+        timeout_seconds: the tool's time limit; None for no limit.
+    """
 
     id: str
     name: str
@@ -87,7 +122,11 @@ class PreparedCall:
 
 @light(frozen=True, slots=True)
 class Execute:
-    """`side_by_side`: calls that follow one another may run at the same time, but for those that run alone."""
+    """A step of the loop: run the calls of one turn.
+
+    Attributes:
+        side_by_side: whether successive calls may run in parallel, except those with `alone`.
+    """
 
     turn: int
     calls: tuple[PreparedCall, ...]
@@ -96,8 +135,11 @@ class Execute:
 
 @light(frozen=True, slots=True)
 class Outcome:
-    """What a tool gave back: a value, or the failure it raised (`code` ARGUMENT_ERROR, INTERNAL_ERROR, TOOL_TIMEOUT
-    …)."""
+    """The tool outcome: the value that a tool returned, or the error that it raised.
+
+    Attributes:
+        error_code: ARGUMENT_ERROR, INTERNAL_ERROR, TOOL_TIMEOUT …; "" for success.
+    """
 
     value: object = None
     error_code: str = ""
@@ -108,8 +150,17 @@ class Outcome:
 
 @light(frozen=True, slots=True)
 class ExchangeError:
-    """A failed exchange as a value. `code` is a row of providers/data/outcomes.json; `tool_support` is true when the
-    endpoint says that this model or route cannot use tools."""
+    """A failed exchange as a value.
+
+    Attributes:
+        code: a row of providers/data/outcomes.json.
+        status: the HTTP status; None without a response.
+        infrastructure: whether network, provider or host failed, and not the model.
+        tool_support: whether the endpoint says that this model or route cannot use tools.
+        hint: a sentence that helps to understand the error; "" for none.
+        generation: the text of the model, if the error quotes it.
+        named: places in the request that fields of the error name, such as `tool_choice.type`.
+    """
 
     code: str
     message: str
@@ -118,16 +169,20 @@ class ExchangeError:
     retryable: bool = False
     tool_support: bool = False
     hint: str = ""
-    generation: str = ""  # what the model wrote, where the error quotes it
-    named: tuple[str, ...] = ()  # places in the request that fields of the error name, such as `tool_choice.type`
+    generation: str = ""
+    named: tuple[str, ...] = ()
 
 
 @light(frozen=True, slots=True)
 class FailedExchange:
+    """The driver's reply to an `Ask` whose exchange failed."""
+
     error: ExchangeError
 
 
 class StopReason(StrEnum):
+    """Why the driver ends a run early."""
+
     DEADLINE = "deadline"
     CANCELLED = "cancelled"
     BUDGET = "budget"
@@ -135,6 +190,8 @@ class StopReason(StrEnum):
 
 @light(frozen=True, slots=True)
 class StopRun:
+    """The driver's reply that ends the run early."""
+
     reason: StopReason
 
 
@@ -143,9 +200,14 @@ LoopInput = Turn | FailedExchange | tuple[Outcome, ...] | StopRun
 
 @light(frozen=True, slots=True)
 class ToolResult:
-    """One call of one turn with what became of it. `parse_status` is ok, invalid_json or too_large; a refused call
-    never ran.
-    `content` is the exact text sent back to the model."""
+    """A call of a turn and its result.
+
+    Attributes:
+        arguments: the parsed arguments; None if they could not be parsed.
+        parse_status: ok, invalid_json or too_large.
+        content: the exact text that is sent back to the model.
+        executed: whether the tool ran; a refused call does not run.
+    """
 
     call: ToolCall
     arguments: JsonObject | None
@@ -161,7 +223,13 @@ class ToolResult:
 
 @light(frozen=True, slots=True)
 class TurnRecord:
-    """One turn as it happened: what was asked, the answer (or the failure), the results in call order."""
+    """The record of one turn.
+
+    Attributes:
+        answer: the model's answer; None if the exchange failed.
+        failure: the failure of the exchange, if any.
+        results: the results of the calls, in call order.
+    """
 
     turn: int
     request: Request
@@ -171,8 +239,11 @@ class TurnRecord:
 
 
 class EndReason(StrEnum):
-    """How a trial's loop ended. FINAL is the only good one; LENGTH is a final answer that the token limit cut. The
-    others are typed errors. All keep record, history and usage."""
+    """How the loop of a trial ended.
+
+    FINAL is the only success. LENGTH is a final answer that was truncated at the token limit. The others are errors.
+    The record, the history and the usage are kept in every case.
+    """
 
     FINAL = "FINAL"
     LENGTH = "LENGTH"
@@ -191,7 +262,13 @@ ANSWERED_ENDS = frozenset({EndReason.FINAL, EndReason.LENGTH})
 
 @light(frozen=True, slots=True)
 class LoopResult:
-    """`asked_again` counts requests that quoted an error because a call could not be run: second samples."""
+    """The result of a run of the loop.
+
+    Attributes:
+        history: all messages of the conversation, for the next run.
+        message: the reason for the end, in words; "" for none.
+        asked_again: the number of re-prompts: requests that quote an error because a call could not run.
+    """
 
     end: EndReason
     final_text: str
@@ -206,8 +283,12 @@ class LoopResult:
 
 @light(frozen=True, slots=True)
 class Event:
-    """Something that happened, for whoever listens; the driver stamps the time. `type` and payload keys are those of
-    the case study."""
+    """An event of the loop, for listeners; the driver adds the time.
+
+    Attributes:
+        type: the event's name, as the case study has it.
+        data: the payload, with the keys of the case study.
+    """
 
     type: str
     turn: int

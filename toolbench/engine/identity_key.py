@@ -1,4 +1,4 @@
-"""Remembering what was made of a value: by which object it is, not by what is in it."""
+"""Cache keys that compare objects by identity, not by content."""
 
 from typing import Generic, TypeVar
 
@@ -6,8 +6,10 @@ Value = TypeVar("Value")
 
 
 class IdentityKey(Generic[Value]):
-    """A key for a cache. Equal to another one around the very same object, which it keeps alive and which nobody may
-    change."""
+    """Cache key that equals every other key of the same object.
+
+    It keeps the object alive; the object must not be mutated.
+    """
 
     __slots__ = ("value",)
 

@@ -1,4 +1,4 @@
-"""Where in a value something stands, as a JSON path."""
+"""JSON paths, which say where a value is found inside another one."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,10 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def render_json_path(parts: Sequence[str | int]) -> str:
-    """`["ops", 0, "path"]` -> `$.ops[0].path`; a name that is no plain word stands in quotes and brackets."""
+    """Render `["ops", 0, "path"]` as `$.ops[0].path`.
+
+    A name that is not a plain word is written in brackets and quotes.
+    """
     path = "$"
     for part in parts:
         path = f"{path}[{part}]" if isinstance(part, int) else build_member_path(path, part)
@@ -17,5 +20,5 @@ def render_json_path(parts: Sequence[str | int]) -> str:
 
 
 def build_member_path(path: str, name: str) -> str:
-    """The path of an object's member."""
+    """Return the path of the member `name` of the object at `path`."""
     return f"{path}.{name}" if _PLAIN_NAME.fullmatch(name) else f"{path}[{write_json(name)}]"

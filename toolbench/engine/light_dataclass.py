@@ -1,7 +1,8 @@
 """Frozen values that are made many times in a trial.
 
-A frozen dataclass sets every field through a call of its own, which took a tenth of a trial's time. These are frozen
-for the type checker, which refuses every assignment, and plain when they are made. See docs/decisions/013-*.md."""
+A frozen dataclass sets every field through a call of its own, which took a tenth of a trial's time. The values declared
+here are frozen only for the type checker, which refuses every assignment. See docs/decisions/013-*.md.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,6 +15,6 @@ else:
     from dataclasses import dataclass
 
     def light(*, frozen: bool, slots: bool) -> Callable[[type], type]:
-        """A dataclass with the equality and the hash of a frozen one."""
+        """Return a decorator for dataclasses with the equality and the hash of a frozen one."""
         assert frozen
         return dataclass(slots=slots, unsafe_hash=True)

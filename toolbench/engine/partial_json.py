@@ -1,4 +1,4 @@
-"""JSON that is still being written."""
+"""Reading of JSON that is still being written."""
 
 import re
 from typing import Any
@@ -9,12 +9,21 @@ from toolbench.engine.strict_json import MAX_DEPTH, read_json
 _STRUCTURE = re.compile(r'["{}\[\],]')
 _STRING_END_OR_ESCAPE = re.compile(r'["\\]')
 _CLOSING = {"{": "}", "[": "]"}
-_TAIL = re.compile(r"((?<!\\)(?:\\\\)*)(?:\\u[0-9a-fA-F]{0,3}|\\)\Z")  # an escape that is not whole
+_TAIL = re.compile(r"((?<!\\)(?:\\\\)*)(?:\\u[0-9a-fA-F]{0,3}|\\)\Z")  # an incomplete escape
 
 
 class JsonEndFinder:
-    """Follows an object or a list as its text grows, in time that is linear in its length, and knows when it is
-    closed. It checks no grammar. `break_off` is where the last thing said begins: behind a bracket, or at a comma."""
+    """Search for the end of a JSON object or list in a text that arrives in chunks.
+
+    The time is linear in the length of the text. The grammar is not checked.
+
+    Attributes:
+        started: whether an object or a list has begun.
+        quoted: whether the text so far ends inside a string.
+        open: the brackets that are open, outermost first.
+        break_off: where an incomplete last member can be cut off: behind the last opening bracket, or at the last
+            comma.
+    """
 
     def __init__(self) -> None:
         self.started = False
@@ -26,9 +35,11 @@ class JsonEndFinder:
 
     @property
     def closed(self) -> bool:
+        """Whether the object or list is complete."""
         return self.started and not self.open and not self.quoted
 
     def feed(self, text: str) -> None:
+        """Read the next chunk of the text."""
         at = 0
         if self._escaped and text:
             at, self._escaped = 1, False
@@ -55,9 +66,11 @@ class JsonEndFinder:
 
 
 def read_partial(text: str) -> Any:
-    """What the beginning of a JSON object or list already says: open texts, objects and lists are closed where the text
-    ends, a key without a value and a word that is not whole are left out. None where nothing can be read. Linear in
-    the length of the text; for showing only, never for calling a tool."""
+    """Return the value of an incomplete JSON object or list so far, or None if nothing can be read.
+
+    Open strings, objects and lists are closed where the text ends. A key without a value and an incomplete word are
+    left out. The time is linear in the length of the text. Use the value for display only, never to call a tool.
+    """
     extent = JsonEndFinder()
     extent.feed(text)
     if not extent.started or len(extent.open) > MAX_DEPTH:

@@ -1,4 +1,4 @@
-"""An answer that is still being written, for whoever watches a stream."""
+"""An answer that is still being received, for display."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,11 @@ from toolbench.engine.partial_json import read_partial
 
 @dataclass(slots=True)
 class StreamingCall:
-    """A call as far as it came. `whole` says that its arguments are complete; before, nothing may be executed."""
+    """A call of a streaming answer.
+
+    Attributes:
+        whole: whether its arguments are complete; do not execute the call before.
+    """
 
     name: str = ""
     whole: bool = False
@@ -17,24 +21,33 @@ class StreamingCall:
 
     @property
     def written(self) -> str:
-        """The arguments as they were written so far."""
+        """The text of the arguments so far."""
         return "".join(self._pieces)
 
     @property
     def arguments(self) -> Any:
-        """What the arguments already say: open texts, lists and objects end where the text does. None before there is
-        anything. Reading takes time in proportion to what is written, so a watcher reads as often as it shows."""
+        """The value of the arguments so far (see `read_partial`), or None while there is none.
+
+        Each access parses the whole text again, in linear time, so read it only as often as it is shown.
+        """
         return read_partial(self.written)
 
     def grow(self, name: str, arguments: str, *, whole: bool) -> None:
+        """Add the next part of the call; an empty name keeps the name so far."""
         self.name = name or self.name
         self._pieces.append(arguments)
         self.whole = self.whole or whole
 
 
 class StreamingAnswer:
-    """A listener of the loop's events: give it each of them, and look at what it holds whenever you like. It begins
-    anew with every turn, and when a turn is asked for again."""
+    """The state of a streaming answer, built from the events of the loop.
+
+    Pass every event to `take` and read the attributes at any time. The state is cleared when a new turn or a new
+    attempt of a turn begins.
+
+    Attributes:
+        calls: the calls so far, in the order of the answer.
+    """
 
     def __init__(self) -> None:
         self._begin((-1, -1))
@@ -46,14 +59,16 @@ class StreamingAnswer:
 
     @property
     def text(self) -> str:
+        """The text so far."""
         return "".join(self._texts["text"])
 
     @property
     def reasoning(self) -> str:
+        """The reasoning so far."""
         return "".join(self._texts["reasoning"])
 
     def take(self, event: Event) -> None:
-        """Events of other kinds change nothing."""
+        """Add an event; events that do not belong to an answer change nothing."""
         if event.type == "llm_request_retry":
             self._begin((-1, -1))
         if event.type != "llm_delta":

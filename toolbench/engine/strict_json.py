@@ -1,7 +1,8 @@
-"""JSON in and out, strictly: what is read can always be walked and written again.
+"""Strict reading and writing of JSON: every value that is read can be walked and written again.
 
-No NaN or infinity, no number beyond Python's digit limit, and no nesting deeper than MAX_DEPTH, so that nothing
-behind this door ever meets a RecursionError."""
+NaN, infinity, numbers beyond Python's digit limit and nesting deeper than MAX_DEPTH are refused, so that no code that
+handles such a value can meet a RecursionError.
+"""
 
 import json
 import marshal
@@ -19,7 +20,11 @@ def _refuse_constant(name: str) -> float:
 
 
 def read_finite(text: str) -> float:
-    """Return the number in `text`. Raises ValueError for one that is too large for a float."""
+    """Return the number in `text`.
+
+    Raises:
+        ValueError: the text is not a number, or the number is too large for a float.
+    """
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text[:20]} is too large a number")
@@ -32,7 +37,11 @@ _ASCII_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_
 
 
 def read_json(text: str) -> Any:
-    """The value written in `text`. Raises InvalidJsonError for anything that is not exactly one JSON value."""
+    """Return the value in `text`.
+
+    Raises:
+        InvalidJsonError: the text is not exactly one JSON value, or it is nested too deeply.
+    """
     try:
         value = _DECODER.decode(text)
     except RecursionError:
@@ -45,7 +54,11 @@ def read_json(text: str) -> Any:
 
 
 def read_json_at(text: str, at: int) -> tuple[Any, int]:
-    """The JSON value that begins at `at`, whatever follows it, and where it ends. Raises InvalidJsonError."""
+    """Return the JSON value that begins at `at`, and the index where it ends; any text may follow.
+
+    Raises:
+        InvalidJsonError: no valid JSON value begins there, or it is nested too deeply.
+    """
     try:
         value, end = _DECODER.raw_decode(text, at)
     except RecursionError:
@@ -58,7 +71,7 @@ def read_json_at(text: str, at: int) -> tuple[Any, int]:
 
 
 def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
-    """Whether objects and arrays in `value` are nested deeper than `limit` levels."""
+    """Return whether objects and arrays in `value` are nested deeper than `limit` levels."""
     level = [value]
     for _ in range(limit):
         level = [child for parent in level for child in _iterate_children(parent)]
@@ -76,13 +89,24 @@ def _iterate_children(value: Any) -> list[Any]:
 
 
 def write_json(value: Any) -> str:
-    """Compact JSON with its characters as they are. Raises TypeError, ValueError or RecursionError for what JSON
-    cannot hold."""
+    """Return compact JSON in which characters beyond ASCII are not escaped.
+
+    Raises:
+        TypeError: JSON has no form for a value.
+        ValueError: a number is NaN or infinite.
+        RecursionError: the value is nested too deeply.
+    """
     return _ENCODER.encode(value)
 
 
 def encode_json(value: Any) -> bytes:
-    """Compact UTF-8 JSON; a text with lone surrogates is written in ASCII with escapes, so that they survive."""
+    """Return compact JSON in UTF-8.
+
+    A value with lone surrogates is written in ASCII with escapes, so that they are kept.
+
+    Raises:
+        TypeError, ValueError, RecursionError: as for `write_json`.
+    """
     try:
         return write_json(value).encode()
     except UnicodeEncodeError:
@@ -90,7 +114,12 @@ def encode_json(value: Any) -> bytes:
 
 
 def encode_object(value: Mapping[str, Any], written: Mapping[str, str]) -> bytes:
-    """The bytes that `encode_json` gives, where the JSON of some values is there already, by their key."""
+    """Return the same bytes as `encode_json(value)`, with JSON that is already known for some values.
+
+    Args:
+        value: the object to write.
+        written: the JSON of some of its values, by key.
+    """
     if not written:
         return encode_json(value)
     parts = (f"{write_json(key)}:{written[key] if key in written else write_json(part)}" for key, part in value.items())
@@ -101,12 +130,16 @@ def encode_object(value: Mapping[str, Any], written: Mapping[str, str]) -> bytes
 
 
 def sort_keys(value: Any) -> Any:
-    """A copy of `value` with the keys of every object in alphabetical order. Raises as write_json does."""
+    """Return a copy of `value` in which the keys of every object are sorted.
+
+    Raises:
+        TypeError, ValueError, RecursionError: as for `write_json`.
+    """
     return json.loads(json.dumps(value, sort_keys=True, allow_nan=False))
 
 
 def copy_json(value: Any) -> Any:
-    """A deep copy of a value that read_json gave."""
+    """Return a deep copy of a value that `read_json` returned."""
     return marshal.loads(marshal.dumps(value))
 
 
@@ -116,17 +149,17 @@ def get_object(value: Any) -> dict[str, Any]:
 
 
 def get_text(value: Any) -> str:
-    """The value where it is a text, else ""."""
+    """Return `value` if it is a text, else ""."""
     return value if isinstance(value, str) else ""
 
 
 def count_utf8_bytes(text: str) -> int:
-    """Bytes of `text` in UTF-8; a lone surrogate counts three."""
+    """Return the number of bytes of `text` in UTF-8; a lone surrogate counts as 3."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def list_object_keys(text: bytes) -> tuple[str, ...]:
-    """Return the keys of the JSON object that a text holds; () for anything else."""
+    """Return the keys of the JSON object in `text`, or () if it is not an object."""
     try:
         value = read_json(text.decode())
     except (InvalidJsonError, UnicodeDecodeError):

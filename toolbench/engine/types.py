@@ -1,5 +1,8 @@
-"""The words the engine and its neighbours speak in. All values are frozen; a message stays a plain OpenAI-shaped dict,
-so that fields we do not know are kept and sent back untouched."""
+"""Values that the engine shares with the packages around it.
+
+All values are frozen. A message is a plain dict in OpenAI's shape, so that unknown fields are kept and sent back
+unchanged.
+"""
 
 from dataclasses import field
 from typing import Any, TypeAlias
@@ -16,8 +19,14 @@ CALL_ATTEMPT_CODES = ("call_in_text", "parse_error", "unasked_tool_calls")
 
 @light(frozen=True, slots=True)
 class ReadArguments:
-    """`status` is ok, invalid_json or too_large; `arguments` is None unless ok. `size` is UTF-8 bytes: of the trimmed,
-    un-fenced text, or of the object as compact JSON. `problem` says what was wrong."""
+    """The arguments of a call after reading.
+
+    Attributes:
+        status: ok, invalid_json or too_large.
+        size: UTF-8 bytes of the trimmed text without a code fence, or of the object as compact JSON.
+        arguments: the object; None unless the status is ok.
+        problem: what is wrong; "" for nothing.
+    """
 
     status: str
     size: int
@@ -27,8 +36,12 @@ class ReadArguments:
 
 @light(frozen=True, slots=True)
 class ToolCall:
-    """One call as the model made it. `arguments` is what came over the wire: a string, an object or anything else;
-    `read` what was made of them, where they were read already."""
+    """A call as the model made it.
+
+    Attributes:
+        arguments: the arguments as received: a text, an object or anything else.
+        read: the result of reading them, if they were read already.
+    """
 
     id: str
     name: str
@@ -38,8 +51,11 @@ class ToolCall:
 
 @light(frozen=True, slots=True)
 class Usage:
-    """Tokens of one answer or their sum; `None` means the endpoint did not say. `cost` in US dollars, the provider's
-    own figure."""
+    """Tokens and cost of one answer, or their sums; None where the endpoint reports nothing.
+
+    Attributes:
+        cost: US dollars, as the provider reports them.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -50,8 +66,12 @@ class Usage:
 
 @light(frozen=True, slots=True)
 class Finding:
-    """Something worth saying about an answer. `code` is stable snake_case; `path` is a JSON path into what it speaks
-    of."""
+    """An observation about an answer.
+
+    Attributes:
+        code: a stable name in snake_case.
+        path: the JSON path of the place that it is about.
+    """
 
     code: str
     message: str
@@ -60,8 +80,12 @@ class Finding:
 
 @light(frozen=True, slots=True)
 class TransformChange:
-    """What one named transform did: `kind` is message, response, tool, tool_call or tool_result, or wire for what
-    could not travel as it was; nothing changed gives no change."""
+    """A change that one named transform made; a transform that changes nothing has none.
+
+    Attributes:
+        kind: message, response, tool, tool_call or tool_result; argument for a repair; request for a parameter that was
+            left out; wire for a value that the wire format cannot carry as it was.
+    """
 
     kind: str
     name: str
@@ -72,9 +96,15 @@ class TransformChange:
 
 @light(frozen=True, slots=True)
 class ParseError:
-    """A call that could not be read as it came. `mode` is how it was asked for: tool_use, json_fallback or the method's
-    name; `snippet` its beginning. `call` is its place among the calls found from 0, None where none was found at all.
-    `repairs` made it readable, but a `truncated` one had to be ended by us and was not executed."""
+    """A call that could not be read as it was written.
+
+    Attributes:
+        mode: how the call was requested: tool_use, json_fallback or the name of the method.
+        snippet: the beginning of the call.
+        call: the index of the call, from 0, among the calls found; None if no call was found.
+        repairs: the names of the repairs that made it readable; () for none.
+        truncated: whether a repair had to complete the call; such a call is not executed.
+    """
 
     mode: str
     error: str
@@ -85,16 +115,25 @@ class ParseError:
 
     @property
     def mended(self) -> bool:
+        """Whether repairs made the call readable and it was not truncated."""
         return bool(self.repairs) and not self.truncated
 
 
 @light(frozen=True, slots=True)
 class Turn:
-    """One answer of the model, read. `calls_found` is before normalisation, `calls` what the loop keeps;
-    `ignored_calls` were dropped by the per-turn cap or because tools are off. `path` says how calls were read:
-    tool_use, json_fallback, constrained, template or text. `cut`: a stream broke off, and none of its calls is kept.
-    `continues`: the endpoint paused and wants to be asked to go on. `not_executed`: the answer means a call that is
-    none, and nothing of it ran. `mode` is how calls were asked for, as in ParseError; "" without tools."""
+    """One answer of the model, parsed.
+
+    Attributes:
+        calls: the calls that the loop keeps.
+        calls_found: the calls before normalisation.
+        ignored_calls: the number of calls dropped by the limit per turn or because tools are off.
+        usage: the tokens and cost; None if the endpoint reports none.
+        path: the method used: tool_use, json_fallback, constrained, template or text.
+        cut: whether the stream was truncated; none of its calls is kept then.
+        continues: whether the endpoint paused and expects a request to continue.
+        not_executed: whether the model meant a call that is not valid; nothing of the answer ran then.
+        mode: how calls were requested, as in ParseError; "" without tools.
+    """
 
     message: Message
     text: str
@@ -117,25 +156,29 @@ class Turn:
 
     @property
     def stop_reason(self) -> str:
-        """tool_use only where a call exists; else length where the answer was cut there, or stop."""
+        """The reason for the end: tool_use if there are calls, length if the answer was truncated, else stop."""
         return "tool_use" if self.calls else "length" if self.finish_reason == "length" else "stop"
 
     @property
     def not_run_because(self) -> str:
-        """Why a call that was meant did not run, as half a sentence; "" where none was meant."""
+        """Why a call that the model meant did not run, as part of a sentence; "" if there is no such call."""
         said = next((one.message for one in self.findings if self.not_executed and one.code in CALL_ATTEMPT_CODES), "")
         return said[:1].lower() + said[1:].partition(";")[0].rstrip(".")
 
     @property
     def notice(self) -> str:
-        """What the reader of this answer has to be told, "" for nothing: that no tool was run, and why."""
+        """A notice for the reader that no tool ran, and why; "" if there is nothing to say."""
         return f"Tool not executed: {self.not_run_because}." if self.not_executed else ""
 
 
 @light(frozen=True, slots=True)
 class SchemaError:
-    """One violation of a tool's schema: `path` is a JSON path such as `$.ops[0].path`, `kind` is missing, type, enum,
-    range, extra or other."""
+    """One violation of a tool's schema.
+
+    Attributes:
+        path: a JSON path such as `$.ops[0].path`.
+        kind: missing, type, enum, range, extra or other.
+    """
 
     path: str
     kind: str
@@ -144,7 +187,11 @@ class SchemaError:
 
 @light(frozen=True, slots=True)
 class Envelope:
-    """What the model is told about a call, before result transforms. `errors` holds {"code", "message"} objects."""
+    """The result of a call as it is reported to the model, before result transforms.
+
+    Attributes:
+        errors: objects with the keys `code` and `message`.
+    """
 
     ok: bool
     tool_name: str
@@ -154,15 +201,18 @@ class Envelope:
 
 
 def get_called_function(call: JsonObject) -> JsonObject:
-    """The name and the arguments of a call in OpenAI's shape; {} where it has none."""
+    """Return the `function` object of a call in OpenAI's shape; {} if it has none."""
     function = call.get("function")
     return get_object(function)
 
 
 def remove_calls(message: Message) -> Message:
-    """All else that it has, also fields nobody knows."""
+    """Return a copy of the message without its calls; all other fields are kept, also unknown ones."""
     return {key: value for key, value in message.items() if key != "tool_calls"}
 
 
 class ResultMessage(dict[str, Any]):
-    """A message of the user's that tells a tool's result. It is known by its type: a user may say the same words."""
+    """A user message that carries a tool's result.
+
+    It is recognised by its type, because a user may write the same text.
+    """

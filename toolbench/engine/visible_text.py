@@ -1,4 +1,4 @@
-"""Which texts a reader would see as blank."""
+"""Detection of texts that are blank to a reader."""
 
 import unicodedata
 
@@ -20,7 +20,7 @@ _BLANK = frozenset(code for first, last in _BLANK_RANGES for code in range(first
 def is_blank(text: str) -> bool:
     """Return whether the text has no visible character.
 
-    Spaces, control and format characters (such as the zero-width space) and the fillers and selectors that Unicode
-    calls default-ignorable are invisible; so is the blank Braille pattern. Every other character counts as visible.
+    Invisible are spaces, control and format characters (such as the zero-width space), the blank Braille pattern, and
+    the fillers and selectors that Unicode calls default-ignorable. Every other character counts as visible.
     """
     return all(unicodedata.category(letter) in _BLANK_CATEGORIES or ord(letter) in _BLANK for letter in text)

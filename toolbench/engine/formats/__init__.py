@@ -1,8 +1,9 @@
-"""Calls that a model writes into its text, in every dialect we know: read, written and streamed.
+"""Calls that a model writes into its text: parsed, rendered and streamed in every known text format.
 
     parsed = parse(text, format="hermes", tools=tools)
 
-A dialect is one value in `families/`; reading is one decoder for all of them."""
+A text format is one value in `families/`; one decoder reads all of them.
+"""
 
 from collections.abc import Iterable
 
@@ -38,21 +39,37 @@ __all__ = [
 
 
 def stream(format: str = AUTO, tools: Iterable[Tool] = (), *, guess_untyped: bool = False) -> TextDecoder:
-    """A decoder to feed with an answer's text as it comes. `guess_untyped` reads tagged values without a schema as JSON
-    where they are JSON; else they stay text. Raises PlanError for an unknown format."""
+    """Return a decoder for an answer that arrives in chunks.
+
+    Args:
+        format: the name of a text format; `auto` reads all of them.
+        tools: the tools that are offered.
+        guess_untyped: read a tagged value without a schema as JSON where it is valid JSON; else it stays text.
+
+    Raises:
+        PlanError: the format is unknown.
+    """
     return TextDecoder(get_format(format), build_tool_schemas(tools, guess_untyped=guess_untyped))
 
 
 def parse(text: str, *, format: str = AUTO, tools: Iterable[Tool] = (), guess_untyped: bool = False) -> ParsedText:
-    """A whole text, read; as a stream that is fed once. No text makes it raise."""
+    """Parse a complete text; the arguments are those of `stream`.
+
+    Every text can be parsed: a call that cannot be read stays in the result's text.
+
+    Raises:
+        PlanError: the format is unknown.
+    """
     decoder = stream(format, tools, guess_untyped=guess_untyped)
     decoder.feed(text)
     return decoder.close()
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """The text without the reasoning in it, in any family's tags, and that reasoning. Where it is not closed the text
-    stays as it is: what is called for in it may be meant."""
+    """Return the text without its reasoning, and the reasoning, in the tags of any model family.
+
+    If the reasoning is not closed, return the text unchanged, because a call in it may be meant.
+    """
     if not any(closer in text for _, closer in REASONING_FORMAT.reasoning):
         return text, ""
     decoder = TextDecoder(REASONING_FORMAT, ToolSchemas())

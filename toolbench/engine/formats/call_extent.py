@@ -1,7 +1,8 @@
-"""Where the text of a call ends, found while the text is still coming.
+"""Detection of the end of a call in a text that still arrives.
 
-A scanner is handed the text that is there and reads on from where it stood; it never looks at a character twice,
-but for a few at the end that may begin a marker."""
+A scanner gets the text so far and continues where it stopped. It reads every character once, except a few at the end
+of the text that may begin a marker.
+"""
 
 import json
 import re
@@ -17,16 +18,22 @@ _UP_TO_BRACKET = re.compile(
 _TOKEN_OR_COMMA = re.compile(_TOKEN.pattern + "|,", re.DOTALL)
 _IN_STRING = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
 _DECODER = json.JSONDecoder()
-MAX_LOOKAHEAD = 16_384  # characters in which a whole value is looked for first, which is fast and found to be the same
+MAX_LOOKAHEAD = 16_384  # characters tried as one JSON value first: faster, with the same result
 _OPENING, _CLOSING = "{[(", "}])"
-MAX_BLANKS = 32  # white space after which no closer and no further value is awaited
+MAX_BLANKS = 32  # characters of white space within which an end marker or a further value must follow
 _BLANK = re.compile(rf"\s{{0,{MAX_BLANKS}}}")
 _NEXT_VALUE = re.compile(rf"\s{{0,{MAX_BLANKS}}}[,;]?\s{{0,{MAX_BLANKS}}}")
 
 
 class ExtentScanner(Protocol):
-    """`size` characters were passed. Once `ended`, the body is the first `body` of them, and all up to `total` belong
-    to the call."""
+    """A scanner that finds the end of a call.
+
+    Attributes:
+        size: the number of characters read so far.
+        ended: whether the end of the call was found.
+        body: the length of the body, once `ended`.
+        total: the length of the body and the end marker, once `ended`.
+    """
 
     size: int
     ended: bool
@@ -34,14 +41,20 @@ class ExtentScanner(Protocol):
     total: int
 
     def scan(self, text: str, at: int, *, final: bool) -> int:
-        """Read on from `at`; gives the place up to which the text was passed."""
+        """Read on from `at` and return the index up to which the text was read.
+
+        With `final` no text follows.
+        """
         ...
 
 
 class MarkerExtent:
-    """Ends at the first closer, which it takes along, or before the first ender. Between the two words of `guard` both
-    are plain text, unless another call or the end of all follows right behind the closer. The second word of the guard
-    counts only if a marker is what follows it."""
+    """A scanner for a call that ends with the first of `closers` or before the first of `enders`.
+
+    Between the two markers of `guard` all of these are plain text, except an end marker that is followed directly by
+    another marker or the end of the text. The second marker of the guard counts only if a marker follows it directly.
+    White space between markers is ignored.
+    """
 
     def __init__(
         self, closers: Sequence[str], enders: Sequence[str] = (), guard: tuple[str, str] | None = None
@@ -52,10 +65,11 @@ class MarkerExtent:
         self._guard: tuple[str, ...] = guard or ()
         self._markers = get_marker_finder(*closers, *enders, *self._guard)
         self._guarded = False
-        self._reguarded = False  # a value was closed, but what follows must show that this was its end
-        self._doubtful: tuple[int, int] | None = None  # a guarded closer with nothing but white space behind it so far
+        self._reguarded = False  # the guard was closed; the text that follows must confirm it
+        self._doubtful: tuple[int, int] | None = None  # a guarded end marker, only white space behind it so far
 
     def scan(self, text: str, at: int, *, final: bool) -> int:
+        """Read on from `at` and return the index up to which the text was read."""
         while not self.ended:
             found = self._markers.find(text, at, final=final)
             self._pass(text[at : found.start])
@@ -98,9 +112,17 @@ class MarkerExtent:
 
 
 class BracketExtent:
-    """A heading without brackets, then JSON or Python values, each as far as its brackets go, then a closer if there is
-    one. `many` allows several values, with a comma, semicolon or nothing between them; `passed` are words with brackets
-    that may stand in the heading."""
+    """A scanner for a call that ends with its JSON or Python values.
+
+    A heading without brackets may come before the first value. An end marker that follows the values belongs to the
+    call.
+
+    Args:
+        closers: end markers that belong to the call.
+        enders: markers before which the call ends.
+        passed: words with brackets that may occur in the heading.
+        many: whether several values may follow one another, with a comma, a semicolon or nothing between them.
+    """
 
     def __init__(
         self, closers: Sequence[str], enders: Sequence[str] = (), *, passed: Sequence[str] = (), many: bool = True
@@ -116,6 +138,7 @@ class BracketExtent:
         self._read = self._in_heading
 
     def scan(self, text: str, at: int, *, final: bool) -> int:
+        """Read on from `at` and return the index up to which the text was read."""
         while not self.ended:
             reached, waits = self._read(text, at, final)
             self.size += reached - at
@@ -177,7 +200,10 @@ class BracketExtent:
         return len(text), True
 
     def _behind(self, text: str, at: int, final: bool) -> tuple[int, bool]:
-        """After a value: its closer, another value, or the end. Nothing is passed before that is certain."""
+        """Read what follows a value: an end marker, another value, or the end of the call.
+
+        No character counts as read before it is certain which one it is.
+        """
         window = text[at : at + 2 * MAX_BLANKS + self._longest + 2]
         rest = window[_measure_match(_BLANK, window) :]
         closer = next((word for word in self._closers if rest.startswith(word)), "")
@@ -200,20 +226,20 @@ class BracketExtent:
         return at, False
 
     def begin_with_value(self) -> "BracketExtent":
-        """The same, for a text that begins with the bracket itself, which may be a round one."""
+        """Return the scanner, set to a text that begins with a bracket; this may also be a round one."""
         self._read = self._in_value
         return self
 
 
 def find_value_end(text: str, at: int) -> int | None:
-    """Where the brackets that open at `at` are closed; None if they are not."""
+    """Return the index behind the bracket that closes the one at `at`, or None if it is not closed."""
     scanner = BracketExtent((), many=False).begin_with_value()
     scanner.scan(text, at, final=True)
     return at + scanner.total if scanner.ended else None
 
 
 def split_arguments(text: str) -> list[str]:
-    """The parts of a text between commas that stand in no brackets and no quotes."""
+    """Split a text at the commas that stand outside of brackets and quotes."""
     parts, depth, start = [], 0, 0
     for token in _TOKEN_OR_COMMA.finditer(text):
         found = token.group()
@@ -227,7 +253,7 @@ def split_arguments(text: str) -> list[str]:
 
 
 def _measure_json(text: str) -> int:
-    """How long the JSON value is with which a text begins; 0 if it is none, or not all of it."""
+    """Return the length of the JSON value at the beginning of a text, or 0 if there is no complete one."""
     try:
         return _DECODER.raw_decode(text)[1]
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Writing calls, tools and results: the pieces that families put together."""
+"""Writers of calls, tools and results, from which the text formats are composed."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -8,14 +8,21 @@ from toolbench.engine.types import JsonObject
 
 
 def render_spaced_json(value: object) -> str:
-    """JSON with a blank behind commas and colons, as chat templates write it."""
+    """Render JSON with a blank behind commas and colons, as chat templates do."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def json_call_writer(
     name: str = "name", arguments: str = "arguments", *, before: str = "", after: str = ""
 ) -> Callable[[TextCall, int], str]:
-    """Writes `{"name": …, "arguments": {…}}` under the given keys."""
+    """Return a writer of calls as `{"name": …, "arguments": {…}}`, with these keys.
+
+    Args:
+        name: the key of the tool's name.
+        arguments: the key of the arguments.
+        before: the text before the object.
+        after: the text behind the object.
+    """
 
     def write(call: TextCall, place: int) -> str:
         return before + render_spaced_json({name: call.name, arguments: call.arguments}) + after
@@ -26,8 +33,14 @@ def json_call_writer(
 def tool_lines_writer(
     before: str, after: str = "", *, flat: bool = False, each: tuple[str, str] = ("", "")
 ) -> Callable[[Sequence[JsonObject]], str]:
-    """Tools as one line of JSON each, between two texts, and every line between two more; `flat` leaves OpenAI's
-    wrapping out."""
+    """Return a writer of tools with one line of JSON each.
+
+    Args:
+        before: the text before all tools.
+        after: the text behind all tools.
+        flat: write the function alone, without OpenAI's wrapper around it.
+        each: the texts before and behind each line.
+    """
 
     def write(tools: Sequence[JsonObject]) -> str:
         listed = [get_function(tool) for tool in tools] if flat else tools
@@ -39,7 +52,10 @@ def tool_lines_writer(
 def tool_list_writer(
     before: str, after: str = "", *, flat: bool = False, indent: int | None = None
 ) -> Callable[..., str]:
-    """Tools as one JSON list; `flat` leaves OpenAI's wrapping out."""
+    """Return a writer of tools as one JSON list between two texts.
+
+    With `flat` it writes the functions alone, without OpenAI's wrapper around them.
+    """
 
     def write(tools: Sequence[JsonObject]) -> str:
         listed = [get_function(tool) for tool in tools] if flat else list(tools)
@@ -49,8 +65,10 @@ def tool_list_writer(
 
 
 def enclosed_result_writer(before: str, after: str) -> Callable[[TextCall, str, int], str]:
-    """A result's text between two texts, in which `{name}` and `{id}` stand for the call's and `{number}` for its place
-    from 1."""
+    """Return a writer of results between two texts.
+
+    In these, `{name}` and `{id}` stand for those of the call, and `{number}` for its position, from 1.
+    """
 
     def write(call: TextCall, content: str, place: int) -> str:
         return _fill_placeholders(before, call, place) + content + _fill_placeholders(after, call, place)
@@ -59,7 +77,7 @@ def enclosed_result_writer(before: str, after: str) -> Callable[[TextCall, str, 
 
 
 def json_result_writer(**keys: str) -> Callable[[TextCall, str, int], str]:
-    """A result as a JSON object: each key with `name`, `id` or `content`."""
+    """Return a writer of results as JSON objects. `keys` maps each key to `name`, `id` or `content`."""
 
     def write(call: TextCall, content: str, place: int) -> str:
         facts = {"name": call.name, "id": call.id, "content": content}
@@ -73,28 +91,34 @@ def _fill_placeholders(text: str, call: TextCall, place: int) -> str:
 
 
 def render_canonical_json(value: object) -> str:
-    """JSON with its keys in order and no blanks."""
+    """Render JSON with sorted keys and without blanks."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def render_indented_json(value: object) -> str:
-    """JSON over several lines, all of them four blanks in, as an item of a list stands in such."""
+    """Render JSON over several lines, each with four more blanks in front, as an item of an indented list."""
     return "    " + json.dumps(value, ensure_ascii=False, allow_nan=False, indent=4).replace("\n", "\n    ")
 
 
 def render_tag_value(value: object) -> str:
-    """A tagged value: a text as it is, anything else as JSON."""
+    """Render a tagged value: a text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else render_spaced_json(value)
 
 
 def render_python_call(call: TextCall, place: int) -> str:
-    """`f(a=1, b='x')`."""
+    """Render a call as Python does: `f(a=1, b='x')`."""
     return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
 
 
 def tagged_call_writer(before: str, key: str, value_end: str, after: str) -> Callable[[TextCall, int], str]:
-    """A call as tags; `{name}` stands for the tool in `before`, `{key}` for the key in `key`, behind which the value
-    follows, and in `value_end`."""
+    """Return a writer of calls as tags.
+
+    Args:
+        before: the text before the arguments; `{name}` stands for the tool's name.
+        key: the text before each value; `{key}` stands for the argument's key.
+        value_end: the text behind each value; `{key}` stands for the argument's key.
+        after: the text behind the arguments.
+    """
 
     def write(call: TextCall, place: int) -> str:
         pairs = (
@@ -107,7 +131,10 @@ def tagged_call_writer(before: str, key: str, value_end: str, after: str) -> Cal
 
 
 def named_json_call_writer(before: str, between: str, after: str) -> Callable[[TextCall, int], str]:
-    """A name, then its arguments as JSON; `{place}` stands for the call's place from 0."""
+    """Return a writer of calls as a name and arguments in JSON.
+
+    In `between`, `{place}` stands for the position of the call, from 0.
+    """
 
     def write(call: TextCall, place: int) -> str:
         return before + call.name + between.replace("{place}", str(place)) + render_spaced_json(call.arguments) + after

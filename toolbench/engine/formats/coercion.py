@@ -1,4 +1,4 @@
-"""Values of tags, which carry no type of their own, by the tool's schema."""
+"""Conversion of tagged values, which have no type, by the tool's schema."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,24 +39,29 @@ _MAX_EXACT_FLOAT = 2.0**63  # floats below this that have no fraction may be int
 
 @dataclass(frozen=True, slots=True)
 class AllowedValues:
-    """What a schema allows: any value of the JSON types `kinds`, and the values `listed` in enums and constants."""
+    """The values that a schema allows.
+
+    Attributes:
+        kinds: JSON types of which any value is allowed.
+        listed: single values that enums and constants allow.
+    """
 
     kinds: frozenset[str]
     listed: tuple[Any, ...] = ()
 
     @property
     def all_kinds(self) -> set[str]:
-        """The JSON types of all values that are allowed."""
+        """The JSON types of all allowed values."""
         return {*self.kinds, *map(_get_json_type, self.listed)}
 
 
 def convert_value(text: str, tool: str, name: str, known: ToolSchemas) -> Any:
-    """Return what `text` means for a tool's parameter, as `convert_by_schema` does for the parameter's schema."""
+    """Return the value that `text` has as a tool's parameter, see `convert_by_schema`."""
     return convert_by_schema(text, known.parameter(tool, name), known.schemas.get(tool, {}), known)
 
 
 def convert_items(text: str, tool: str, name: str, known: ToolSchemas) -> list[Any]:
-    """Return what `text` means as a part of a tool's parameter that is a list: a list of its own, or one item."""
+    """Return the items of a list parameter that `text` holds: those of a list, or the text as one item."""
     value = convert_value(text, tool, name, known)
     if isinstance(value, list):
         return value
@@ -65,7 +70,7 @@ def convert_items(text: str, tool: str, name: str, known: ToolSchemas) -> list[A
 
 
 def list_items(value: Any) -> list[Any]:
-    """Return the items that a value gives which has its type already."""
+    """Return `value` if it is a list, else a list of this one item."""
     return value if isinstance(value, list) else [value]
 
 
@@ -75,11 +80,18 @@ def is_list_allowed(tool: str, name: str, known: ToolSchemas) -> bool:
 
 
 def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], known: ToolSchemas) -> Any:
-    """Return what a text without a type means under a schema inside of `root`.
+    """Return the value of an untyped text under a schema.
 
-    A value that the schema lists comes first. Where any string is allowed, the text itself counts, but `null` is null
-    where that is allowed too. Then JSON counts, then a Python literal, if it is of an allowed type; else the text.
-    Without a schema see Known.
+    A value that the schema lists comes first. If any string is allowed, the text itself is the value, except that
+    `null` is None where the schema allows null. Else a JSON value or a Python literal of an allowed type counts, else
+    the text. If the schema does not restrict the type, the text stays, unless `known.guess_untyped` is set and it is
+    valid JSON.
+
+    Args:
+        text: the text as the model wrote it.
+        schema: the schema of the value.
+        root: the tool's whole schema, in which references are resolved.
+        known: the schemas of all tools.
     """
     allowed = _get_allowed(schema, root)
     kinds = allowed.all_kinds
@@ -101,13 +113,18 @@ def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], known:
 
 
 def get_allowed_types(schema: object, root: Mapping[str, Any]) -> set[str]:
-    """Return the JSON types that a schema inside of `root` allows; none where it does not say."""
+    """Return the JSON types that a schema inside of `root` allows.
+
+    The set is empty if the schema does not restrict them.
+    """
     return _get_allowed(schema, root).all_kinds
 
 
 def find_json_type(word: str) -> str:
-    """Return the JSON type that a type's name means, as vendors write them (`int64`, `Dict`, `list[str]`); "" for any,
-    and string for a word that nobody knows."""
+    """Return the JSON type that a vendor's type name means, such as `int64`, `Dict` or `list[str]`.
+
+    The result is "" for `any`, and string for an unknown name.
+    """
     found = _WORD.match(word.strip().lower())
     return _TYPE_OF_WORD.get(found.group(), "string") if found else "string"
 
@@ -119,8 +136,17 @@ def group_by_key(
     lists: Callable[[str], bool],
     notes: set[str],
 ) -> dict[str, Any]:
-    """Return values by key. A key that comes more than once is a list where `lists` says so, of the `items` that each
-    gives; else the last value counts and `notes` receives parameter_repeated."""
+    """Return values by key.
+
+    A repeated key becomes a list if a list is allowed for it. Else its last value counts.
+
+    Args:
+        found: keys and what was found for them, in the order of the text.
+        value: returns the value of a key that occurs once.
+        items: returns the items that one occurrence adds to a list.
+        lists: returns whether a key may have a list.
+        notes: receives `parameter_repeated` if a key is repeated and may not have a list.
+    """
     by_key: dict[str, list[Found]] = {}
     for key, one in found:
         by_key.setdefault(key, []).append(one)
@@ -135,8 +161,10 @@ def group_by_key(
 
 
 def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
-    """The schema of what stands under `key` of an object, or of an array's items where the key is ""; None where
-    there is none."""
+    """Return the schema of the property `key`, or of an array's items if the key is "".
+
+    The result is None if there is no such schema.
+    """
     waiting, hops = [schema], _MAX_REFERENCES
     while waiting and hops:
         one, hops = waiting.pop(0), hops - 1
@@ -152,7 +180,7 @@ def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
 
 
 def parse_as_types(text: str, kinds: Iterable[str]) -> Any:
-    """Return the JSON value or Python literal in `text` if it is of one of these types; else the text."""
+    """Return the JSON value or Python literal in `text` if it has one of these types, else the text."""
     try:
         return _convert_to_types(read_value(text), set(map(find_json_type, kinds)), text)
     except InvalidJsonError:
@@ -196,7 +224,7 @@ def _get_allowed(schema: object, root: Mapping[str, Any]) -> AllowedValues:
 
 
 def _iterate_subschemas(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[Mapping[str, Any]]:
-    """A schema and all those that it is made of."""
+    """Yield a schema, the branches of its unions and the schemas that it refers to."""
     if not isinstance(schema, Mapping) or hops == 0:
         return
     yield schema

@@ -1,8 +1,8 @@
-"""The one decoder. A whole text is a stream that was fed once.
+"""The decoder of all text formats. A whole text is decoded as a stream with one chunk.
 
-Everything it decides depends on the text alone, never on how it was split: where the end of the text so far may only
-begin a marker, it waits. It goes over the text a bounded number of times: what turns out at the end of the text to have
-no closer is read again once, with that known."""
+The result depends on the text alone, not on its chunks: the decoder waits where the end of the text so far may begin a
+marker. It reads the text a limited number of times: a block that has no end marker is read a second time.
+"""
 
 from toolbench.engine.formats.call_extent import BracketExtent, ExtentScanner, MarkerExtent
 from toolbench.engine.formats.marker_set import build_marker_set
@@ -25,36 +25,39 @@ MIN_FENCE_TICKS = 3  # backticks that open a code block; fewer open inline code,
 
 
 class TextDecoder:
-    """Feed an answer's text in any pieces, then close it. Each gives what is new; the parsed whole is what counts."""
+    """A decoder of one answer: feed its text in chunks of any size, then close it.
+
+    Both return what is new; the result of `close` is authoritative.
+    """
 
     def __init__(self, form: TextFormat, known: ToolSchemas) -> None:
         self._known = known
         self._words = build_marker_set(form, tuple(known.schemas))
         self._tape, self._out = TextBuffer(), ParseState(careful=form.careful)
-        self._held: list[str] = []  # what was taken from the tape and may have to go back
+        self._held: list[str] = []  # text that was read and may have to be put back
         self._scanner: ExtentScanner = MarkerExtent(())
         self._block: Block | None = None
         self._opener = ""
         self._careful = form.careful
-        self._in_line = False  # words stand before the opener on its line
-        self._spoken_of: set[str] = set()  # closers of thoughts whose opener was a word of the text
-        self._inside = ""  # the closer of the reasoning, or the backticks of the code, that reading stands in
-        self._plain_until: dict[str, float] = {}  # by backticks: where a line without their partner ends
-        self._unclosed: set[str] = set()  # closers of reasoning that certainly do not come any more
-        self._trusting = True  # quotes and guards are believed until a block turns out to have no end
+        self._in_line = False  # words stand before the start marker on its line
+        self._spoken_of: set[str] = set()  # end markers of reasoning whose start marker was a word of the text
+        self._inside = ""  # the end marker of the current reasoning, or the backticks of the current code
+        self._plain_until: dict[str, float] = {}  # by backticks: the end of a line without closing ones
+        self._unclosed: set[str] = set()  # end markers of reasoning that the rest of the text does not have
+        self._trusting = True  # quotes and guards are respected until a block has no end
         self._bare = True
         self._step = self._in_text
         self._parsed: ParsedText | None = None
 
     def feed(self, chunk: str) -> tuple[DecoderEvent, ...]:
-        """What the chunk made certain. After `close` nothing is read any more."""
+        """Read a chunk and return the events that it made certain; after `close` nothing is read."""
         if self._parsed is None:
             self._tape.push(chunk)
             self._run()
         return self._out.fetch()
 
     def close(self) -> ParsedText:
-        """The whole answer. Closing again gives the same."""
+        """Return the parsed answer; a second call returns the same."""
         if self._parsed is None:
             self._tape.final = True
             self._run()
@@ -63,7 +66,7 @@ class TextDecoder:
 
     @property
     def partial(self) -> str:
-        """The text so far of the call that is being written; "" outside of calls."""
+        """The text so far of an incomplete call; "" outside of calls."""
         return self._opener + "".join(self._held) if self._block else ""
 
     def _run(self) -> None:
@@ -92,7 +95,7 @@ class TextDecoder:
         return True
 
     def _at_thought(self) -> bool:
-        """Behind a word that opens or closes a thought: the words around it tell whether it only is one of them."""
+        """Decide whether a marker opens or closes reasoning, or is only a word of the text around it."""
         word, closer = self._opener, self._words.reasoning.get(self._opener, "")
         mentioned = self._is_mentioned() if self._out.in_line() else False
         if mentioned is None:
@@ -127,7 +130,7 @@ class TextDecoder:
             self._step = self._in_inline_code
 
     def _in_inline_code(self) -> bool:
-        """Held back to the end of the line: without a partner on it, backticks are only backticks."""
+        """Hold text back to the end of the line: backticks without a partner on their line are plain text."""
         tape = self._tape
         found = self._words.line_or_ticks.find(tape.text, tape.at, final=tape.final)
         self._held.append(tape.take(found.start))
@@ -177,7 +180,7 @@ class TextDecoder:
         return True
 
     def _in_call_inside_reasoning(self) -> bool:
-        """A call was opened in reasoning: it is none if the reasoning is closed later."""
+        """Hold back a call that begins inside reasoning: it does not count if the reasoning is closed later."""
         tape = self._tape
         found = get_marker_finder(self._inside).find(tape.text, tape.at, final=tape.final)
         self._held.append(tape.take(found.start))
@@ -196,7 +199,7 @@ class TextDecoder:
         return True
 
     def _at_head(self) -> bool:
-        """Behind an opener: which block, if any, begins here is told by the text that follows."""
+        """Decide by the text behind a start marker which block begins there, if any."""
         tape = self._tape
         head = tape.text[tape.at : tape.at + self._words.head]
         complete = tape.final or len(head) == self._words.head
@@ -253,7 +256,11 @@ class TextDecoder:
         return True
 
     def _without_end(self, text: str) -> None:
-        """The text is over and the block is not. Once, quotes and guards are given up for the rest of the text."""
+        """Finish a block that has no end in the whole text.
+
+        If it holds an end marker, the block ends there. This happens once: from then on quotes and guards are not
+        respected.
+        """
         block = self._block
         assert block is not None
         ends = [(place, word) for word in (*block.closers, *block.enders) if (place := text.find(word)) >= 0]
@@ -294,14 +301,17 @@ class TextDecoder:
             self._out.say(raw)
 
     def _is_unsure(self, block: Block, reading: ParsedBlock) -> bool:
-        """Whether tools are offered and a block calls none of them."""
+        """Return whether tools are offered and the calls of a block are of none of them."""
         names = self._known.schemas
         return bool(names and reading.calls) and not (
             block.certain or any(call.name in names for call in reading.calls)
         )
 
     def _is_text(self, block: Block, reading: ParsedBlock, body: str, *, cut: bool) -> bool:
-        """Whether a marked block is only spoken of. Between words, only offered names are calls."""
+        """Return whether a block with markers is only mentioned in the text.
+
+        Between words, only calls of offered tools count.
+        """
         names = self._known.schemas
         only_offered = block.offered and bool(names or self._careful)
         if not reading.calls:

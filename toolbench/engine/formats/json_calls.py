@@ -1,4 +1,4 @@
-"""Calls written as JSON."""
+"""Readers of calls that are written as JSON."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -20,7 +20,11 @@ _LABELS = {"type", "id", "index"}  # keys that may stand beside a name without a
 
 
 class BrokenValueError(Exception):
-    """A value that cannot be read; `cut` when it has no end."""
+    """A value that cannot be read.
+
+    Attributes:
+        cut: whether the value has no end.
+    """
 
     def __init__(self, cut: bool) -> None:
         self.cut = cut
@@ -29,8 +33,14 @@ class BrokenValueError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CallKeys:
-    """The keys under which a JSON object names a call, its arguments and its id. `wrappers` hold such objects inside
-    them."""
+    """The keys of a call in a JSON object.
+
+    Attributes:
+        names: keys of the tool's name; the first that occurs counts.
+        arguments: keys of the arguments.
+        ids: keys of the id.
+        wrappers: keys of objects or lists that hold the call itself.
+    """
 
     names: tuple[str, ...] = ("name",)
     arguments: tuple[str, ...] = ("arguments", "parameters")
@@ -38,7 +48,7 @@ class CallKeys:
     wrappers: tuple[str, ...] = ("function",)
 
     def calls(self, value: object) -> Iterator[FoundCall | None]:
-        """The calls that a JSON value spells; None for each that is none."""
+        """Yield the calls in a JSON value, and None for each object that is not a call."""
         if isinstance(value, list):
             for item in value:
                 yield from self.calls(item) if isinstance(item, dict) else ()
@@ -65,13 +75,19 @@ class CallKeys:
 
 
 def clean_name(name: str) -> str:
-    """Return a tool's name without leaked tokens and white space; "" for one without a letter or digit."""
+    """Return a tool's name without leaked tokens and outer white space.
+
+    The result is "" if it has neither a letter nor a digit.
+    """
     clean = _LEAKED_TOKEN.sub("", name).strip()
     return clean if any(map(str.isalnum, clean)) else ""
 
 
 def as_object(value: object) -> dict[str, Any] | None:
-    """Arguments as an object: nothing is an empty one, a text is read once more; None for anything else."""
+    """Return arguments as an object, or None if they are not one.
+
+    None and "" are an empty object; a text is parsed once.
+    """
     if isinstance(value, str) and value.strip():
         try:
             value = read_value(value)
@@ -84,11 +100,16 @@ def as_object(value: object) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class JsonCallReader:
-    """Reads JSON objects and arrays of objects, with anything before them. `shape` says which objects are calls."""
+    """A reader of JSON objects and arrays of objects, with any text before them.
+
+    Attributes:
+        shape: which objects are calls.
+    """
 
     shape: CallKeys = field(default_factory=CallKeys)
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Read the calls in the text of a block."""
         calls: list[FoundCall] = []
         notes: set[str] = set()
         problem = ""
@@ -108,13 +129,18 @@ class JsonCallReader:
 
 @dataclass(frozen=True, slots=True)
 class NamedJsonReader:
-    """Reads arguments that stand behind a heading with the tool's name; `heading` finds `name` and perhaps `id` in what
-    stands before the first bracket."""
+    """A reader of arguments in JSON behind a heading with the tool's name.
+
+    Attributes:
+        heading: returns the name and the id in the text before the first bracket; "" for none.
+        otherwise: reads a block whose heading has no name.
+    """
 
     heading: Callable[[str], tuple[str, str]]
     otherwise: JsonCallReader = field(default_factory=JsonCallReader)
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Read the call in the text of a block."""
         begin = _VALUE_START.search(body)
         heading = body[: begin.start()] if begin else body
         name, made = self.heading(heading)
@@ -136,8 +162,17 @@ class NamedJsonReader:
 
 
 def read_values(text: str, notes: set[str]) -> Iterator[Any]:
-    """The JSON values that follow one another in `text`; what stands before the first is skipped, and what follows the
-    last as well. `notes` receives codes of what was put up with. Raises BrokenValueError."""
+    """Yield the JSON values that follow one another in `text`.
+
+    Text before the first value and behind the last one is ignored.
+
+    Args:
+        text: the text.
+        notes: receives codes of deviations that were accepted.
+
+    Raises:
+        BrokenValueError: a value cannot be read.
+    """
     begin = _VALUE_START.search(text)
     at = begin.start() if begin else len(text)
     while at < len(text) and text[at] in "{[":
@@ -148,7 +183,7 @@ def read_values(text: str, notes: set[str]) -> Iterator[Any]:
 
 
 def _read_value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
-    if not notes:  # what was not JSON once is not tried as JSON again: its errors take time
+    if not notes:  # after a first value that was not JSON, JSON is not tried again: its errors take time
         with suppress(InvalidJsonError):
             return read_json_at(text, at)
     end = _find_value_end(text, at)

@@ -1,4 +1,4 @@
-"""Values written as JSON or as Python literals. Nothing is ever evaluated."""
+"""Reading of values that are written as JSON or as Python literals. No code is evaluated."""
 
 import ast
 import math
@@ -9,8 +9,8 @@ from typing import Any
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import MAX_DEPTH, read_json
 
-MAX_PYTHON_LENGTH = 1_000_000  # characters of Python that are handed to the parser
-MAX_INTEGER_BITS = 14_000  # a little less than the 4300 digits that Python is willing to write
+MAX_PYTHON_LENGTH = 1_000_000  # characters of Python that the parser gets
+MAX_INTEGER_BITS = 14_000  # a little less than the 4300 digits that Python converts to text
 _WORDS = {"true": True, "false": False, "null": None}
 _PART = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<![\w.])0+(?=\d)""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -18,7 +18,11 @@ _KNOWN_ESCAPES = frozenset("\\'\"abfnrtvxuU01234567\n")
 
 
 def read_value(text: str) -> Any:
-    """A JSON value, or failing that a Python literal. Raises InvalidJsonError for anything else."""
+    """Return the JSON value in `text`, or the value of the Python literal if it is not JSON.
+
+    Raises:
+        InvalidJsonError: the text is neither.
+    """
     try:
         return read_json(text)
     except InvalidJsonError:
@@ -26,8 +30,16 @@ def read_value(text: str) -> Any:
 
 
 def parse_python(text: str, *, exact: bool = False) -> ast.expr:
-    """The syntax tree of one expression. Unless it is to be `exact`, raw line breaks in strings, unknown escapes and
-    leading zeros are put up with; places in the tree are then not those in the text. Raises InvalidJsonError."""
+    """Return the syntax tree of one expression.
+
+    Args:
+        text: the expression.
+        exact: accept only valid Python. Else line breaks in strings, unknown escapes and leading zeros are repaired
+            first, so that positions in the tree are not those of the text.
+
+    Raises:
+        InvalidJsonError: the text is too long, nested too deeply, or not one expression.
+    """
     if len(text) > MAX_PYTHON_LENGTH:
         raise InvalidJsonError("too_long", f"more than {MAX_PYTHON_LENGTH} characters of Python")
     if _measure_nesting(text) > MAX_DEPTH:
@@ -35,7 +47,7 @@ def parse_python(text: str, *, exact: bool = False) -> ast.expr:
     try:
         if exact:
             return ast.parse(text, mode="eval").body
-        if "\\" not in text:  # an unknown escape is no error, so it has to be looked for
+        if "\\" not in text:  # Python accepts unknown escapes, so they have to be searched for
             with suppress(SyntaxError):
                 return ast.parse(text, mode="eval").body
         return ast.parse(_PART.sub(_repair_part, text), mode="eval").body
@@ -44,11 +56,16 @@ def parse_python(text: str, *, exact: bool = False) -> ast.expr:
 
 
 def evaluate_literal(node: ast.expr) -> Any:
-    """The JSON value of a literal: tuples and sets are lists. Raises InvalidJsonError for what is none. It is no deeper
-    than the tree, which `parse_python` bounds."""
+    """Return the JSON value of a literal; tuples and sets become lists.
+
+    The value is not nested deeper than the tree, whose depth `parse_python` limits.
+
+    Raises:
+        InvalidJsonError: the node is not a literal, or JSON cannot hold its value.
+    """
     try:
         return _evaluate_literal(node)
-    except RecursionError:  # signs before a number are no brackets
+    except RecursionError:  # signs before a number nest without brackets
         raise InvalidJsonError("too_deep", "nested too deeply") from None
 
 
@@ -74,7 +91,10 @@ def _evaluate_atom(node: ast.expr) -> Any:
 
 
 def _is_json_constant(value: object) -> bool:
-    """Whether JSON can hold a constant: no bytes, no infinity, no number beyond Python's digit limit."""
+    """Return whether JSON can hold a constant.
+
+    Bytes, infinity and numbers beyond Python's digit limit are excluded.
+    """
     if isinstance(value, int):
         return value.bit_length() <= MAX_INTEGER_BITS
     return value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
@@ -97,7 +117,7 @@ def _repair_part(part: re.Match[str]) -> str:
 
 
 def _measure_nesting(text: str) -> int:
-    """An upper bound of how deeply brackets are nested; those in strings count too."""
+    """Return an upper bound of the nesting depth of brackets; brackets in strings count too."""
     if (few := sum(map(text.count, "[({"))) <= MAX_DEPTH:
         return few
     depth = deepest = 0

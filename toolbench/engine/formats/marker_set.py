@@ -1,4 +1,4 @@
-"""All that the decoder looks for in a format's texts."""
+"""The set of markers that the decoder searches for in texts of one format."""
 
 from functools import lru_cache
 
@@ -7,8 +7,19 @@ from toolbench.engine.formats.specification import MAX_HEAD_LENGTH, Block, TextF
 
 
 class MarkerSet:
-    """The markers of a format with the tools' names: blocks by opener, tokens to drop, reasoning by opener. `lasting`
-    are those that stay when no bare block is awaited any more; `head` is how much behind an opener tells the block."""
+    """The markers of a text format with the names of the offered tools.
+
+    Attributes:
+        blocks: the blocks by start marker.
+        head: the number of characters behind a start marker that decide which block begins.
+        dropped: tokens that are removed from the text.
+        reasoning: the end marker of reasoning by its start marker.
+        closers: the end markers of reasoning.
+        markers: finds all markers.
+        lasting: finds the markers that remain when blocks without markers of their own are no longer expected.
+        ticks: finds runs of backticks.
+        line_or_ticks: finds line breaks and runs of backticks.
+    """
 
     def __init__(self, form: TextFormat, names: tuple[str, ...]) -> None:
         blocks = (*form.blocks, *form.named(names), *(form.bare(names) if names else ()))
@@ -27,11 +38,11 @@ class MarkerSet:
         self.line_or_ticks = MarkerFinder(["\n"], ticks=True)
 
     def get_reasoning_markers(self, closer: str) -> MarkerFinder:
-        """The end of reasoning, and what opens a call before it."""
+        """Return a finder of the end marker of reasoning and of the start markers of calls."""
         return get_marker_finder(closer, *self._openers)
 
 
 @lru_cache(maxsize=256)
 def build_marker_set(form: TextFormat, names: tuple[str, ...]) -> MarkerSet:
-    """Made once for a format and a set of tools."""
+    """Return the markers of a format and a set of tools; they are cached."""
     return MarkerSet(form, names)

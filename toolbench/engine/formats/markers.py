@@ -1,4 +1,4 @@
-"""Finding markers in a text that is still growing."""
+"""Search for markers in a text that still arrives."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,19 +12,32 @@ MAX_SHARED_LEVELS = 4
 
 @dataclass(frozen=True, slots=True)
 class MarkerMatch:
-    """A marker from `start` to `end`, or, without one (`end` < 0), the place up to which there is certainly none."""
+    """The result of a search.
+
+    Attributes:
+        start: where the marker begins, or the index before which the text certainly has none.
+        end: where the marker ends; -1 if none was found.
+    """
 
     start: int
     end: int = -1
 
     @property
     def is_marker(self) -> bool:
+        """Whether a marker was found."""
         return self.end >= 0
 
 
 class MarkerFinder:
-    """A set of words to look for, leftmost and longest first. `ticks` looks for runs of backticks as well. A word that
-    the text's end may only begin is waited for, so that the answer never depends on where the text was split."""
+    """A set of words to search for; the leftmost match counts, then the longest.
+
+    A word that the end of the text may begin is not decided, so that the result does not depend on the chunks of the
+    text.
+
+    Args:
+        words: the words; empty ones are ignored.
+        ticks: whether to search for runs of backticks, too.
+    """
 
     def __init__(self, words: Iterable[str], *, ticks: bool = False) -> None:
         wanted = {word for word in words if word and not (ticks and not word.strip(TICKS))}
@@ -38,7 +51,7 @@ class MarkerFinder:
         self._ticks = ticks
 
     def find(self, text: str, at: int, *, final: bool) -> MarkerMatch:
-        """The first marker at or after `at`. With `final` nothing follows the text."""
+        """Return the first marker at or behind `at`. With `final` no text follows."""
         found = self._pattern.search(text, at)
         if found and found.end() + self._longest < len(text):
             return MarkerMatch(found.start(), found.end())
@@ -59,7 +72,7 @@ class MarkerFinder:
 
 
 def _build_pattern(words: Sequence[str], levels: int = MAX_SHARED_LEVELS) -> str:
-    """A pattern for these words, longest first; those that begin alike share what they begin with."""
+    """Return a pattern for these words, the longest first; words with the same beginning share it."""
     if levels == 0:
         return "|".join(map(re.escape, words))
     alike: dict[str, list[str]] = {}
@@ -84,5 +97,5 @@ def _is_extendable(word: str) -> bool:
 
 @lru_cache(maxsize=512)
 def get_marker_finder(*words: str) -> MarkerFinder:
-    """The same set of words for everyone who looks for it."""
+    """Return the finder of a set of words; it is cached."""
     return MarkerFinder(words)

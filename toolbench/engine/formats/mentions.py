@@ -1,4 +1,4 @@
-"""Markers that a text only speaks of, told by the words around them."""
+"""Detection of markers that a text only mentions, by the words around them."""
 
 import re
 from collections.abc import Callable, Collection
@@ -8,7 +8,7 @@ _QUOTES = "\"'`´‘’‚“”„«»‹›「」『』《》〈〉"
 _OPENING = _QUOTES + "([（【¿¡"
 _CLOSING = _QUOTES + ")]）】.,;:!?…-–—/、。，；：！？।،؛؟"
 _WORD = re.compile(r"[ \t]+(?P<word>[^\W_][\w.-]*)")
-_WHOLE = (">", "]")  # ends of markers that nothing else belongs to; others go on, such as `<function=`
+_WHOLE = (">", "]")  # ends of complete markers; others go on, such as `<function=`
 _CODE = re.compile(r"[{\[<]|\w\(|\w=")
 _PLAIN_WORD = re.compile(r"[\w.:/-]*", re.ASCII)
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w:.-]*)>|\[/?[A-Z_]+\]")
@@ -17,8 +17,17 @@ _NATURAL = re.compile(r"</?[A-Za-z]|\[[A-Z]")
 
 
 def is_mentioned(marker: str, head: str, names: Collection[str], *, complete: bool) -> bool | None:
-    """Return whether a marker in the middle of a line is a word of a sentence, as `head` behind it shows: a blank and
-    a word that names no tool, or what closes a quotation, bracket or sentence. None while more must be seen."""
+    """Return whether a marker within a line is a word of a sentence, or None if more text is needed.
+
+    It is one if a blank and a word that is not a tool's name follow it, or a character that closes a quotation, bracket
+    or sentence.
+
+    Args:
+        marker: the marker.
+        head: the text behind the marker, as far as it is needed.
+        names: the names of the offered tools.
+        complete: whether `head` does not get longer.
+    """
     rest = head.lstrip(_BLANKS)
     if not rest:
         return False if complete else None
@@ -33,23 +42,34 @@ def is_mentioned(marker: str, head: str, names: Collection[str], *, complete: bo
 
 
 def is_complete_marker(marker: str) -> bool:
-    """Return whether a call's marker is complete, so that it may be a word of a sentence."""
+    """Return whether the marker of a call is complete, so that it may be a word of a sentence."""
     return marker.endswith(_WHOLE)
 
 
 def is_start_in_words(before: str) -> bool:
-    """Return whether no thought can open behind this character: it is a letter, or opens a quotation or bracket."""
+    """Return whether no reasoning can begin behind this character.
+
+    None can behind a letter, a digit, or an opening quote or bracket.
+    """
     return before.isalnum() or (before != "" and before in _OPENING)
 
 
 def is_end_in_words(before: str) -> bool:
-    """Return whether a closer behind this character may be a word of a sentence."""
+    """Return whether an end marker behind this character may be a word of a sentence."""
     return before != "" and before in _OPENING + _BLANKS
 
 
 def is_prose(body: str, names: Collection[str], *, in_line: bool, cut: bool) -> bool:
-    """Return whether what stands behind a call's marker and cannot be read are words about calls: in the middle of a
-    line, or behind a blank, without anything that a call is made of and without a tool's name."""
+    """Return whether unreadable text behind a call's marker is a sentence about calls.
+
+    It is one if it stands in the middle of a line or behind a blank, and has neither a tool's name nor code.
+
+    Args:
+        body: the text behind the marker.
+        names: the names of the offered tools.
+        in_line: whether words stand before the marker on its line.
+        cut: whether the text ended before the block; a single word may then be the beginning of a name.
+    """
     word = body.strip()
     if not (in_line or _WORD.match(body)) or _CODE.search(body) or any(name in body for name in names):
         return False
@@ -57,7 +77,7 @@ def is_prose(body: str, names: Collection[str], *, in_line: bool, cut: bool) -> 
 
 
 def is_bare_name(body: str) -> bool:
-    """Return whether a call is nothing but a name."""
+    """Return whether the body of a call is only a name."""
     return _CODE.search(body) is None
 
 
@@ -67,21 +87,24 @@ def is_tag(token: str) -> bool:
 
 
 def is_control(token: str) -> bool:
-    """Return whether a token cannot be natural text, as tags and what stands behind a prompt of Python's can."""
+    """Return whether a token cannot be natural text; tags and the text behind a Python prompt can."""
     return _MARKUP.fullmatch(token) is None
 
 
 def is_natural(opener: str) -> bool:
-    """Return whether a call's marker may be a word of ordinary text: markup, or a word in brackets."""
+    """Return whether the marker of a call may be a word of ordinary text: markup, or a word in brackets."""
     return _NATURAL.match(opener) is not None
 
 
 def is_leaked_at_end(token: str, before: str, is_opened: Callable[[str], bool]) -> bool:
-    """Return whether a token at the end of an answer was leaked: a control token, or markup that closes nothing.
+    """Return whether a token at the end of an answer was leaked.
+
+    Control tokens and markup that closes nothing are leaked.
 
     Args:
-        before: the character in front of the token; "" at the beginning. Markup behind a blank is no leak.
-        is_opened: tells whether a tag of this name stands in front of the token.
+        token: the token.
+        before: the character before the token; "" at the beginning. Markup behind a blank is not leaked.
+        is_opened: returns whether a tag of this name stands before the token.
     """
     found = _MARKUP.fullmatch(token)
     if found is None:

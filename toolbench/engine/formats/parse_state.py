@@ -1,4 +1,4 @@
-"""What has been found so far in one answer."""
+"""The parts of one answer that were found so far."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -31,8 +31,14 @@ _FINDING_MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedCalls:
-    """Calls as they stood in `raw`, with codes of what was put up with. `unsure`: none of their tools is offered, so
-    that between words they are text; `refused` is the code that is noted then."""
+    """The calls of one block.
+
+    Attributes:
+        raw: the text of the block.
+        notes: codes of deviations that were accepted.
+        unsure: whether none of the tools is offered, so that between words the block is text.
+        refused: the code of the finding for that case; "" for none.
+    """
 
     raw: str
     calls: Sequence[FoundCall]
@@ -42,55 +48,60 @@ class ParsedCalls:
 
 
 class ParseState:
-    """Text, reasoning, calls and findings in the order they come; `news` are the pieces nobody has fetched yet."""
+    """The text, reasoning, calls and findings of an answer, in order.
+
+    Attributes:
+        news: the events that were not fetched yet.
+    """
 
     def __init__(self, *, careful: bool = False) -> None:
         self._careful = careful
-        self._pending: list[tuple[str, bool]] = []  # tokens that may be text, with white space; and which are tokens
-        self._closed = False  # a thought was closed, if only an empty one
-        self._doubted = False  # a closer without its opener: what stands before it was a thought if anything follows
-        self._last = ""  # the last character said since a call or a thought
+        self._pending: list[tuple[str, bool]] = []  # tokens that may be text (True), white space (False)
+        self._closed = False  # reasoning was closed, perhaps empty reasoning
+        self._doubted = False  # an end marker came without its start marker: if text follows, all before was reasoning
+        self._last = ""  # the last character of the text since a call or reasoning
         self.news: list[DecoderEvent] = []
         self.findings: list[Finding] = []
         self._text: list[str] = []
-        self._told: list[str] = []  # text and calls as they stood, for the case that all of it was reasoning
+        self._told: list[str] = []  # text and calls as written, in case all of it was reasoning
         self._gap = ""  # separators behind a call, which are text only if text follows
         self._behind_call = False
         self._line_ended = self._blank = True
         self._reasoning: list[str] = []
         self._calls: list[TextCall] = []
         self._proposed: tuple[str, Sequence[FoundCall]] | None = None
-        self._held: list[ParsedCalls | tuple[str, bool]] = []  # calls that no word stands beside yet, with what follows
+        self._held: list[ParsedCalls | tuple[str, bool]] = []  # calls that are undecided, and what follows
 
     @property
     def blank(self) -> bool:
-        """Whether nothing but white space and reasoning was found so far."""
+        """Whether only white space and reasoning were found so far."""
         return self._blank and not self._calls and not self._proposed and not self._held
 
     @property
     def spoken(self) -> bool:
-        """Whether words were found so far that are the answer's."""
+        """Whether the answer has words so far; words that may be reasoning do not count."""
         return self._proposed is not None or not (self._blank or self._doubted)
 
     @property
     def thought(self) -> bool:
-        """Whether a thought was closed before."""
+        """Whether reasoning was closed before."""
         return self._closed or bool(self._reasoning)
 
     @property
     def last(self) -> str:
-        """The last character of the text since a call or a thought; "" where nothing was said since."""
+        """The last character of the text since a call or reasoning; "" if there is none."""
         return self._pending[-1][0][-1:] if self._pending else self._last
 
     def in_line(self) -> bool:
-        """Whether words stand before this place on its line."""
+        """Return whether words stand before this position on its line."""
         return not self.blank and not self.at_line()
 
     def at_line(self) -> bool:
-        """Whether a line begins here; one does behind a call."""
+        """Return whether a line begins here; a line begins behind a call, too."""
         return self._behind_call or self._line_ended or bool(self._held)
 
     def say(self, text: str) -> None:
+        """Add text."""
         if not text:
             return
         if self._held:
@@ -126,13 +137,16 @@ class ParseState:
         self.news.append(DecoderEvent("text", text))
 
     def _revoke(self) -> None:
-        """Something follows the proposed calls: all of it is text."""
+        """Turn the proposed calls into text, because text follows them."""
         raw, _ = self._proposed or ("", ())
         text, self._gap, self._proposed = raw + self._gap, "", None
         self._put(text)
 
     def drop(self, token: str) -> None:
-        """Take a token that says nothing by itself. Where it may be a word of the text, what stands beside it tells."""
+        """Take a token that has no meaning of its own.
+
+        If it may be a word of the text, the text beside it decides.
+        """
         if not self._careful and not is_tag(token):
             return
         if self._held:
@@ -143,26 +157,30 @@ class ParseState:
             self.wait(token)
 
     def wait(self, token: str) -> None:
-        """Take a token that counts as text if words follow, and says nothing before a call or at the end."""
+        """Take a token that is text if words follow, and is dropped before a call or at the end."""
         (self._held or self._pending).append((token, True))
 
     def _settle(self, keep: Callable[[str], bool]) -> None:
-        """Say what was pending, of the tokens those to `keep`."""
+        """Add the pending white space, and the pending tokens for which `keep` returns True, as text."""
         pending, self._pending = self._pending, []
         self.say("".join(text for text, is_token in pending if not is_token or keep(text)))
 
     def end_thought(self) -> None:
-        """A closer stands without its opener. Words before it were a thought if anything follows."""
+        """Take an end marker of reasoning without a start marker.
+
+        If anything follows, the words before it were reasoning.
+        """
         if self._blank:
             self._closed = True
         else:
             self._doubted = True
 
     def close_thought(self) -> None:
-        """A thought that was opened has ended."""
+        """Take the end marker of reasoning that had a start marker."""
         self._closed = True
 
     def think(self, text: str) -> None:
+        """Add reasoning."""
         if text:
             self._settle(lambda token: not is_control(token))
             self._last = ""
@@ -170,11 +188,12 @@ class ParseState:
             self.news.append(DecoderEvent("reasoning", text))
 
     def note(self, code: str) -> None:
+        """Add the finding with this code, unless there is one already."""
         if all(finding.code != code for finding in self.findings):
             self.findings.append(Finding(code, _FINDING_MESSAGES[code], "$.content"))
 
     def propose(self, calls: Sequence[FoundCall], raw: str) -> None:
-        """Calls that count only if nothing but white space follows."""
+        """Take calls that count only if nothing but white space follows."""
         self._before_call()
         self._told.append(raw)
         self._proposed = (raw, calls)
@@ -186,8 +205,11 @@ class ParseState:
         self._last = ""
 
     def read(self, written: ParsedCalls) -> None:
-        """Take calls. Those of no tool that was offered run only if no word stands in the answer, which its end tells;
-        until then what follows is held back."""
+        """Take the calls of a block.
+
+        Calls of tools that are not offered run only if the answer has no words. That is known at its end; until then
+        the text that follows is held back.
+        """
         if written.unsure and not self._held and self.spoken:
             self._refuse(written)
         elif written.unsure or self._held:
@@ -210,7 +232,7 @@ class ParseState:
             self.note(note)
 
     def _decide(self, *, spoken: bool) -> None:
-        """Give out what was held back, now that it is known whether words stand in the answer."""
+        """Add what was held back. `spoken` says whether the answer has words."""
         held, self._held = self._held, []
         for one in held:
             if isinstance(one, ParsedCalls):
@@ -221,6 +243,7 @@ class ParseState:
                 self.wait(one[0])
 
     def call(self, found: FoundCall, raw: str) -> None:
+        """Add a call. `raw` is the text of its block."""
         self._before_call()
         if self._proposed:
             self._revoke()
@@ -233,7 +256,7 @@ class ParseState:
         self.news.append(DecoderEvent("call", call=call))
 
     def void(self) -> None:
-        """All text so far was reasoning, whose beginning stood in the prompt."""
+        """Turn everything so far into reasoning whose start marker was part of the prompt."""
         self._doubted, self._closed, self._pending, self._last = False, True, [], ""
         self._reasoning = ["".join(self._told)]
         if self._calls or self._proposed:
@@ -244,6 +267,7 @@ class ParseState:
         self.news.append(DecoderEvent("void", self._reasoning[0]))
 
     def parsed(self) -> ParsedText:
+        """Return the parsed answer. Call it once, when the whole text was read."""
         self._decide(spoken=False)
         self._end()
         if self._proposed:
@@ -255,7 +279,7 @@ class ParseState:
         return ParsedText(text, "".join(self._reasoning).strip(), tuple(self._calls), tuple(self.findings))
 
     def _end(self) -> None:
-        """Leave out tokens that were leaked at the end. They show it one by one, the last first."""
+        """Drop leaked tokens at the end of the answer, beginning with the last one; the others are text."""
         pending, self._pending = self._pending, []
         text = "".join([*self._told, *(each for each, _ in pending)])
         end, opened = len(text), dict[str, int]()
@@ -277,5 +301,6 @@ class ParseState:
             self.say("".join(text for text, _ in pending))
 
     def fetch(self) -> tuple[DecoderEvent, ...]:
+        """Return the events since the last fetch."""
         fetched, self.news = tuple(self.news), []
         return fetched

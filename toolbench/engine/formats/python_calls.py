@@ -1,4 +1,4 @@
-"""Calls written as Python calls."""
+"""Reader of calls that are written as Python calls."""
 
 import ast
 import re
@@ -19,23 +19,29 @@ _BETWEEN = re.compile(r"[\s,;\[\]]*")
 _NAME = re.compile(r"(?P<name>[\w.-]+)\s*\(")
 _WORD = re.compile(r"[\w.-]+\s*")
 _KEY = re.compile(r"\s*(?P<key>[\w-]+)\s*=(?!=)")
-_UNSAFE_CHARACTERS = re.compile(r"[\\#\n\r\ud800-\udfff]")  # what Python reads otherwise, or not at all
+_UNSAFE_CHARACTERS = re.compile(r"[\\#\n\r\ud800-\udfff]")  # characters that Python reads differently, or not at all
 _NEXT_KEY = re.compile(r",\s*(?=[\w-]+\s*=)")
 
 
 @dataclass(frozen=True, slots=True)
 class PythonCallReader:
-    """Reads `f(a=1)`, one or several, in a list or line by line. Values are literals; positional ones get the names of
-    the schema, in its order. `suffix` is cut off a name."""
+    """A reader of one or more calls such as `f(a=1)`, in a list or line by line.
+
+    Values are literals. Positional values get the names of the parameters, in the order of the schema.
+
+    Attributes:
+        suffix: a text that is removed from the end of names.
+    """
 
     suffix: str = ""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Read the calls in the text of a block."""
         whole = None if cut else _read_as_one(body.strip(), self.suffix, known)
         return ParsedBlock(whole) if whole else self._read_one_by_one(body, known, cut=cut)
 
     def _read_one_by_one(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
-        """Puts up with what is no Python as a whole: a call that is cut, another that cannot be read."""
+        """Read the calls one by one, so that those before a truncated or unreadable call are kept."""
         calls: list[FoundCall] = []
         notes: set[str] = set()
         at = _skip_separators(body, 0)
@@ -59,8 +65,11 @@ class PythonCallReader:
 
 
 def _read_as_one(body: str, suffix: str, known: ToolSchemas) -> tuple[FoundCall, ...] | None:
-    """The calls of a text that is Python from end to end and says the same read in one go, which is several times
-    faster; else None. Comments, escapes, several lines and names that Python would spell otherwise are not for here."""
+    """Read all calls with one parse, which is several times faster, or return None.
+
+    The result is None if the text is not valid Python as a whole, or if reading the calls one by one may give another
+    result: for comments, escapes, several lines, and names that Python normalises.
+    """
     if _UNSAFE_CHARACTERS.search(body) or not is_normalized("NFKC", body):
         return None
     source, at, found = body.encode(), 0, []
@@ -93,7 +102,7 @@ def _build_call(node: ast.expr, raw: str, suffix: str, known: ToolSchemas) -> Fo
 
 
 def _is_named(node: ast.expr, parts: list[str]) -> bool:
-    """Whether a node spells the dotted name of these parts."""
+    """Return whether a node is the dotted name that consists of these parts."""
     for part in reversed(parts[1:]):
         if not isinstance(node, ast.Attribute) or node.attr != part:
             return False
@@ -144,7 +153,7 @@ def _iterate_pairs(parts: list[str], tool: str, known: ToolSchemas) -> Iterator[
 
 
 def _parse_quoted_pair(part: str) -> tuple[str, Any]:
-    """A key and its value, which ends with its last quotation mark."""
+    """Parse a key and its value, which ends at its last quotation mark."""
     named = _KEY.match(part)
     if named is None:
         raise InvalidJsonError("no_name", "a value without a name")

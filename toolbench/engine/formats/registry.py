@@ -1,4 +1,4 @@
-"""All formats by name, and `auto`, which is all of them at once."""
+"""All text formats by name, and `auto`, which combines them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -60,12 +60,16 @@ FORMATS = (
 
 
 def list_format_names() -> tuple[str, ...]:
-    """The names of all formats; the last is `auto`, which reads and does not write."""
+    """Return the names of all formats; the last is `auto`, which is only for reading."""
     return tuple(_BY_NAME)
 
 
 def get_format(name: str) -> TextFormat:
-    """The format of this name. Raises PlanError for any other."""
+    """Return the format of this name.
+
+    Raises:
+        PlanError: the format is unknown.
+    """
     if name not in _BY_NAME:
         raise PlanError(f"There is no format {name!r}; there are {', '.join(_BY_NAME)}.")
     return _BY_NAME[name]
@@ -95,7 +99,7 @@ def _build_auto_format() -> TextFormat:
 
 
 def _build_reasoning_format(everything: TextFormat) -> TextFormat:
-    """Reasoning alone, in the tags of every family."""
+    """Build a format that reads only reasoning, in the tags of every model family."""
     return TextFormat("", (), HERMES.layout, HERMES.prompt, reasoning=everything.reasoning, native=False)
 
 
@@ -105,8 +109,11 @@ def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def _merge_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Each block once. Of one opener, those come first that say how they go on; the others are one, which asks all
-    their readers."""
+    """Return each block once.
+
+    Blocks with `starts` come first. The others are joined by start marker into one block, whose reader tries all of
+    their readers.
+    """
     unique: list[Block] = []
     for block in blocks:
         if block not in unique:
@@ -132,8 +139,11 @@ def _join_blocks(one: Block, other: Block) -> Block:
 
 
 def _join_readers(one: BlockReader, other: BlockReader) -> BlockReader:
-    """Both headings are looked at before either reader falls back on JSON without one, whose arguments may themselves
-    look like a call."""
+    """Return a reader that tries both readers.
+
+    Both headings are tried before either reader falls back to JSON without a heading, because the arguments may have
+    the form of a call themselves.
+    """
     if not (isinstance(one, NamedJsonReader) and isinstance(other, NamedJsonReader)):
         return FirstMatchReader((one, other))
     first, second = one.heading, other.heading

@@ -1,4 +1,4 @@
-"""Calls, tools and results as a format writes them."""
+"""Rendering of calls, tools and results in a text format."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,8 +7,14 @@ from toolbench.engine.formats.types import TextCall, Tool, get_function
 
 
 def render(calls: Sequence[TextCall], *, format: str, text: str = "", reasoning: str = "") -> str:
-    """An assistant's answer in a format: reasoning, text, then the calls. Raises PlanError for an unknown format and
-    ValueError or TypeError for arguments that are no JSON."""
+    """Render an assistant's answer: reasoning, text, then the calls.
+
+    Reasoning is left out if the format has no markers for it.
+
+    Raises:
+        PlanError: the format is unknown.
+        ValueError, TypeError: JSON cannot hold the arguments.
+    """
     form = get_format(format)
     thought = ""
     pair = form.thought or (form.reasoning[0] if form.reasoning else None)
@@ -22,13 +28,13 @@ def render(calls: Sequence[TextCall], *, format: str, text: str = "", reasoning:
 
 
 def render_tools(tools: Iterable[Tool], *, format: str) -> str:
-    """The part of a prompt that tells the model which tools there are; "" without tools."""
+    """Render the part of a prompt that describes the tools; "" without tools."""
     wrapped = [{"type": "function", "function": get_function(tool)} for tool in tools]
     return get_format(format).prompt.tools(wrapped) if wrapped else ""
 
 
 def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> str:
-    """Calls with their results, in call order, as one text for the role `get_result_role`."""
+    """Render (call, result) pairs, in call order, as one text for the role of `get_result_role`."""
     prompt = get_format(format).prompt
     written = prompt.results_between.join(
         prompt.result(call, text, place) for place, (call, text) in enumerate(results)
@@ -37,10 +43,10 @@ def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> s
 
 
 def render_result(call: TextCall, content: str, *, format: str) -> str:
-    """One result, as the format gives it back."""
+    """Render the result of one call, as `render_results` does."""
     return render_results([(call, content)], format=format)
 
 
 def get_result_role(format: str) -> str:
-    """The role under which results are given back."""
+    """Return the role of the message that returns results."""
     return get_format(format).prompt.role

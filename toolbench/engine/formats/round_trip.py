@@ -1,4 +1,4 @@
-"""Which calls a format can write so that they come back as they were."""
+"""Check whether a text format can write calls so that they are read back unchanged."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,8 +11,11 @@ from toolbench.engine.formats.types import TextCall, Tool, ToolSchemas, build_to
 
 
 def is_round_trip_safe(calls: Sequence[TextCall], *, format: str, tools: Iterable[Tool] = ()) -> bool:
-    """Whether reading what `render` writes gives these names and arguments again. A few formats hold one call, or no
-    text with their own tags in it, and some need the tools' schemas to know a value's type."""
+    """Return whether parsing the output of `render` gives the same names and arguments.
+
+    A few formats hold only one call, or no text that contains their own tags. Some need the schemas of `tools` to know
+    the type of a value.
+    """
     holds, known = get_format(format).holds, build_tool_schemas(tools)
     return len(calls) <= holds.calls and all(_is_call_safe(holds, call, known) for call in calls)
 

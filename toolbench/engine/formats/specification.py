@@ -1,4 +1,4 @@
-"""What a format is made of. A family is a value of these types and nothing else."""
+"""The parts of a text format. The format of a model family is a value of these types."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -8,13 +8,17 @@ from typing import Protocol
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.types import JsonObject
 
-MAX_HEAD_LENGTH = 64  # characters behind an opener within which a block must begin to show what it is
+MAX_HEAD_LENGTH = 64  # characters behind a start marker that decide which block begins
 BLANK = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundCall:
-    """A call as a reader found it; `raw` empty means the whole block."""
+    """A call as a reader found it.
+
+    Attributes:
+        raw: the text of the call; "" for the whole block.
+    """
 
     name: str
     arguments: JsonObject
@@ -24,8 +28,14 @@ class FoundCall:
 
 @dataclass(frozen=True, slots=True)
 class ParsedBlock:
-    """What a block says. `problem` is call_unreadable or call_cut where something in it was meant as a call and will
-    not run; `notes` are codes of what was put up with. `text` and `reasoning` are for blocks that hold such."""
+    """The content of a block.
+
+    Attributes:
+        problem: call_unreadable or call_cut if the block holds a call that will not run; "" for none.
+        notes: codes of deviations that were accepted.
+        text: text for the user in the block, if the format has such blocks.
+        reasoning: reasoning in the block, if the format has such blocks.
+    """
 
     calls: tuple[FoundCall, ...] = ()
     problem: str = ""
@@ -35,30 +45,49 @@ class ParsedBlock:
 
 
 def drop_unnamed_calls(reading: ParsedBlock) -> ParsedBlock:
-    """Return what was read without calls whose names have no letter and no digit, which are unreadable."""
+    """Return the content without calls whose names have neither a letter nor a digit.
+
+    Such calls count as unreadable.
+    """
     named = tuple(call for call in reading.calls if any(map(str.isalnum, call.name)))
     return reading if len(named) == len(reading.calls) else replace(reading, calls=named, problem="call_unreadable")
 
 
 class BlockReader(Protocol):
-    """Reads the text between opener and closer. `cut` says that the text ended before the block did."""
+    """A reader of the text between the markers of a block.
 
-    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock: ...
+    With `cut` the text ended before the block did.
+    """
+
+    def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Read the calls in the text of a block."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Text that holds calls.
+    """A part of the text that holds calls.
 
-    It begins with `opener`, behind which (after `skip`) one of `starts` must follow, if there are any. It ends at one
-    of `closers`, or before one of `enders`. With `values` its extent is that of the JSON or Python values in it, else
-    its text runs to the closer and `guard` encloses values in which a closer is only text.
-
-    A `bare` block has no marker of its own: it counts only when all its names are known. `whole`: only when it is the
-    whole answer. `at_line`: only at the beginning of a line. An `inner` opener is the first part of the body. A
-    `wrapper` is dropped, and what follows is read on its own. With `closer_optional` a missing closer is no finding.
-    An `offered` block is a call only of a tool that is offered, where any are: its markers are ordinary markup.
-    A `certain` one is never only spoken of."""
+    Attributes:
+        opener: the start marker.
+        read: reads the calls.
+        closers: end markers that belong to the block.
+        enders: markers of other parts, before which the block ends.
+        starts: texts of which one must follow `opener` and `skip`; () if any text may follow.
+        skip: text that may stand between `opener` and `starts`.
+        values: whether the block ends with its JSON or Python values; else it ends at an end marker.
+        many: whether several values may follow one another.
+        passed: words with brackets that may stand before the first value.
+        guard: markers around values in which an end marker is plain text.
+        bare: the block has no markers, and counts only if all its names are those of offered tools.
+        whole: the block counts only if it is the whole answer.
+        at_line: the block counts only at the beginning of a line.
+        inner: `opener` is the first part of the body.
+        wrapper: `opener` is dropped, and the text behind it is read on its own.
+        offered: if tools are offered, the block counts only with their names, because its markers are ordinary markup.
+        certain: the block is never only a mention.
+        closer_optional: a missing end marker is not a finding.
+    """
 
     opener: str
     read: BlockReader
@@ -80,7 +109,12 @@ class Block:
     closer_optional: bool = False
 
     def fits(self, head: str, *, complete: bool) -> bool | None:
-        """Whether text that begins with `head` is such a block; None while more must be seen."""
+        """Return whether a block of this kind begins with `head`, or None if more text is needed.
+
+        Args:
+            head: the text behind the start marker, as far as it is needed.
+            complete: whether `head` does not get longer.
+        """
         if not self.starts:
             return True
         skipped = self.skip.match(head)
@@ -94,7 +128,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class CallLayout:
-    """How calls are written: each by `call`, with its place from 0, between the other texts."""
+    """How calls are written.
+
+    Attributes:
+        call: writes one call; it gets the position of the call, from 0.
+        before: the text before all calls.
+        between: the text between two calls.
+        after: the text behind all calls.
+    """
 
     call: Callable[[TextCall, int], str]
     before: str = ""
@@ -104,7 +145,13 @@ class CallLayout:
 
 @dataclass(frozen=True, slots=True)
 class PromptLayout:
-    """How a prompt lists tools and gives results back: each by `result`, with its place from 0."""
+    """How a prompt lists tools and returns results.
+
+    Attributes:
+        tools: writes the list of tools.
+        result: writes one result; it gets the position of the call, from 0.
+        role: the role of the message with the results.
+    """
 
     tools: Callable[[Sequence[JsonObject]], str]
     result: Callable[[TextCall, str, int], str]
@@ -116,10 +163,18 @@ class PromptLayout:
 
 @dataclass(frozen=True, slots=True)
 class RoundTripLimits:
-    """What a format can write and read back: names and argument keys that match whole, strings without any of
-    `never`, at most `calls` calls; `schema` where values need one to get their type back; `ids` where it keeps them;
-    `bare_keys` where the rule for keys goes for nested objects too; `again` says of a call whether it is
-    read as it was written, where the rest does not tell."""
+    """The calls that a text format can write and read back.
+
+    Attributes:
+        name: a pattern that matches the whole name of the tool.
+        key: a pattern that matches the whole key of each argument.
+        never: texts that no string may contain.
+        calls: the largest number of calls.
+        schema: whether values need a schema to get their types back.
+        ids: whether the format keeps the ids of calls.
+        bare_keys: whether `key` applies to the keys of nested objects, too.
+        again: returns whether a call is read as it was written, if the other fields do not decide that.
+    """
 
     name: str = r"\S+"
     key: str = r"(?s).*"
@@ -133,13 +188,17 @@ class RoundTripLimits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextFormat:
-    """One family's way of writing calls.
+    """The syntax in which models of a family write calls.
 
-    `bare` and `named` make the blocks that need the tools' names: those without any marker, and those where a name goes
-    before one. `dropped` are tokens that say nothing by themselves; those that are ordinary markup are dropped only
-    beside a call or at the end, and with `careful` all others too. `reasoning` are pairs around reasoning, and
-    `thought` the pair that is written, if it is another than the first. `native` says that servers know the format and
-    models were trained on it."""
+    Attributes:
+        dropped: tokens that are removed from the text. Ordinary markup is removed only beside a call or at the end.
+        reasoning: start and end markers of reasoning.
+        thought: the markers that are written around reasoning; None for the first of `reasoning`.
+        bare: builds the blocks without markers from the names of the tools.
+        named: builds the blocks with a name before their marker from the names of the tools.
+        native: whether servers know the format and models were trained on it.
+        careful: whether all tokens of `dropped` are treated like ordinary markup.
+    """
 
     name: str
     blocks: tuple[Block, ...]

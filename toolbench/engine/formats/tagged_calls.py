@@ -1,4 +1,4 @@
-"""Calls written as tagged keys and values."""
+"""Readers of calls that are written as tagged keys and values."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,18 +22,30 @@ from toolbench.engine.formats.specification import BlockReader, FoundCall, Parse
 from toolbench.engine.formats.types import ToolSchemas
 
 UNREADABLE_BLOCK, TRUNCATED_BLOCK = ParsedBlock(problem="call_unreadable"), ParsedBlock(problem="call_cut")
-_WRAPPER_KEYS = ("arguments", "input")  # single parameters in which models hide all the others
+_WRAPPER_KEYS = ("arguments", "input")  # single parameters in which models wrap all others
 ConvertValue: TypeAlias = Callable[[str, str, str, ToolSchemas], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedReader:
-    """`name` matches at the beginning of the block and gives the group `name`. `key` finds where a value begins and
-    gives the group `key`, and perhaps `kind`: the value's JSON type, by way of `kinds`, which goes before the schema.
-    `value_end` ends a value; `end` may end the call. `lines` takes one line break off both ends of a value; with
-    `escaped` markup in it stands as entities. A block without keys may hold the arguments as JSON. A group `id` beside
-    the name is the call's. `attribute` reads what stands in a name or key, `plain` what stands in a value that says no
-    type. A group `opened` in `key` that matches nothing says that the tag before the value is missing."""
+    """A reader of a call with a tag for each argument.
+
+    A block without tags may hold the arguments as JSON.
+
+    Attributes:
+        name: matches at the beginning of the block. Group `name` is the tool's name, an optional group `id` the call's
+            id.
+        key: matches where a value begins. Group `key` is the argument's key. An optional group `kind` is the JSON type
+            of the value, which overrides the schema. An optional group `opened` is None if the tag that opens the value
+            is missing.
+        value_end: the text that ends a value.
+        end: a text that may end the call.
+        lines: whether one line break is removed from both ends of a value.
+        escaped: whether markup in a value is written as entities.
+        kinds: JSON types by the words of group `kind`.
+        attribute: decodes a name or key.
+        plain: decodes a value without `kind`.
+    """
 
     name: re.Pattern[str]
     key: re.Pattern[str]
@@ -46,6 +58,7 @@ class TaggedReader:
     plain: Callable[[str], str] = str
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Read the call in the text of a block."""
         heading = self.name.match(body)
         name = self.attribute(clean_name(heading["name"])) if heading else ""
         if heading is None or not name:
@@ -66,7 +79,10 @@ class TaggedReader:
         )
 
     def _arguments(self, tool: str, text: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any] | None:
-        """By key. None when something else than keys and values stands there."""
+        """Return the arguments by key, or None if they cannot be read.
+
+        They cannot be read if there is text before the first key, or if a lost tag hides where a value begins or ends.
+        """
         opened = self._opened(tool, text, known)
         if any(map(_is_tag_missing, opened)):
             notes.add("tag_missing")
@@ -88,8 +104,10 @@ class TaggedReader:
         )
 
     def _is_doubtful(self, found: re.Match[str], value: str) -> bool:
-        """Return whether a tag is lost so that nobody can tell where a value begins or ends: it holds a part of its
-        end, or blanks stand where the tag was."""
+        """Return whether a lost tag hides where a value begins or ends.
+
+        This is so if the value holds a part of its end, or if there are blanks in the place of the tag.
+        """
         if self.value_end in value:
             return _blank_end(found[0]) not in ("", "\n") or self._has_stray_end(value)
         written = self._unclosed(value)
@@ -97,16 +115,20 @@ class TaggedReader:
         return lost or _blank_end(found[0]) not in ("", "\n") or _blank_end(written) != ""
 
     def _unclosed(self, value: str) -> str:
-        """Return a value without its end, and without the line break that stands behind the end; with `lines`, the
-        value's own goes too."""
+        """Return a value without the end of the call and one line break before it.
+
+        With `lines`, the line break that belongs to the value is removed, too.
+        """
         last = value.rfind(self.end) if self.end else -1
         value = (value[:last] if last >= 0 else value).removesuffix("\n")
         return value.removesuffix("\n") if self.lines else value
 
     def _has_stray_end(self, value: str) -> bool:
-        """Return whether a value ends twice, the first time where no other value begins, or another value begins in
-        it that does not end: a tag between is lost. An end in the middle of a line is text where values stand on lines
-        of their own."""
+        """Return whether a tag inside a value is lost.
+
+        This is so if the value ends twice and no other value begins between the ends, or if another value begins in it
+        and does not end. With `lines`, an end in the middle of a line is text.
+        """
         before = value[: max(value.rfind(self.value_end), 0)]
         end = f"\n{self.value_end}\n" if self.lines else self.value_end
         keys = list(self.key.finditer(before))
@@ -114,10 +136,13 @@ class TaggedReader:
         return before.count(end) > len(keys) or opened > before.count(self.value_end)
 
     def _opened(self, tool: str, text: str, known: ToolSchemas) -> list[re.Match[str]]:
-        """Where values begin. In a value that is not closed, only a parameter that the tool has begins a new one."""
+        """Return the places where values begin.
+
+        In a value that is not closed, only a parameter of the tool begins a new value.
+        """
         schema = known.schemas.get(tool, {}).get("properties")
         opened: list[re.Match[str]] = []
-        closed = -1  # the first end of a value at or behind the last opening
+        closed = -1  # the first end of a value behind the last beginning
         for found in self.key.finditer(text):
             known_key = not isinstance(schema, dict) or self.attribute(found["key"].strip()) in schema
             lost_both = bool(opened) and _is_tag_missing(found) and _is_tag_missing(opened[-1])
@@ -151,26 +176,28 @@ def _blank_end(text: str) -> str:
 
 
 def _is_tag_missing(found: re.Match[str]) -> bool:
-    """Whether a key stands without the tag that opens its value, where a format can tell."""
+    """Return whether the tag that opens the value of a key is missing, if the format can detect it."""
     return found.groupdict().get("opened", "") is None
 
 
 @dataclass(frozen=True, slots=True)
 class FirstMatchReader:
-    """Asks several readers in turn; the first that reads a call counts, else the first's word."""
+    """A reader that tries several readers: the first result with a call counts, else the first result."""
 
     readers: Sequence[BlockReader]
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Read the calls in the text of a block."""
         said = [reader(body, known, cut=cut) for reader in self.readers]
         return next((reading for reading in said if reading.calls), said[0])
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeReader:
-    """Reads a name and `key=value` pairs behind it, values in quotes if they have blanks in them."""
+    """A reader of a name and `key=value` pairs behind it; values with blanks are in quotes."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Read the call in the text of a block."""
         name, _, rest = body.strip().partition(" ")
         if cut or not _NAME.fullmatch(name) or not _PAIRS.fullmatch(rest):
             return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
@@ -186,7 +213,7 @@ _PAIRS = re.compile(rf"(?:{_PAIR.pattern.replace('?P<key>', '?:').replace('?P<va
 
 
 def convert_by_key(found: Iterable[tuple[str, str]], tool: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any]:
-    """Return values that carry no type by their keys, as `group_by_key` puts those of one key together."""
+    """Return the values of untyped texts by key; repeated keys are treated as in `group_by_key`."""
     return group_by_key(
         found,
         lambda key, text: convert_value(text, tool, key, known),
@@ -201,7 +228,10 @@ def _strip_quotes(value: str) -> str:
 
 
 def _read_json_arguments(name: str, text: str, stray: str, *, cut: bool) -> ParsedBlock:
-    """Read arguments that are JSON. An object with `stray` behind it is a value whose opening tag is lost."""
+    """Read arguments that are written as JSON.
+
+    If `stray` follows the object, it is a value whose opening tag is lost, so the call is unreadable.
+    """
     end = find_value_end(text, 0)
     if end is not None and stray and text.find(stray, end) >= 0:
         return UNREADABLE_BLOCK
@@ -215,7 +245,7 @@ def _read_json_arguments(name: str, text: str, stray: str, *, cut: bool) -> Pars
 
 
 def _unwrap_arguments(arguments: dict[str, Any], tool: str, known: ToolSchemas) -> dict[str, Any] | None:
-    """All arguments, where they were hidden as JSON in a single parameter that the tool does not have."""
+    """Return all arguments if they are JSON in one parameter that the tool does not have, else None."""
     key = next(iter(arguments), "")
     properties = known.schemas.get(tool, {}).get("properties")
     if len(arguments) != 1 or key not in _WRAPPER_KEYS or not isinstance(properties, dict) or key in properties:

@@ -1,33 +1,40 @@
-"""The part of a growing text that is not decided yet."""
+"""The part of a streamed text that is not decided yet."""
 
 
 class TextBuffer:
-    """`text` from `at` on is still to be read; `final` is true once nothing more comes."""
+    """A text to which chunks are added at the end while it is read from the beginning.
+
+    Attributes:
+        text: the text that is kept.
+        at: the index in `text` of the next character to read.
+        final: whether no more text follows.
+    """
 
     def __init__(self) -> None:
         self.text = ""
         self.at = 0
         self.final = False
-        self._before = 0  # characters that have left the tape
+        self._before = 0  # characters that were removed from `text`
 
     @property
     def place(self) -> int:
-        """Where reading stands, counted from the beginning of all that was fed."""
+        """The position of the next character to read, counted from the beginning of the whole text."""
         return self._before + self.at
 
     def push(self, chunk: str) -> None:
+        """Add a chunk at the end, and forget what was read."""
         self._before += self.at
         self.text = self.text[self.at :] + chunk
         self.at = 0
 
     def take(self, end: int) -> str:
-        """What stands before `end`, which is read with that."""
+        """Read up to the index `end` and return the text read."""
         taken = self.text[self.at : end]
         self.at = end
         return taken
 
     def put_back(self, taken: str) -> None:
-        """Put back what was taken last."""
+        """Put the text that was read last back, so that it is read again."""
         if len(taken) <= self.at:
             self.at -= len(taken)
             return

@@ -1,4 +1,4 @@
-"""What is found in a text, and what is known while it is read."""
+"""Results of parsing a text, and the tools' schemas that parsing uses."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,8 +13,12 @@ Tool = JsonObject | ToolDefinition
 
 @dataclass(frozen=True, slots=True)
 class TextCall:
-    """A call read from text. `id` is the one that was written, else `call_1`, `call_2` … by place; `raw` is the text
-    it stood in, markers included."""
+    """A call that was read from text.
+
+    Attributes:
+        id: the id in the text, else `call_1`, `call_2` … by position.
+        raw: the text of the call, with its markers.
+    """
 
     name: str
     arguments: JsonObject
@@ -24,8 +28,11 @@ class TextCall:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """A whole answer, read. `text` is what the user may see, trimmed; what could not be read as a call stays in it and
-    has a finding."""
+    """A complete answer, parsed.
+
+    Attributes:
+        text: the text for the user, trimmed. A call that could not be read stays in it and has a finding.
+    """
 
     text: str
     reasoning: str = ""
@@ -35,8 +42,14 @@ class ParsedText:
 
 @dataclass(frozen=True, slots=True)
 class DecoderEvent:
-    """News while a text is fed: `text` or `reasoning` that is certain, a whole `call`, or `void`: all text so far was
-    reasoning, and the calls so far were only drafted in it."""
+    """A part of an answer that became certain while the text arrives.
+
+    Attributes:
+        kind: text, reasoning, a complete call, or void: all text so far was reasoning, and the calls so far do not
+            count.
+        text: the text of the part; for void the whole reasoning so far.
+        call: the call; None for other kinds.
+    """
 
     kind: Literal["text", "reasoning", "call", "void"]
     text: str = ""
@@ -45,25 +58,31 @@ class DecoderEvent:
 
 @dataclass(frozen=True, slots=True)
 class ToolSchemas:
-    """The tools' parameter schemas by name. `guess_untyped` reads tagged values without a schema as JSON where they
-    are JSON; else they stay text."""
+    """The parameter schemas of the offered tools, by name.
+
+    Attributes:
+        guess_untyped: read a tagged value without a schema as JSON where it is valid JSON; else it stays text.
+    """
 
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     guess_untyped: bool = False
 
     def parameter(self, tool: str, name: str) -> Mapping[str, Any] | None:
-        """The schema of one parameter; None where there is none."""
+        """Return the schema of one parameter, or None if there is none."""
         properties = self.schemas.get(tool, {}).get("properties")
         found = properties.get(name) if isinstance(properties, Mapping) else None
         return found if isinstance(found, Mapping) else None
 
     def takes_nothing(self, tool: str) -> bool:
-        """Whether a known tool has no parameters at all, so that its name alone is a whole call."""
+        """Return whether a known tool has no parameters, so that its name alone is a complete call."""
         return tool in self.schemas and not self.schemas[tool].get("properties")
 
 
 def build_tool_schemas(tools: Iterable[Tool], *, guess_untyped: bool = False) -> ToolSchemas:
-    """OpenAI tool objects (wrapped or flat) and ToolDefinitions; what has no name is left out."""
+    """Collect the schemas of OpenAI tool objects (wrapped or flat) and ToolDefinitions.
+
+    Tools without a name are left out.
+    """
     schemas: dict[str, Mapping[str, Any]] = {}
     for tool in tools:
         if isinstance(tool, ToolDefinition):
@@ -77,7 +96,7 @@ def build_tool_schemas(tools: Iterable[Tool], *, guess_untyped: bool = False) ->
 
 
 def get_function(tool: Tool) -> JsonObject:
-    """The function inside a tool: `name`, `description`, `parameters`. Anything else gives an empty object."""
+    """Return a tool's function, with `name`, `description` and `parameters`; {} for anything else."""
     written = tool.to_openai() if isinstance(tool, ToolDefinition) else tool
     if not isinstance(written, dict):
         return {}

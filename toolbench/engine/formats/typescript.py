@@ -1,4 +1,4 @@
-"""Tools as TypeScript's types, as some families tell them."""
+"""Rendering of tools as TypeScript types, which some model families use."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,13 @@ _MAX_DEPTH = 8
 
 
 def render_function_type(function: JsonObject, *, indent: str = "", last: str = ",") -> str:
-    """One function as a type: its fields `indent` in, a comma behind each and `last` behind the last."""
+    """Render a function as a type.
+
+    Args:
+        function: the function of a tool.
+        indent: the text before each field.
+        last: the text behind the last field; the others have a comma.
+    """
     comment = _render_comment(function)
     parameters = function.get("parameters")
     properties = parameters.get("properties") if isinstance(parameters, Mapping) else None
@@ -28,7 +34,7 @@ def render_function_type(function: JsonObject, *, indent: str = "", last: str = 
 
 
 def render_namespace(tools: Sequence[JsonObject]) -> str:
-    """All functions as the types of one namespace."""
+    """Render all functions as types of one namespace."""
     listed = "\n\n".join(render_function_type(get_function(tool)) for tool in tools)
     return f"namespace functions {{\n\n{listed}\n\n}} // namespace functions"
 
@@ -46,7 +52,7 @@ def _render_field(key: str, given: object, required: bool, comma: str) -> str:
 
 
 def _render_type(schema: object, depth: int = _MAX_DEPTH) -> str:
-    """A schema's type; of one that is no object, such as true, any."""
+    """Render the type of a schema; a schema that is not an object, such as true, is `any`."""
     if not isinstance(schema, Mapping):
         return "any"
     if "enum" in schema:

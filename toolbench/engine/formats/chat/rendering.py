@@ -1,4 +1,4 @@
-"""A whole conversation as one prompt, written with a family's own turn tokens."""
+"""Rendering of a conversation as one prompt, with the turn tokens of a model family."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,12 @@ from toolbench.engine.formats.types import TextCall, Tool
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """What one side said. An assistant may have reasoned and called; a result is that of its one call."""
+    """A message of the conversation.
+
+    Attributes:
+        by: the author; `result` for the result of a call.
+        calls: the calls of an assistant, or the one call that a result belongs to.
+    """
 
     by: Literal["system", "user", "assistant", "result"]
     text: str
@@ -24,7 +29,11 @@ class PromptMessage:
 
 
 def get_turn_spec(format: str) -> TurnSpec:
-    """How a format writes turns. Raises PlanError for a format without any that we know of, or for no format."""
+    """Return how a text format writes turns.
+
+    Raises:
+        PlanError: the format is unknown, or its turn tokens are unknown.
+    """
     if get_format(format).name not in TURN_SPECS:
         unknown = ", ".join(name for name in list_format_names() if name not in TURN_SPECS)
         raise PlanError(
@@ -35,8 +44,13 @@ def get_turn_spec(format: str) -> TurnSpec:
 
 
 def render_conversation(said: Sequence[PromptMessage], *, format: str, tools: Iterable[Tool] = ()) -> str:
-    """The prompt that asks for the assistant's next turn. It has no token that opens a sequence: servers add that.
-    Raises PlanError for a format without known turn tokens."""
+    """Render the prompt that asks for the assistant's next turn.
+
+    The prompt does not begin with the token that opens a sequence, because servers add it.
+
+    Raises:
+        PlanError: the format is unknown, or its turn tokens are unknown.
+    """
     turns = get_turn_spec(format)
     told = render_tools(tools, format=format).strip("\n")
     placed = _place_tools(_assign_ids(said, turns), told, turns)
@@ -44,8 +58,11 @@ def render_conversation(said: Sequence[PromptMessage], *, format: str, tools: It
 
 
 def _assign_ids(said: Sequence[PromptMessage], turns: TurnSpec) -> list[PromptMessage]:
-    """Calls and their results with ids that the family can write, counted over the whole conversation. Of calls that
-    share an id, the first result is the first one's."""
+    """Return the messages with ids of calls that the text format can write.
+
+    Calls are counted over the whole conversation. If several share an id, the first result belongs to the first of
+    them.
+    """
     if turns.ids is None:
         return list(said)
     written: list[str] = []
@@ -63,7 +80,10 @@ def _assign_ids(said: Sequence[PromptMessage], turns: TurnSpec) -> list[PromptMe
 
 
 def _build_ids(calls: Sequence[TextCall], ids: Callable[[TextCall, int], str], written: list[str]) -> list[str]:
-    """One id for each call, which `written` then has too; one that it has already gives way to one of the place."""
+    """Return one id for each call, and append them to `written`.
+
+    An id that `written` has already is replaced by an id made from the call's position.
+    """
     before = len(written)
     for call in calls:
         made = ids(call, len(written))
@@ -84,7 +104,10 @@ def _find_answered_call(call: TextCall, waiting: dict[tuple[str, str], list[str]
 
 
 def _fold_system_messages(said: Sequence[PromptMessage], turns: TurnSpec) -> list[PromptMessage]:
-    """System texts in front are one; where a family has no system turn, each goes in front of the next user's."""
+    """Join the system messages at the beginning into one.
+
+    If the text format has no system turn, put each system text before the text of the next user message.
+    """
     folded: list[PromptMessage] = []
     waiting: list[str] = []
     for one in said:
@@ -103,14 +126,14 @@ def _fold_system_messages(said: Sequence[PromptMessage], turns: TurnSpec) -> lis
 
 @dataclass(frozen=True, slots=True)
 class _RawText:
-    """Text that goes into the prompt as it is."""
+    """Text that goes into the prompt unchanged."""
 
     text: str
     by: str = "raw"
 
 
 def _place_tools(said: list[PromptMessage], told: str, turns: TurnSpec) -> list[PromptMessage | _RawText]:
-    """What was said, in turns the family has, and among it the tools."""
+    """Return the messages in turns that the text format has, with the description of the tools."""
     if told and turns.tools is ToolsPosition.USER:
         return [*_fold_system_messages(_put_tools_before_user(said, told), turns)]
     return _put_tools_in_system(_fold_system_messages(said, turns), told, turns)
@@ -177,7 +200,10 @@ def _render_turn(one: PromptMessage, format: str, turns: TurnSpec, *, resumed: b
 
 
 def _render_reasoning(one: PromptMessage, format: str, turns: TurnSpec, *, resumed: bool) -> str:
-    """What the assistant thought, or what stands in its place; nothing where the turn goes on after results."""
+    """Render the assistant's reasoning, or the text that replaces it where there is none.
+
+    That text is "" if the turn continues after results.
+    """
     if not one.reasoning:
         blank = turns.unthought if turns.unthought_calls is None or not one.calls else turns.unthought_calls
         return "" if resumed and turns.resumes is not None else blank
@@ -187,7 +213,7 @@ def _render_reasoning(one: PromptMessage, format: str, turns: TurnSpec, *, resum
 
 
 def _get_turn_start(turns: TurnSpec, *, resumed: bool, thought: bool = False, asked: bool = False) -> str:
-    """What the assistant's turn begins with, before what it thought."""
+    """Return the beginning of the assistant's turn, before the reasoning."""
     if resumed and turns.resumes is not None and not (asked and turns.reopens):
         return "" if thought else turns.resumes
     return turns.asks if asked else turns.assistant[0]

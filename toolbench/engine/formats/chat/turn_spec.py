@@ -1,4 +1,4 @@
-"""What a family's way of writing turns is made of."""
+"""The parts of a model family's turn format."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +12,16 @@ EMPTY_FRAME: Frame = ("", "")
 
 
 class ToolsPosition(Enum):
-    """Where the tools are told: at the end of the system text or at its head, in front of the first user's text, or as
-    a turn of their own before the system's, behind it, or before the last user's."""
+    """Where a prompt describes the tools.
+
+    Attributes:
+        SYSTEM: at the end of the system text.
+        SYSTEM_HEAD: at the beginning of the system text.
+        USER: before the text of the first user message.
+        BEFORE_SYSTEM: in a turn of their own before the system turn.
+        AFTER_SYSTEM: in a turn of their own behind the system turn.
+        BEFORE_LAST_USER: in a turn of their own before the last user turn.
+    """
 
     SYSTEM = "system"
     SYSTEM_HEAD = "system head"
@@ -25,16 +33,30 @@ class ToolsPosition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TurnSpec:
-    """What stands before and after each side's words. `system` None: such a text goes in front of the next user's.
+    """The text around the messages of a conversation. A frame is the text before and the text behind.
 
-    `text` is around what the assistant says to the user, `preamble` around the same before calls, and `joint` stands
-    before calls: behind such words, or where there are none. What it thought is told between the two of `thought`
-    (None: as the format writes it), and `unthought` stands where nothing is told; before calls, `unthought_calls`. An
-    assistant's turn that calls ends with `pauses`, and after results the assistant goes on with `resumes`, or with what
-    it thought; None for any of the three means: as always. With `reopens` a turn that is asked for after results begins
-    as always all the same. `apart`: `results` are around each result, not around all. `reminds` is told before the turn
-    that is asked for, where there are tools. `stops` end an answer. `ids` makes an id that can be written of a call and
-    its place in the conversation; None where any can, or none is."""
+    Attributes:
+        stops: texts that end an answer.
+        system: None if there is no system turn: the text is put before that of the next user message.
+        results: the frame of the results of one answer, or with `apart` of each result.
+        tools_turn: the frame of the tools, if they have a turn of their own.
+        begins: the beginning of the prompt.
+        opening: the beginning of the assistant turn that the prompt asks for; None for that of `assistant`.
+        pauses: the end of an assistant turn with calls; None for that of `assistant`.
+        resumes: the beginning of an assistant turn behind results; None for that of `assistant`. Before reasoning it is
+            left out.
+        text: the frame of an assistant's text without calls.
+        preamble: the frame of an assistant's text before calls.
+        joint: the text before calls: behind an assistant's text, and where there is none.
+        thought: the frame of reasoning; None for that of the text format.
+        unthought: the text in the place of reasoning where there is none.
+        unthought_calls: the same before calls; None for `unthought`.
+        apart: whether each result has a frame of its own.
+        reopens: whether the turn that the prompt asks for begins with `opening` also behind results.
+        reminds: the text before the turn that the prompt asks for, if there are tools.
+        ids: builds an id that the format can write from a call and its position in the conversation; None if the format
+            can write any id, or writes none.
+    """
 
     user: Frame
     assistant: Frame
@@ -60,12 +82,12 @@ class TurnSpec:
 
     @property
     def asks(self) -> str:
-        """What begins the assistant's turn that is asked for."""
+        """The beginning of the assistant turn that the prompt asks for."""
         return self.assistant[0] if self.opening is None else self.opening
 
 
 def build_role_turns(heads: Frame, end: str, results: str, tools: ToolsPosition, *stops: str) -> TurnSpec:
-    """Return turns that begin with the name of their role between `heads`; all have the same end."""
+    """Return turns that begin with their role's name between `heads` and end with `end`."""
 
     def frame(role: str) -> Frame:
         return heads[0] + role + heads[1], end

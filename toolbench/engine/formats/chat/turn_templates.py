@@ -1,13 +1,14 @@
-"""The tokens around what each side of a conversation says: a family's own way of writing turns.
+"""Turn tokens of the model families: the text around each message of a conversation.
 
-Where they were found: the model cards' chat templates and their copies among llama.cpp's models/templates, vLLM's
+Sources: the chat templates of model cards and their copies in llama.cpp's models/templates, vLLM's
 tool_chat_template_*.jinja, encoders and renderers, mistral-common's samples and templates, Cohere's own renderer
-(melody; command4), a card's template kept as a test's fixture (jamba) and a renderer tested against one (dots). Of
-families with several, granite3 is that of 3.0, gigachat3 that of 3.1, nemotron that of Nano 2, hunyuan_v3 that of Hy3,
-xlam and functools are the Qwen and Phi-4-mini ones, and dots is that of dots3. No system text of a maker's own is here.
-No value here begins with the token that opens every sequence (`<s>`, `<|begin_of_text|>`, `<bos>` …): servers put it in
-front of a prompt themselves. A head alone lets a model that thinks begin to; DeepSeek from 3.1 on, Hunyuan 3, Kimi K3,
-Cohere, Apertus and mistral_v15 are asked not to."""
+(melody; command4), a card's template that a test keeps as a fixture (jamba) and a renderer that was tested against one
+(dots). Of families with several templates, granite3 is that of 3.0, gigachat3 that of 3.1, nemotron that of Nano 2,
+hunyuan_v3 that of Hy3, xlam and functools are the Qwen and Phi-4-mini ones, and dots is that of dots3. No system text
+of a vendor is included. No value begins with the token that opens every sequence (`<s>`, `<|begin_of_text|>`, `<bos>`
+…): servers add it to a prompt themselves. Behind the beginning of its turn a model may reason; the prompts of DeepSeek
+from 3.1 on, Hunyuan 3, Kimi K3, Cohere, Apertus and mistral_v15 turn reasoning off.
+"""
 
 from dataclasses import replace
 
@@ -24,7 +25,7 @@ def _build_llama(heads: Frame, end: str, more: str, tools: ToolsPosition) -> Tur
     return build_role_turns(heads, end, "ipython", tools, end, more)
 
 
-_NO_MARKERS = ("", "")  # a joint of nothing
+_NO_MARKERS = ("", "")  # no text before calls
 _BLANK_LINES, _LINE = ("\n\n", "\n\n"), ("\n", "")
 
 _LLAMA3_HEADS: Frame = ("<|start_header_id|>", "<|end_header_id|>\n\n")
