@@ -133,7 +133,7 @@ def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Exec
             case StopRun():
                 return run.state.stopped(sent)
             case _:
-                raise TypeError(f"an Ask is answered by Turn, Failed or Stop, not {type(sent).__name__}")
+                raise TypeError(f"an Ask is answered by Turn, FailedExchange or StopRun, not {type(sent).__name__}")
         retries, with_tools = retries - 1, False
         run.emitter.request_retry(turn, retries)
 
