@@ -1,13 +1,14 @@
-"""Cases of one's own and cases that were brought in: sets, cases, and every version a case has had."""
+"""Test cases of users: sets, cases, and all versions of each case."""
 
 from django.db import models
 
 
 class CaseSet(models.Model):
-    """Cases that belong together. A set is private unless its cases are published anyway: what is private stays out of
-    exports and bundles by default."""
+    """A set of cases. A private set is left out of exports and bundles unless the user includes it."""
 
     class Kind(models.TextChoices):
+        """Origin of the cases."""
+
         OWN = "own", "own"
         BFCL = "bfcl", "BFCL"
 
@@ -27,8 +28,10 @@ class CaseSet(models.Model):
 
 
 class Case(models.Model):
-    """`slug` is the scenario's name in runs and trials. A deleted case is hidden; its versions stay as long as trials
-    name them."""
+    """A test case. A deleted case is hidden; its versions stay as long as trials refer to them.
+
+    `slug` is the name of the scenario in runs and trials.
+    """
 
     set = models.ForeignKey(CaseSet, on_delete=models.CASCADE, related_name="cases")
     slug = models.SlugField(max_length=60, unique=True)
@@ -46,8 +49,10 @@ class Case(models.Model):
 
 
 class CaseVersion(models.Model):
-    """What a case said at one time; never changed. `definition` is JSON as text: the order of keys is part of what is
-    sent, and `jsonb` does not keep it."""
+    """A version of a case; it never changes.
+
+    `definition` is JSON as text, since `jsonb` does not keep the order of keys, which is part of what is sent.
+    """
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveSmallIntegerField()

@@ -1,22 +1,28 @@
-"""Who is tried and how: providers, models, presets, sampling profiles, and the addresses of local servers."""
+"""What is tested and with which settings: providers, models, presets, sampling profiles, local servers, processes."""
 
 from django.db import models
 
 
 class Provider(models.Model):
-    """A place that serves models. A deleted provider leaves runs whole: they keep frozen names and answers."""
+    """A service that serves models. Runs of a deleted provider stay, with their own copy of its name."""
 
     class Kind(models.TextChoices):
+        """Kind of the provider."""
+
         OPENAI = "openai", "OpenAI-compatible"
         ANTHROPIC = "anthropic", "Anthropic Messages"
         LOCAL = "local", "Local llama.cpp"
         SIMULATED = "simulated", "Simulated"
 
     class Wire(models.TextChoices):
+        """Wire format of its requests and answers."""
+
         CHAT = "chat", "OpenAI chat completions"
         ANTHROPIC = "anthropic", "Anthropic Messages"
 
     class KeySource(models.TextChoices):
+        """Source of the API key."""
+
         NONE = "none", "No key"
         ENVIRONMENT = "environment", "From the worker's environment"
         STORED = "stored", "Stored, encrypted"
@@ -49,8 +55,10 @@ class Provider(models.Model):
 
 
 class Model(models.Model):
-    """One model at one provider, named as it is sent. `canonical` says which weights: equal at two providers means
-    the same thing."""
+    """A model of a provider, under the name that requests send.
+
+    Models of two providers with the same `canonical` name have the same weights.
+    """
 
     provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="models")
     name = models.CharField(max_length=200)
@@ -74,7 +82,7 @@ class Model(models.Model):
 
 
 class Preset(models.Model):
-    """A named sparse patch of the policy: absent leaves alone, null or [] clears."""
+    """A named patch of the policy. A missing key keeps the value of the layer below; null or [] clears it."""
 
     name = models.SlugField(max_length=80, unique=True)
     patch = models.JSONField(default=dict)
@@ -89,7 +97,7 @@ class Preset(models.Model):
 
 
 class SamplingProfile(models.Model):
-    """Sampling options under a name. `applies_to` is a case-sensitive glob on the model's name."""
+    """Named sampling options. `applies_to` is a case-sensitive glob pattern for the names of models."""
 
     name = models.SlugField(max_length=80, unique=True)
     applies_to = models.CharField(max_length=200, default="*")
@@ -106,8 +114,7 @@ class SamplingProfile(models.Model):
 
 
 class ServiceAddress(models.Model):
-    """Where a local server listens now. Written by the server's process, read when a trial is claimed; only good on
-    `host`."""
+    """The address of a local server, written by the process that starts it; valid on `host` only."""
 
     name = models.CharField(max_length=80, unique=True)
     host = models.CharField(max_length=200)
@@ -121,8 +128,10 @@ class ServiceAddress(models.Model):
 
 
 class Process(models.Model):
-    """Liveness: a row per process, beaten every few seconds. A worker can be alive and deaf, so exit codes are not
-    asked."""
+    """The last heartbeat of a process, updated every few seconds.
+
+    Exit codes are not used, since a worker can run and receive no messages.
+    """
 
     name = models.CharField(max_length=120, unique=True)  # worker@host:pid, scheduler@host:pid
     kind = models.CharField(max_length=20)
@@ -136,7 +145,7 @@ class Process(models.Model):
 
 
 class SignInLink(models.Model):
-    """A printed link to the owner's account: one use, some hours. Only a hash of the token is kept."""
+    """A sign-in link for the owner's account, valid once and for some hours. Only a hash of its token is stored."""
 
     token_hash = models.CharField(max_length=64, unique=True)
     expires_at = models.DateTimeField()

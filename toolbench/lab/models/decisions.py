@@ -1,12 +1,14 @@
-"""What was decided: a rule, the evidence and the answer, as they stood."""
+"""Decision records: the rule, the evidence and the answer at one time."""
 
 from django.conf import settings
 from django.db import models
 
 
 class DecisionRecord(models.Model):
-    """Its figures are frozen: newer trials never change them. Once a confirmation on fresh trials has ended, its
-    figures are written beside them, once."""
+    """A decision with frozen figures, which newer trials never change.
+
+    The figures of a confirmation on fresh trials are added once, when it has ended.
+    """
 
     title = models.CharField(max_length=200)
     note = models.TextField(blank=True)

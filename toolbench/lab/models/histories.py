@@ -1,10 +1,10 @@
-"""Turns that another program wrote down: no scenario, no verdict, so they are in no cell and in no rate of a run."""
+"""Turns recorded by other programs. They have no scenario and no verdict, so no cell and no rate counts them."""
 
 from django.db import models
 
 
 class History(models.Model):
-    """One imported file of turns."""
+    """An imported file of turns."""
 
     name = models.CharField(max_length=200)
     sha256 = models.CharField(max_length=64, unique=True)
@@ -19,7 +19,7 @@ class History(models.Model):
 
 
 class HistoryTurn(models.Model):
-    """One line of the file. What the line does not say is null or empty, never a guess."""
+    """One line of the file. Values that the line does not have are null or empty, never guessed."""
 
     history = models.ForeignKey(History, on_delete=models.CASCADE, related_name="turns")
     line = models.PositiveIntegerField()

@@ -1,13 +1,13 @@
-"""Failures of background jobs: what /health/ shows of the last day."""
+"""Failures of background jobs; /health/ shows those of the last day."""
 
 from django.db import models
 
 
 class JobFailure(models.Model):
-    """One kind of failure of one background job, with how often it happened.
+    """One kind of failure of one background job, with its number of occurrences.
 
-    The exception's message is not kept, since it may quote a secret; the process's log has the traceback. A row
-    is deleted once a day has passed without another failure of its kind.
+    The message of the exception is not stored, since it may quote a secret; the process's log has the traceback. The
+    row is deleted after a day without another failure of its kind.
     """
 
     job = models.CharField(max_length=80)  # named as in the tables of jobs: lab/shifts, lab/schedule.py, lab/tasks.py

@@ -1,4 +1,4 @@
-"""Verdicts that came after the first one, and what-ifs that are too many for one page view."""
+"""Later verdicts on trials, and replays and imports that a worker works through."""
 
 from urllib.parse import parse_qs
 
@@ -6,8 +6,11 @@ from django.db import models
 
 
 class Judgement(models.Model):
-    """One verdict on one trial, with the versions that made it. A trial that was never judged again has none: its own
-    columns are its verdict. Else the first one is here too, and the current one's columns are the trial's."""
+    """A verdict on a trial, with the versions of the rules that made it.
+
+    A trial that was judged once has no row; its own columns hold the verdict. Otherwise the first verdict has a row
+    too, and the trial's columns hold the current one.
+    """
 
     trial = models.ForeignKey("Trial", on_delete=models.CASCADE, related_name="judgements")
     scenario_version = models.PositiveSmallIntegerField()
@@ -31,14 +34,18 @@ class Judgement(models.Model):
 
 
 class Replay(models.Model):
-    """A what-if or a re-judgement over many trials, or an import, worked through by a worker. `query` is the settings
-    as the address says them; the row is made once per address and can be made anew. Of an import it names the file,
-    and `counts` holds the id of the run."""
+    """A what-if or a re-judging of many trials, or an import, done by a worker.
+
+    `query` holds the settings as in the URL; there is one row for each URL, and it can be created again. For an import
+    it names the file, and `counts` holds the id of the run.
+    """
 
     IMPORT = "import"  # its scope is the owner's id, 0 for none
     REJUDGE = "rejudge"  # its scope is a run
 
     class State(models.TextChoices):
+        """State of the replay."""
+
         QUEUED = "queued", "waiting"
         RUNNING = "running", "running"
         DONE = "done", "done"
@@ -73,5 +80,5 @@ class Replay(models.Model):
 
     @property
     def file_name(self) -> str:
-        """Return what the file of an import was called when it was sent."""
+        """Name of the imported file, as it was sent."""
         return parse_qs(self.query).get("name", [""])[0]

@@ -1,17 +1,23 @@
-"""What was asked of endpoints to find out what they can do, and every byte of it."""
+"""Probes of endpoints: what was asked to find their capabilities, with all bytes."""
 
 from django.db import models
 
 
 class Probe(models.Model):
-    """One probe of one model at one provider. Names and address are copies: they say what was asked. Every write while
-    it runs carries `lease`; a late writer finds its write refused."""
+    """A probe of one model. Names and URL are copies of their values at its start.
+
+    Every write while it runs checks `lease`; a write after the lease was lost is refused.
+    """
 
     class Kind(models.TextChoices):
+        """What the probe checks."""
+
         FIRST_USE = "first_use", "first use"
         CONFORMANCE = "conformance", "conformance"
 
     class State(models.TextChoices):
+        """State of the probe."""
+
         QUEUED = "queued", "waiting"
         RUNNING = "running", "running"
         DONE = "done", "done"
@@ -54,7 +60,10 @@ class Probe(models.Model):
 
 
 class ProbeExchange(models.Model):
-    """One request of a probe and its answer, secrets masked. Those of a lost execution stay: they were sent too."""
+    """A request of a probe and its answer, with masked secrets.
+
+    Those of a lost execution stay, since they were sent.
+    """
 
     probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="exchanges")
     execution = models.PositiveIntegerField()

@@ -1,10 +1,11 @@
-"""The published matrix of the case study: figures from elsewhere, in tables of their own, never mixed with measured
-ones."""
+"""The published matrix of the case study, in tables of its own that never hold measured figures."""
 
 from django.db import models
 
 
 class PublishedSnapshot(models.Model):
+    """A publication of the matrix, with its date and source."""
+
     slug = models.SlugField(unique=True)
     title = models.CharField(max_length=200)
     source = models.TextField()
@@ -19,6 +20,8 @@ class PublishedSnapshot(models.Model):
 
 
 class PublishedCell(models.Model):
+    """A row of the published matrix."""
+
     snapshot = models.ForeignKey(PublishedSnapshot, on_delete=models.CASCADE, related_name="cells")
     model = models.CharField(max_length=200)
     profile = models.CharField(max_length=80)
@@ -39,6 +42,8 @@ class PublishedCell(models.Model):
 
 
 class PublishedRecommendation(models.Model):
+    """A published recommendation for a model."""
+
     snapshot = models.ForeignKey(PublishedSnapshot, on_delete=models.CASCADE, related_name="recommendations")
     model = models.CharField(max_length=200)
     profile = models.CharField(max_length=80)

@@ -1,13 +1,13 @@
-"""What a run has learnt of parameters that endpoints refuse."""
+"""Parameters that endpoints refuse, as a run has found."""
 
 from django.db import models
 
 
 class RefusedParameter(models.Model):
-    """An optional parameter that a model's endpoint refused in a run, and took the request without.
+    """An optional parameter that a model's endpoint refused in a run, and without which it accepted the request.
 
-    It holds for the rest of that run alone; later runs go without it only once a person has taken it up as a
-    setting of the model.
+    It counts for the rest of that run only. Later runs leave the parameter out once a user has adopted it as a setting
+    of the model.
     """
 
     run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""What was asked for: a run, its configurations and their cells."""
+"""Runs, their configurations and their cells."""
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +9,7 @@ MAX_FIGURE = 1e12  # dollars or milliseconds of one cell; above it, sums over ce
 
 
 def _build_range_condition(*names: str) -> models.Q:
-    """Condition that each of these columns is unknown or a number from 0 to `MAX_FIGURE`; NaN is neither."""
+    """Return the condition that each of these columns is null or a number from 0 to MAX_FIGURE; NaN is neither."""
     found = models.Q()
     for name in names:
         found &= models.Q((name, None)) | models.Q((f"{name}__gte", 0), (f"{name}__lte", MAX_FIGURE))
@@ -17,9 +17,11 @@ def _build_range_condition(*names: str) -> models.Q:
 
 
 class Run(models.Model):
-    """One launch. Everything that decides its outcome is frozen here and in its configurations."""
+    """A run. All settings that decide its outcome are frozen here and in its configurations."""
 
     class State(models.TextChoices):
+        """State of the run."""
+
         RUNNING = "running", "running"
         PAUSED = "paused", "paused"
         CANCELLING = "cancelling", "cancelling"
@@ -68,8 +70,10 @@ class Run(models.Model):
 
 
 class RunConfig(models.Model):
-    """Model × profile × strategy × method × examples × stream × mode, with frozen layers. Names are copies: they
-    outlive their rows."""
+    """A configuration: model, profile, strategy, method, examples, streaming and mode, with the frozen policy layers.
+
+    Names are copies, so that they outlive the rows they come from.
+    """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="configs")
     provider = models.ForeignKey("Provider", null=True, on_delete=models.SET_NULL, related_name="+")
@@ -108,8 +112,7 @@ class RunConfig(models.Model):
 
 @add_count_columns(*COUNTERS)
 class Cell(models.Model, CellColumns):
-    """Run × configuration × scenario × instance kind, with counts derived from its trials by one idempotent
-    statement."""
+    """A configuration on one scenario with one kind of instances; one statement derives its counts from its trials."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="cells")
     config = models.ForeignKey(RunConfig, on_delete=models.CASCADE, related_name="cells")
@@ -152,20 +155,20 @@ class Cell(models.Model, CellColumns):
 
     @property
     def is_changing(self) -> bool:
-        """Whether trials are in flight, or its counts are behind them."""
+        """Whether trials are running, or the counts do not include all of them yet."""
         return self.stale or self.running > 0
 
 
 class CellTimes(models.Model):
-    """Sorted times of one cell's trials with an answer, from which quantiles of any pool of cells are computed.
+    """Sorted times of the answered trials of a cell, from which quantiles of any pool of cells are computed.
 
-    They stand beside the cell, so that pages which need counts alone do not load them. Written by the statement that
-    recomputes the cell.
+    They stand in a table of their own, so that pages that need only counts do not load them. The statement that
+    recomputes the cell writes them.
 
     Attributes:
-        durations: trial without queue, in milliseconds: ascending floats of 8 bytes, most significant byte first.
-        first_tokens: time to the first token in the same form; streamed trials only.
-        longest_ms: the greatest of both, None without any; out of range, the cell is set aside.
+        durations: trials without queue, in milliseconds: ascending floats of 8 bytes, most significant byte first.
+        first_tokens: times to the first token in the same form; streamed trials only.
+        longest_ms: the largest of both; None without any. If it is out of range, the cell is set aside.
     """
 
     cell = models.OneToOneField(Cell, primary_key=True, on_delete=models.CASCADE, related_name="times")

@@ -1,4 +1,4 @@
-"""What happened: trials, their steps and the bytes of the steps."""
+"""Trials, their steps and the bytes of the steps."""
 
 from django.db import models
 
@@ -12,14 +12,21 @@ RETRY_RELEVANT_STEP = models.Q(kind="exchange") & (
 
 @add_count_columns(*TRIAL_COUNTERS)
 class Trial(models.Model, TrialColumns):
-    """One try of one instance. Every write while it runs carries `lease`; a late writer finds its write refused."""
+    """One attempt at one instance of a scenario.
+
+    Every write while it runs checks `lease`; a write after the lease was lost is refused.
+    """
 
     class State(models.TextChoices):
+        """State of the trial."""
+
         QUEUED = "queued", "queued"
         RUNNING = "running", "running"
         DONE = "done", "done"
 
     class Outcome(models.TextChoices):
+        """Outcome of a finished trial."""
+
         PASS = "pass", "pass"
         FAIL = "fail", "fail"
         INFRA = "infra", "infrastructure"
@@ -140,10 +147,14 @@ class Trial(models.Model, TrialColumns):
 
 
 class Step(models.Model):
-    """One exchange attempt or one tool execution of one execution of a trial. Steps of a lost execution stay:
-    abandoned, not counted."""
+    """One attempt of an exchange or one tool execution, in one execution of a trial.
+
+    Steps of a lost execution stay; they are not counted.
+    """
 
     class Kind(models.TextChoices):
+        """Kind of the step."""
+
         EXCHANGE = "exchange", "exchange"
         TOOL = "tool", "tool"
 
@@ -190,9 +201,10 @@ class Step(models.Model):
 
 
 class StepBody(models.Model):
-    """The bytes of a step. `facts` is JSON text kept as bytes, since jsonb refuses NUL, lone surrogates and NaN: what
-    changed, calls found and normalised, findings, schema errors, headers, usage, envelope; its shape is
-    told by lab/traces/step_facts.py."""
+    """The bytes of a step.
+
+    `facts` is JSON as bytes, since `jsonb` refuses NUL, lone surrogates and NaN; lab/traces/step_facts.py describes it.
+    """
 
     step = models.OneToOneField(Step, on_delete=models.CASCADE, primary_key=True, related_name="body")
     request = models.BinaryField(default=b"")

@@ -1,4 +1,4 @@
-"""Trials with the bodies of their steps, as many at a time as fit into memory."""
+"""Loading of the bodies of steps for many trials, in batches that fit into memory."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,12 +8,12 @@ MAX_BODY_BYTES = 32 << 20  # of bodies in memory, unless one trial has more
 
 
 def load_bodies(trials: Iterable[Trial]) -> Iterator[Trial]:
-    """Yield the trials, the body of each step loaded; the bodies are dropped once the next trials are asked for.
+    """Yield the trials with the bodies of their steps; the bodies are dropped when the next batch is loaded.
 
-    One query per MAX_BYTES of bodies.
+    One query for each MAX_BODY_BYTES of bodies.
 
     Args:
-        trials: with their steps prefetched.
+        trials: trials whose steps are prefetched.
     """
     batch: list[Trial] = []
     size = 0
@@ -34,7 +34,7 @@ def _load_batch(trials: list[Trial]) -> Iterator[Trial]:
 
 
 def _set_bodies(steps: Iterable[Step], bodies: dict[int, StepBody]) -> None:
-    """A step without a body is known to have none, so that asking for it needs no query."""
+    """Set the cached body of each step; None for a step without one, so that reading it needs no query."""
     relation = Step._meta.get_field("body")
     for step in steps:
         relation.set_cached_value(step, bodies.get(step.pk))

@@ -1,4 +1,4 @@
-"""What a finished trial's steps show, as columns."""
+"""The columns of a finished trial that follow from its steps: counts of steps, and causes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -43,7 +43,14 @@ MAX_CAUSES = 40  # kinds of causes kept of one trial
 def build_cause_columns(
     steps: Sequence[WireStep], trial: Mapping[str, object], *, scenario: str, graded: CallGrades
 ) -> JsonObject:
-    """COLUMNS of a finished trial. `trial` holds outcome, end and failure_class."""
+    """Return the CAUSE_COLUMNS of a finished trial.
+
+    Args:
+        steps: the steps of the execution that counts.
+        trial: holds outcome, end and failure_class.
+        scenario: slug of the scenario, for the cause's signature.
+        graded: the grades of the calls.
+    """
     found = find_occurrences(steps)
     outcome, end, failure_class = (str(trial[name]) for name in ("outcome", "end", "failure_class"))
     ending = TrialEnd(outcome, end, failure_class, graded.call_expected, graded.needs)

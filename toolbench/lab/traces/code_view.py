@@ -1,4 +1,4 @@
-"""Bytes as lines to read: JSON is laid out with the path of every line, anything else is split as it is."""
+"""Stored bytes as numbered lines: JSON is indented, with the path of each line; other content is split into lines."""
 
 import difflib
 import json
@@ -13,7 +13,12 @@ MAX_LINE_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """`path` is the JSON path of what starts on the line, "" outside JSON; `mark` is "", chg (differs) or bad."""
+    """One line of a body.
+
+    Attributes:
+        path: JSON path of the value that starts on the line; "" outside of JSON.
+        mark: "chg" for a line that differs, "bad" for one with a problem, "skip" for omitted lines, else "".
+    """
 
     text: str
     path: str = ""
@@ -22,7 +27,12 @@ class CodeLine:
 
 @dataclass(frozen=True, slots=True)
 class CodeView:
-    """`cut` says that more follows than is shown; `size` is the whole size in bytes."""
+    """The lines of a body as a page shows them.
+
+    Attributes:
+        size: size of the whole body in bytes.
+        cut: whether more follows than is shown.
+    """
 
     lines: tuple[CodeLine, ...]
     size: int
@@ -30,13 +40,23 @@ class CodeView:
 
 
 def render_body(body: bytes, *, size: int | None = None) -> CodeView:
-    """`body` may be the head of something `size` bytes long. Never raises: what is no JSON is shown as text."""
+    """Return the lines of a body; content that is not JSON is shown as text.
+
+    Args:
+        body: the body, or its beginning.
+        size: size of the whole body in bytes; None if `body` is the whole.
+    """
     whole = len(body) if size is None else size
     return _truncate_lines(render_body_lines(body, whole=whole), whole, cut=whole > len(body[:MAX_BYTES]))
 
 
 def render_body_lines(body: bytes, *, whole: int) -> Iterator[CodeLine]:
-    """The lines of `body`, the head of something `whole` bytes long; JSON that is there to its end is laid out."""
+    """Return the lines of a body; complete JSON of at most MAX_BYTES is indented.
+
+    Args:
+        body: the body, or its beginning.
+        whole: size of the whole body in bytes.
+    """
     value = _parse_json(body) if whole == len(body) <= MAX_BYTES else None
     if value is not None:
         return render_json_lines(value[0])
@@ -45,13 +65,13 @@ def render_body_lines(body: bytes, *, whole: int) -> Iterator[CodeLine]:
 
 
 def render_value(value: Any) -> CodeView:
-    """A JSON value, laid out."""
+    """Return the lines of a JSON value, indented."""
     size = len(json.dumps(value, default=str))
     return _truncate_lines(render_json_lines(value), size, cut=False)
 
 
 def mark_differences(left: CodeView, right: CodeView) -> tuple[CodeView, CodeView]:
-    """Both with the lines that differ marked chg; unmarked where either is cut."""
+    """Return both sides with the lines that differ marked "chg"; unchanged if either side is cut."""
     if left.cut or right.cut:
         return left, right
     before, after = ([line.text for line in code.lines] for code in (left, right))
@@ -68,7 +88,10 @@ def mark_differences(left: CodeView, right: CodeView) -> tuple[CodeView, CodeVie
 
 
 def mark_bad_paths(code: CodeView, paths: Sequence[str]) -> CodeView:
-    """The lines at or below any of the JSON `paths` marked bad; a path to something missing marks nothing."""
+    """Return the view with the lines at or below these JSON paths marked "bad".
+
+    A path to a value that is missing marks no line.
+    """
     wanted = [path for path in paths if path and path != "$"]
     lines = (replace(line, mark="bad") if _is_below(line.path, wanted) else line for line in code.lines)
     return replace(code, lines=tuple(lines))
@@ -89,7 +112,7 @@ def _truncate_lines(lines: Iterator[CodeLine], size: int, *, cut: bool) -> CodeV
 
 
 def escape_unprintable(text: str) -> str:
-    """`text` as a page takes it: NUL and lone surrogates are written out."""
+    """Return the text with NUL and lone surrogates escaped, so that a page can show it."""
     return text.replace("\0", "␀").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -101,7 +124,7 @@ def _parse_json(body: bytes) -> tuple[Any] | None:
 
 
 def render_json_lines(value: Any) -> Iterator[CodeLine]:
-    """Two spaces a level; what is nested deeper than a page is wide stays on one line."""
+    """Yield the lines of a JSON value, indented by two spaces a level; below level 40, a value takes one line."""
     yield from _render_part(value, path="$", lead="", depth=0, tail="")
 
 

@@ -1,4 +1,4 @@
-"""Steps of a drive that is just over, as the table of causes reads them. Needs no database."""
+"""Steps of an execution that has just ended, in the form that the table of causes reads. Needs no database."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from toolbench.providers.driver.step_records import ExchangeStep
 
 
 def build_wire_steps(steps: Iterable[AnyStep]) -> tuple[WireStep, ...]:
-    """Return steps as the driver wrote them down."""
+    """Return the steps that the driver recorded in the form that the table of causes reads."""
     return tuple(_build_wire_step(step) for step in steps)
 
 

@@ -1,4 +1,4 @@
-"""What a trial says of the parameters that it went without."""
+"""The optional parameters that a trial's requests left out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,13 @@ from toolbench.engine.policy.optional_parameters import OPTIONAL_PARAMETERS, des
 
 @dataclass(frozen=True, slots=True)
 class OmissionNote:
-    """`known` before the trial began; `differs` says what is no longer measured, "" for nothing."""
+    """A parameter that requests left out.
+
+    Attributes:
+        why: reason of the refusal, in the endpoint's words.
+        known: whether the refusal was known before the trial began.
+        differs: what is not measured without the parameter; "" for nothing.
+    """
 
     name: str
     why: str
@@ -17,7 +23,7 @@ class OmissionNote:
 
 
 def parse_omitted_parameters(stored: object) -> tuple[OmissionNote, ...]:
-    """Return what `Trial.left_out` holds, also of an imported trial; what cannot be read is passed over."""
+    """Parse `Trial.left_out`, also of an imported trial; rows that cannot be read are ignored."""
     rows = stored if isinstance(stored, list) else []
     return tuple(_parse_row(row) for row in rows if isinstance(row, Mapping) and row.get("name") in OPTIONAL_PARAMETERS)
 

@@ -1,4 +1,4 @@
-"""A trial's steps with what is kept beside their columns, for whoever tells it again."""
+"""The steps of a stored trial together with their details."""
 
 from dataclasses import dataclass
 
@@ -9,17 +9,22 @@ from toolbench.lab.traces.step_facts import load_details
 
 @dataclass(frozen=True, slots=True)
 class StepWithDetails:
-    """A step with its facts read."""
+    """A step and its parsed details."""
 
     step: Step
     facts: JsonObject
 
     @property
     def is_tool(self) -> bool:
+        """Whether the step is the execution of a tool."""
         return self.step.kind == Step.Kind.TOOL
 
 
 def list_steps(trial: Trial) -> tuple[StepWithDetails, ...]:
-    """Those of the execution that counts, in order. `trial.steps` is prefetched with bodies."""
+    """Return the steps of the execution that counts, in order.
+
+    Args:
+        trial: trial whose steps and their bodies are prefetched.
+    """
     own = (step for step in trial.steps.all() if step.execution == trial.execution)
     return tuple(StepWithDetails(step, load_details(step.body.facts)) for step in own)

@@ -1,16 +1,16 @@
-"""What is kept of a step beside its columns and bodies, as JSON text in bytes, and what of a model's words may go into
-a column.
+"""The details of a step, stored as JSON beside its columns and bodies, and values that are safe for a column.
 
-`StepBody.facts` of an exchange holds: tools_sent, stream, said (a further message of the user's, where it is sent for
-the first time), left_out (names of parameters that it goes without), request_headers, request_changes,
+`StepBody.facts` of an exchange holds: tools_sent, stream, said (a further message of the user, in the request that
+sends it first), left_out (names of parameters that the request leaves out), request_headers, request_changes,
 response_headers, response_changes, text, message, calls_found, calls, ignored_calls, findings, mode (how calls were
-asked for), parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not executed: …"),
-usage, error, chunks ([offset ms, bytes] each), partial (of a stream that broke off, the message as far as it came). Of
-a tool execution: call, arguments, parse_status, executed, envelope, list_schema_errors, output_replaced, changes. A
-call is {id, name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
+requested), parse_errors ({mode, error, snippet, call, repairs, truncated} each), notice ("Tool not executed: …"),
+usage, error, chunks ([offset ms, bytes] each), partial (the message so far, of a stream that broke off). Of a tool
+execution: call, arguments, parse_status, executed, envelope, schema_errors, output_replaced, changes. A call is {id,
+name, arguments}; a change {kind, name, path, before, after}; a finding {code, message, path}.
 
-`StepBody.request` and `.response` of a tool execution are the arguments as the model wrote them and the exact text it
-was given back."""
+`StepBody.request` of a tool execution holds the arguments as the model wrote them, `.response` the exact text of the
+result.
+"""
 
 import json
 import math
@@ -24,6 +24,7 @@ _ENCODER = json.JSONEncoder(default=str)
 
 
 def build_exchange_details(step: ExchangeStep) -> bytes:
+    """Return the details of an exchange as JSON bytes."""
     facts: JsonObject = {
         "tools_sent": step.request.tools_sent,
         "stream": step.request.stream,
@@ -57,6 +58,7 @@ def build_exchange_details(step: ExchangeStep) -> bytes:
 
 
 def build_tool_details(step: ToolStep) -> bytes:
+    """Return the details of a tool execution as JSON bytes."""
     result = step.result
     return dump_details(
         {
@@ -73,21 +75,25 @@ def build_tool_details(step: ToolStep) -> bytes:
 
 
 def encode_arguments(call: ToolCall) -> bytes:
+    """Return the arguments of a call as the model wrote them; empty for none."""
     if isinstance(call.arguments, str):
         return call.arguments.encode("utf-8", "surrogatepass")
     return b"" if call.arguments is None else dump_details(call.arguments)
 
 
 def count_body_bytes(step: ExchangeStep | ToolStep) -> int:
-    """Roughly what the step takes in memory."""
+    """Return about how many bytes the bodies of a step take in memory."""
     return (
         len(step.request_body) + len(step.response_body) if isinstance(step, ExchangeStep) else len(step.result.content)
     )
 
 
 def dump_details(value: Any) -> bytes:
-    """JSON text in ASCII bytes: NUL and lone surrogates are escaped, NaN is written as NaN. What is nested too deeply
-    for JSON becomes {"unreadable": reason}."""
+    """Return a value as JSON in ASCII bytes.
+
+    NUL and lone surrogates are escaped, NaN is written as NaN. A value that is nested too deeply for JSON becomes
+    {"unreadable": reason}.
+    """
     try:
         return _ENCODER.encode(value).encode("ascii")
     except (ValueError, RecursionError) as error:
@@ -95,13 +101,13 @@ def dump_details(value: Any) -> bytes:
 
 
 def load_details(facts: bytes | memoryview) -> JsonObject:
-    """The facts of a step; {} when none were kept."""
+    """Parse the stored details of a step; an empty object if nothing was stored."""
     found = json.loads(bytes(facts) or b"{}")
     return get_object(found)
 
 
 def to_column_text(value: object, limit: int = 100_000) -> str:
-    """`value` as PostgreSQL takes it: no NUL, no lone surrogates, at most `limit` characters."""
+    """Return the value as text that PostgreSQL accepts: without NUL and lone surrogates, at most `limit` characters."""
     text = "" if value is None else str(value)[:limit]
     if "\x00" in text or not text.isascii():
         text = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace").decode("utf-8")
@@ -109,7 +115,7 @@ def to_column_text(value: object, limit: int = 100_000) -> str:
 
 
 def to_column_json(value: Any) -> Any:
-    """`value` as jsonb takes it."""
+    """Return the value as JSON that `jsonb` accepts; NaN and infinity become None."""
     if isinstance(value, str):
         return to_column_text(value)
     if isinstance(value, dict):
@@ -126,5 +132,5 @@ def _call_to_json(call: ToolCall) -> JsonObject:
 
 
 def _to_dict(value: Any) -> JsonObject:
-    """A slotted dataclass without nested ones as a dict, uncopied: several times quicker than asdict."""
+    """Return the fields of a slotted dataclass, without copies; several times faster than `asdict`."""
     return {name: getattr(value, name) for name in value.__slots__}

@@ -1,4 +1,4 @@
-"""Stored steps as the table of causes reads them."""
+"""Stored steps in the form that the table of causes reads."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +20,10 @@ from toolbench.lab.traces.step_facts import load_details
 
 
 def load_wire_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]:
-    """The steps of each trial's last execution, by trial; trials without one are not among them. Reads facts, never
-    what was sent or came back. One query."""
+    """Return the steps of each trial's execution that counts, by trial, with one query.
+
+    Only details are read, no bodies. A trial without steps is left out.
+    """
     found = StepBody.objects.filter(step__trial_id__in=trial_ids).select_related("step", "step__trial")
     found = found.order_by("step__trial_id", "step__ordinal").only(
         "facts", "step__trial__execution", *(f"step__{name}" for name in _STEP_COLUMNS)

@@ -1,4 +1,4 @@
-"""A finished trial's columns, from what the driver wrote down, how the loop ended and what the judge said."""
+"""The columns of a finished trial, from its steps, the result of its loop and its verdict."""
 
 import hashlib
 import json
@@ -21,7 +21,11 @@ AnyStep = ExchangeStep | ToolStep
 
 @light(frozen=True, slots=True)
 class FinishedExecution:
-    """One execution of a trial, as it went. `duration_ms` is wall time from claim to end, back-off included."""
+    """One finished execution of a trial.
+
+    Attributes:
+        duration_ms: wall time from claim to end, back-off included.
+    """
 
     ended: LoopResult
     verdict: Verdict
@@ -31,7 +35,7 @@ class FinishedExecution:
 
 
 def build_trial_columns(drive: FinishedExecution) -> JsonObject:
-    """Every column of the outcome and the figures, clean enough for PostgreSQL."""
+    """Return all columns of outcome and figures, with values that PostgreSQL accepts."""
     left_out = {"left_out": to_column_json(list_omitted_parameters(drive.steps))}
     return {
         **_build_outcome_columns(drive),
@@ -44,7 +48,7 @@ def build_trial_columns(drive: FinishedExecution) -> JsonObject:
 
 
 def list_omitted_parameters(steps: Iterable[AnyStep]) -> list[JsonObject]:
-    """Return the parameters that requests went without, each with why and whether that was known before."""
+    """Return the parameters that requests left out, each with the reason and whether it was known before."""
     left_out = (one for step in steps if isinstance(step, ExchangeStep) for one in step.request.left_out)
     by_name = {one.name: {"name": one.name, "why": one.why, "known": one.known} for one in left_out}
     return list(by_name.values())
@@ -73,11 +77,12 @@ def _build_outcome_columns(drive: FinishedExecution) -> JsonObject:
 
 
 def build_failure_signature(failure_class: str, scenario: str, path: str) -> str:
-    """What groups failures of one kind: class, scenario, JSON path; "" for none."""
+    """Return the text by which failures are grouped: class, scenario and JSON path; "" without a failure."""
     return to_column_text(f"{failure_class} · {scenario} · {path}", 200) if failure_class else ""
 
 
 def verdict_to_json(verdict: Verdict) -> JsonObject:
+    """Return the verdict as stored: rule, checks, first problem, counts and version of the judging rules."""
     first = verdict.first_bad
     return {
         "rule": verdict.rule,
@@ -89,7 +94,10 @@ def verdict_to_json(verdict: Verdict) -> JsonObject:
 
 
 def find_first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnyStep]) -> int | None:
-    """The ordinal of the step a judge's `first_bad` points at: the call's own, else the last exchange of its turn."""
+    """Return the ordinal of the step with the first problem; None without a problem.
+
+    It is the step of the call, or else the last exchange of the turn.
+    """
     if first is None:
         return None
     of_turn = [step for step in steps if step.turn == first.turn]
@@ -101,8 +109,7 @@ def find_first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnySte
 
 
 def hash_answers(turns: Iterable[TurnRecord]) -> str:
-    """Of the texts and the normalised calls, never of ids: equal answers have equal hashes; "" when nothing was
-    answered."""
+    """Return a hash of the texts and parsed calls, without ids: equal answers have equal hashes; "" for no answer."""
     said = [
         [
             turn.answer.text,
@@ -138,7 +145,7 @@ def _build_time_columns(drive: FinishedExecution) -> JsonObject:
 
 
 def build_spending_columns(steps: Iterable[AnyStep]) -> JsonObject:
-    """What was sent and has to be paid for, whatever became of it; from steps alone."""
+    """Return the columns of what was sent and may be charged, whatever the outcome; computed from steps alone."""
     exchanges = [step for step in steps if isinstance(step, ExchangeStep)]
     usages = [step.turn_read.usage for step in exchanges if step.turn_read and step.turn_read.usage]
     costs = [usage.cost for usage in usages if usage.cost is not None]
@@ -152,7 +159,7 @@ def build_spending_columns(steps: Iterable[AnyStep]) -> JsonObject:
 
 
 def _count_output_retries(exchanges: Sequence[ExchangeStep]) -> int:
-    """Attempts that came after an answer of the model in the same turn: second samples."""
+    """Count the attempts that follow an answer of the model in the same turn; these are second samples."""
     return sum(
         after.turn == before.turn and (before.turn_read is not None or _is_model_output_error(before))
         for before, after in pairwise(exchanges)
@@ -160,7 +167,7 @@ def _count_output_retries(exchanges: Sequence[ExchangeStep]) -> int:
 
 
 def _is_model_output_error(step: ExchangeStep) -> bool:
-    """Whether an error came of what the model wrote; a request that was refused reached no model."""
+    """Return whether the error was caused by the model's output; a refused request reached no model."""
     error = step.error
     return error is not None and not error.infrastructure and not error.tool_support and error.code not in REFUSAL_CODES
 
