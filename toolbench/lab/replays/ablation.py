@@ -1,4 +1,4 @@
-"""Which transform or repair a verdict hangs on: the same replay with each of them left out, one at a time."""
+"""Ablation: the same replay with each transform or repair left out in turn, to see which verdicts depend on it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +22,13 @@ ALL_TRANSFORMS = "all"
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """The chosen settings without one transform or repair; `name` is ALL for none of them. `changed` are trials whose
-    outcome is another one than under the settings as chosen; where either is not known they are `unsure`."""
+    """The result of a replay without one transform or repair.
+
+    Attributes:
+        name: the omitted transform or repair; ALL_TRANSFORMS if all are left out.
+        changed: trials whose outcome differs from that under the chosen settings.
+        unsure: number of trials whose outcome is unknown with or without it.
+    """
 
     name: str
     totals: ChangeTotals
@@ -32,7 +37,7 @@ class Ablation:
 
 
 def list_transforms(trial_ids: Sequence[int], asked: WhatIfSettings) -> tuple[str, ...]:
-    """Every transform and repair that the settings apply in any configuration of these trials, in order."""
+    """Return the transforms and repairs that the settings apply in any configuration of these trials, in order."""
     configs = set(Trial.objects.filter(pk__in=trial_ids).values_list("config_id", flat=True))
     found: dict[str, None] = {}
     for _, config in sorted(load_frozen_configs(configs).items()):
@@ -45,8 +50,14 @@ def list_transforms(trial_ids: Sequence[int], asked: WhatIfSettings) -> tuple[st
 def run_ablation(
     trial_ids: Sequence[int], asked: WhatIfSettings, names: Iterable[str], chosen: Sequence[TrialChange]
 ) -> tuple[Ablation, ...]:
-    """One row for every name, then one without any. `chosen` is what the settings as chosen make of the trials. To be
-    called in a thread without an event loop."""
+    """Return one result for each name, then one with all of them left out. Call it in a thread without an event loop.
+
+    Args:
+        trial_ids: the trials.
+        asked: the chosen settings.
+        names: transforms and repairs to leave out.
+        chosen: the changes under the chosen settings.
+    """
     every = tuple(names)
     rows = [(name, (name,)) for name in every] + ([(ALL_TRANSFORMS, every)] if len(every) > 1 else [])
     return tuple(_build_ablation(name, trial_ids, _leave_out(asked, left_out), chosen) for name, left_out in rows)

@@ -1,4 +1,4 @@
-"""Whether what is stored of a run gives again what was judged of it."""
+"""Check that the stored bytes of a run lead to the stored verdicts again."""
 
 from dataclasses import dataclass
 
@@ -27,10 +27,12 @@ class ReplayCheck:
 
     @property
     def holds(self) -> bool:
+        """Whether no trial differs and none is unknown."""
         return not self.differing and not self.unknown
 
     @property
     def sentence(self) -> str:
+        """The result in one sentence."""
         replayed = self.same + len(self.by_newer_rules) + len(self.differing) + len(self.unknown)
         newer = len(self.by_newer_rules)
         changed = f"{newer} change{'s' if newer == 1 else ''} by newer judging rules, " if newer else ""
@@ -42,7 +44,7 @@ class ReplayCheck:
 
 
 def check_replay(run_id: int) -> ReplayCheck:
-    """Replay every finished trial of the run. Call it in a thread without an event loop."""
+    """Replay all finished trials of the run. Call it in a thread without an event loop."""
     ids = Trial.objects.filter(run_id=run_id, state=Trial.State.DONE).order_by("position").values_list("pk", flat=True)
     same = never_sent = 0
     newer: list[str] = []
@@ -65,8 +67,10 @@ def check_replay(run_id: int) -> ReplayCheck:
 
 
 def _list_changed_columns(one: ReplayedTrial) -> tuple[str, ...]:
-    """Return the columns that differ. Of a trial judged by older rules only what decides counts: newer rules may say
-    the same in other words."""
+    """Return the columns that differ.
+
+    For a trial judged by older rules, only decisive columns count, since newer rules may use other words.
+    """
     changed = list_differences(one)
     if _get_judging_version(one.trial) == read_judging_version(one.columns["verdict"]):
         return changed
@@ -74,7 +78,7 @@ def _list_changed_columns(one: ReplayedTrial) -> tuple[str, ...]:
 
 
 def _find_rules_version(one: ReplayedTrial) -> int:
-    """Return the version of the judging rules that newly gives the trial's failure class; 0 where none does."""
+    """Return the version of the judging rules that introduced the trial's new failure class; 0 if none did."""
     newer = range(_get_judging_version(one.trial) + 1, read_judging_version(one.columns["verdict"]) + 1)
     return next((v for v in newer if one.columns["failure_class"] in NEW_CLASSES_BY_VERSION.get(v, ())), 0)
 

@@ -1,7 +1,8 @@
-"""Trials once more from what is stored: the same loop, driver and judge, no request.
+"""Replay of stored trials: the same loop, driver and judge, without a request.
 
-Tools are run again by the scenario's own workspace: the judge needs its state, and it is deterministic. Whether a tool
-said the same as then shows in the next request, which has to be the stored one."""
+Tools are run again by the scenario's workspace, since the judge needs its state; they are deterministic. If a tool
+answers differently than before, the next request differs from the stored one.
+"""
 
 import asyncio
 import json
@@ -72,9 +73,16 @@ FIRST_JUDGING_VERSION = 1  # of verdicts that do not say which version judged th
 
 @dataclass(frozen=True, slots=True)
 class ReplayedTrial:
-    """What became of one trial. `columns` are those of COLUMNS, {} where the end cannot be known: then `unknown_from`
-    is the step (from 1) from which on, and `why`. `never_sent`: there is nothing to replay, and no setting would
-    have changed that. `assumed` are request fields no model sees in which the requests would differ."""
+    """The result of replaying one trial.
+
+    Attributes:
+        columns: the VERDICT_COLUMNS; {} if the end cannot be known.
+        version: scenario version that judged.
+        unknown_from: number, from 1, of the first step that cannot be known; None if the end is known.
+        why: the reason why the end is unknown, or why the trial was never sent.
+        never_sent: whether the trial sent no request, so that there is nothing to replay under any settings.
+        assumed: fields in which requests would differ and that no model sees.
+    """
 
     trial: Trial
     columns: JsonObject = field(default_factory=dict)
@@ -87,20 +95,25 @@ class ReplayedTrial:
 
 @dataclass(frozen=True, slots=True)
 class _ReplayOptions:
-    """`own_plan`: under the trial's own settings. `played`: by trial, the scenario that is played in its version,
-    whatever version was launched."""
+    """Options of a replay.
+
+    Attributes:
+        own_plan: whether trials are replayed under their own settings.
+        played: the scenario that is played, by trial, if it is not the version that was launched.
+    """
 
     own_plan: bool
     played: Mapping[int, Scenario]
 
     def config(self, config: FrozenConfig, trial: Trial) -> FrozenConfig:
-        """The configuration with the scenario that is played among its cases."""
+        """Return the configuration with the played scenario among its cases."""
         scenario = self.played.get(trial.pk)
         return (
             replace(config, cases={**config.cases, (scenario.slug, scenario.version): scenario}) if scenario else config
         )
 
     def version(self, trial: Trial) -> int:
+        """Return the scenario version that is played."""
         scenario = self.played.get(trial.pk)
         return scenario.version if scenario else trial.scenario_version
 
@@ -108,11 +121,17 @@ class _ReplayOptions:
 def replay_trials(
     trial_ids: Iterable[int], change: ChangeConfig | None = None, *, anew: bool = False
 ) -> Iterator[ReplayedTrial]:
-    """In the order of the ids; deleted ones and those still to do are passed over. `change` makes another plan of what
-    was frozen. The scenario judges in the version by which the trial is judged now; with `anew` what judges trials of
-    that version now is played and judges: a case in its newest version, code in the version that was launched while
-    that is known. Where it would have shown the model something else, the end is unknown. To be called in a thread
-    without an event loop."""
+    """Yield the replayed trials in the order of the ids. Call it in a thread without an event loop.
+
+    Deleted and unfinished trials are left out. The scenario judges in the version that gave the trial's current
+    verdict.
+
+    Args:
+        trial_ids: the trials.
+        change: returns the configuration to replay with; None for the trial's own settings.
+        anew: play and judge with the scenario as it is now: a case in its newest version, code in the launched version
+            as long as it is known. The end is unknown where the new version would have sent the model something else.
+    """
     wanted = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
     for start in range(0, len(wanted), TRIALS_PER_BATCH):
@@ -128,14 +147,14 @@ def replay_trials(
 
 
 def _find_current_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
-    """What judges them now, by trial; what is not there any more is left out."""
+    """Return the scenario that judges each trial now; scenarios that do not exist any more are left out."""
     return _map_scenarios(
         {trial.pk: (trial.scenario, trial.scenario_version) for trial in trials}, load_judging_scenario
     )
 
 
 def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
-    """Of the trials that were judged again, where that version is still there. One query."""
+    """Return the scenario of each trial that was judged again, if that version still exists. One query."""
     rows = Judgement.objects.filter(trial__in=trials, current=True, judged_at__gte=F("trial__finished_at"))
     again = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
     wanted = {pk: (slug, version) for pk, slug, version in again.values_list("trial", *_SCENARIO_FIELDS)}
@@ -143,7 +162,7 @@ def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
 
 
 def _map_scenarios(wanted: Mapping[int, tuple[str, int]], find: Callable[[str, int], Scenario]) -> dict[int, Scenario]:
-    """The scenario that `find` gives for slug and version, by trial."""
+    """Return the scenario that `find` returns for slug and version, by trial."""
     found: dict[tuple[str, int], Scenario] = {}
     for slug, version in set(wanted.values()):
         with suppress(KeyError):
@@ -158,7 +177,7 @@ def _load_trials(ids: Sequence[int]) -> list[Trial]:
 
 
 def _load_steps(trials: Sequence[Trial]) -> dict[int, list[Step]]:
-    """The steps of each trial's last execution, with their bodies."""
+    """Return the steps of the execution that counts, with their bodies, by trial."""
     rows = Step.objects.filter(trial__in=trials, execution=F("trial__execution")).select_related("body")
     ordered = rows.order_by("trial_id", "ordinal")
     return {trial_id: list(own) for trial_id, own in groupby(ordered, key=lambda step: step.trial_id)}
@@ -221,18 +240,19 @@ def _build_columns(trial: Trial, ended: LoopResult, verdict: Verdict, notes: "_S
 
 
 def list_differences(replayed: ReplayedTrial) -> tuple[str, ...]:
-    """The columns in which a replay differs from what is stored; () for one whose end is not known."""
+    """Return the columns in which a replay differs from the stored trial; empty if the end is unknown."""
     made = _remove_judging_version(replayed.columns)
     stored = _remove_judging_version({name: getattr(replayed.trial, name) for name in replayed.columns})
     return tuple(name for name, value in made.items() if stored[name] != value)
 
 
 def read_judging_version(verdict: JsonObject) -> int:
+    """Return the version of the judging rules that a stored verdict names."""
     return int(verdict.get("judging", FIRST_JUDGING_VERSION))
 
 
 def _remove_judging_version(columns: JsonObject) -> JsonObject:
-    """The columns without the version that judged."""
+    """Return the columns without the version of the judging rules."""
     if "verdict" not in columns:
         return columns
     return {**columns, "verdict": {name: value for name, value in columns["verdict"].items() if name != "judging"}}
@@ -240,16 +260,17 @@ def _remove_judging_version(columns: JsonObject) -> JsonObject:
 
 @dataclass(eq=False, slots=True)
 class _StepCollector:
-    """The driver's recorder: only here, never stored."""
+    """A step recorder that keeps the steps in memory and stores nothing."""
 
     steps: list[AnyStep] = field(default_factory=list)
 
     def record(self, step: AnyStep) -> None:
+        """Keep the step."""
         self.steps.append(step)
 
 
 def _has_run_to_end(trial: Trial) -> bool:
-    """Whether the loop came to an end and the judge spoke; not so where Toolbench itself gave the trial up."""
+    """Return whether the loop ended and the trial was judged; False where Toolbench itself ended the trial."""
     known = {row.code: row.judged for row in failure_classes.load_classes()}
     return not trial.failure_class or known.get(trial.failure_class, True) or bool(trial.verdict)
 
@@ -303,7 +324,10 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
 
 
 def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
-    """With the model's name as it went over the wire: a local server has one of its own."""
+    """Return the configuration with the model name that the first request sent.
+
+    Local servers have names of their own.
+    """
     try:
         body = json.loads(bytes(first.body.request))
     except ValueError:
@@ -313,8 +337,7 @@ def _use_sent_model_name(config: FrozenConfig, first: Step) -> FrozenConfig:
 
 
 def _build_provider_access(trial: Trial, exchanges: Sequence[Step]) -> ProviderAccess:
-    """An endpoint that says what the record says of the real one: its wire, whether it took seeds, how often it was
-    asked again."""
+    """Return an endpoint with the recorded properties: wire format, whether it accepts seeds, number of attempts."""
     last = load_details(exchanges[-1].body.facts).get("error") or {}
     given_up = trial.end == EndReason.PROVIDER_ERROR.value and last.get("retryable")
     attempts = exchanges[-1].attempt if given_up else max(step.attempt for step in exchanges) + 1

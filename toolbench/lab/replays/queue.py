@@ -1,5 +1,7 @@
-"""What-ifs and re-judgements over more trials than a page can wait for: a row each, worked through by a worker in
-batches that show how far it is. A row that no worker is at is found by the sweep."""
+"""Queue of what-ifs and re-judgings that take longer than a page view.
+
+A worker works through each row in batches and stores its progress. The sweep finds rows without a worker.
+"""
 
 import dataclasses
 from collections import Counter
@@ -49,8 +51,11 @@ class ReplayKind:
 
 
 def request_replay(scope: ReplayScope, asked: WhatIfSettings, run: Run) -> Replay:
-    """The row of this address: a new one, one that is under way, or a finished one. Wakes a worker where none is at
-    it. A finished one is done again where there are other trials now, or where some were judged again since."""
+    """Return the row of these settings: a new one, one that a worker works on, or a finished one.
+
+    A worker is notified if the row has none. A finished row is done again if the trials have changed or some were
+    judged again since.
+    """
     total = scope.trials().count()
     with transaction.atomic():
         row, made = Replay.objects.select_for_update().get_or_create(
@@ -74,13 +79,13 @@ def _has_newer_judgement(scope: ReplayScope, row: Replay) -> bool:
 
 
 def delete_failed_replays(scope: ReplayScope, asked: WhatIfSettings) -> None:
-    """Whoever looks at this address next asks anew; a row that is waited for or was answered stays."""
+    """Delete failed rows of these settings, so that the next page view requests the replay again."""
     rows = Replay.objects.filter(kind=scope.kind, scope_id=scope.id, query=asked.query())
     rows.filter(state=Replay.State.DONE).exclude(refused="").delete()
 
 
 def request_rejudging(run: Run) -> RejudgeResult | None:
-    """Judges a small run at once; of a larger one None: a worker judges it, soon."""
+    """Judge a small run at once and return the result; queue a larger one for a worker and return None."""
     ids = list(list_run_trials(run.pk).values_list("pk", flat=True))
     if len(ids) <= MAX_REJUDGED_AT_ONCE:
         return rejudge_trials(ids)
@@ -95,27 +100,28 @@ def request_rejudging(run: Run) -> RejudgeResult | None:
 
 
 def find_rejudging(run: Run) -> Replay | None:
-    """The re-judgement of the run that is waited for, or that failed."""
+    """Return the run's re-judging that is not finished or has failed; None if there is none."""
     rows = Replay.objects.filter(kind=Replay.REJUDGE, scope_id=run.pk)
     return rows.exclude(state=Replay.State.DONE, refused="").first()
 
 
 def list_waiting_replays() -> tuple[int, ...]:
-    """Rows that no worker is at: their wake-up was lost, or their worker."""
+    """Return the rows that no worker works on, because a notification or a worker was lost."""
     return tuple(Replay.objects.filter(_build_unclaimed_filter()).order_by("pk").values_list("pk", flat=True))
 
 
 def run_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyType({})) -> None:
-    """Claim the row and do its work; return at once if another worker is at it or it is done.
+    """Claim the row and do its work; return at once if another worker has it or it is done.
 
-    Log and count an exception of the work. One of a database that answers leaves the row to the next attempt, any other
-    ends it.
+    An exception of the work is logged and counted. If the database cannot be reached, the row is left to the next
+    attempt; any other exception ends it.
 
     Args:
+        replay_id: the row.
         others: the kinds of rows that this module does not know.
 
     Raises:
-        django.db.Error: the database cannot be reached; whoever sweeps finds the row when its lease is over.
+        django.db.Error: the database cannot be reached; the sweep finds the row when its lease has ended.
     """
     lease = uuid4()
     claimed = {"lease": lease, "lease_until": Now() + LEASE_DURATION, "attempts": F("attempts") + 1}
@@ -142,7 +148,7 @@ def _end_refused(held: QuerySet[Replay], said: str) -> None:
 
 
 def _run_rejudging(row: Replay, held: QuerySet[Replay]) -> None:
-    """Each batch is kept: whoever takes the row up again finds those trials judged."""
+    """Judge the trials in batches; each batch is stored, so that the next attempt finds it judged."""
     done = RejudgeResult()
     for _ in rejudge_in_batches(list(list_run_trials(row.scope_id).values_list("pk", flat=True)), done):
         if not held.update(done=done.processed, lease_until=Now() + LEASE_DURATION):
@@ -177,10 +183,12 @@ def _run_what_if(row: Replay, held: QuerySet[Replay]) -> None:
 
 
 def read_counts(row: Replay) -> ChangeCounts:
+    """Return the stored counts of changes."""
     return Counter({tuple(key): count for *key, count in row.counts})
 
 
 def read_changes(row: Replay) -> tuple[TrialChange, ...]:
+    """Return the stored changes of single trials."""
     return tuple(_read_change(one) for one in row.listed)
 
 

@@ -1,5 +1,4 @@
-"""Looking at the causes of stored trials again, as after the taxonomy has changed or another verdict was given. Nothing
-is sent."""
+"""Classification of the causes of stored trials by the current table, or after another verdict. Sends no request."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,9 +46,15 @@ _WRITE = statement(
 
 
 def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, int]:
-    """Looks at every finished trial that an older version of the taxonomy looked at, or at all of them; sends nothing.
-    Imported trials stay as they came. Returns how many were looked at and how many of them have another cause than
-    before."""
+    """Classify finished trials that an older version of the table classified. Imported trials are not changed.
+
+    Args:
+        run_id: only trials of this run.
+        again: classify all trials, also those of the current version.
+
+    Returns:
+        The number of trials classified, and of those whose cause changed.
+    """
     done = Trial.objects.filter(state=Trial.State.DONE, run__imported=False)
     if run_id is not None:
         done = done.filter(run_id=run_id)
@@ -64,14 +69,14 @@ def reclassify(*, run_id: int | None = None, again: bool = False) -> tuple[int, 
 
 
 def reclassify_trials(trial_ids: Iterable[int]) -> None:
-    """Looks at these again, as after another verdict."""
+    """Classify these trials again, as after another verdict."""
     left = iter(trial_ids)
     while ids := list(islice(left, _TRIALS_PER_BATCH)):
         _reclassify_rows(_get_rows(Trial.objects.filter(pk__in=ids)))
 
 
 def _get_rows(trials: QuerySet[Trial]) -> list[dict[str, Any]]:
-    """With the version of the scenario that judged last, and whether anybody judged."""
+    """Return the rows with the scenario version of the current verdict, and whether the trial was judged."""
     current = Judgement.objects.filter(trial=OuterRef("pk"), current=True).values("scenario_version")
     rows = trials.annotate(version=Coalesce(Subquery(current), "scenario_version"), judged=~Q(verdict={}))
     return list(rows.values(*_READ_COLUMNS, "version", "judged"))
@@ -92,7 +97,10 @@ def _reclassify_rows(rows: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _build_columns(row: Mapping[str, Any], steps: Sequence[WireStep], scenario: Scenario | None) -> JsonObject:
-    """What is due stays as it was written where the scenario is no longer the one that judged."""
+    """Return the columns of causes.
+
+    The stored grades are kept if the scenario version that judged does not exist any more.
+    """
     if not row["judged"]:
         graded = grade_calls(steps, ExpectedCalls())
     elif scenario is None:

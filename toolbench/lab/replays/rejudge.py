@@ -1,5 +1,7 @@
-"""Judging stored trials again after a scenario or a rule was corrected: no request, both verdicts kept with their
-versions, the new one current."""
+"""Judge stored trials again after a scenario or a rule was corrected, without a request.
+
+Both verdicts are kept with their versions; the new one is current.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +33,8 @@ MAX_CHANGES_LISTED = 200  # listed; every one is counted
 
 @dataclass(frozen=True, slots=True)
 class RejudgedTrial:
+    """A trial whose outcome changed."""
+
     trial: int
     scenario: str
     before: str
@@ -40,8 +44,16 @@ class RejudgedTrial:
 
 @dataclass(slots=True)
 class RejudgeResult:
-    """What came of judging again. `unversioned` are trials whose verdict comes out otherwise although neither version
-    changed: nothing is written of them, since a version holds one verdict."""
+    """Counts of judging trials again.
+
+    Attributes:
+        current: trials already judged by the current versions.
+        unknown: trials that cannot be judged, since the task changed.
+        unversioned: trials whose verdict differs although no version changed; they are not written, since a version has
+            one verdict.
+        flips: number of trials by outcome before and after.
+        processed: trials done so far.
+    """
 
     judged: int = 0
     unchanged: int = 0
@@ -54,6 +66,7 @@ class RejudgeResult:
 
     @property
     def sentence(self) -> str:
+        """The result in one sentence."""
         flips = [f"{count} {before} → {after}" for (before, after), count in self.flips.most_common()]
         parts = [f"{self.judged} trial{'' if self.judged == 1 else 's'} judged again", *flips]
         parts += [f"{self.unchanged} as before"] if self.unchanged else []
@@ -65,7 +78,7 @@ class RejudgeResult:
 
 @dataclass(frozen=True, slots=True)
 class JudgingState:
-    """Of a run: trials judged by older versions than those of now, and trials that were judged again."""
+    """State of a run: number of trials judged by older versions than the current ones, and of trials judged again."""
 
     outdated: int
     again: int
@@ -73,12 +86,14 @@ class JudgingState:
 
 @dataclass(frozen=True, slots=True)
 class JudgingVersions:
+    """The versions of scenario and judging rules that a verdict comes from."""
+
     scenario: int
     judging: int
 
 
 def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
-    """Finished trials; the others are passed over. To be called in a thread without an event loop."""
+    """Judge finished trials again; other trials are left out. Call it in a thread without an event loop."""
     done = RejudgeResult()
     for _ in rejudge_in_batches(trial_ids, done):
         pass
@@ -86,7 +101,10 @@ def rejudge_trials(trial_ids: Iterable[int]) -> RejudgeResult:
 
 
 def rejudge_in_batches(trial_ids: Iterable[int], done: RejudgeResult) -> Iterator[None]:
-    """The same, counted in `done`; each batch is kept before the next one begins, and cells follow at the end."""
+    """Judge finished trials again in batches, counting in `done`.
+
+    Each batch is stored before the next one begins; cells are recomputed at the end.
+    """
     replayed = replay_trials(trial_ids, anew=True)
     while batch := list(islice(replayed, TRIALS_PER_BATCH)):
         with transaction.atomic():
@@ -99,16 +117,18 @@ def rejudge_in_batches(trial_ids: Iterable[int], done: RejudgeResult) -> Iterato
 
 
 def list_run_trials(run_id: int) -> QuerySet[Trial]:
+    """Return the finished trials of a run in order."""
     return Trial.objects.filter(run_id=run_id, state=Trial.State.DONE, run__deleted_at=None).order_by("position")
 
 
 def list_scenario_trials(slug: str) -> QuerySet[Trial]:
+    """Return the finished trials of a scenario, by run."""
     done = Trial.objects.filter(scenario=slug, state=Trial.State.DONE, run__deleted_at=None)
     return done.order_by("run_id", "position")
 
 
 def count_outdated(run_id: int) -> int:
-    """How many finished trials of the run were judged by older versions than those of now."""
+    """Return how many finished trials of the run were judged by older versions than the current ones."""
     now = Q()
     for slug, tried in list_run_trials(run_id).order_by().values_list("scenario", "scenario_version").distinct():
         if version := _find_current_version(slug, tried):
@@ -120,17 +140,18 @@ def count_outdated(run_id: int) -> int:
 
 
 def get_judging_state(run_id: int) -> JudgingState:
+    """Return the judging state of a run."""
     again = Judgement.objects.filter(trial__run_id=run_id, current=True).count()
     return JudgingState(count_outdated(run_id), again)
 
 
 def get_judgements(trial: Trial) -> tuple[Judgement, ...]:
-    """Every verdict on the trial's last execution, the first one first; () when it was never judged again."""
+    """Return all verdicts on the trial's execution that counts, the first one first; empty if it was judged once."""
     return tuple(Judgement.objects.filter(trial=trial, judged_at__gte=trial.finished_at or timezone.now()))
 
 
 def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
-    """Trials of the run whose outcome is another one than at first: (first, current)."""
+    """Return the first and the current verdict of each trial whose outcome changed, at most MAX_CHANGES_LISTED."""
     rows = Judgement.objects.filter(trial__run=run).select_related("trial").defer("trial__rendered_prompt")
     first: dict[int, Judgement] = {}
     current: dict[int, Judgement] = {}
@@ -143,7 +164,7 @@ def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
 
 
 def _store_verdicts(batch: Sequence[ReplayedTrial], done: RejudgeResult) -> list[Trial]:
-    """Writes the new verdicts and gives the trials that have one."""
+    """Store new verdicts and return the trials that have one."""
     ids = [one.trial.pk for one in batch]
     locked = {trial.pk: trial for trial in Trial.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
     there = {row.trial_id: row for row in Judgement.objects.filter(trial__in=ids, current=True)}
@@ -172,7 +193,7 @@ def _has_new_version(one: ReplayedTrial, trial: Trial, row: Judgement | None, do
 
 
 def _get_versions(trial: Trial, row: Judgement | None) -> JudgingVersions:
-    """Those of the current verdict."""
+    """Return the versions of the current verdict."""
     if row is not None and trial.finished_at is not None and row.judged_at >= trial.finished_at:
         return JudgingVersions(row.scenario_version, row.judging_version)
     return JudgingVersions(trial.scenario_version, read_judging_version(trial.verdict))
@@ -202,7 +223,7 @@ def _write_judgement(one: ReplayedTrial, trial: Trial, done: RejudgeResult) -> N
 def _build_judgement(
     trial: Trial, versions: JudgingVersions, columns: JsonObject, *, current: bool = False
 ) -> Judgement:
-    """Unsaved. The first verdict was made when the trial ended."""
+    """Return an unsaved row. The first verdict is dated by the trial's end."""
     return Judgement(
         trial=trial,
         scenario_version=versions.scenario,
@@ -227,7 +248,7 @@ def _build_version_filter(versions: JudgingVersions) -> Q:
 
 
 def _find_current_version(slug: str, tried: int) -> int | None:
-    """Return the version that judges trials of version `tried` now; None where the scenario is gone."""
+    """Return the version that judges trials of version `tried` now; None if the scenario does not exist any more."""
     try:
         return load_judging_scenario(slug, tried).version
     except KeyError:

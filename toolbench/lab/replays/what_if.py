@@ -1,5 +1,7 @@
-"""What other settings would have made of stored answers: trial by trial pass, fail, or unknown from a step on. No
-request is sent."""
+"""What-ifs: how stored answers would be judged under other settings. No request is sent.
+
+Each trial passes, fails, or is unknown from a step on.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -19,19 +21,23 @@ _DEADLINE_END = "DEADLINE_EXCEEDED"
 
 
 class NothingToReplayError(Exception):
-    """The trial, cell or run is not there, or has no finished trial."""
+    """The trial, cell or run does not exist or has no finished trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayScope:
-    """Whose trials: of one `kind` (trial, cell or run) by its id."""
+    """The trials to replay: one trial, or those of a cell or a run."""
 
     kind: str
     id: int
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> "ReplayScope":
-        """The first kind that is named. Raises NothingToReplayError."""
+        """Return the scope of the first kind that the URL parameters name.
+
+        Raises:
+            NothingToReplayError: the parameters name none.
+        """
         for kind in SCOPE_KINDS:
             number = parse_whole_number(query.get(kind, ""))
             if number is not None:
@@ -39,12 +45,13 @@ class ReplayScope:
         raise NothingToReplayError("Choose a trial, a cell or a run: open one and follow its link What if.")
 
     def trials(self) -> QuerySet[Trial]:
-        """The finished ones, in the order they were planned."""
+        """Return the finished trials in the order of the plan."""
         name = "pk" if self.kind == "trial" else f"{self.kind}_id"
         done = Trial.objects.filter(state=Trial.State.DONE, run__deleted_at=None)
         return done.filter(**{name: self.id}).order_by("position")
 
     def stopping(self) -> StoppingDesign:
+        """Return the stopping design of the cells, which decides the method of intervals."""
         cells = Cell.objects.filter(pk__in=self.trials().order_by().values("cell_id"))
         ended = cells.aggregate(error=Min("error"), cells=Count("pk"))
         return StoppingDesign(ended["error"], ended["cells"])
@@ -52,8 +59,14 @@ class ReplayScope:
 
 @dataclass(frozen=True, slots=True)
 class TrialChange:
-    """One trial before and after. `after` is an outcome or unknown; `unknown_from` is the step, `why` what is not
-    known, or what went wrong. `left_out_after`: our own deadline, left out of success given an answer."""
+    """The outcome of one trial before and after.
+
+    Attributes:
+        after: an outcome, or UNKNOWN.
+        left_out_before: whether the trial ended at the deadline, which success given an answer leaves out.
+        unknown_from: number of the first unknown step; None if the end is known.
+        why: what is not known, or the sentence of the verdict.
+    """
 
     trial: int
     scenario: str
@@ -68,23 +81,31 @@ class TrialChange:
 
     @property
     def flips(self) -> bool:
+        """Whether the outcome is known and differs."""
         return self.after not in (self.before, UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessBounds:
-    """Success given an answer under other settings: every unknown a failure, and every unknown a pass."""
+    """Success given an answer under other settings, with all unknown trials counted as failures, and as passes."""
 
     least: Rate
     most: Rate
 
     @property
     def known(self) -> bool:
+        """Whether both bounds are equal."""
         return self.least.k == self.most.k
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeTotals:
+    """Totals over trials.
+
+    Attributes:
+        flips: outcome before, outcome after, number of trials.
+    """
+
     before: Rate
     after: SuccessBounds
     flips: tuple[tuple[str, str, int], ...]  # before, after, how many
@@ -93,6 +114,7 @@ class ChangeTotals:
 
     @property
     def sentence(self) -> str:
+        """The totals in one sentence."""
         parts = [f"{count} {before} → {after}" for before, after, count in self.flips]
         parts += [f"{self.unknown} unknown"] if self.unknown else []
         parts += [f"{self.same} unchanged"] if self.same else []
@@ -100,6 +122,7 @@ class ChangeTotals:
 
 
 def build_change(replayed: ReplayedTrial) -> TrialChange:
+    """Return the change of one replayed trial."""
     trial, columns = replayed.trial, replayed.columns
     unknown = replayed.unknown_from is not None
     after = UNKNOWN if unknown else trial.outcome if replayed.never_sent else columns["outcome"]
@@ -122,12 +145,17 @@ ChangeCounts = Counter[tuple[str, str, bool, bool]]
 
 
 def count_changes(changes: Iterable[TrialChange]) -> ChangeCounts:
-    """How many trials went from which outcome to which, and whether either is left out of success given an answer."""
+    """Count trials by outcome before and after, and by whether success given an answer leaves them out."""
     return Counter((one.before, one.after, one.left_out_before, one.left_out_after) for one in changes)
 
 
 def compute_totals(counts: ChangeCounts, stopping: StoppingDesign = FIXED_STOPPING) -> ChangeTotals:
-    """`stopping` says how the trials themselves ended: other settings read the same ones."""
+    """Return the totals of the counts.
+
+    Args:
+        counts: numbers of trials.
+        stopping: the stopping design of the trials, which other settings do not change.
+    """
 
     def those(place: int, words: tuple[str, ...]) -> int:
         return sum(count for key, count in counts.items() if key[place] in words and not key[place + 2])

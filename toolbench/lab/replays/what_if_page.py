@@ -1,4 +1,4 @@
-"""The what-if page: a trial, a cell or a run, other settings, and what they would have made of its answers."""
+"""Data of the what-if page: the trials, other settings, and what these would change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,9 +32,18 @@ NO_TRANSFORMS_TEXT = "These settings apply no transform and no repair, so there 
 
 @dataclass(frozen=True, slots=True)
 class WhatIfPage:
-    """`changes` is () and `totals` None before anything was chosen: what flips comes first, what is unknown next, each
-    with its configuration, "" where all have the same. `refused` says why it cannot be replayed; `failed` is
-    the worker's row for which it says so. `requests` is what the run had sent before, and has sent now."""
+    """Everything that the what-if page shows.
+
+    Attributes:
+        requests: requests that the run had sent before the replay, and after it.
+        limits: the limits that can be changed, with the requested value or None.
+        changes: trials that flip, then unknown ones, then others, each with its configuration; the configuration is ""
+            if all have the same. Empty before settings are chosen.
+        totals: None before settings are chosen.
+        refused: why the trials cannot be replayed; "" if they can.
+        waiting: the queued row of a worker that is not finished.
+        failed: the row of a worker that failed.
+    """
 
     scope: ReplayScope
     asked: WhatIfSettings
@@ -56,8 +65,11 @@ class WhatIfPage:
 
 
 def get_what_if_page(scope: ReplayScope, asked: WhatIfSettings, *, with_ablation: bool = False) -> WhatIfPage:
-    """Many trials are replayed by a worker: then `waiting` is its row. Raises NothingToReplayError. To be called in a
-    thread without an event loop."""
+    """Return the page; more than MAX_TRIALS_AT_ONCE trials are queued for a worker. Call it without an event loop.
+
+    Raises:
+        NothingToReplayError: there is no finished trial.
+    """
     ids = list(scope.trials().values_list("pk", flat=True)[: MAX_TRIALS_AT_ONCE + 1])
     if not ids:
         raise NothingToReplayError(f"There is no finished trial to replay in {scope.kind} {scope.id}.")
@@ -116,7 +128,7 @@ def _list_changes(changes: Sequence[TrialChange]) -> tuple[tuple[TrialChange, st
 
 
 def _get_request_count(run: Run) -> int:
-    """How many requests the run has counted before they were sent."""
+    """Return the number of requests that the run has reserved."""
     return int(Run.objects.values_list("requests_reserved", flat=True).get(pk=run.pk))
 
 

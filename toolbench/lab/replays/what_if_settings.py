@@ -1,4 +1,4 @@
-"""Which other settings stored answers are read under, as the address says it, and the layers they make."""
+"""The settings of a what-if, as in the URL, and the policy layers that follow from them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,9 +50,16 @@ _NON_STRATEGY_LAYER = "provider options"
 
 @dataclass(frozen=True, slots=True)
 class WhatIfSettings:
-    """`strategy` "" leaves the one that ran. `presets` go on top of everything but the scenario; `without` are
-    transforms and repairs left out; `text_format` "" and a limit that is not named stay as they were. `ignored` is what
-    the address said that is not known here."""
+    """Other settings for stored answers.
+
+    Attributes:
+        strategy: "" keeps the strategy of the run.
+        presets: laid over all layers but the scenario's.
+        without: transforms and repairs to leave out.
+        text_format: "" keeps the text format.
+        limits: changed limits by policy key.
+        ignored: values of the URL that are not known.
+    """
 
     strategy: str = ""
     presets: tuple[str, ...] = ()
@@ -63,7 +70,11 @@ class WhatIfSettings:
 
     @classmethod
     def from_query(cls, lists: Mapping[str, Sequence[str]]) -> "WhatIfSettings":
-        """`lists` holds every value of every key of the address."""
+        """Return the settings of these URL parameters.
+
+        Args:
+            lists: all values of each key.
+        """
         presets = get_all_presets()
         known: Mapping[str, Callable[[str], bool]] = {
             "strategy": lambda name: name in STRATEGIES or name in presets,
@@ -87,6 +98,7 @@ class WhatIfSettings:
         )
 
     def query(self) -> str:
+        """Return the settings as a query string."""
         pairs: list[tuple[str, str | int]] = [("strategy", self.strategy)] if self.strategy else []
         pairs += [("preset", name) for name in self.presets] + [("without", name) for name in self.without]
         pairs += [("format", self.text_format)] if self.text_format else []
@@ -94,7 +106,7 @@ class WhatIfSettings:
 
     @property
     def words(self) -> str:
-        """What is changed, in one line."""
+        """The changes in one line."""
         parts = [f"strategy {self.strategy}"] if self.strategy else []
         parts += [f"with {name}" for name in self.presets] + [f"without {name}" for name in self.without]
         parts += [f"text format {self.text_format}"] if self.text_format else []
@@ -102,8 +114,11 @@ class WhatIfSettings:
         return ", ".join(parts) or "as it ran"
 
     def apply(self, config: FrozenConfig) -> FrozenConfig:
-        """The configuration as it would have been frozen. Raises engine.errors.PolicyError for what does not go
-        together."""
+        """Return the configuration as it would have been frozen under these settings.
+
+        Raises:
+            PolicyError: the settings contradict each other.
+        """
         layers = self._with_strategy(config) if self.strategy else config.layers
         presets = get_all_presets()
         layers += tuple((f"{WHAT_IF_LAYER} {name}", presets[name]) for name in self.presets)
@@ -112,7 +127,7 @@ class WhatIfSettings:
         return replace(config, layers=leave_out_transforms(layers, self.without), policies={})
 
     def _with_strategy(self, config: FrozenConfig) -> Layers:
-        """The frozen layers with those of another strategy in the place of those that were a strategy's."""
+        """Return the frozen layers with those of another strategy instead of the run's."""
         kept = [layer for layer in config.layers if not _is_strategy_layer(layer[0])]
         place = next((at for at, (name, _) in enumerate(kept) if name in ("profile", "run")), len(kept))
         high = next((at for at, (name, _) in enumerate(kept) if name == "run"), len(kept))
@@ -121,7 +136,10 @@ class WhatIfSettings:
 
 
 def leave_out_transforms(layers: Layers, names: Iterable[str]) -> Layers:
-    """The layers with two more on top, which leave these transforms and repairs out and the others in their order."""
+    """Return the layers with two more on top that leave out these transforms and repairs.
+
+    The others keep their order.
+    """
     left_out = set(names)
     policy = resolve_policy(layers).policy
     kinds = {kind: found for kind, found in list_policy_transforms(policy).items() if left_out & set(found)}
@@ -132,19 +150,21 @@ def leave_out_transforms(layers: Layers, names: Iterable[str]) -> Layers:
 
 
 def list_policy_transforms(policy: Policy) -> dict[str, tuple[str, ...]]:
-    """Every transform and repair a policy applies, by its key, in order."""
+    """Return the transforms and repairs that a policy applies, by policy key, in order."""
     return {kind: getattr(policy, kind) for kind in TRANSFORM_KEYS}
 
 
 def get_all_presets() -> dict[str, JsonObject]:
-    """Every preset's patch by name: the built-in ones, then the user's own. One query."""
+    """Return the patches of all presets by name: built-in ones, then those of users. One query."""
     own = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
     return {name: get_preset(name) for name in list_preset_names()} | own
 
 
 def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
-    """What a strategy brings below the profile and above it, for this model as it is known now. For one that is not
-    known here, as its run froze that strategy, where it did."""
+    """Return the layers of a strategy below the profile and above it, for the model as it is known now.
+
+    A strategy that is not known here is taken from the run's frozen layers if they have it.
+    """
     row = RunConfig.objects.select_related("model__provider").get(pk=config.id)
     if row.model is None and (frozen := _find_frozen_layers(row, strategy)):
         return frozen
@@ -161,7 +181,7 @@ def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers,
 
 
 def _find_frozen_layers(row: RunConfig, strategy: str) -> tuple[Layers, Layers] | None:
-    """The layers of the same model's configuration under that strategy; None where its run had none."""
+    """Return the layers of the same model's configuration under that strategy; None if its run has none."""
     same = RunConfig.objects.filter(run_id=row.run_id, provider_name=row.provider_name, model_name=row.model_name)
     beside = same.filter(strategy=strategy).first()
     if beside is None:
@@ -172,8 +192,11 @@ def _find_frozen_layers(row: RunConfig, strategy: str) -> tuple[Layers, Layers] 
 
 
 def _get_model_facts(row: RunConfig) -> tuple[str, tuple[str, ...]]:
-    """The provider's template and the model's workarounds now; of a model that is gone, those of one with its names,
-    else what the engine knows by its name."""
+    """Return the provider's template and the model's workarounds as they are now.
+
+    For a deleted model, those of a model with the same names, or else the workarounds that the engine knows by its
+    name.
+    """
     named = Model.objects.select_related("provider").filter(name=row.model_name, provider__name=row.provider_name)
     model = row.model or named.first()
     if model is None:
