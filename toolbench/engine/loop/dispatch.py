@@ -1,9 +1,10 @@
-"""From a call the model made to one that may run, or to a refusal the model can read.
+"""From a call of the model to a call that may run, or to a refusal that the model can read.
 
-A refused call never runs. In this order: arguments that are too large (ARGUMENTS_TOO_LARGE) or no JSON object
-(ARGUMENTS_JSON_PARSE_ERROR), a tool that is unknown, hidden or masked (TOOL_NOT_ALLOWED), arguments that break the
-tool's JSON Schema (ARGUMENT_ERROR: the same code a tool itself gives for arguments it refuses, as the case study's
-scenarios expect; the message lists the JSON paths, and ToolResult.schema_errors has them one by one)."""
+A refused call never runs. The checks, in order: arguments that are too large (ARGUMENTS_TOO_LARGE) or not a JSON object
+(ARGUMENTS_JSON_PARSE_ERROR); a tool that is unknown, hidden or masked (TOOL_NOT_ALLOWED); arguments that violate the
+tool's JSON Schema (ARGUMENT_ERROR). ARGUMENT_ERROR is also the code that a tool gives for arguments it refuses, as the
+case study's scenarios expect; its message lists the JSON paths, and ToolResult.schema_errors holds them one by one.
+"""
 
 from toolbench.engine.arguments import TOO_LARGE, read_arguments
 from toolbench.engine.events import Outcome, PreparedCall, ToolResult
@@ -18,8 +19,11 @@ from toolbench.engine.types import Envelope, ReadArguments, SchemaError, ToolCal
 
 @light(frozen=True, slots=True)
 class DispatchedCall:
-    """A call, looked at. `tool_name` is the tool's own name where one was found, else what the model wrote. Either
-    `prepared` or `refused` is set."""
+    """A checked call, with either `prepared` or `refused` set.
+
+    Attributes:
+        tool_name: name of the tool; if no tool was found, the name that the model wrote.
+    """
 
     call: ToolCall
     read: ReadArguments
@@ -30,7 +34,7 @@ class DispatchedCall:
 
 
 def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> DispatchedCall:
-    """Decides whether the call may run; runs nothing."""
+    """Decide whether the call may run. Runs nothing."""
     standard_only = policy.wire_standard_only
     read = call.read or read_arguments(call.arguments, policy.max_tool_args_bytes, standard_only=standard_only)
     tool = find_tool(call.name, tools, policy.tool_name_aliases, exactly=standard_only)
@@ -53,8 +57,11 @@ def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> DispatchedC
 def find_tool(
     name: str, tools: ToolRegistry, aliases: dict[str, str], *, exactly: bool = False
 ) -> ToolDefinition | None:
-    """The tool meant by `name`: trimmed, through the aliases, then, unless it must be written `exactly`, with `_` for
-    `.` where no tool has the dotted name."""
+    """Return the tool that `name` means; None if there is none.
+
+    The name is trimmed and looked up in the aliases. Unless `exactly` is set, a name with `.` that no tool has is also
+    looked up with `_` instead.
+    """
     wanted = name.strip()
     wanted = aliases.get(wanted, wanted)
     dotted = "." in wanted and not exactly
@@ -62,7 +69,16 @@ def find_tool(
 
 
 def build_tool_result(dispatched: DispatchedCall, outcome: Outcome | None, policy: Policy) -> ToolResult:
-    """The call's result: its refusal, or what the tool gave back (`outcome` must be there when the call ran)."""
+    """Return the result of a call: its refusal, or the tool's output.
+
+    Args:
+        dispatched: the checked call.
+        outcome: what the tool returned; None for a refused call.
+        policy: the settings of the run.
+
+    Raises:
+        ValueError: the call ran and has no outcome.
+    """
     envelope = dispatched.refused
     if envelope is None:
         if outcome is None:

@@ -1,5 +1,8 @@
-"""The loop's events, under the case study's names. Times of requests are the listener's to add; a tool call's
-`elapsed_ms` is what its outcome said. `tool_call_end` carries the whole ToolResult as `result`."""
+"""Events of the loop, under the case study's names.
+
+The listener adds the times of requests; the `elapsed_ms` of a tool call comes from its outcome. `tool_call_end` carries
+the whole ToolResult as `result`.
+"""
 
 from contextlib import suppress
 from typing import Any
@@ -15,8 +18,10 @@ from toolbench.engine.wire_formats.usage import usage_to_json
 
 
 class EventEmitter:
-    """Tells a listener what happens. What the listener raises is swallowed: it cannot end a run. A `brief` one leaves
-    out what a trace shows anyway: that requests and calls began, what was answered, the end."""
+    """Emits events to a listener; exceptions of the listener are suppressed, so that they cannot end a run.
+
+    With `brief`, events that a trace shows anyway are left out: the start of requests and calls, answers, and the end.
+    """
 
     def __init__(self, setup: TurnSetup, emit: EmitEvent, *, brief: bool = False) -> None:
         self._setup = setup
@@ -32,6 +37,7 @@ class EventEmitter:
             self._emit(Event(type_, turn, data))
 
     def request_start(self, request: Request, history_count: int, attempts_left: int) -> None:
+        """Emit `llm_request_start`."""
         if self._brief:
             return
         sent = request.tools_sent
@@ -47,8 +53,11 @@ class EventEmitter:
         )
 
     def hear(self, turn: int) -> OnDelta:
-        """Tells of the pieces of a streamed answer as they come, as `llm_delta`: text, reasoning, or with `call` (its
-        place from 0) the call's name, the new piece of its arguments, and whether these are whole now."""
+        """Return a listener for the parts of a streamed answer, which emits each as `llm_delta`.
+
+        A part is text, reasoning, or, with `call` (its index from 0), the call's name, the new part of its arguments,
+        and whether the arguments are complete.
+        """
 
         def heard(delta: Delta) -> None:
             said: JsonObject = {"text": delta.text, "reasoning": delta.reasoning}
@@ -59,6 +68,7 @@ class EventEmitter:
         return heard
 
     def request_error(self, turn: int, error: ExchangeError, with_tools: bool) -> None:
+        """Emit `llm_request_error`."""
         self._emit_event(
             "llm_request_error",
             turn,
@@ -69,9 +79,11 @@ class EventEmitter:
         )
 
     def request_retry(self, turn: int, attempts_left: int) -> None:
+        """Emit `llm_request_retry`, before the turn is repeated without tools."""
         self._emit_event("llm_request_retry", turn, tools_enabled=False, request_attempts_left=attempts_left)
 
     def request_end(self, turn: int, answer: Turn, with_tools: bool) -> None:
+        """Emit `llm_request_end`."""
         if self._brief:
             return
         calls = [
@@ -92,6 +104,7 @@ class EventEmitter:
         )
 
     def call_start(self, turn: int, dispatched: DispatchedCall) -> None:
+        """Emit `tool_call_start`."""
         if self._brief:
             return
         self._emit_event(
@@ -104,6 +117,7 @@ class EventEmitter:
         )
 
     def call_end(self, turn: int, result: ToolResult) -> None:
+        """Emit `tool_call_end`."""
         self._emit_event(
             "tool_call_end",
             turn,
@@ -118,6 +132,7 @@ class EventEmitter:
         )
 
     def fix_empty_final(self, turn: int) -> None:
+        """Emit `fix_empty_final`, before the re-prompt for an empty final answer."""
         policy = self._setup.policy
         self._emit_event(
             "fix_empty_final",
@@ -127,10 +142,11 @@ class EventEmitter:
         )
 
     def ask_again(self, turn: int, answer: Turn) -> None:
-        """A call of this answer could not be run; the next request quotes why."""
+        """Emit `tool_not_executed` for a call that could not run; the next request quotes the error."""
         self._emit_event("tool_not_executed", turn, reason=answer.not_run_because, ask_again=True)
 
     def final(self, turn: int, ledger: RunState, text: str) -> None:
+        """Emit `final`."""
         if self._brief:
             return
         self._emit_event(

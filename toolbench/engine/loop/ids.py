@@ -1,4 +1,4 @@
-"""Repairing the ids of calls, so that every result of a conversation can be told apart."""
+"""Repair of call ids, so that each result of a conversation belongs to one call."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -7,8 +7,11 @@ from toolbench.engine.wire_formats.parse_answer import list_structured_calls
 
 
 def repair_ids(ids: Iterable[str], taken: Collection[str] = ()) -> tuple[str, ...]:
-    """The first use of an id keeps it; a blank one becomes `tc_<place from 1>`; a repeat, or one that is taken already,
-    gets `__2`, `__3` …"""
+    """Return unique ids in the same order.
+
+    The first use of an id keeps it. A blank id becomes `tc_<number from 1>`; a repeated or taken one gets `__2`, `__3`
+    …
+    """
     used = set(taken)
     repeats: dict[str, int] = {}
     result: list[str] = []
@@ -23,7 +26,7 @@ def repair_ids(ids: Iterable[str], taken: Collection[str] = ()) -> tuple[str, ..
 
 
 def list_call_ids(messages: Iterable[Message]) -> Iterator[str]:
-    """The ids of all calls that a conversation holds."""
+    """Yield the ids of all calls in a conversation."""
     for message in messages:
         for call in list_structured_calls(message) if "tool_calls" in message else ():
             if isinstance(call.get("id"), str):

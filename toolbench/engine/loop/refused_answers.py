@@ -1,5 +1,7 @@
-"""Answers that a server refused to pass on, read all the same: some report a call that they could not read as an error
-and quote what the model wrote."""
+"""Answers that a server refused to pass on.
+
+Some servers report a call that they could not read as an error, and quote what the model wrote.
+"""
 
 from collections.abc import Collection
 
@@ -16,8 +18,18 @@ _FINDING_MESSAGE = (
 
 
 def read_refused_answer(setup: TurnSetup, text: str, *, with_tools: bool, taken: Collection[str] = ()) -> Turn | str:
-    """The turn that the quoted text makes, where the policy heals calls in text and there is one; else a sentence on
-    what could be read in it, "" for nothing. `taken` are ids of calls that the conversation holds."""
+    """Parse the text that a server quotes.
+
+    Args:
+        setup: the setup of the turn.
+        text: the quoted text.
+        with_tools: whether the request had tools.
+        taken: ids of calls in the conversation.
+
+    Returns:
+        The turn, if the policy reads calls in text and there is one. Otherwise a sentence on what was found; "" for
+        nothing.
+    """
     names = [tool.name for tool in setup.tools.definitions] if with_tools else []
     heals = HEALING_TRANSFORM in setup.policy.response_transforms and bool(names)
     if heals:
@@ -35,6 +47,6 @@ def read_refused_answer(setup: TurnSetup, text: str, *, with_tools: bool, taken:
 
 
 def _restore_start_marker(text: str, names: list[str]) -> str:
-    """Some servers quote a call without its opener: `name{…}</function>`."""
+    """Return the text with its start marker; some servers quote a call without it: `name{…}</function>`."""
     bare = text.lstrip().startswith(tuple(f"{name}{{" for name in names))
     return f"<function={text.lstrip()}" if bare else text

@@ -1,4 +1,4 @@
-"""What the model is told about a call: the envelope, and the exact text it becomes."""
+"""The envelope of a tool's result, and the exact text that the model gets."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,8 +13,13 @@ from toolbench.engine.types import Envelope, JsonObject, TransformChange
 
 @light(frozen=True, slots=True)
 class RenderedEnvelope:
-    """`envelope` is before result transforms, `content` the text sent to the model after them. `replaced` says that
-    the tool's own result was too large."""
+    """An envelope and its text.
+
+    Attributes:
+        envelope: before result transforms.
+        content: the text sent to the model, after result transforms.
+        replaced: whether the tool's own result was too large.
+    """
 
     envelope: Envelope
     content: str
@@ -23,12 +28,15 @@ class RenderedEnvelope:
 
 
 def build_refusal(tool_name: str, code: str, message: str, data: JsonObject | None = None) -> Envelope:
+    """Return an envelope with one error."""
     return Envelope(False, tool_name, data or {}, (), ({"code": code, "message": message},))
 
 
 def build_envelope(outcome: Outcome, tool_name: str) -> Envelope:
-    """The envelope of what a tool gave back, with a copy of its value that the tool cannot change later. A value that
-    JSON cannot hold becomes TOOL_OUTPUT_SERIALIZATION_ERROR."""
+    """Return the envelope of a tool's output, with a copy of its value that the tool cannot change later.
+
+    A value that is not JSON becomes TOOL_OUTPUT_SERIALIZATION_ERROR.
+    """
     if outcome.error_code:
         return build_refusal(tool_name, outcome.error_code, outcome.error_message)
     try:
@@ -42,7 +50,7 @@ def build_envelope(outcome: Outcome, tool_name: str) -> Envelope:
 
 
 def _read_own_envelope(value: JsonObject, tool_name: str) -> Envelope:
-    """A tool's own envelope, brought into shape: `ok` must be exactly true."""
+    """Return an envelope from an envelope that the tool returned; `ok` must be exactly true."""
     own_name, data = value.get("tool_name"), value.get("data")
     name = own_name if isinstance(own_name, str) and own_name.strip() else tool_name
     if not isinstance(data, dict):
@@ -67,7 +75,7 @@ def _render_text(value: Any) -> str:
 
 
 def envelope_to_json(envelope: Envelope) -> JsonObject:
-    """The five keys, always all of them."""
+    """Return the envelope as an object with all five keys."""
     return {
         "ok": envelope.ok,
         "tool_name": envelope.tool_name,
@@ -80,8 +88,10 @@ def envelope_to_json(envelope: Envelope) -> JsonObject:
 def render_envelope(
     envelope: Envelope, transforms: tuple[str, ...], *, max_bytes: int, call_id: str
 ) -> RenderedEnvelope:
-    """Transforms, then text, then the size check (`max_bytes` are allowed). A text too large is replaced by a short
-    refusal, which goes through the transforms too and is not checked again."""
+    """Apply the transforms, write the text and check its size.
+
+    A text of more than `max_bytes` is replaced by a short refusal, which is transformed too and not checked again.
+    """
     content, changes = _render_content(envelope, transforms, call_id)
     size = count_utf8_bytes(content)
     if size <= max_bytes:

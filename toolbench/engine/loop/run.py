@@ -1,8 +1,9 @@
-"""The tool loop: ask, run the calls, ask again, until the model answers without calls.
+"""The tool loop: send a request, run the calls, send the next one, until the model answers without calls.
 
-A generator without I/O: it yields what it needs and is sent the outcome (see events). `StopRun` may be sent at any time
-and ends it with everything kept. Turns count from 0, on over all of the user's messages; a retried request belongs to
-the same turn."""
+The loop is a generator without I/O: it yields what it needs and is sent the outcome (see events). `StopRun` may be sent
+at any time and ends it; all results are kept. Turns count from 0 over all messages of the user; a retried request
+belongs to the same turn.
+"""
 
 from collections.abc import Callable, Generator, Iterator
 from copy import deepcopy
@@ -49,12 +50,17 @@ Loop: TypeAlias = Generator[Ask | Execute, LoopInput, LoopResult]
 
 @light(frozen=True, slots=True)
 class LoopPlan:
-    """Everything a run depends on. `history` comes before `user_text`: messages in OpenAI's shape, role `user` where
-    none is given; a bare text is a user message. `options` go into the request body, over the policy's defaults and
-    under its overrides. `further` is what the user says next, each after an answer without calls; `max_turns` holds for
-    each message. `left_out` are parameters that this endpoint is known to refuse, where the policy drops those. With
-    `stream` answers are asked for as they are written. `wire` names how requests travel (see
-    wires). Nothing in here is changed."""
+    """Everything that a run depends on. The loop changes nothing in it.
+
+    Attributes:
+        history: messages before `user_text` in OpenAI's format; the role is `user` if there is none, and a text is a
+            message of the user.
+        options: fields of the request body, above the policy's defaults and below its overrides.
+        stream: whether answers are streamed.
+        wire: name of the wire format.
+        further: messages of the user, each sent after an answer without calls; `max_turns` holds for each message.
+        left_out: parameters that the endpoint is known to refuse, for policies that drop them.
+    """
 
     model: str
     policy: Policy
@@ -71,8 +77,17 @@ class LoopPlan:
 
 
 def run_loop(plan: LoopPlan, emit: EmitEvent, *, brief: bool = False) -> Loop:
-    """Before the first request it raises PlanError or, in strict mode, UnknownTransformError; later nothing of its own.
-    An exception of `emit` is swallowed; `brief` as in Narration."""
+    """Return the generator that runs the loop.
+
+    Args:
+        plan: the plan.
+        emit: called with each event; its exceptions are suppressed.
+        brief: leave out events as EventEmitter does.
+
+    Raises:
+        PlanError: the plan cannot be run; raised before the first request only.
+        UnknownTransformError: in strict mode; raised before the first request only.
+    """
     run = _Run(plan, emit, brief=brief)
     with_tools = run.has_tools
     for turn in count():
@@ -99,7 +114,7 @@ def run_loop(plan: LoopPlan, emit: EmitEvent, *, brief: bool = False) -> Loop:
 
 
 def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, LoopInput, Turn | LoopResult]:
-    """One answer. Where the endpoint says that it cannot use tools, the turn is asked again without them."""
+    """Get one answer; if the endpoint cannot use tools, the turn is repeated without them."""
     retries = run.fallback_retries
     while True:
         ask = build_ask(
@@ -139,7 +154,7 @@ def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Exec
 
 
 def _execute_calls(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Execute, LoopInput, LoopResult | None]:
-    """Runs the calls that may run and gives the model every call's result, in call order."""
+    """Execute the calls that may run and add all results in the order of the calls."""
     policy = run.setup.policy
     calls = [dispatch(call, run.setup.tools, policy) for call in answer.calls]
     for call in calls:
@@ -161,7 +176,7 @@ def _execute_calls(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Exec
 
 
 class _Run:
-    """One run of the loop: its setup, its ledger and its narration."""
+    """One run of the loop: its setup, its state and its events."""
 
     def __init__(self, plan: LoopPlan, emit: EmitEvent, *, brief: bool) -> None:
         self._setups = tuple(_prepare_setups(plan, tools) for tools in _list_offered_tools(plan))
@@ -180,18 +195,20 @@ class _Run:
 
     @property
     def has_tools(self) -> bool:
+        """Whether there are tools for the current message."""
         return bool(self.setup.tools.definitions)
 
     def is_turn_limit_reached(self, turn: int) -> bool:
-        """Whether the message has had all its turns."""
+        """Return whether the message has had all its turns."""
         return turn - self._began >= self.setup.policy.max_turns
 
     @property
     def has_further_message(self) -> bool:
+        """Whether another message of the user follows."""
         return self._message < len(self._further)
 
     def add_further_message(self, turn: int) -> bool:
-        """Adds the user's next message; says whether the next request carries tools."""
+        """Add the user's next message; return whether the next request has tools."""
         said = self._further[self._message]
         self._message, self._began = self._message + 1, turn + 1
         self.setup = self._setups[self._message]
@@ -202,13 +219,15 @@ class _Run:
         return self.has_tools
 
     def add_message_number(self, request: Request) -> Request:
-        """The request with the message that it belongs to, the first one with its text."""
+        """Return the request with the number of its message; the first request of a message also gets its text."""
         if not self._message:
             return request
         said, self._unsent = self._unsent, ""
         return replace(request, message=self._message, said=said)
 
     def build_refused_reader(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
+        """Return the function that parses an answer which the server refused to pass on."""
+
         def read(text: str) -> Turn | str:
             taken = frozenset(list_call_ids(self.state.messages))
             return read_refused_answer(self.setup, text, with_tools=with_tools, taken=taken)
@@ -216,8 +235,11 @@ class _Run:
         return read
 
     def omit_refused_parameters(self, error: ExchangeError, request: Request) -> bool:
-        """Leaves out of all further requests what the endpoint refused of this one; False where the policy does not
-        want that or the error names nothing that can be left out."""
+        """Leave the parameters that the endpoint refused out of all further requests.
+
+        Returns:
+            False if the policy does not allow it or the error names no parameter that can be left out.
+        """
         if not self.setup.policy.drop_refused_parameters:
             return False
         found = list_refused_parameters(error, list_object_keys(request.body))
@@ -228,33 +250,35 @@ class _Run:
 
     @property
     def must_call(self) -> bool:
+        """Whether the run fails without a call and has none yet."""
         return self.setup.policy.tool_use_mode == "enforced" and not self.state.any_calls
 
     @property
     def fallback_retries(self) -> int:
+        """Number of repetitions without tools that the policy allows."""
         policy = self.setup.policy
         return policy.fallback_retry_count if policy.tool_use_mode == "relaxed" else 0
 
     def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
-        """Whether a call that could not be run is worth one more request; once per run, and the answer is kept."""
+        """Return whether to send one more request because a call could not run; at most once per run."""
         policy = self.setup.policy
         wanted = policy.repair_request and not self.state.asked_again and not self.is_turn_limit_reached(turn + 1)
         return wanted and answer.not_executed and self.has_tools
 
     def reprompt_for_call(self, turn: int, answer: Turn) -> None:
-        """Adds the user's message, which quotes the error."""
+        """Add the user message that quotes the error."""
         self.state.asked_again += 1
         self.state.say(build_reprompt(self.setup.asking.method, answer.not_run_because, self.setup.tools_json))
         self.emitter.ask_again(turn, answer)
 
     def should_reprompt_for_text(self, answer: Turn) -> bool:
-        """Whether a blank answer after tool calls is worth one more request; each message of the user's for itself."""
+        """Return whether to send one more request after an empty answer; at most once per message of the user."""
         policy = self.setup.policy
         wanted = policy.fix_empty_final and not self._asked_for_final_text
         return wanted and self._called and is_blank(answer.text)
 
     def reprompt_for_text(self, turn: int) -> bool:
-        """Adds the user's message; says whether the next request carries tools."""
+        """Add the user message that asks for an answer; return whether the next request has tools."""
         policy = self.setup.policy
         self._asked_for_final_text = True
         self.state.say(policy.fix_empty_final_user_text)
@@ -262,7 +286,7 @@ class _Run:
         return self.has_tools and not policy.fix_empty_final_disable_tools
 
     def take(self, turn: int, pairs: list[tuple[DispatchedCall, ToolResult]]) -> None:
-        """Writes results down and gives them to the model."""
+        """Record results and add them to the conversation."""
         self._called = True
         self.state.record_results(tuple(result for _, result in pairs), [call.tool_name for call, _ in pairs])
         for _, result in pairs:
@@ -270,6 +294,7 @@ class _Run:
             self.emitter.call_end(turn, result)
 
     def finish(self, turn: int) -> LoopResult:
+        """Return the result after an answer without calls."""
         ended = self.state.final()
         if ended.end in ANSWERED_ENDS:
             self.emitter.final(turn, self.state, ended.final_text)
@@ -277,7 +302,7 @@ class _Run:
 
 
 def _list_offered_tools(plan: LoopPlan) -> Iterator[ToolRegistry]:
-    """The tools that go with each of the user's messages."""
+    """Yield the tools for each message of the user."""
     tools = plan.tools
     yield tools
     for said in plan.further:

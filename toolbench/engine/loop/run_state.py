@@ -1,4 +1,4 @@
-"""What a running loop has seen and what its user says next: conversation, turns, usage and results of tools."""
+"""The state of a running loop, and the further messages of its user."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,12 @@ _END_BY_STOP_REASON = {
 
 
 class RunState:
-    """Kept by the loop and by nobody else. `messages` is the conversation without the system text."""
+    """The state of a running loop, which only the loop changes.
+
+    Attributes:
+        messages: the conversation without the system text.
+        asked_again: number of re-prompts because a call could not run.
+    """
 
     def __init__(self, policy: Policy, history: Sequence[Message]) -> None:
         self.messages: list[Message] = list(history)
@@ -41,17 +46,20 @@ class RunState:
         self._cut = False
 
     def say(self, text: str) -> None:
-        """Adds a user message; blank text adds none."""
+        """Add a user message; blank text adds none."""
         if text.strip():
             self.messages.append({"role": "user", "content": text})
 
     def record_request(self, request: Request) -> None:
+        """Record a request as a new turn record."""
         self._turns.append(TurnRecord(request.turn, request, None))
 
     def record_failure(self, error: ExchangeError) -> None:
+        """Record the error of the last request."""
         self._turns[-1] = replace(self._turns[-1], failure=error)
 
     def record_answer(self, answer: Turn) -> None:
+        """Record the answer to the last request and add it to the conversation."""
         self._turns[-1] = replace(self._turns[-1], answer=answer)
         self._usage = add_usage(self._usage, answer.usage)
         self._text = answer.text
@@ -60,15 +68,22 @@ class RunState:
         self.messages.append(answer.message)
 
     def record_results(self, results: tuple[ToolResult, ...], names: Sequence[str]) -> None:
-        """Results in call order, each with the name it counts under."""
+        """Record results in the order of the calls.
+
+        Args:
+            results: the results.
+            names: for each, the tool name that it counts for.
+        """
         self._turns[-1] = replace(self._turns[-1], results=results)
         for result, name in zip(results, names, strict=True):
             self._latest_ok[name] = result.envelope.ok
             self.any_success = self.any_success or result.envelope.ok
 
     def final(self) -> LoopResult:
-        """The end after an answer without calls. Only the enforced mode can turn it into an error; LENGTH says that the
-        token limit cut the answer."""
+        """Return the result after an answer without calls.
+
+        Only the enforced mode can turn it into an error. LENGTH means that the token limit cut the answer.
+        """
         return replace(self._judged(), final_text=self._text)
 
     def _judged(self) -> LoopResult:
@@ -95,10 +110,11 @@ class RunState:
         )
 
     def stopped(self, stop: StopRun) -> LoopResult:
+        """Return the result after a stop."""
         return self.ended(*_END_BY_STOP_REASON[stop.reason])
 
     def ended(self, end: EndReason, message: str = "", error: ExchangeError | None = None) -> LoopResult:
-        """The end with everything kept, without a final text."""
+        """Return the result with all that happened, without a final text."""
         return LoopResult(
             end=end,
             final_text="",
@@ -113,7 +129,11 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class FurtherMessage:
-    """One further message. `tools` are offered from then on, beside those that were offered before."""
+    """A further message of the user, sent after an answer without calls.
+
+    Attributes:
+        tools: offered from this message on, in addition to the earlier ones.
+    """
 
     text: str
     tools: tuple[ToolDefinition, ...] = ()

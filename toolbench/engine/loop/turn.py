@@ -1,4 +1,4 @@
-"""One exchange with the model: policy and messages in, request bytes out; answer in, text and calls out."""
+"""One exchange with the model: policy and messages become a request, an answer becomes text and calls."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
@@ -46,9 +46,16 @@ def build_ask(
     must_call: bool = False,
     heard: OnDelta = lambda delta: None,
 ) -> Ask:
-    """The request of one turn with the decoder of its answer. `messages` is the conversation without the system text,
-    and is not changed. `must_call`: the run fails without a call and has none yet; a constraint then allows nothing
-    else. `heard` is told of every piece of a streamed answer."""
+    """Return the request of one turn with the decoder of its answer.
+
+    Args:
+        setup: the setup of the run.
+        turn: number of the turn.
+        messages: the conversation without the system text; not changed.
+        with_tools: whether the request has tools.
+        must_call: whether the run fails without a call and has none yet; a constraint then allows only calls.
+        heard: called with each part of a streamed answer.
+    """
 
     def read(answer: ChatAnswer) -> Turn:
         return read_answer(setup, answer, with_tools=with_tools, taken=frozenset(list_call_ids(messages)))
@@ -70,8 +77,10 @@ def _build_decoder(
 def build_request(
     setup: TurnSetup, turn: int, messages: Sequence[Message], *, with_tools: bool, must_call: bool = False
 ) -> Request:
-    """`parallel_tool_calls` is left out where no tools are sent: it has no meaning there and some endpoints refuse
-    it."""
+    """Return the request of one turn.
+
+    Without tools, `parallel_tool_calls` is left out: it has no effect and some endpoints refuse it.
+    """
     system = [{"role": "system", "content": setup.system}] if setup.system.strip() else []
     sent, changes = apply_message(
         [*system, *messages], _list_message_transforms(setup.policy), setup.facts(with_tools=with_tools)
@@ -107,7 +116,11 @@ def _build_omission_change(left_out: OmittedParameter, value: Any) -> TransformC
 
 
 def _list_message_transforms(policy: Policy) -> tuple[str, ...]:
-    """What becomes of reasoning, the policy's own, and the check of ids where the endpoint's pattern is known."""
+    """Return the names of the message transforms.
+
+    They are: the one for the reasoning history, those of the policy, and the check of ids if the endpoint has a
+    pattern.
+    """
     reasoning = REASONING_HISTORY.get(policy.reasoning_history)
     return (
         *([reasoning] if reasoning else []),
@@ -121,15 +134,22 @@ def _merge_stream_options(given: Any) -> JsonObject:
 
 
 def _get_tool_choice(policy: Policy, must_call: bool) -> RequestChoice:
-    """The policy's own, except that a constrained first answer is held to a call where the run needs one."""
+    """Return the policy's tool choice; "required" for a constrained answer if the run needs a call."""
     held = must_call and policy.method == "constrained" and policy.tool_choice == "auto"
     return "required" if held else policy.tool_choice
 
 
 def read_answer(setup: TurnSetup, answer: ChatAnswer, *, with_tools: bool, taken: Collection[str] = ()) -> Turn:
-    """Transforms, then the calls as found, then those that are kept: none without tools. The turn's message is what
-    goes into the history: it has the kept calls only, so that no call stays without a result. Ids that are `taken`
-    in the conversation are not given again, but for the endpoint's own."""
+    """Parse an answer: apply the transforms, find the calls, repair them, and keep those that may run.
+
+    The message for the history has the kept calls only, so that each call has a result.
+
+    Args:
+        setup: the setup of the run.
+        answer: the decoded answer.
+        with_tools: whether the request had tools; without tools no call is kept.
+        taken: ids of calls in the conversation, which new calls do not get unless the endpoint gave them.
+    """
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms, setup.facts(with_tools=with_tools))
     message, departures = _keep_standard_calls(setup, message, answer.message) if with_tools else (message, ())
@@ -176,19 +196,18 @@ def read_answer(setup: TurnSetup, answer: ChatAnswer, *, with_tools: bool, taken
 
 
 def _keep_standard_calls(setup: TurnSetup, message: Message, received: Message) -> tuple[Message, tuple[Finding, ...]]:
-    """The message with the calls that the policy wants read, where they come in their own field."""
+    """Return the message with the calls that the policy reads, for methods with calls in a field of their own."""
     wanted = setup.policy.wire_standard_only and isinstance(setup.asking, NativeMethod)
     return keep_standard_calls(message, received) if wanted else (message, ())
 
 
 def _drop_filled_in_findings(remarks: Iterable[Finding], policy: Policy) -> Iterator[Finding]:
-    """Leave out the remark that missing arguments were filled in, where the policy reads standard calls only: there
-    nothing is filled in."""
+    """Yield the findings without those on added arguments, if the policy reads standard calls only and so adds none."""
     return (one for one in remarks if not (policy.wire_standard_only and one.code == "arguments_missing"))
 
 
 def _repair_calls(calls: list[JsonObject], taken: Collection[str]) -> list[JsonObject]:
-    """The same calls with trimmed names and ids that tell them apart; every other field as it came."""
+    """Return the calls with trimmed names and unique ids; other fields are unchanged."""
     ids = repair_ids((_as_scalar(call.get("id")) for call in calls), taken)
     return [_replace_id(call, new_id) for call, new_id in zip(calls, ids, strict=True)]
 
@@ -214,7 +233,7 @@ def _as_scalar(value: Any) -> str:
 
 
 def _build_history_message(message: Message) -> Message:
-    """The message without its calls, for the history. Fields nobody here knows go along, empty ones do not."""
+    """Return the message without its calls, for the history; unknown fields are kept unless they are empty."""
     left_out = ("role", "content", "tool_calls", "function_call")
     extra = {name: value for name, value in message.items() if name not in left_out and value is not None}
     return {"role": "assistant", "content": get_message_text(message), **extra}

@@ -1,4 +1,4 @@
-"""What is the same in every turn of a run: made once, from the policy and what the run offers."""
+"""What is the same in every turn of a run, built once from the policy and the plan."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
@@ -29,9 +29,17 @@ MAX_PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parall
 
 @light(frozen=True, slots=True)
 class TurnSetup:
-    """What is the same in every turn of a run. `tools` are those that are sent and may run, none in disabled mode,
-    `tools_text` the JSON of `tools_json`; `options` go into every body. `stream` asks for answers as they are written;
-    their `stream_options` may be given with the options, null for none. `wire` is how bodies and answers travel."""
+    """What is the same in every turn of a run.
+
+    Attributes:
+        options: fields of every request body.
+        tools: the tools that are sent and may run; none in disabled mode.
+        tools_text: `tools_json` as JSON text.
+        asking: the method by which calls are requested.
+        calls_kept: maximum number of calls of one answer; None for no limit.
+        stream: whether answers are streamed; `stream_options` may be among the options, null for none.
+        wire: the wire format.
+    """
 
     model: str
     policy: Policy
@@ -49,17 +57,20 @@ class TurnSetup:
     left_out: Mapping[str, OmittedParameter] = field(default_factory=dict)
 
     def without(self, more: Iterable[OmittedParameter]) -> "TurnSetup":
-        """The same with further parameters left out."""
+        """Return the setup with further parameters left out."""
         return replace(self, left_out={**self.left_out, **{one.name: one for one in more}})
 
     def facts(self, *, with_tools: bool) -> TransformContext:
-        """What its transforms may know."""
+        """Return the context of the transforms."""
         tools = self.tools.definitions if with_tools else ()
         policy = self.policy
         return TransformContext(tools, policy.text_format, policy.tool_id_pattern, policy.guess_untyped)
 
     def written(self, body: JsonObject) -> dict[str, str]:
-        """The JSON of what every body says again, by its key: the tools, where nobody made others of them."""
+        """Return the JSON text of fields that every body repeats, by field.
+
+        It is the text of the tools, unless the method changed them.
+        """
         tools = body.get("tools")
         known = isinstance(tools, list) and len(tools) == len(self.tools_json) and all(map(is_, tools, self.tools_json))
         return {"tools": self.tools_text} if known else {}
@@ -68,9 +79,14 @@ class TurnSetup:
 def prepare_turns(
     model: str, policy: Policy, *, system: str, tools: ToolRegistry, options: JsonObject, seed: int | None
 ) -> TurnSetup:
-    """Raises PlanError for a blank model or tools that cannot be sent, UnknownTransformError in strict mode.
+    """Return the setup of a run.
 
-    Options from the weakest: the policy's defaults, `options`, the policy's overrides, the seed."""
+    Options in ascending priority: the policy's defaults, `options`, the policy's overrides, the seed.
+
+    Raises:
+        PlanError: the model is blank, or tools or options cannot be sent.
+        UnknownTransformError: in strict mode.
+    """
     if not model.strip():
         raise PlanError("no model is named")
     offer = _prepare_tools(IdentityKey(policy), *map(IdentityKey, tools.definitions))
@@ -94,8 +110,7 @@ def prepare_turns(
 
 @light(frozen=True, slots=True)
 class _OfferedTools:
-    """The tools that are sent and may run, as they go over the wire and as JSON, and what transforms changed of
-    them."""
+    """The tools that are sent and may run, also as JSON, and what transforms changed in them."""
 
     tools: ToolRegistry
     tools_json: tuple[JsonObject, ...]
@@ -105,7 +120,12 @@ class _OfferedTools:
 
 @lru_cache(maxsize=256)
 def _prepare_tools(policy: IdentityKey[Policy], *definitions: IdentityKey[ToolDefinition]) -> _OfferedTools:
-    """Trials of one configuration share policy and tools. Raises as prepare_turns does."""
+    """Return the offered tools; cached, since trials of one configuration share policy and tools.
+
+    Raises:
+        PlanError: as in prepare_turns.
+        UnknownTransformError: as in prepare_turns.
+    """
     _check_transforms(policy.value)
     offered = _select_tools(ToolRegistry(tuple(definition.value for definition in definitions)), policy.value)
     sent = [tool.to_openai() for tool in offered.exposed()]
@@ -115,7 +135,7 @@ def _prepare_tools(policy: IdentityKey[Policy], *definitions: IdentityKey[ToolDe
 
 
 def _merge_all_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
-    """In the order of their names, so that equal plans give equal bytes."""
+    """Return the options sorted by name, so that equal plans give equal bytes."""
     try:
         merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
         kept = {name: value for name, value in merged.items() if name != "stream"}
@@ -139,7 +159,7 @@ def _select_tools(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
 
 
 def _build_method(policy: Policy, options: JsonObject) -> CallMethod:
-    """Several calls in one constrained answer are for runs that ask for parallel calls by name."""
+    """Return the method; a constrained answer has several calls only if the options ask for parallel calls."""
     wanted = options.get("parallel_tool_calls") is True
     many = (policy.max_tool_calls_per_turn or MAX_PARALLEL_CALLS) if wanted else 1
     limits = SizeLimits(policy.constraint_max_string, policy.constraint_max_items)
