@@ -1,4 +1,4 @@
-"""What providers declare of their endpoints, by the name of their template."""
+"""Capabilities that providers declare, by provider template."""
 
 import json
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ _DATA_PATH = Path(__file__).parents[1] / "data" / "capabilities.json"
 
 
 def find_declared_capabilities(template: str) -> CapabilityRecord | None:
-    """None for a provider that says nothing."""
+    """Return the declared capabilities; None if the provider declares none."""
     return _load_declared().get(template)
 
 

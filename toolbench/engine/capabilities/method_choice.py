@@ -1,4 +1,4 @@
-"""Which method a run uses at an endpoint: the first of the policy's paths that the endpoint is able to take."""
+"""Choice of the method at an endpoint: the first of the policy's methods that the endpoint supports."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ AUTO = "auto"  # what a run asks for when it leaves the method to the endpoint's
 
 @dataclass(frozen=True, slots=True)
 class SkippedMethod:
-    """A method that was passed over, and why."""
+    """A method that was not chosen, and why."""
 
     method: str
     why: str
@@ -22,8 +22,14 @@ class SkippedMethod:
 
 @dataclass(frozen=True, slots=True)
 class MethodChoice:
-    """`method` is "" where none is left: then `reason` says what would help. `constraint` matters to the method
-    constrained, `format` to the method template. `deprecated` marks the text-JSON fallback."""
+    """The chosen method.
+
+    Attributes:
+        method: "" if no method is possible.
+        reason: why it was chosen, or what would help if none is possible.
+        constraint: the constraint of the method constrained; "" for other methods.
+        deprecated: True for text_json.
+    """
 
     method: str
     reason: str
@@ -32,6 +38,7 @@ class MethodChoice:
     deprecated: bool = False
 
     def to_json(self) -> JsonObject:
+        """Return the choice as JSON."""
         return {
             "method": self.method,
             "reason": self.reason,
@@ -41,8 +48,11 @@ class MethodChoice:
 
 
 def choose_method(paths: Iterable[str], capabilities: Capabilities) -> MethodChoice:
-    """Native counts as possible until something is known against it; what constrains or renders must be known to.
-    Text JSON whose stability is low is taken only where nothing else is left."""
+    """Return the first possible method.
+
+    Native is possible unless something is known against it; template and constrained must be known to be supported.
+    text_json with low stability is chosen only if no other method is possible.
+    """
     passed: list[SkippedMethod] = []
     unstable = False
     for method in paths:
@@ -60,8 +70,10 @@ def choose_method(paths: Iterable[str], capabilities: Capabilities) -> MethodCho
 
 
 def find_method_refusal(method: str, capabilities: Capabilities) -> str:
-    """Why a method that somebody asks for by its name is refused before the first request; "" where it may be tried.
-    An endpoint that takes tools may be tried natively whatever the model makes of them: that is an experiment."""
+    """Return why a method that a user names is refused before the first request; "" if it may be tried.
+
+    An endpoint that accepts tools may be tried natively, whatever the model does with them: this is an experiment.
+    """
     if method == "native":
         return _check_native(capabilities) if capabilities.tools_field == "refused" else ""
     if method == "template" and capabilities.raw_completion is False:
@@ -70,7 +82,10 @@ def find_method_refusal(method: str, capabilities: Capabilities) -> str:
 
 
 def find_method_obstacle(method: str, capabilities: Capabilities) -> str:
-    """Why an endpoint cannot be asked this way, in a sentence; "" where it can, or where nothing speaks against it."""
+    """Return in a sentence why an endpoint does not support a method.
+
+    It is "" if the endpoint supports it, or if nothing is known against it.
+    """
     check = _OBSTACLE_CHECKS.get(method)
     return check(capabilities) if check else f"There is no method {method}."
 
@@ -122,7 +137,7 @@ def _build_choice(method: str, known: Capabilities, passed: Sequence[SkippedMeth
 
 
 def list_tool_problems(tools: Sequence[ToolDefinition], known: Capabilities) -> tuple[str, ...]:
-    """Why the endpoint would refuse these tools: their number, names, or keywords of their schemas."""
+    """Return why the endpoint would refuse these tools: their number, names, or keywords of their schemas."""
     troubles: list[str] = []
     if known.max_tools is not None and len(tools) > known.max_tools:
         troubles.append(f"There are {len(tools)} tools and the endpoint takes {known.max_tools}.")
@@ -144,7 +159,7 @@ def _compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
 
 
 def _iterate_keywords(schema: object) -> set[str]:
-    """Every key of a schema at any depth, names of properties left out."""
+    """Return all keys of a schema at any depth, without names of properties."""
     found: set[str] = set()
     waiting: list[tuple[object, bool]] = [(schema, True)]
     while waiting:

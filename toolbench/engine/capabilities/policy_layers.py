@@ -1,4 +1,4 @@
-"""From what is known of an endpoint to layers of the policy that keep a run within it, each named after who said so."""
+"""Policy layers that follow from the capabilities of an endpoint, each named after the source of the capability."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -28,9 +28,13 @@ _EFFORT_TRANSFORMS = {
 
 
 def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[str, Any]) -> Layers:
-    """One layer for everyone who said something that changes a request; () where nothing has to change. `options` are
-    those that the other layers send: another name is chosen only for what is sent. A limit always may be, since
-    scenarios have theirs."""
+    """Return one layer for each source that changes requests; empty if nothing has to change.
+
+    Args:
+        effective: the capabilities.
+        options: options that the other layers send; a parameter is renamed only if it is sent. The limit of an answer
+            may always be sent, since scenarios set it.
+    """
     layers: dict[str, JsonObject] = {}
     for field, patch in _iterate_patches(effective.capabilities, options):
         layer = layers.setdefault(build_layer_name(effective.origins[field]), {})
@@ -40,14 +44,14 @@ def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[s
 
 
 def build_layer_name(told: CapabilityRecord) -> str:
-    """Such as `capability from probe 12 of 2026-11-22`, or `capability declared by a person`."""
+    """Return a name such as `capability from probe 12 of 2026-11-22` or `capability declared by a person`."""
     if told.source == "declared":
         return f"{PREFIX}declared by {told.who}"
     return f"{PREFIX}from {told.who}" + (f" of {told.at:%Y-%m-%d}" if told.at else "")
 
 
 def _iterate_patches(known: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:
-    """(the field, what follows from it)"""
+    """Yield a field and the patch that follows from it."""
     if known.supports_parallel_tools is False:
         yield "supports_parallel_tools", {"request_overrides": {"parallel_tool_calls": False}}
     if known.allows_midturn_system is False:

@@ -1,4 +1,4 @@
-"""From what an endpoint can do to the preset that it needs: a sparse patch, each part with its reason."""
+"""Proposal of the preset that an endpoint needs by its capabilities: a patch, each part with its reason."""
 
 from dataclasses import dataclass
 
@@ -14,14 +14,19 @@ ProposalRows = tuple[tuple[bool, str, str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class PresetProposal:
-    """`reasons` are sentences, one for each thing in the patch; an empty patch means that nothing is needed."""
+    """A proposed preset.
+
+    Attributes:
+        patch: empty if nothing is needed.
+        reasons: a sentence for each part of the patch.
+    """
 
     patch: JsonObject
     reasons: tuple[str, ...]
 
 
 def propose_preset(known: Capabilities) -> PresetProposal:
-    """The transforms and options that make up for what this endpoint does oddly."""
+    """Return the transforms and options that compensate for the endpoint's peculiarities."""
     lists: dict[str, list[str]] = {}
     patch: JsonObject = {}
     reasons: list[str] = []

@@ -1,8 +1,8 @@
-"""What an endpoint can do, as far as it is known, and who says so.
+"""Capabilities of an endpoint as far as they are known, with their sources.
 
-Every field may be unknown: that is None, never a guess. Declared (a person or a provider's own documentation says so),
-probed (a probe saw it) and measured (stored trials show it) are kept apart; `merge_records` makes the effective
-record."""
+Unknown fields are None, never guessed. Declared (by a person or the provider's documentation), probed (seen by a probe)
+and measured (seen in stored trials) capabilities are kept apart; `merge_records` builds the effective record.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -25,7 +25,7 @@ def _documented(doc: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """None is unknown. An empty tuple is known: there is none."""
+    """Capabilities. None means unknown; an empty tuple means that there are none."""
 
     supports_tool_use: Ternary = field(default=None, metadata=_documented("Tool calls come back in their own field."))
     tools_field: str | None = field(
@@ -104,7 +104,7 @@ class Capabilities:
     )
 
     def known(self) -> JsonObject:
-        """The fields that are not unknown."""
+        """Return the fields that are known."""
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {name: value for name, value in pairs if value is not None}
 
@@ -115,11 +115,15 @@ _TERNARY = frozenset(f.name for f in fields(Capabilities) if f.type == Ternary)
 
 
 class CapabilitiesError(ValueError):
-    """A record with a field nobody knows or a value of another kind; its text says which."""
+    """A record has an unknown field or a value of the wrong type; the text says which."""
 
 
 def parse_capabilities(patch: Mapping[str, Any]) -> Capabilities:
-    """From JSON; null is unknown. Raises CapabilitiesError."""
+    """Parse capabilities from JSON; null is unknown.
+
+    Raises:
+        CapabilitiesError: a field is unknown or a value has the wrong type.
+    """
     unknown = sorted(set(patch) - set(DOCS))
     if unknown:
         raise CapabilitiesError(f"no capability is called {', '.join(unknown)}")
@@ -143,8 +147,13 @@ def _parse_field(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CapabilityRecord:
-    """A record with where it comes from: `who` in words, `at` when it was written or seen (None: with this version),
-    `probe` the number of the probe that saw it."""
+    """Capabilities with their source.
+
+    Attributes:
+        who: the declaration, probe or trials in words.
+        at: when they were declared or seen; None for declarations that ship with this version.
+        probe: number of the probe that saw them.
+    """
 
     source: Source
     capabilities: Capabilities
@@ -155,7 +164,12 @@ class CapabilityRecord:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveCapabilities:
-    """`origins` names who decided each known field; `contradicted` those whom he overruled, by field."""
+    """Merged capabilities.
+
+    Attributes:
+        origins: the record that each known field comes from.
+        contradicted: records with another value, by field.
+    """
 
     capabilities: Capabilities
     origins: Mapping[str, CapabilityRecord]
@@ -163,8 +177,10 @@ class EffectiveCapabilities:
 
 
 def merge_records(told: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
-    """Field by field the one of highest authority who knows: what was measured beats what a probe saw, and that beats
-    what is declared. Within one authority the later in the order given wins."""
+    """Merge records field by field by authority: measured over probed over declared.
+
+    Among records of the same authority, the later one wins.
+    """
     ordered = sorted(told, key=lambda one: AUTHORITY.index(one.source))
     values: JsonObject = {}
     origins: dict[str, CapabilityRecord] = {}
@@ -178,7 +194,12 @@ def merge_records(told: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
 
 
 def rate_json_stability(parse_errors: int, turns: int) -> str | None:
-    """`turns` tried to call, `parse_errors` of them could not be read. None for too few turns to say."""
+    """Return how reliably calls in text can be read: high, medium or low; None for too few turns.
+
+    Args:
+        parse_errors: turns whose call could not be read.
+        turns: turns that attempted a call.
+    """
     if turns < MIN_TURNS:
         return None
     share = parse_errors / turns

@@ -1,4 +1,4 @@
-"""The kinds of value a policy key may take: each reads what was given, says what it accepts and how layers merge."""
+"""The kinds of values of policy keys: how each is parsed, what it accepts and how layers merge."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +18,14 @@ ParseValue = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class KeyKind:
-    """`read` gives the value as the policy holds it, or raises ValueError; `accepts` is the sentence shown then."""
+    """A kind of value.
+
+    Attributes:
+        accepts: what is accepted, in words.
+        read: returns the value as the policy holds it, or raises ValueError.
+        merge: LAST, DEEP or UNION.
+        choices: the accepted words; empty if any are.
+    """
 
     name: str
     accepts: str
@@ -29,7 +36,7 @@ class KeyKind:
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """One row of the table of keys."""
+    """One policy key."""
 
     name: str
     kind: KeyKind
@@ -38,11 +45,12 @@ class KeySpec:
 
 
 def normalise_name(text: str) -> str:
-    """A name in its one spelling: trimmed, lower case, underscores."""
+    """Return a name in its canonical form: trimmed, in lower case, with underscores."""
     return text.strip().lower().replace("-", "_")
 
 
 def build_choice_kind(*names: str, aliases: Mapping[str, str] | None = None) -> KeyKind:
+    """Return the kind of one of these words; `aliases` are further words by which they may be given."""
     others = dict(aliases or {})
 
     def read(value: Any) -> str:
@@ -57,6 +65,8 @@ def build_choice_kind(*names: str, aliases: Mapping[str, str] | None = None) -> 
 
 
 def build_integer_kind(minimum: int) -> KeyKind:
+    """Return the kind of whole numbers from a minimum."""
+
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
             raise ValueError
@@ -132,7 +142,10 @@ TRANSFORM_LIST = KeyKind(
 
 
 def build_methods_kind(*names: str) -> KeyKind:
-    """An ordered list in which the last layer wins: order is the whole point, so lists are not joined."""
+    """Return the kind of ordered lists of these words.
+
+    The last layer wins, since joined lists would have no order.
+    """
 
     def read(value: Any) -> tuple[str, ...]:
         words = _parse_normalised_words(value)
@@ -144,7 +157,7 @@ def build_methods_kind(*names: str) -> KeyKind:
 
 
 def build_set_kind(*names: str) -> KeyKind:
-    """Names of a closed set; lists of several layers are joined."""
+    """Return the kind of sets of these words; lists of several layers are joined."""
 
     def read(value: Any) -> tuple[str, ...]:
         words = _parse_normalised_words(value)
@@ -156,5 +169,5 @@ def build_set_kind(*names: str) -> KeyKind:
 
 
 def build_metadata(kind: KeyKind, doc: str) -> dict[str, Any]:
-    """The metadata that makes a field of Policy a row of the table of keys."""
+    """Return the metadata by which a field of Policy becomes a key."""
     return {"kind": kind, "doc": doc}

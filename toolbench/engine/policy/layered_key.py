@@ -14,8 +14,11 @@ RESERVED_KEYS = frozenset({"model", "messages", "tools", "tool_choice", "respons
 
 @dataclass(frozen=True, slots=True)
 class OverriddenSetting:
-    """A setting that one layer made and a later one replaced. `key` is a leaf's dotted name; a cleared list or object
-    is named once."""
+    """A setting of one layer that a later one replaced.
+
+    Attributes:
+        key: dotted name of a leaf; a cleared list or object has one name.
+    """
 
     key: str
     layer: str
@@ -25,6 +28,8 @@ class OverriddenSetting:
 
 
 class LayeredValue:
+    """The value of one policy key while layers are laid over it, with the layer of each part."""
+
     def __init__(self, row: KeySpec) -> None:
         self.value: Any = deepcopy(row.default)
         self._row = row
@@ -32,8 +37,11 @@ class LayeredValue:
         self._parts: dict[str, str] = {}  # a list's element or an object's leaf -> its layer
 
     def put(self, layer: str, given: Any) -> list[OverriddenSetting]:
-        """Lays `given` over the layers before and returns what it replaced of theirs. Raises ValueError with what is
-        accepted."""
+        """Lay a value over the earlier layers and return the settings that it replaced.
+
+        Raises:
+            ValueError: the value is not accepted; the text says what is.
+        """
         merge = self._row.kind.merge
         value = self._read(given)
         if given is None or (merge == UNION and not value):
@@ -45,6 +53,7 @@ class LayeredValue:
         return self._replace(layer, value)
 
     def origins(self) -> Iterator[tuple[str, str]]:
+        """Yield the dotted name of each part and its layer."""
         name = self._row.name
         if not self._parts:
             yield name, self._owner
@@ -98,7 +107,7 @@ class LayeredValue:
 
 
 def merge_objects(under: JsonObject, over: JsonObject) -> JsonObject:
-    """A new object: `over` laid on `under`, objects leaf by leaf, everything else replaced."""
+    """Return a new object with `over` laid on `under`: objects are merged leaf by leaf, other values replaced."""
     result = dict(under)
     for name, value in over.items():
         below = result.get(name)
@@ -109,7 +118,7 @@ def merge_objects(under: JsonObject, over: JsonObject) -> JsonObject:
 
 
 def iterate_leaves(value: JsonObject, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """(dotted name, value) of everything in `value` that is not an object with something in it."""
+    """Yield dotted name and value of everything that is not a non-empty object."""
     for name, child in value.items():
         if isinstance(child, dict) and child:
             yield from iterate_leaves(child, f"{prefix}{name}.")
@@ -123,8 +132,10 @@ def _copy_value(value: Any) -> str:
 
 
 def merge_options(defaults: Mapping[str, Any], *overrides: Mapping[str, Any]) -> JsonObject:
-    """A new object: objects are merged at every depth, anything else is replaced, the later wins. Top-level keys in
-    RESERVED are dropped wherever they come from."""
+    """Return the merged options: objects are merged at every depth, other values replaced by later ones.
+
+    Top-level keys in RESERVED_KEYS are dropped.
+    """
     options: JsonObject = {}
     for layer in (defaults, *overrides):
         options = merge_objects(options, {key: value for key, value in layer.items() if key not in RESERVED_KEYS})

@@ -1,4 +1,4 @@
-"""What may be sent and kept: the size of a tool set, and the calls of one answer."""
+"""Limits of what is sent and kept: the size of a tool set, and the calls of one answer."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,12 @@ _MAX_NAMED_TOOLS = 5
 
 
 def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
-    """Raises PlanError for tools that are too many, too large together (naming the five largest) or named twice."""
+    """Check number, size and names of the tools.
+
+    Raises:
+        PlanError: there are too many tools, they are too large together (the five largest are named), or a name
+            repeats.
+    """
     names = [tool["function"]["name"] for tool in tools_json]
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
@@ -30,8 +35,10 @@ def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
 
 
 def get_max_calls(policy: Policy, options: JsonObject) -> int | None:
-    """How many calls of one answer are kept; None means all. One where calls must be serial, and when parallel calls
-    are switched off and nothing else is said."""
+    """Return how many calls of one answer are kept; None for all.
+
+    One call is kept where calls must be serial, and where parallel calls are off and no number is set.
+    """
     if policy.serial_calls:
         return 1
     if policy.max_tool_calls_per_turn is not None:
@@ -40,5 +47,5 @@ def get_max_calls(policy: Policy, options: JsonObject) -> int | None:
 
 
 def is_parallel_allowed(options: JsonObject) -> bool:
-    """Whether calls of one answer may run at the same time: not where parallel calls are switched off."""
+    """Return whether calls of one answer may run at the same time: not where parallel calls are off."""
     return options.get("parallel_tool_calls") is not False

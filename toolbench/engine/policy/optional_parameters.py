@@ -1,4 +1,4 @@
-"""Which parameters of a request are optional, and which of them an endpoint's refusal names."""
+"""Optional parameters of requests, and which of them a refusal of the endpoint names."""
 
 import json
 import re
@@ -20,7 +20,12 @@ _BESIDE = r"(?:parameters?|params?|arguments?|fields?|property|properties|option
 
 @dataclass(frozen=True, slots=True)
 class OptionalParameter:
-    """`differs` says what is no longer measured without it, "" for nothing."""
+    """An optional parameter.
+
+    Attributes:
+        differs: what is not measured without it; "" for nothing.
+        word: whether its name is a common word, so that it counts only in the position of a name.
+    """
 
     name: str
     differs: str
@@ -36,18 +41,18 @@ OPTIONAL_PARAMETERS: Mapping[str, OptionalParameter] = {
 
 
 def describe_difference(name: str) -> str:
-    """Return what a trial without this parameter no longer measures; "" for nothing."""
+    """Return what a trial without this parameter does not measure; "" for nothing."""
     return OPTIONAL_PARAMETERS[name].differs if name in OPTIONAL_PARAMETERS else ""
 
 
 def list_refused_parameters(error: ExchangeError, sent: Collection[str]) -> tuple[str, ...]:
     """Return the optional parameters that a refusal names and the request had.
 
-    Where the error has fields for the place (`param`, `loc`) only these count; else its sentences. What stands inside
-    messages or tools is no parameter, and what a sentence suggests instead is not what it refuses.
+    If the error has fields for the place (`param`, `loc`), only these count, otherwise its sentences. Names inside
+    messages or tools do not count, nor does what a sentence suggests instead.
 
     Args:
-        error: what became of the request.
+        error: the error of the request.
         sent: the keys of its body.
     """
     if error.code not in REFUSAL_CODES or (
@@ -67,7 +72,7 @@ def list_refused_parameters(error: ExchangeError, sent: Collection[str]) -> tupl
 
 
 def _list_locations(text: str) -> Iterator[str]:
-    """The places in errors of pydantic that travel as text."""
+    """Yield the places in pydantic errors that are sent as text."""
     for found in _PLACES.findall(text):
         parts = [part.strip().strip("\"'") for part in found.split(",") if part.strip()]
         yield ".".join(part for part in parts if part != "body")
@@ -78,7 +83,7 @@ def _get_first_key(place: str) -> str:
 
 
 def _normalise_name(name: str) -> str:
-    """A name as vendors spell it: `presencePenalty` is presence_penalty."""
+    """Return a name without underscores in lower case: vendors write `presencePenalty` for presence_penalty."""
     return name.replace("_", "").lower()
 
 

@@ -1,6 +1,7 @@
-"""Presets: named sparse patches of the policy, and the layers a strategy is made of.
+"""Presets, which are named patches of the policy, and the layers of strategies.
 
-A patch holds only what it is about: what is absent stays as the layers below left it, null or [] clears it."""
+A missing key keeps the value of the layers below; null or [] clears it.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ Layers = tuple[tuple[str, JsonObject], ...]
 
 
 class UnknownPresetError(EngineError):
-    """A name that no preset bears."""
+    """There is no preset with this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown preset: {name}")
@@ -32,8 +33,11 @@ class UnknownPresetError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class PatchSet:
-    """The patches above the strategy, lowest first. `get_preset` is the patch of the preset that the strategy names,
-    for presets that are not built in."""
+    """The patches above the strategy, lowest first.
+
+    Attributes:
+        preset: patch of the preset that the strategy names, for presets that are not built in.
+    """
 
     profile: Mapping[str, Any] = field(default_factory=dict)
     preset: Mapping[str, Any] = field(default_factory=dict)
@@ -42,28 +46,36 @@ class PatchSet:
 
 
 def list_preset_names() -> tuple[str, ...]:
-    """Every built-in preset, aliases left out."""
+    """Return the names of the built-in presets, without aliases."""
     return tuple(_FACTS["presets"])
 
 
 def get_preset(name: str) -> JsonObject:
-    """The patch of a built-in preset, a copy; aliases of the case study are understood. Raises UnknownPresetError."""
+    """Return a copy of the patch of a built-in preset; the case study's aliases are accepted.
+
+    Raises:
+        UnknownPresetError: there is no such preset.
+    """
     patch: JsonObject = deepcopy(_find_preset(name)["patch"])
     return patch
 
 
 def get_preset_description(name: str) -> str:
-    """Why the preset exists, in one sentence. Raises UnknownPresetError."""
+    """Return in one sentence why the preset exists.
+
+    Raises:
+        UnknownPresetError: there is no such preset.
+    """
     return str(_find_preset(name)["description"])
 
 
 def get_provider_default(template: str) -> JsonObject:
-    """The patch that every model at providers of this template gets; {} for a template without one."""
+    """Return the patch for all models of providers with this template; {} if it has none."""
     return _merge_patches(get_preset(name) for name in _FACTS["provider_defaults"].get(normalise_name(template), ()))
 
 
 def has_no_defaults(strategy: str) -> bool:
-    """Return whether a strategy asks an endpoint without anything of ours, also without what is known of it."""
+    """Return whether a strategy uses no defaults of Toolbench, also none known for the endpoint."""
     parts = _FACTS["strategies"].get(normalise_name(strategy))
     return parts is not None and not parts["infrastructure"]
 
@@ -76,8 +88,10 @@ def build_openrouter_routing(
     order: Iterable[str] = (),
     ignore: Iterable[str] = (),
 ) -> JsonObject:
-    """A patch that steers OpenRouter's choice of upstream. What is not given is not sent, but an empty `transforms`
-    is: it switches OpenRouter's own off."""
+    """Return a patch that sets OpenRouter's choice of upstream.
+
+    Missing values are not sent; an empty `transforms` is sent, since it turns OpenRouter's own off.
+    """
     provider = {"only": list(only), "order": list(order), "ignore": list(ignore)}
     chosen = {key: value for key, value in provider.items() if value}
     options: JsonObject = {"route": route} if route else {}
@@ -89,7 +103,7 @@ def build_openrouter_routing(
 
 
 def list_model_workarounds(model_name: str) -> tuple[str, ...]:
-    """Names of the presets that a model is known to need, by its name as sent; () for most."""
+    """Return the presets that a model is known to need, by its name in requests; empty for most."""
     found = (
         name for rule in _FACTS["model_workarounds"] if _is_rule_match(rule, model_name) for name in rule["presets"]
     )
@@ -99,10 +113,15 @@ def list_model_workarounds(model_name: str) -> tuple[str, ...]:
 def build_layers(
     strategy: str, provider_template: str = "", *, workarounds: Iterable[str] = (), wishes: PatchSet | None = None
 ) -> Layers:
-    """(name, patch) from the lowest layer to the highest, empty patches left out. raw has nothing of ours below the
-    wishes; wire_standard reads only what the published standards allow; baseline adds the infrastructure's and the
-    provider's defaults; production the model's workarounds too. Any other strategy is a preset by name on top of
-    baseline; one of the case study asks as it was published there. Raises UnknownPresetError."""
+    """Return name and patch of each layer, lowest first, without empty ones.
+
+    raw has no defaults of Toolbench below the wishes; wire_standard reads only what the published standards allow;
+    baseline adds the defaults of infrastructure and provider; production also the model's workarounds. Any other
+    strategy is the preset of that name on top of baseline; a preset of the case study is used as it was published.
+
+    Raises:
+        UnknownPresetError: there is no such strategy or preset.
+    """
     wishes = wishes or PatchSet()
     named = normalise_name(strategy)
     builtin = named in _FACTS["strategies"]
@@ -124,13 +143,15 @@ def build_layers(
 
 
 def case_study_presets() -> tuple[str, ...]:
-    """Return the built-in presets that the case study published, aliases left out."""
+    """Return the built-in presets that the case study published, without aliases."""
     return tuple(_FACTS["case_study"]["presets"])
 
 
 def _as_strategy(name: str) -> JsonObject:
-    """Return what a preset says besides its patch where it is launched by itself. As a provider's default or a
-    workaround it says nothing of this, so production keeps the infrastructure's settings."""
+    """Return what a preset adds to its patch when it is the strategy.
+
+    As a provider's default or a workaround it adds nothing, so that production keeps the infrastructure's settings.
+    """
     published = _FACTS["aliases"].get(normalise_name(name), normalise_name(name)) in case_study_presets()
     patch: JsonObject = _FACTS["case_study"]["as_strategy"] if published else {}
     return patch
@@ -152,7 +173,10 @@ def _is_rule_match(rule: JsonObject, model_name: str) -> bool:
 
 
 def _merge_patches(patches: Iterable[JsonObject]) -> JsonObject:
-    """Several patches as one: lists joined in order without repeats, objects merged, the later scalar wins."""
+    """Return one patch for several.
+
+    Lists are joined without repeats, objects merged, other values replaced by later ones.
+    """
     united: JsonObject = {}
     for patch in patches:
         for key, value in patch.items():

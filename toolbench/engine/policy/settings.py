@@ -1,10 +1,11 @@
-"""How a trial is run: one frozen Policy, resolved from layers of sparse patches.
+"""The policy: all settings of a trial, resolved from layers of patches.
 
-The fields of Policy are the one table of keys: validation, merging, forms and documentation are read from it.
+The fields of Policy are the only table of keys: validation, merging, forms and documentation read it.
 
-A layer is (name, patch), the weakest first. Absent means untouched. `null` sets a key back to the engine's default,
-which for lists and objects is empty. Objects merge leaf by leaf; lists are ordered unions, and [] clears; for
-everything else the last layer that speaks wins."""
+A layer is (name, patch), the lowest first. A missing key is untouched. `null` resets a key to the engine's default,
+which is empty for lists and objects. Objects merge leaf by leaf; lists are ordered unions, and [] clears; for other
+values the last layer wins.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -53,7 +54,7 @@ FINAL_TEXT = "Please provide your final answer."
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Every setting of the loop. Treat it as a value: the objects inside are its own copies and are never changed."""
+    """All settings of the loop. Its objects are its own copies and are never changed."""
 
     tool_use_mode: str = field(
         default="relaxed",
@@ -327,7 +328,7 @@ class KeyDescription:
 
 
 def describe_keys() -> tuple[KeyDescription, ...]:
-    """Every key in the order of the table."""
+    """Return all keys in the order of the table."""
     return tuple(
         KeyDescription(
             row.name, row.kind.name, row.kind.accepts, row.kind.merge, row.default, row.doc, row.kind.choices
@@ -337,7 +338,7 @@ def describe_keys() -> tuple[KeyDescription, ...]:
 
 
 def policy_to_json(policy: Policy) -> JsonObject:
-    """The whole policy as plain JSON: lists for tuples, keys in the order of the table."""
+    """Return the policy as JSON values, with keys in the order of the table."""
     return {name: _to_plain_value(getattr(policy, name)) for name in KEYS}
 
 
@@ -347,9 +348,13 @@ def _to_plain_value(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPolicy:
-    """`origins` names the layer of every leaf (`request_overrides.parallel_tool_calls`), every list element
-    (`response_transforms[0]`) and every key without either; `engine` is the engine's own default. `overridden` tells
-    where a layer's setting was replaced by a later layer's, oldest first."""
+    """A policy with the origin of each value.
+
+    Attributes:
+        origins: the layer of each leaf (`request_overrides.parallel_tool_calls`), each list element
+            (`response_transforms[0]`) and each other key; `engine` is the engine's default.
+        overridden: settings that a later layer replaced, oldest first.
+    """
 
     policy: Policy
     origins: dict[str, str]
@@ -357,7 +362,11 @@ class ResolvedPolicy:
 
 
 def resolve_policy(layers: Iterable[Layer]) -> ResolvedPolicy:
-    """Raises PolicyError with every unknown key and bad value of all layers."""
+    """Return the policy that follows from the layers.
+
+    Raises:
+        PolicyError: holds all unknown keys and invalid values of all layers.
+    """
     values = {name: LayeredValue(row) for name, row in KEYS.items()}
     overridden: list[OverriddenSetting] = []
     problems: list[PolicyProblem] = []

@@ -1,5 +1,8 @@
-"""Mending arguments that are not quite JSON. Every repair has a name, is asked for by that name and is told by it; one
-that would have to invent what a model was about to write is only ever shown, never executed."""
+"""Repairs of arguments that are almost JSON.
+
+Each repair has a name, is requested by this name and recorded under it. A repair that has to invent what the model was
+about to write is only shown, never executed.
+"""
 
 from toolbench.engine.repairs.registry import REPAIR_NAMES, RepairedArguments, check_repairs, describe_repair, repair
 

@@ -1,4 +1,4 @@
-"""The named repairs in their order, and their use: one after the other, until the text is an object."""
+"""The repairs in their order, and their use one after the other until the text is an object."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,8 +38,12 @@ MAX_TEXT_LENGTH = 65_536  # characters of a text that is looked at
 
 @dataclass(frozen=True, slots=True)
 class RepairedArguments:
-    """An object as it was read after `repairs`, in that order, with its text. `truncated`: it broke off and its end
-    was invented, so that it must not be executed."""
+    """An object with its text and the repairs that made it readable.
+
+    Attributes:
+        repairs: names in the order of use.
+        truncated: whether the text broke off and its end was invented, so that it must not be executed.
+    """
 
     value: JsonObject
     text: str
@@ -48,9 +52,15 @@ class RepairedArguments:
 
 
 def repair(text: str, names: Iterable[str], *, cut: bool = False) -> RepairedArguments | None:
-    """What the named repairs make of a text, each tried only while it is no JSON object; None when they do not help.
-    `cut` says that the answer was ended from outside: closing brackets are invented then as well. Never raises; time
-    in proportion to the text, and one of more than MOST characters is left as it is."""
+    """Apply the named repairs until the text is a JSON object; None if they do not help. No text raises an exception.
+
+    The time is proportional to the length of the text; a text of more than MAX_TEXT_LENGTH characters is not repaired.
+
+    Args:
+        text: the text.
+        names: the repairs to try.
+        cut: whether the answer was ended from outside; closing brackets are then invented too.
+    """
     if len(text) > MAX_TEXT_LENGTH:
         return None
     used: list[str] = []
@@ -70,12 +80,20 @@ def repair(text: str, names: Iterable[str], *, cut: bool = False) -> RepairedArg
 
 
 def check_repairs(names: Iterable[str], *, strict: bool = False) -> tuple[str, ...]:
-    """The known names in their order. Strict: raises UnknownTransformError for a name that nobody bears."""
+    """Return the known names in their order.
+
+    Raises:
+        UnknownTransformError: a name is unknown; only if `strict` is set.
+    """
     return _REPAIRS.check(names, strict=strict)
 
 
 def describe_repair(name: str) -> str:
-    """One sentence on what a repair does. Raises UnknownTransformError."""
+    """Return in one sentence what a repair does.
+
+    Raises:
+        UnknownTransformError: there is no such repair.
+    """
     return _REPAIRS.describe(name)
 
 

@@ -1,4 +1,4 @@
-"""Repairs of how an object is written: comments, quotes, literals, escapes, commas, brackets."""
+"""Repairs of the syntax of an object: comments, quotes, literals, escapes, commas, brackets."""
 
 import json
 import re
@@ -29,39 +29,39 @@ _KEY = re.compile(r"[^\W\d][\w$.-]*")
 
 
 def comments(text: str) -> str:
-    """Comments that have an end are dropped."""
+    """Remove comments that have an end."""
     return join_tokens(Token(SPACE, " ") if _is_comment(token) else token for token in tokenise(text))
 
 
 def smart_quotes(text: str) -> str:
-    """Typographic quotes around a text become straight ones."""
+    """Replace typographic quotes around a text by straight ones."""
     return join_tokens(_requote_double(token) if token.kind == SMART else token for token in tokenise(text))
 
 
 def single_quotes(text: str) -> str:
-    """Single quotes around a text become double ones."""
+    """Replace single quotes around a text by double ones."""
     return join_tokens(_requote_double(token) if token.kind == SINGLE else token for token in tokenise(text))
 
 
 def python_literals(text: str) -> str:
-    """True, False and None become true, false and null."""
+    """Replace True, False and None by true, false and null."""
     return join_tokens(
         Token(WORD, _PYTHON.get(token.text, token.text)) if token.kind == WORD else token for token in tokenise(text)
     )
 
 
 def control_characters(text: str) -> str:
-    """Line breaks, tabs and other control characters inside a text are written as escapes."""
+    """Escape line breaks, tabs and other control characters inside a text."""
     return _map_strings(text, lambda inside: _CONTROL.sub(lambda one: json.dumps(one.group())[1:-1], inside))
 
 
 def invalid_escapes(text: str) -> str:
-    """Escapes that JSON does not know: those of Python become their character, any other keeps its backslash."""
+    """Replace Python's escapes by their character; other unknown escapes keep their backslash."""
     return _map_strings(text, lambda inside: _ESCAPE.sub(_replace_escape, inside))
 
 
 def unquoted_keys(text: str) -> str:
-    """Keys without quotes get them."""
+    """Add quotes to keys without them."""
     return join_tokens(
         Token(DOUBLE, json.dumps(token.text, ensure_ascii=False)) if _is_bare_key(before, token, after) else token
         for before, token, after in iterate_with_neighbours(tokenise(text))
@@ -69,7 +69,7 @@ def unquoted_keys(text: str) -> str:
 
 
 def trailing_commas(text: str) -> str:
-    """A comma before a closing bracket is dropped."""
+    """Remove a comma before a closing bracket."""
     return join_tokens(
         token
         for _, token, after in iterate_with_neighbours(tokenise(text))
@@ -78,8 +78,10 @@ def trailing_commas(text: str) -> str:
 
 
 def missing_closers(text: str) -> str:
-    """Closing brackets that are missing are added, where the last value is whole: behind a number, a comma or a key
-    something else may have been about to come."""
+    """Add missing closing brackets if the last value is complete.
+
+    After a number, a comma or a key, more may have followed.
+    """
     tokens = tokenise(text)
     balanced, open_still = _balance_brackets(tokens)
     if open_still and not _is_last_value_complete(tokens):
@@ -88,7 +90,7 @@ def missing_closers(text: str) -> str:
 
 
 def cut_value(text: str) -> str:
-    """A text that breaks off inside a value is closed there, to show what was read of it. Never executed."""
+    """Close a text that breaks off inside a value, to show what was read of it. Never executed."""
     tokens = [token for token in tokenise(text) if is_significant(token)]
     if tokens and tokens[-1].text == "\\":
         tokens.pop()
@@ -105,7 +107,7 @@ def _is_comment(token: Token) -> bool:
 
 
 def _requote_double(token: Token) -> Token:
-    """The same string in double quotes; without its end where it has none."""
+    """Return the string in double quotes; without the closing quote if it has none."""
     inside = _QUOTE_OR_ESCAPE.sub(_straighten, token.inside)
     return Token(DOUBLE, f'"{inside}"' if token.closed else f'"{inside}')
 
@@ -118,7 +120,7 @@ def _straighten(found: re.Match[str]) -> str:
 
 
 def _map_strings(text: str, change: Callable[[str], str]) -> str:
-    """The text with the inside of its double-quoted strings changed."""
+    """Return the text with the inside of its double-quoted strings changed."""
     return join_tokens(_replace_inside(token, change) if token.kind == DOUBLE else token for token in tokenise(text))
 
 
@@ -143,7 +145,11 @@ def _is_bare_key(before: str, token: Token, after: str) -> bool:
 
 
 def _balance_brackets(tokens: Sequence[Token]) -> tuple[str, str]:
-    """The text, with an inner bracket closed before an outer one is, and the closers of what is open at its end."""
+    """Return the text with inner brackets closed before outer ones.
+
+    Returns:
+        The text, and the closing brackets that its end still needs.
+    """
     parts: list[str] = []
     waiting: list[str] = []
     for token in tokens:
@@ -158,7 +164,7 @@ def _balance_brackets(tokens: Sequence[Token]) -> tuple[str, str]:
 
 
 def _is_last_value_complete(tokens: Sequence[Token]) -> bool:
-    """Whether the last thing said is a value that nothing can lengthen, and not a key."""
+    """Return whether the text ends with a value that nothing can lengthen, and not with a key."""
     last = next((token for token in reversed(tokens) if is_significant(token)), None)
     if last is None or last.text in _WHOLE_WORDS or last.text in ("}", "]"):
         return last is not None
@@ -166,7 +172,7 @@ def _is_last_value_complete(tokens: Sequence[Token]) -> bool:
 
 
 def _get_missing_pair_end(tokens: Sequence[Token]) -> list[Token]:
-    """What is missing of a pair of key and value at the end: nothing, a null, or a colon and a null."""
+    """Return what the last pair of key and value lacks: nothing, a null, or a colon and a null."""
     said = [token for token in tokens if is_significant(token)]
     null = [Token(MARK, ":"), Token(WORD, "null")]
     if not said:

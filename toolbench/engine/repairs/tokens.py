@@ -1,5 +1,7 @@
-"""The pieces of a text that is meant to be JSON: strings in any quotes, comments, marks, words. Joined, they are the
-text again. No text makes it raise, and it takes time in proportion to the text."""
+"""Tokens of a text that is meant to be JSON: strings in any quotes, comments, marks, words.
+
+Joined, the tokens are the text again. No text raises an exception; the time is proportional to its length.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,12 +25,14 @@ _ENDS = {'"': '"', "'": "'", **dict.fromkeys("“”„‟", "“”"), **dict.f
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    """A token and its kind."""
+
     kind: str
     text: str
 
     @property
     def closed(self) -> bool:
-        """Whether a string or comment has its end; true for everything else."""
+        """Whether a string or comment has its end; True for other kinds."""
         text = self.text
         if self.kind == COMMENT:
             return text.endswith("\n") if text.startswith("//") else text.endswith("*/") and len(text) > 3
@@ -40,24 +44,27 @@ class Token:
 
     @property
     def inside(self) -> str:
-        """What stands between a string's quotes."""
+        """The text between a string's quotes."""
         return self.text[1:-1] if self.closed else self.text[1:]
 
 
 def tokenise(text: str) -> list[Token]:
+    """Return the tokens of a text."""
     return [Token(str(found.lastgroup), found.group()) for found in _TOKEN.finditer(text)]
 
 
 def join_tokens(tokens: Iterable[Token]) -> str:
+    """Return the text of the tokens."""
     return "".join(token.text for token in tokens)
 
 
 def is_significant(token: Token) -> bool:
+    """Return whether a token is neither white space nor a comment."""
     return token.kind not in (SPACE, COMMENT)
 
 
 def iterate_with_neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, Token, str]]:
-    """Every token with the text of the one before and the one after it, white space and comments left out."""
+    """Yield each token with the text of the significant tokens before and after it."""
     before = ""
     following = _iterate_following(tokens)
     for token, after in zip(tokens, following, strict=True):
@@ -76,8 +83,10 @@ def _iterate_following(tokens: Sequence[Token]) -> list[str]:
 
 
 def find_objects(text: str) -> tuple[list[str], str]:
-    """The objects that stand in a text one after or beside the other, each as far as its brackets go, and all the text
-    outside of them. An object that is not closed counts as text outside."""
+    """Return the objects that stand one after the other in a text, and the text outside of them.
+
+    Each object ends at its closing bracket. An object that is not closed counts as text outside.
+    """
     start = text.find("{")
     if start < 0:
         return [], text

@@ -1,4 +1,4 @@
-"""Repairs of what stands around an object: encodings too many, quotes, repeats and prose."""
+"""Repairs of what surrounds an object: additional encodings, quotes, repetitions and prose."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _MAX_LEVELS = 4
 
 
 def nested_encoding(text: str) -> str:
-    """A JSON text that holds the object as text, once or several times over, is unwrapped."""
+    """Decode a JSON text that holds the object as text, up to four levels deep."""
     for _ in range(_MAX_LEVELS):
         try:
             value = read_json(text)
@@ -28,7 +28,7 @@ def nested_encoding(text: str) -> str:
 
 
 def escaped_object(text: str) -> str:
-    """An object whose quotes are all escaped, as if it stood in a text, loses one level of escapes."""
+    """Remove one level of escapes from an object whose quotes are all escaped."""
     if not _ESCAPED_START.match(text):
         return text
     try:
@@ -39,14 +39,13 @@ def escaped_object(text: str) -> str:
 
 
 def stray_quotes(text: str) -> str:
-    """Quotes and backticks before and behind the object are dropped."""
+    """Remove quotes and backticks before and after the object."""
     found, outside = find_objects(text)
     return found[0] if len(found) == 1 and outside and _QUOTES.fullmatch(outside) else text
 
 
 def doubled_object(text: str) -> str:
-    """An object that was written several times in a row counts once, and an empty one before the real one not at
-    all."""
+    """Keep one of several equal objects in a row, and drop empty ones beside a real one."""
     found, outside = find_objects(text)
     distinct = list(dict.fromkeys(found))
     full = [one for one in distinct if one.strip("{} \t\r\n")] or distinct
@@ -54,12 +53,12 @@ def doubled_object(text: str) -> str:
 
 
 def extra_closers(text: str) -> str:
-    """Closing brackets behind the object's own end are dropped."""
+    """Remove closing brackets after the object's end."""
     found, outside = find_objects(text)
     return found[0] if len(found) == 1 and outside.strip() and _CLOSERS.fullmatch(outside) else text
 
 
 def text_around_object(text: str) -> str:
-    """Prose before and behind the only object is dropped."""
+    """Remove prose before and after the only object."""
     found, outside = find_objects(text)
     return found[0] if len(found) == 1 and outside.strip() and "{" not in outside else text

@@ -1,4 +1,4 @@
-"""Which calls a model may make: a choice as a value, and as requests spell it."""
+"""The tool choice: which calls a model may make, as a value and in the form of requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,15 @@ RequestChoice: TypeAlias = str | JsonObject
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """`auto`: the model decides; `none`: it may not call; `required`: it must call some tool; `named`: the tool
-    `name`. Raises ValueError for a name without `named`, and the other way round."""
+    """A tool choice.
+
+    Attributes:
+        kind: `auto`: the model decides; `none`: it must not call; `required`: it must call a tool; `named`: it must
+            call the tool `name`.
+
+    Raises:
+        ValueError: the kind is unknown, or a name is given without `named`, or the other way round.
+    """
 
     kind: Literal["auto", "none", "required", "named"] = "auto"
     name: str = ""
@@ -25,16 +32,16 @@ class ToolChoice:
 
     @classmethod
     def named(cls, name: str) -> "ToolChoice":
-        """This tool and no other."""
+        """Return the choice of one tool."""
         return cls("named", name)
 
     def to_openai(self) -> RequestChoice:
-        """As a request spells it."""
+        """Return the choice in the form of a request."""
         return {"type": "function", "function": {"name": self.name}} if self.kind == "named" else self.kind
 
 
 def to_request_choice(choice: ToolChoice | str | Mapping[str, Any]) -> RequestChoice:
-    """A choice as a request spells it. What is spelled already stays as it is, words of a single vendor too."""
+    """Return a choice in the form of a request; a choice that is in this form already is unchanged."""
     if isinstance(choice, ToolChoice):
         return choice.to_openai()
     return choice if isinstance(choice, str) else dict(choice)

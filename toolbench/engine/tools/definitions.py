@@ -1,4 +1,4 @@
-"""Tool definitions and the set a model may see and use."""
+"""Tool definitions, and the set of tools that a model may see and use."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,11 +14,16 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """`parameters` is a JSON Schema object. A tool with `exposed_to_model=False` is neither sent nor runnable. One that
-    runs `alone` never runs beside another call; `timeout_seconds` bounds each of its calls.
+    """The definition of a tool.
+
+    Attributes:
+        parameters: a JSON Schema object.
+        exposed_to_model: a tool that is not exposed is neither sent nor can it run.
+        alone: whether the tool never runs at the same time as another call.
+        timeout_seconds: time limit of each call; None for no limit.
 
     Raises:
-        PlanError: the name is no identifier.
+        PlanError: the name is not an identifier.
     """
 
     name: str
@@ -38,9 +43,18 @@ class ToolDefinition:
     def with_parameter(
         self, name: str, of: Any, description: str = "", *, required: bool = True, **keywords: Any
     ) -> "ToolDefinition":
-        """The same tool with one parameter more. `of` is a Python type (`str`, `list[int]`, `Literal["a", "b"]`, a
-        pydantic model …) or a JSON Schema; `keywords` are further keywords of the schema (`minimum=0`). Raises
-        PlanError for a type without a schema."""
+        """Return the tool with one more parameter.
+
+        Args:
+            name: name of the parameter.
+            of: a Python type (`str`, `list[int]`, `Literal["a", "b"]`, a pydantic model …) or a JSON Schema.
+            description: description of the parameter.
+            required: whether each call must have it.
+            **keywords: further keywords of the schema (`minimum=0`).
+
+        Raises:
+            PlanError: the type has no schema.
+        """
         schema = dict(of) if isinstance(of, Mapping) else build_schema(of)
         described = {"description": description} if description else {}
         properties = {**self.parameters.get("properties", {}), name: {**schema, **described, **keywords}}
@@ -49,7 +63,7 @@ class ToolDefinition:
         return replace(self, parameters={"type": "object", **self.parameters, **more})
 
     def to_openai(self) -> JsonObject:
-        """The wire shape, with every empty `required` list dropped (some backends refuse it)."""
+        """Return the tool in the form of a request, without empty `required` lists, which some backends refuse."""
         parameters = _remove_empty_required(dict(self.parameters))
         function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
@@ -57,7 +71,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class StoredToolDefinition(ToolDefinition):
-    """A tool as somebody stored it, also under a name that is no identifier: `lint_tools` reports such names."""
+    """A stored tool, whose name need not be an identifier; `lint_tools` reports such names."""
 
     def __post_init__(self) -> None:
         """Accept every name."""
@@ -77,20 +91,23 @@ def _remove_empty_required(schema: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ToolRegistry:
-    """What the application offers, masked by allow and deny lists. The same subset is sent and may run. Names match
-    exactly."""
+    """The tools of an application; the same tools are sent and may run. Names match exactly."""
 
     definitions: tuple[ToolDefinition, ...] = ()
 
     def masked(self, allow: Iterable[str] | None = None, deny: Iterable[str] | None = None) -> "ToolRegistry":
-        """A registry without what is not allowed or denied; allow first, then deny; an empty list means no filter."""
+        """Return the registry with the allowed tools, without the denied ones.
+
+        An empty or missing list does not filter.
+        """
         allowed, denied = set(allow or ()), set(deny or ())
         kept = (d for d in self.definitions if (not allowed or d.name in allowed) and d.name not in denied)
         return ToolRegistry(tuple(kept))
 
     def exposed(self) -> tuple[ToolDefinition, ...]:
+        """Return the tools that the model sees."""
         return tuple(d for d in self.definitions if d.exposed_to_model)
 
     def find(self, name: str) -> ToolDefinition | None:
-        """The exposed tool of exactly this name, or None."""
+        """Return the exposed tool with exactly this name, or None."""
         return next((d for d in self.definitions if d.name == name and d.exposed_to_model), None)

@@ -1,5 +1,4 @@
-"""Advice on a set of tools before it is sent: what some endpoint will refuse, pass over or get wrong. Nothing here
-stops a run."""
+"""Checks of a set of tools before it is sent: what some endpoints refuse, ignore or misread. They stop no run."""
 
 import json
 import re
@@ -27,10 +26,12 @@ SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contai
 
 
 def lint_tools(definitions: Sequence[ToolDefinition]) -> tuple[Finding, ...]:
-    """All findings, those of the whole set first; paths begin at `$[index]`. Tools the model never sees are left
-    out. Codes: tools_count, tools_bytes, name_duplicate, name_empty, name_characters, name_dot, name_length,
+    """Return all findings, those of the whole set first; paths begin with `$[index]`. Hidden tools are left out.
+
+    Codes: tools_count, tools_bytes, name_duplicate, name_empty, name_characters, name_dot, name_length,
     description_missing, schema_too_deep, schema_invalid, schema_root, required_empty, required_unknown,
-    keyword_not_portable, format_not_portable."""
+    keyword_not_portable, format_not_portable.
+    """
     exposed = [(f"$[{index}]", tool) for index, tool in enumerate(definitions) if tool.exposed_to_model]
     findings = list(_lint_set([tool for _, tool in exposed]))
     for path, tool in exposed:
@@ -89,7 +90,7 @@ def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
 
 
 def _find_schema_error(schema: Mapping[str, Any]) -> str:
-    """What the JSON Schema library says against a schema, "" for a good one. Nothing is fetched."""
+    """Return the error of the JSON Schema library; "" for a valid schema. Nothing is fetched."""
     try:
         jsonschema_rs.meta.validate(dict(schema))
         jsonschema_rs.dereference(dict(schema), offline=True)
@@ -115,7 +116,7 @@ def _lint_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _iterate_schemas(path: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every schema inside a schema, itself first, with its path. A property's own name is no keyword."""
+    """Yield a schema and all schemas inside it with their paths. Names of properties are not keywords."""
     if not isinstance(schema, Mapping):
         return
     yield path, schema

@@ -1,4 +1,4 @@
-"""Tools that are typed Python functions."""
+"""Tools made from typed Python functions."""
 
 import inspect
 from collections import Counter
@@ -23,11 +23,15 @@ class PythonTool:
 
     @property
     def is_async(self) -> bool:
+        """Whether the function is a coroutine function."""
         return inspect.iscoroutinefunction(get_code(self.function))
 
     def call(self, arguments: JsonObject) -> object:
-        """What the function gives, of an async one its coroutine. Raises ToolArgumentError before it is called, and
-        whatever it raises."""
+        """Call the function and return its value; for an async function, its coroutine.
+
+        Raises:
+            ToolArgumentError: the arguments do not fit; the function is not called.
+        """
         return self.function(**self.signature.read(arguments))
 
 
@@ -39,9 +43,20 @@ def python_tool(
     alone: bool = False,
     timeout_seconds: float | None = None,
 ) -> PythonTool:
-    """A tool named and described as the function is, where nothing else is given; its parameters from the types, with
-    Annotated descriptions, defaults, enums and models. Partials and objects that can be
-    called need a name. Raises PlanError for a function that no JSON object can call."""
+    """Return a tool for a function.
+
+    Its parameters follow from the types, with Annotated descriptions, defaults, enums and models.
+
+    Args:
+        function: the function; partials and callable objects need a name.
+        name: name of the tool; "" for the function's.
+        description: "" for the function's docstring.
+        alone: whether the tool never runs at the same time as another call.
+        timeout_seconds: time limit of each call; None for no limit.
+
+    Raises:
+        PlanError: a JSON object cannot hold the arguments of the function.
+    """
     signature = Signature(function)
     named = name or getattr(function, "__name__", "")
     if not named:
@@ -57,7 +72,7 @@ def python_tool(
 
 
 def _get_docstring(function: Callable[..., object]) -> str:
-    """That of the function; of an object without one on its `__call__`, its own."""
+    """Return the docstring of the function, or of a callable object whose `__call__` has none."""
     code = get_code(function)
     said_by = function if code.__name__ == "__call__" and not code.__doc__ else code
     return inspect.getdoc(said_by) or ""
@@ -65,13 +80,17 @@ def _get_docstring(function: Callable[..., object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PythonTools:
-    """A set of tools by name: what a model is offered, and what runs when it calls."""
+    """A set of tools by name: the definitions for the model, and the functions that run."""
 
     by_name: Mapping[str, PythonTool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *tools: PythonTool | Callable[..., object]) -> "PythonTools":
-        """From tools or bare functions. Raises PlanError for two of one name."""
+        """Return the set of these tools or functions.
+
+        Raises:
+            PlanError: two tools have the same name.
+        """
         made = [tool if isinstance(tool, PythonTool) else python_tool(tool) for tool in tools]
         names = [tool.definition.name for tool in made]
         if twice := sorted(name for name, times in Counter(names).items() if times > 1):
@@ -80,12 +99,15 @@ class PythonTools:
 
     @property
     def registry(self) -> ToolRegistry:
+        """Definitions of the tools."""
         return ToolRegistry(tuple(tool.definition for tool in self.by_name.values()))
 
 
 def to_plain_value(value: object) -> object:
-    """A function's value as JSON holds it: models, dataclasses, enums, dates and the like are written out. What cannot
-    be written stays as it is; the model is told so then."""
+    """Return a value as JSON values; models, dataclasses, enums, dates and the like are converted.
+
+    A value that cannot be converted is returned as it is; its call gets an error later.
+    """
     try:
         return to_jsonable_python(value, fallback=lambda unknown: unknown)
     except ValueError:

@@ -1,5 +1,7 @@
-"""JSON Schemas of Python types and signatures, made by pydantic and brought into the form that endpoints take: no
-titles, and no references but those of a type that holds itself."""
+"""JSON Schemas of Python types and signatures, made by pydantic and brought into the form that endpoints accept.
+
+They have no titles, and no references but those of recursive types.
+"""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +22,11 @@ _BY_NAME = ("properties", "patternProperties")
 
 
 def build_schema(python_type: Any) -> JsonObject:
-    """The JSON Schema of a Python type. Raises PlanError for a type that JSON cannot hold."""
+    """Return the JSON Schema of a Python type.
+
+    Raises:
+        PlanError: JSON cannot hold the type.
+    """
     try:
         return tidy_schema(TypeAdapter(python_type).json_schema())
     except PydanticUserError as error:
@@ -28,8 +34,12 @@ def build_schema(python_type: Any) -> JsonObject:
 
 
 class Signature:
-    """What a typed function takes: its JSON Schema, and the reading of a call's arguments by it. Raises PlanError for
-    what no JSON object can give: *args, parameters by position only, parameters without a type."""
+    """The parameters of a typed function: their JSON Schema, and the conversion of arguments.
+
+    Raises:
+        PlanError: a JSON object cannot hold the arguments: *args, positional-only parameters, parameters without a
+            type.
+    """
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._name = getattr(function, "__name__", "function")
@@ -43,8 +53,11 @@ class Signature:
             raise PlanError(f"{self._name} cannot be a tool: {_get_first_line(error)}") from None
 
     def read(self, arguments: JsonObject) -> dict[str, Any]:
-        """The keyword arguments of a call, of the types that the function names. Raises ToolArgumentError, which says
-        what is wrong at which path."""
+        """Return the keyword arguments of a call, with the types that the function names.
+
+        Raises:
+            ToolArgumentError: arguments do not fit; the message names the paths.
+        """
         try:
             return self._adapter.validate_python(ArgsKwargs((), arguments))
         except ValidationError as error:
@@ -60,7 +73,7 @@ def _list_parameters(function: Callable[..., object]) -> Iterable[inspect.Parame
 
 
 def _build_collector(function: Callable[..., object]) -> Any:
-    """A function of the same signature that gives back what it was called with, which pydantic takes for a type."""
+    """Return a function with the same signature that returns its arguments; pydantic accepts it as a type."""
 
     @wraps(get_code(function), updated=())
     def collect(**given: object) -> dict[str, object]:
@@ -71,7 +84,10 @@ def _build_collector(function: Callable[..., object]) -> Any:
 
 
 def get_code(function: Callable[..., object]) -> Callable[..., object]:
-    """The function that runs when a partial or an object is called; any other is its own."""
+    """Return the function that runs when a partial or a callable object is called.
+
+    Any other function is returned itself.
+    """
     if isinstance(function, partial):
         return get_code(function.func)
     return function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
@@ -88,7 +104,7 @@ def _describe_parameter_problem(parameter: inspect.Parameter) -> str:
 
 
 def tidy_schema(schema: JsonObject) -> JsonObject:
-    """The same schema without titles, its definitions put where they are used; those that use themselves stay."""
+    """Return the schema without titles and with definitions inlined, except recursive ones."""
     definitions = {name: value for name, value in schema.get("$defs", {}).items() if isinstance(value, dict)}
     recursive = {name for name in definitions if name in _find_reached_definitions(name, definitions)}
     inlined = {name: value for name, value in definitions.items() if name not in recursive}
@@ -119,7 +135,7 @@ def _tidy_member(key: str, value: Any, inlined: Mapping[str, JsonObject]) -> Any
 
 
 def _find_reached_definitions(name: str, definitions: Mapping[str, JsonObject]) -> set[str]:
-    """The definitions that one uses, itself only if it comes back to it."""
+    """Return the definitions that a definition uses; itself only if it is recursive."""
     reached: set[str] = set()
     open_names = list(_iterate_references(definitions[name]))
     while open_names:

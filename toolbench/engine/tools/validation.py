@@ -1,4 +1,4 @@
-"""Checking a call's arguments against its tool's JSON Schema, with a JSON path for every violation."""
+"""Validation of arguments by the tool's JSON Schema, with a JSON path for each violation."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -38,7 +38,11 @@ _KINDS = {
 
 
 def check_schema(tool: ToolDefinition) -> None:
-    """Raises PlanError when the tool's parameters are no JSON Schema that can be checked without a network."""
+    """Check that the tool's parameters are a JSON Schema that can be used without a network.
+
+    Raises:
+        PlanError: they are not.
+    """
     try:
         _get_validator(IdentityKey(tool))
     except (ValueError, TypeError, RecursionError) as error:
@@ -48,7 +52,7 @@ def check_schema(tool: ToolDefinition) -> None:
 
 
 def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaError, ...]:
-    """The first MAX_ERRORS violations, in the validator's order; nothing when the arguments fit."""
+    """Return the first MAX_ERRORS violations in the order of the validator; empty if the arguments are valid."""
     validator = _get_validator(IdentityKey(tool))
     try:
         if validator.is_valid(arguments):
@@ -70,7 +74,7 @@ def _compile_validator(schema: str) -> jsonschema_rs.Validator:
 
 
 def _build_schema_errors(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
-    """One error per missing or unexpected property, else one in all."""
+    """Yield one error for each missing or unexpected property, or else one."""
     path = render_json_path(error.instance_path)
     kind = _KINDS.get(error.kind.name, "other")
     if kind == "missing":
