@@ -1,7 +1,7 @@
-"""Makes the virtual environment from a hashed list of packages: `python3 bootstrap.py requirements/run.txt`.
+"""Create the virtual environment from a hashed list of packages: `python3 bootstrap.py requirements/run.txt`.
 
-Runs on a bare python3, also on one that is too old, so it imports only the standard library and keeps to old syntax.
-An environment that holds what the list asks for is left alone.
+It runs on a plain python3, also on one that is too old, so it imports only the standard library and uses old syntax.
+An environment that was made from the same list is left alone.
 """
 
 import hashlib
@@ -19,20 +19,23 @@ MIN_FREE_BYTES = 1_500_000_000
 
 
 def fail(sentence: str) -> NoReturn:
+    """End the program with a sentence for the user."""
     sys.exit(f"Toolbench: {sentence}")
 
 
 def compute_fingerprint(path: str) -> str:
+    """Return a digest of the list and of the Python version."""
     with open(path, "rb") as file:
         return hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
 
 
 def build_stamp_path(path: str) -> str:
+    """Return the path of the file that holds the digest of the installed list."""
     return os.path.join(VENV, "." + os.path.basename(path) + ".sha256")
 
 
 def is_current(path: str) -> bool:
-    """Whether the environment was made from this very list by this very Python."""
+    """Return whether the environment was made from this list by this Python."""
     try:
         with open(build_stamp_path(path)) as file:
             return file.read() == compute_fingerprint(path)
@@ -41,6 +44,7 @@ def is_current(path: str) -> bool:
 
 
 def check_machine() -> None:
+    """End the program if Python, its venv module or the disk space does not suffice."""
     if sys.version_info < MIN_PYTHON:
         version = ".".join(str(part) for part in sys.version_info[:2])
         fail(f"needs Python 3.11 or newer, and python3 is {version}: name a newer one with `make up PYTHON=…`.")
@@ -52,13 +56,14 @@ def check_machine() -> None:
 
 
 def make_environment() -> None:
+    """Create the virtual environment."""
     made = subprocess.run([sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if made.returncode != 0:
         fail(f"python3 could not make a virtual environment; its own words: {made.stdout.decode(errors='replace')}")
 
 
 def install(path: str) -> None:
-    """Installs the list. Each package is checked against its hash; none brings others along."""
+    """Install the list. Each package is checked against its hash; dependencies are not added."""
     logs = os.path.join(ROOT, "var", "log")
     os.makedirs(logs, exist_ok=True)
     log = os.path.join(logs, "pip.log")
@@ -71,6 +76,7 @@ def install(path: str) -> None:
 
 
 def main() -> None:
+    """Create or update the environment if the list has changed."""
     path = os.path.join(ROOT, sys.argv[1])
     if is_current(path):
         return

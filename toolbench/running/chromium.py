@@ -1,6 +1,6 @@
-"""Finds a Chromium for the tests of pages, and fetches one where there is none.
+"""Find a Chromium for the browser tests, and install one if there is none.
 
-`python -m toolbench.running.chromium` prints the path; it ends with 1 and a sentence if none could be had.
+`python -m toolbench.running.chromium` prints the path; it ends with 1 and a sentence if there is none.
 """
 
 import os

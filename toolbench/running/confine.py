@@ -1,7 +1,7 @@
-"""Runs a command that ends with its parent and, when started by root, may have another user's name.
+"""Run a command that ends with its parent process, as another user if it is started by root.
 
-A script for a bare interpreter: `python -I -S confine.py --parent PID --signal N [--namespace UID | --user UID GID] --
-COMMAND…`. It replaces itself with the command, so the command keeps this process's number.
+A script for a plain interpreter: `python -I -S confine.py --parent PID --signal N [--namespace UID | --user UID GID] --
+COMMAND…`. It replaces itself with the command, so the command keeps the process number.
 """
 
 import argparse
@@ -15,8 +15,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 def enter_namespace(uid: int) -> None:
-    """Makes this process see itself as `uid` while it stays, outside, who it is. Raises OSError where user namespaces
-    are forbidden."""
+    """Enter a user namespace in which this process has the number `uid`; outside, it stays the same user.
+
+    Raises:
+        OSError: user namespaces are forbidden.
+    """
     outer_uid, outer_gid = os.geteuid(), os.getegid()
     library = ctypes.CDLL(None, use_errno=True)
     if library.unshare(_CLONE_NEWUSER) != 0:
@@ -28,15 +31,17 @@ def enter_namespace(uid: int) -> None:
 
 
 def drop_to_user(uid: int, gid: int) -> None:
-    """Gives up root for good."""
+    """Give up root permanently."""
     os.setgroups([])
     os.setgid(gid)
     os.setuid(uid)
 
 
 def die_with_parent(parent: int, number: int) -> None:
-    """Has the kernel send `number` when the parent ends. Only Linux can; a change of user forgets it, so it comes last.
-    Ends at once if the parent is gone already."""
+    """Have the kernel send a signal to this process when its parent ends, on Linux only.
+
+    A change of user cancels this, so it comes last. The process is killed at once if the parent has ended already.
+    """
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
@@ -50,6 +55,7 @@ def _write_file(path: str, text: str) -> None:
 
 
 def main() -> None:
+    """Enter the namespace or become the user, then run the command."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--signal", type=int, required=True)

@@ -1,4 +1,4 @@
-"""Who PostgreSQL runs as. It refuses root, so root lends it another name."""
+"""The user that PostgreSQL runs as. It refuses to run as root, so root starts it as another user."""
 
 import hashlib
 import os
@@ -16,7 +16,12 @@ _COPIES_FOLDER = Path("/var/lib")
 
 @dataclass(frozen=True, slots=True)
 class ProcessUser:
-    """`options` go to confine.py; `owner` is who must own the files, None for whoever owns them now."""
+    """A user for a process.
+
+    Attributes:
+        options: options of confine.py.
+        owner: user and group that must own the files; None for their current owner.
+    """
 
     options: tuple[str, ...] = ()
     owner: tuple[int, int] | None = None
@@ -25,16 +30,21 @@ class ProcessUser:
 def build_confined_command(
     command: list[str], *, death_signal: signal.Signals, identity: ProcessUser | None = None
 ) -> list[str]:
-    """The command, wrapped so that it ends when the calling process ends and runs as `identity`. To be started from
-    the main thread: on Linux it dies with the thread that started it."""
+    """Return the command wrapped so that it ends with this process and runs as `identity`.
+
+    Start it from the main thread: on Linux it ends with the thread that started it.
+    """
     options = identity.options if identity else ()
     wrapper = [sys.executable, "-I", "-S", str(_CONFINE_SCRIPT), "--parent", str(os.getpid())]
     return [*wrapper, "--signal", str(int(death_signal)), *options, "--", *command]
 
 
 def find_unprivileged_user() -> ProcessUser:
-    """Ourselves for an ordinary user. For root: a namespace in which root is called nobody, which reaches private
-    homes; where namespaces are forbidden, the user nobody."""
+    """Return the current user if it is not root.
+
+    For root, return a namespace in which root is called nobody, which can read private folders; or the user nobody, if
+    namespaces are forbidden.
+    """
     if os.geteuid() != 0:
         return ProcessUser()
     nobody = pwd.getpwnam("nobody")
@@ -45,8 +55,15 @@ def find_unprivileged_user() -> ProcessUser:
 
 
 def ensure_program_reachable(folder: Path, identity: ProcessUser, *, probe: str) -> Path:
-    """`folder`, or a copy of it below /var/lib when `identity` cannot run `probe` (a path inside) where it is, as in
-    root's private home. Libraries beside the folder's package are copied too."""
+    """Return the folder, or a copy of it below /var/lib if the user cannot run a program in it.
+
+    Root's private home is such a folder. Libraries beside the folder's package are copied too.
+
+    Args:
+        folder: folder with the programs.
+        identity: the user.
+        probe: path of a program inside the folder.
+    """
     if _can_run(identity, folder / probe, "--version"):
         return folder
     package = folder.parent
@@ -59,8 +76,10 @@ def ensure_program_reachable(folder: Path, identity: ProcessUser, *, probe: str)
 
 
 def ensure_data_reachable(data: Path, identity: ProcessUser) -> None:
-    """Makes sure that `identity` can use the data folder: owns it, and moves it below /var/lib behind a link if its
-    way there is barred. The folder must exist."""
+    """Make sure that the user can use the data folder, which must exist.
+
+    The user becomes its owner. A folder that the user cannot reach is moved below /var/lib and replaced by a link.
+    """
     if identity.owner is None:
         return
     if not data.is_symlink() and not _can_run(identity, Path("/bin/ls"), str(data.parent)):

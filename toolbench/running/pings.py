@@ -1,4 +1,4 @@
-"""Asks a local server whether it still answers, without waiting for it."""
+"""Check whether a local server still answers, without waiting for it."""
 
 import socket
 from contextlib import suppress
@@ -9,7 +9,7 @@ _REQUEST = b"GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 class HealthPing:
-    """One question after the other to a server on this machine; a frozen one leaves its question open."""
+    """Requests to a server on this machine, one after the other; a server that hangs leaves its request open."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -19,7 +19,7 @@ class HealthPing:
         self._due = 0.0
 
     def has_answered(self, now: float) -> bool:
-        """Ask if it is time to; return whether an answer has come. Any answer counts."""
+        """Send a request if it is time for one; return whether an answer has come. Any answer counts."""
         if self._socket is None:
             if now < self._due:
                 return False
@@ -33,6 +33,7 @@ class HealthPing:
             return False
 
     def close(self) -> None:
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -55,7 +56,7 @@ class HealthPing:
 
 
 def can_be_pinged(url: str) -> bool:
-    """Return whether the address is one of this machine: looking up a name could take long."""
+    """Return whether the URL has an address of this machine; looking up a name could take long."""
     with suppress(ValueError):
         return urlsplit(url).hostname == "127.0.0.1" and urlsplit(url).port is not None
     return False

@@ -1,4 +1,4 @@
-"""Which processes make up Toolbench, beside the two servers: the same in `make up` and `docker-compose.yml`."""
+"""The processes of Toolbench besides the two servers, the same in `make up` and in `docker-compose.yml`."""
 
 import os
 import signal
@@ -18,8 +18,10 @@ WORKER_DEPENDENCIES = frozenset({"scheduler", "valkey"})
 
 
 def build_environment(shared: Mapping[str, str]) -> dict[str, str]:
-    """The environment of every process: the addresses in `shared` and all of the caller's, so that keys of providers
-    pass through."""
+    """Return the environment of all processes: `shared`, and all of this process's variables.
+
+    So keys of providers are passed on.
+    """
     return {
         **os.environ,
         **shared,
@@ -31,20 +33,25 @@ def build_environment(shared: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_worker_command(name: str) -> list[str]:
+    """Return the command of a worker."""
     command = [sys.executable, "-m", "celery", "-A", "toolbench.celery", "worker", "-n", f"{name}@%h", "-l", "INFO"]
     command += ["-P", "threads", "-c", str(SESSIONS_PER_WORKER)]
     return [*command, "--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 
 def build_web_command(handle: int) -> list[str]:
-    """`handle` is the listening socket."""
+    """Return the command of the web server.
+
+    Args:
+        handle: file descriptor of the listening socket.
+    """
     command = [sys.executable, "-m", "gunicorn", "toolbench.wsgi", "--bind", f"fd://{handle}", "--no-control-socket"]
     command += ["--limit-request-line", str(MAX_REQUEST_LINE_BYTES)]
     return [*command, "--worker-class", "gthread", "--workers", "1", "--threads", str(WEB_THREADS)]
 
 
 def build_specs(env: Mapping[str, str], *, workers: int, web_handle: int, local_model: bool) -> list[ChildSpec]:
-    """In the order in which they are started; the web server is the first."""
+    """Return the specifications in the order of their start, the web server first."""
     manage = [sys.executable, "manage.py"]
     python = [sys.executable, "-m"]
     specs = [

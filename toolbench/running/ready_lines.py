@@ -1,4 +1,4 @@
-"""Listens to the children that say where they serve, and passes it on."""
+"""Read the ready lines of child processes and register their addresses."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _MAX_RETRY_SECONDS = 30.0
 
 
 class ReadyLineReader:
-    """What one child says on standard output: its first line is the announcement, the rest goes to its log."""
+    """Reader of a child's standard output: its first line is the ready line, the rest goes to its log."""
 
     def __init__(self, child: ChildProcess) -> None:
         assert child.process.stdout is not None
@@ -32,12 +32,12 @@ class ReadyLineReader:
 
     @property
     def line(self) -> str:
-        """The ready line, empty before it was said."""
+        """The ready line; "" before it has come."""
         line, end, _ = self._received.partition(b"\n")
         return line.decode(errors="replace") if end else ""
 
     def read_available(self) -> None:
-        """Takes what was said so far, without waiting."""
+        """Read what has come so far, without waiting."""
         while said := self._read():
             if self.line:
                 with self._log.open("ab") as log:
@@ -56,8 +56,11 @@ class ReadyLineReader:
 
 @dataclass(slots=True)
 class _Registration:
-    """What the lab is told of one child, and when that may be tried again. `line` is its ready line, "" when it has
-    ended. Moments are the register's clock's."""
+    """The registration of one child, and when to try it again. Times are those of the registrar's clock.
+
+    Attributes:
+        line: the ready line; "" for a child that has ended.
+    """
 
     line: str
     process: subprocess.Popen[bytes] | None = None
@@ -66,6 +69,7 @@ class _Registration:
     retry_seconds: float = _MIN_RETRY_SECONDS
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], *, now: float) -> None:
+        """Start the process that registers the child."""
         self.deadline = now + _MAX_REGISTRATION_SECONDS
         self.process = subprocess.Popen(
             command,
@@ -81,7 +85,10 @@ class _Registration:
             said.write(self.line.encode())
 
     def has_succeeded(self, now: float) -> bool:
-        """True once the lab was told. One that hangs is killed; one that failed makes the next wait for longer."""
+        """Return whether the registration has succeeded.
+
+        A process that hangs is killed; after each failure the next attempt waits longer.
+        """
         if self.process is None:
             return False
         if self.process.poll() is None and now < self.deadline:
@@ -92,6 +99,7 @@ class _Registration:
         return code == 0
 
     def stop(self) -> None:
+        """Kill the process, if there is one."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -99,9 +107,11 @@ class _Registration:
 
 
 class ServiceRegistrar:
-    """Tells the lab where each child serves and which one has ended, and tries again later when the lab cannot be told.
-    Nothing here waits. `command`, and the child's name after it, is given the line on its standard input; `--gone`
-    follows the name of a child that has ended."""
+    """Registers the addresses of the children, removes those of ended ones, and repeats what failed. It never waits.
+
+    `command` is called with the child's name and gets the ready line on its standard input; `--gone` follows the name
+    of a child that has ended.
+    """
 
     def __init__(
         self,
@@ -121,11 +131,11 @@ class ServiceRegistrar:
         self._registrations: dict[str, _Registration] = {}  # of those that are not told yet
 
     def watch(self, child: ChildProcess) -> None:
-        """Starts listening to a child, anew when it was started anew."""
+        """Start reading from a child; again after each restart."""
         self._readers[child.spec.name] = ReadyLineReader(child)
 
     def unregister(self, name: str) -> None:
-        """Have the lab forget where a child served that has ended; its telling that is under way is stopped first."""
+        """Remove the address of a child that has ended; a registration that is running is stopped first."""
         announcement = self._readers.pop(name, None)
         if ping := self._pings.pop(name, None):
             ping.close()
@@ -133,6 +143,7 @@ class ServiceRegistrar:
             self._queue_registration(name, "")
 
     def tick(self) -> None:
+        """Read new ready lines and continue the registrations."""
         for name, announcement in self._readers.items():
             begun = bool(announcement.line)
             announcement.read_available()
@@ -153,14 +164,14 @@ class ServiceRegistrar:
         return {name for name in said if name not in self._pings or self._pings[name].has_answered(now)} | just_said
 
     def close(self) -> None:
-        """Ends every telling and question under way."""
+        """End all registrations and requests."""
         for name in tuple(self._registrations):
             self._drop_registration(name)
         for ping in self._pings.values():
             ping.close()
 
     def _queue_registration(self, name: str, line: str) -> None:
-        """What was to be told before is told no more."""
+        """Queue a registration instead of an earlier one of the same child."""
         self._drop_registration(name)
         self._registrations[name] = _Registration(line)
 
@@ -184,7 +195,7 @@ def _build_confined(command: Sequence[str]) -> list[str]:
 
 
 def _parse_url(line: str) -> str:
-    """Return the address in a ready line; "" where it is none, which the lab refuses."""
+    """Return the URL in a ready line; "" if it has none, which the lab refuses."""
     with suppress(ValueError, AttributeError):
         return str(json.loads(line).get("url", ""))
     return ""

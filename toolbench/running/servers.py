@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey from their wheels: how each is prepared, started and asked whether it is ready."""
+"""PostgreSQL and Valkey from their wheels: how each is prepared, started and checked."""
 
 import os
 import shutil
@@ -25,7 +25,11 @@ _BASE_ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath, "TZ": "UTC"}
 
 
 def check_database(url: str) -> None:
-    """Raises RunnerError, in one sentence and without the password, when nobody lets us in at a DATABASE_URL."""
+    """Check that the database of DATABASE_URL accepts a connection.
+
+    Raises:
+        RunnerError: it does not; the sentence does not contain the password.
+    """
     try:
         psycopg.connect(url, connect_timeout=5).close()
     except psycopg.Error as error:
@@ -37,7 +41,7 @@ def check_database(url: str) -> None:
 
 
 def _describe_url(url: str) -> str:
-    """Host, port and database, nothing else of the address."""
+    """Return host, port and database of a URL, and nothing else of it."""
     try:
         parts = urlsplit(url if "://" in url else "")
         port = f":{parts.port}" if parts.port else ""
@@ -58,9 +62,12 @@ def _describe_refusal(words: str) -> str:
 
 
 class Postgres:
-    """A PostgreSQL on a unix socket. `sockets` is short, private and without blanks; `data` may be any path.
+    """A PostgreSQL on a unix socket.
 
-    `careless` gives up safety against a crash of the machine for speed; only tests want that.
+    Args:
+        data: folder of the data.
+        sockets: folder of the socket; short, private and without blanks.
+        careless: give up safety against a crash of the machine for speed; for tests only.
     """
 
     stop_signal = signal.SIGINT
@@ -74,10 +81,11 @@ class Postgres:
         self._programs = ensure_program_reachable(find_postgres_folder(), self._identity, probe="bin/postgres") / "bin"
 
     def url(self, database: str = "toolbench") -> str:
+        """Return the URL of a database."""
         return f"postgresql://postgres@{quote(str(self._sockets), safe='')}/{database}"
 
     def prepare(self, log: Path) -> None:
-        """Makes the data folder on first use. A half-made one from an interrupted start is thrown away."""
+        """Create the data folder at the first start; an incomplete one of an interrupted start is deleted."""
         if not (self._data / "PG_VERSION").exists():
             self._initialise(log)
         ensure_data_reachable(self._data, self._identity)
@@ -105,6 +113,7 @@ class Postgres:
             fresh.rename(self._data)
 
     def command(self) -> list[str]:
+        """Return the command that starts the server."""
         settings = {"unix_socket_directories": str(self._sockets), "listen_addresses": "", "max_connections": "200"}
         settings |= {"unix_socket_permissions": "0700", "log_timezone": "UTC", "timezone": "UTC"}
         if self._careless:
@@ -114,6 +123,7 @@ class Postgres:
         return build_confined_command(command, death_signal=self.stop_signal, identity=self._identity)
 
     def is_ready(self) -> bool:
+        """Return whether the server accepts a connection."""
         try:
             psycopg.connect(self.url("postgres"), connect_timeout=2).close()
         except psycopg.OperationalError:
@@ -121,14 +131,14 @@ class Postgres:
         return True
 
     def create_database(self, name: str = "toolbench") -> None:
-        """Makes the database unless it is there."""
+        """Create the database if it does not exist."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
 
 class Valkey:
-    """A Valkey on a unix socket that keeps what it is told within a second."""
+    """A Valkey on a unix socket that writes to disk within a second."""
 
     stop_signal = signal.SIGTERM
     environment = _BASE_ENVIRONMENT
@@ -139,24 +149,27 @@ class Valkey:
         self._program = find_valkey_server()
 
     def url(self, database: int = 0) -> str:
-        """In the form of redis-py."""
+        """Return the URL in the form of redis-py."""
         return f"unix://{quote(str(self._socket))}?db={database}"
 
     @property
     def working_folder(self) -> Path:
-        """Where it must be started: its files are named relative to it, so that the path may hold anything."""
+        """Folder to start it in; its files are named relative to it, so that its path may have any characters."""
         return self._data
 
     def prepare(self) -> None:
+        """Create the data folder."""
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def command(self) -> list[str]:
+        """Return the command that starts the server."""
         settings = {"port": "0", "unixsocket": str(self._socket), "unixsocketperm": "700", "dir": "./"}
         settings |= {"appendonly": "yes", "appendfsync": "everysec", "save": "", "databases": "64"}
         options = [part for name, value in settings.items() for part in (f"--{name}", value)]
         return build_confined_command([str(self._program), *options], death_signal=self.stop_signal)
 
     def is_ready(self) -> bool:
+        """Return whether the server answers PING."""
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(2)
             try:

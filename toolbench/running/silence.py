@@ -1,4 +1,4 @@
-"""How long a child process may be silent before it is replaced. All moments are seconds of one monotonic clock."""
+"""How long a child process may be silent before it is replaced. All times are seconds of one monotonic clock."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ MAX_GROWTH_FACTOR = 8.0
 class HeartbeatTimer:
     """Signs of life of one child, through all its restarts.
 
-    A child that has shown none since its start is starting: only `start_limit` holds for it. Every replacement doubles
-    both limits; they return to normal once signs have come without a longer gap than `limit` for long enough.
+    A child without a sign of life since its start is starting, so only `start_limit` applies. Every replacement doubles
+    both limits; they return to normal once signs have come long enough without a gap of more than `limit`.
 
     Attributes:
         limit: seconds without a sign of life after which a child is replaced.
@@ -29,12 +29,12 @@ class HeartbeatTimer:
     _steady_since: float = 0.0
 
     def start(self, now: float) -> None:
-        """Begin anew with a child that has just been started."""
+        """Reset for a child that has just been started."""
         self._started = self._last_heartbeat_at = now
         self.has_heartbeat = False
 
     def record_heartbeat(self, moment: float) -> None:
-        """Take a sign of life. One from before the start is that of another process with the same number."""
+        """Record a sign of life; one from before the start belongs to another process with the same number."""
         if moment < self._started:
             return
         if not self.has_heartbeat or moment - self._last_heartbeat_at > self.limit:
@@ -45,7 +45,7 @@ class HeartbeatTimer:
             self.growth = 1.0
 
     def forgive_silence(self, now: float) -> None:
-        """Do not count the silence so far: the child could not have been heard."""
+        """Ignore the silence so far, because signs of life could not be seen."""
         self._last_heartbeat_at = max(self._last_heartbeat_at, now)
 
     def seconds(self, now: float) -> float:
@@ -57,5 +57,5 @@ class HeartbeatTimer:
         return self.seconds(now) > (self.limit if self.has_heartbeat else self.start_limit) * self.growth
 
     def extend_limits(self) -> None:
-        """Give the next child more time, since this one is replaced."""
+        """Give the next child more time, after this one is replaced."""
         self.growth = min(self.growth * GROWTH_FACTOR, MAX_GROWTH_FACTOR)

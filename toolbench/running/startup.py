@@ -1,4 +1,4 @@
-"""`make up`: starts everything in order, says where it is, and watches over it until it is asked to stop."""
+"""`make up`: start everything in order, print the address, and supervise the processes until the command is stopped."""
 
 import http.client
 import os
@@ -31,13 +31,14 @@ _SERVER_NAMES = frozenset({"postgres", "valkey"})
 
 
 def compute_seconds_before(environment: Mapping[str, str], now: float) -> float:
-    """Return for how many seconds `make up` ran before this process, installing packages among them.
+    """Return for how many seconds `make up` ran before this process, the installation of packages included.
 
     Args:
-        now: seconds since the epoch, as the Makefile's TOOLBENCH_STARTED_AT.
+        environment: environment variables, with TOOLBENCH_STARTED_AT of the Makefile.
+        now: seconds since the epoch.
 
     Returns:
-        0 where the environment does not say, or says something implausible, as after a change of the clock.
+        0 if the variable is missing or implausible, as after a change of the clock.
     """
     try:
         seconds = now - float(environment.get("TOOLBENCH_STARTED_AT", ""))
@@ -47,11 +48,11 @@ def compute_seconds_before(environment: Mapping[str, str], now: float) -> float:
 
 
 class StopRequested(Exception):
-    """Somebody asked to stop while it was still starting."""
+    """A stop was requested during the start."""
 
 
 class Startup:
-    """One life of `make up`, from the first check to the last process stopped."""
+    """One run of `make up`, from the first check until the last process has ended."""
 
     def __init__(self, choices: StartOptions, places: Paths) -> None:
         self._began = time.monotonic() - compute_seconds_before(os.environ, time.time())
@@ -63,7 +64,11 @@ class Startup:
         self._supervisor = Supervisor(places.logs, self._children.handle, say=print_line, silent_limit=limit)
 
     def run(self) -> None:
-        """Returns when everything has stopped. Raises RunnerError when it cannot start; then, too, nothing is left."""
+        """Run until everything has stopped.
+
+        Raises:
+            RunnerError: it cannot start; everything that was started has stopped.
+        """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._ask_to_stop)
         with self._choices.listen() as web_socket:

@@ -1,4 +1,4 @@
-"""Keeps children alive: one that ends, or that shows no sign of life, is started again after a growing pause."""
+"""Supervision of child processes: one that ends or shows no sign of life is restarted after a growing pause."""
 
 import time
 from collections.abc import Callable, Mapping, Set
@@ -18,7 +18,7 @@ START_FAILED_EXIT_CODE = (
 
 @dataclass(slots=True)
 class SupervisedChild:
-    """A spec, its living child, or the moment at which it is started again."""
+    """A specification with its running child, or the time of its restart."""
 
     spec: ChildSpec
     heartbeat_timer: HeartbeatTimer
@@ -29,15 +29,17 @@ class SupervisedChild:
     restart_at: float | None = None
 
     def has_recent_heartbeat(self, now: float) -> bool:
-        """Return whether it runs and, where it beats, has lately shown a sign of life."""
+        """Return whether it runs and, if it writes heartbeats, has written one recently."""
         if self.child is None or not self.spec.beats:
             return self.child is not None
         return self.heartbeat_timer.has_heartbeat and self.heartbeat_timer.seconds(now) < self.heartbeat_timer.limit / 2
 
 
 class Supervisor:
-    """Not for threads: on Linux a child dies with the thread that started it. Every child inherits the file `handed`,
-    and so holds the lock on it. `clock` gives seconds."""
+    """Starts child processes and restarts them. Every child inherits the file `handed` and so holds the lock on it.
+
+    It is not for threads: on Linux a child ends with the thread that started it. `clock` returns seconds.
+    """
 
     def __init__(
         self,
@@ -59,16 +61,17 @@ class Supervisor:
 
     @property
     def names(self) -> set[str]:
+        """Names of the supervised children."""
         return {kept.spec.name for kept in self._supervised}
 
     def add(self, spec: ChildSpec) -> ChildProcess:
-        """Starts a child and keeps it alive from now on."""
+        """Start a child and supervise it from now on."""
         kept = SupervisedChild(spec, HeartbeatTimer(self._silent_limit))
         self._supervised.append(kept)
         return self._start(kept)
 
     def tick(self) -> None:
-        """Buries the dead, starts again what is due, hears announcements. Cheap; to be called a few times a second."""
+        """Close ended children, restart those that are due, and read ready lines. Call it a few times a second."""
         now = self._clock()
         if now - self._ticked > self._silent_limit / 2:  # we stood still, and heard nobody meanwhile
             for kept in self._supervised:
@@ -115,8 +118,12 @@ class Supervisor:
             kept.child.kill()
 
     def stop(self, names: Set[str], *, hurry: Callable[[], bool] = lambda: False) -> None:
-        """Stops the named children, the last started first. `hurry` is asked while waiting; True
-        kills what is left."""
+        """Stop the named children, the last started first.
+
+        Args:
+            names: names of the children.
+            hurry: called while waiting; if it returns True, the rest is killed.
+        """
         chosen = [kept for kept in reversed(self._supervised) if kept.spec.name in names]
         self._supervised = [kept for kept in self._supervised if kept not in chosen]
         living = [kept.child for kept in chosen if kept.child]
