@@ -1,4 +1,4 @@
-"""The named transforms that smooth over what endpoints do differently: ten under their published names, and ours."""
+"""Named transforms that even out differences of endpoints: ten under their published names, and those of Toolbench."""
 
 from toolbench.engine.transforms.apply import (
     KINDS,

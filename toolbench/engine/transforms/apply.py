@@ -1,5 +1,8 @@
-"""The six places where transforms are applied. Each gives a new value and what changed, and never touches what it was
-given; unknown names are ignored (ask `check_names` first to refuse them)."""
+"""The six places where transforms are applied.
+
+Each function returns a new value and the changes, and never changes its argument. Unknown names are ignored; call
+`check_names` first to refuse them.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,54 +25,64 @@ KINDS: dict[str, TransformKind[Any]] = {
 
 
 def list_names(kind: str) -> tuple[str, ...]:
-    """All names of a kind: message, tool, request, response, tool_call or tool_result."""
+    """Return all names of a kind: message, tool, request, response, tool_call or tool_result."""
     return KINDS[kind].names()
 
 
 def describe_transform(kind: str, name: str) -> str:
-    """One sentence on what a transform does. Raises UnknownTransformError."""
+    """Return what a transform does.
+
+    Raises:
+        UnknownTransformError: there is no such transform.
+    """
     return KINDS[kind].describe(name)
 
 
 def check_names(kind: str, wanted: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
-    """The known names among those wanted, in canonical form. Strict: raises UnknownTransformError if any is unknown."""
+    """Return the known names in canonical form.
+
+    Raises:
+        UnknownTransformError: a name is unknown; only if `strict` is set.
+    """
     return KINDS[kind].check(wanted, strict=strict)
 
 
 def apply_message(
     messages: Sequence[Message], names: Iterable[str], facts: TransformContext = EMPTY_CONTEXT
 ) -> tuple[list[Message], Changes]:
-    """Messages on their way out."""
+    """Transform the messages of a request."""
     return MESSAGE.apply(list(messages), names, facts)
 
 
 def apply_tools(tools_json: Sequence[JsonObject], names: Iterable[str]) -> tuple[list[JsonObject], Changes]:
-    """Tool definitions in OpenAI's shape, on their way out."""
+    """Transform the tool definitions of a request, in OpenAI's format."""
     return TOOL.apply(list(tools_json), names)
 
 
 def apply_request(body: JsonObject, names: Iterable[str]) -> tuple[JsonObject, Changes]:
-    """A whole body in chat shape, on its way out."""
+    """Transform the body of a request, in the format of chat completions."""
     return REQUEST.apply(body, names)
 
 
 def apply_response(
     message: Message, names: Iterable[str], facts: TransformContext = EMPTY_CONTEXT
 ) -> tuple[Message, Changes]:
-    """The assistant message of an answer."""
+    """Transform the assistant message of an answer."""
     return RESPONSE.apply(message, names, facts)
 
 
 def apply_calls(calls: Sequence[JsonObject], names: Iterable[str]) -> tuple[list[JsonObject], Changes]:
-    """The calls of one answer in OpenAI's shape."""
+    """Transform the calls of one answer, in OpenAI's format."""
     return TOOL_CALL.apply(list(calls), names)
 
 
 def apply_result(
     envelope_json: JsonObject, names: Iterable[str], *, tool_name: str = "", call_id: str = ""
 ) -> tuple[JsonObject, Changes]:
-    """The envelope of one tool result. Changes of several results may stand in one list, so their paths begin with
-    whose they are: `$['call_1'].data`."""
+    """Transform the envelope of one tool result.
+
+    Changes of several results may stand in one list, so their paths begin with the call: `$['call_1'].data`.
+    """
     value, changes = TOOL_RESULT.apply(envelope_json, names)
     whose = call_id or tool_name
     root = f"$['{whose}']" if whose else "$"

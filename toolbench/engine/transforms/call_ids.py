@@ -1,4 +1,4 @@
-"""Ids of calls in the form that an endpoint takes."""
+"""Ids of calls in the form that an endpoint accepts."""
 
 import hashlib
 import re
@@ -8,15 +8,17 @@ from toolbench.engine.types import JsonObject, Message, get_called_function
 
 
 class IdRewriter:
-    """Stands in for ids that do not match a pattern whole. Equal ids get equal stand-ins; an id for which none of the
-    known forms fits is left as it is."""
+    """Replaces ids that do not match a pattern. Equal ids get equal replacements.
+
+    An id for which none of the known forms matches stays unchanged.
+    """
 
     def __init__(self, pattern: str) -> None:
         self._pattern = re.compile(pattern)
         self._made: dict[str, str] = {}
 
     def rewrite_message(self, message: Message) -> Message:
-        """A new message where an id of it had to change, else the very same."""
+        """Return a new message if one of its ids has to change, or else the same object."""
         given = message.get("tool_call_id")
         if isinstance(given, str) and (fitting := self._fitting(given, "")) != given:
             return {**message, "tool_call_id": fitting}
@@ -44,7 +46,7 @@ class IdRewriter:
 
 
 def _iterate_candidates(given: str, name: str, place: int) -> Iterator[str]:
-    """What endpoints are known to want: nine letters and digits, Kimi's functions.name:0, call_ or toolu_ in front."""
+    """Yield ids in the known forms: nine letters and digits, functions.name:0 (Kimi), prefixes such as call_."""
     digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
     yield digest[:9]
     yield f"functions.{name}:{place}"

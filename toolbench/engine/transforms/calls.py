@@ -1,4 +1,4 @@
-"""Transforms of the calls of one answer, after they were read and before their arguments are parsed."""
+"""Transforms of the calls of one answer, before their arguments are parsed."""
 
 import re
 from collections.abc import Iterator
@@ -17,22 +17,24 @@ TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
 
 @TOOL_CALL.register
 def assistant_tool_calls_arguments_blank_to_empty_object(calls: list[JsonObject]) -> list[JsonObject]:
-    """Arguments that are blank text are read as an empty object."""
+    """Read blank arguments as an empty object."""
     filled = [_fill_arguments(call) for call in calls]
     return filled if any(old is not new for old, new in zip(calls, filled, strict=True)) else calls
 
 
 @TOOL_CALL.register
 def multi_tool_use_parallel_to_calls(calls: list[JsonObject]) -> list[JsonObject]:
-    """A call of multi_tool_use.parallel, which no application has and some OpenAI models make up, becomes the calls
-    that it lists."""
+    """Replace a call of multi_tool_use.parallel by the calls that it lists.
+
+    No application has this tool; some OpenAI models invent it.
+    """
     unpacked = [one for call in calls for one in _unpack_parallel(call)]
     return unpacked if len(unpacked) != len(calls) or unpacked != calls else calls
 
 
 @TOOL_CALL.register
 def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
-    """Names lose special tokens that leaked into them, all behind these, and a namespace functions. in front."""
+    """Remove leaked special tokens, all that follows them, and the namespace functions. from names."""
     cleaned = [_clean_name(call) for call in calls]
     return cleaned if any(old is not new for old, new in zip(calls, cleaned, strict=True)) else calls
 
@@ -52,7 +54,7 @@ def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
 
 
 def _list_tool_uses(arguments: object) -> list[JsonObject]:
-    """The calls listed; [] where one of them cannot be understood, so that nothing is lost."""
+    """Return the listed calls; empty if one of them cannot be understood, so that nothing is lost."""
     try:
         value = read_json(arguments) if isinstance(arguments, str) else arguments
     except InvalidJsonError:

@@ -1,4 +1,4 @@
-"""What differs between two JSON values, as paths with a short text of either side."""
+"""Differences of two JSON values: paths with a short text of each side."""
 
 import json
 from collections.abc import Iterator
@@ -10,8 +10,11 @@ MAX_DEPTH = 8  # below this the whole value counts as changed
 
 
 def list_changes(before: object, after: object) -> tuple[Change, ...]:
-    """(path, before, after) for every place that differs; sides are compact JSON cut at 200 characters, "" where
-    there was nothing. Parts that are the same object are not walked."""
+    """Return path, text before and text after for each place that differs.
+
+    A text is compact JSON of at most 200 characters, "" where there was no value. Parts that are the same object are
+    not compared.
+    """
     return tuple(_walk("$", before, after))
 
 

@@ -1,4 +1,4 @@
-"""Transforms of the messages that go out."""
+"""Transforms of the messages of a request."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ SKIP_VALIDATOR = "skip_thought_signature_validator"
 
 @MESSAGE.register
 def assistant_tool_calls_content_null_if_blank(messages: list[Message]) -> list[Message]:
-    """Assistant messages that call tools and whose content is blank text are sent with content null."""
+    """Send assistant messages with calls and blank content with content null."""
 
     def null(message: Message) -> Message:
         content = message.get("content")
@@ -30,7 +30,7 @@ def assistant_tool_calls_content_null_if_blank(messages: list[Message]) -> list[
 
 @MESSAGE.register
 def assistant_tool_calls_content_empty_if_null(messages: list[Message]) -> list[Message]:
-    """Assistant messages that call tools and whose content is null, or missing, are sent with an empty text."""
+    """Send assistant messages with calls and content null, or without content, with an empty text."""
 
     def empty(message: Message) -> Message:
         return message if message.get("content") is not None else {**message, "content": ""}
@@ -40,7 +40,7 @@ def assistant_tool_calls_content_empty_if_null(messages: list[Message]) -> list[
 
 @MESSAGE.register
 def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Message]) -> list[Message]:
-    """Assistant messages that call tools and have no reasoning_content are sent with an empty one."""
+    """Send assistant messages with calls and without reasoning_content with an empty one."""
 
     def add(message: Message) -> Message:
         return message if "reasoning_content" in message else {**message, "reasoning_content": ""}
@@ -50,8 +50,7 @@ def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Messa
 
 @MESSAGE.register
 def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Message]) -> list[Message]:
-    """Tool calls without a signature, in OpenRouter's place or Google's, are sent with one that tells the endpoint not
-    to check it."""
+    """Add a signature that skips the check to calls without one, in OpenRouter's field or Google's."""
 
     def sign(call: object) -> object:
         unsigned = (
@@ -69,16 +68,20 @@ def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Mess
 
 @MESSAGE.register
 def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
-    """Ids of calls that are not nine letters or digits, as Mistral wants them, are sent as nine that stand for them;
-    the conversation itself keeps the ids as they came."""
+    """Send ids of calls as nine letters or digits, as Mistral requires.
+
+    The conversation itself keeps the ids.
+    """
     changed = [_shorten_ids(message) for message in messages]
     return changed if _is_changed(messages, changed) else messages
 
 
 @MESSAGE.register
 def midturn_system_to_user(messages: list[Message]) -> list[Message]:
-    """System messages that stand behind the first other message go into the next user message, for endpoints that
-    take a system message only at the beginning; without a next one they become a user message of their own."""
+    """Move later system messages into the next user message, for endpoints that accept them only at the beginning.
+
+    Without a next user message they become one.
+    """
     start = next((place for place, message in enumerate(messages) if not _is_system(message)), len(messages))
     if not any(map(_is_system, messages[start:])):
         return messages
@@ -96,8 +99,10 @@ def midturn_system_to_user(messages: list[Message]) -> list[Message]:
 
 @MESSAGE.register
 def missing_tool_results_added(messages: list[Message]) -> list[Message]:
-    """Calls that have no result before the conversation goes on get one that says so: OpenAI and others refuse a
-    history in which a result is missing."""
+    """Add a result that says so to calls without one.
+
+    OpenAI and others refuse a history in which a result is missing.
+    """
     complete: list[Message] = []
     waiting: list[object] = []
     for at, message in enumerate([*messages, {}]):
@@ -109,7 +114,7 @@ def missing_tool_results_added(messages: list[Message]) -> list[Message]:
 
 
 def _list_unanswered_ids(message: Message, following: list[Message]) -> list[object]:
-    """The ids of the calls that nothing answers before the next answer of the model."""
+    """Return the ids of calls without a result before the next answer of the model."""
     until = takewhile(lambda one: one.get("role") != "assistant", following)
     answered = [one.get("tool_call_id") for one in until if one.get("role") == "tool"]
     return [given for call in list_structured_calls(message) if (given := call.get("id")) and given not in answered]
@@ -117,8 +122,10 @@ def _list_unanswered_ids(message: Message, following: list[Message]) -> list[obj
 
 @MESSAGE.register_with_context
 def tool_call_ids_fit_pattern(messages: list[Message], facts: TransformContext) -> list[Message]:
-    """Ids of calls that do not match the endpoint's pattern are sent as others that do, the same on both sides of a
-    call; the conversation itself keeps the ids as they came. Ids that match are kept."""
+    """Replace ids that do not match the endpoint's pattern by ids that do, the same for a call and its result.
+
+    The conversation itself keeps the ids.
+    """
     if not facts.id_pattern:
         return messages
     ids = IdRewriter(facts.id_pattern)
@@ -127,7 +134,7 @@ def tool_call_ids_fit_pattern(messages: list[Message], facts: TransformContext) 
 
 
 def _get_google_extra(call: JsonObject) -> JsonObject:
-    """What Gemini's own compatible endpoint adds to a call."""
+    """Return what Gemini's compatible endpoint adds to a call."""
     extra = call.get("extra_content")
     google = extra.get("google") if isinstance(extra, dict) else None
     return get_object(google)
@@ -138,7 +145,7 @@ def _is_system(message: Message) -> bool:
 
 
 def _prepend_texts(texts: list[str], content: object) -> object:
-    """The texts in front of a content, whose parts stay what they are."""
+    """Return the content with these texts before it; its parts are unchanged."""
     if isinstance(content, list):
         return [*({"type": "text", "text": text} for text in texts), *content]
     return "\n\n".join([*texts, str(content or "")])

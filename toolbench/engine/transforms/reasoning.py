@@ -1,4 +1,4 @@
-"""Transforms of how earlier reasoning goes back to an endpoint: left out, in part, or inside the text."""
+"""Transforms of earlier reasoning in the history: left out, in part, or inside the text."""
 
 from collections.abc import Callable
 
@@ -24,13 +24,13 @@ REASONING_HISTORY = {
 
 @MESSAGE.register
 def reasoning_left_out(messages: list[Message]) -> list[Message]:
-    """Earlier reasoning is not sent back, for endpoints that refuse fields they do not know."""
+    """Leave earlier reasoning out, for endpoints that refuse unknown fields."""
     return _map_messages(messages, _remove_reasoning)
 
 
 @MESSAGE.register
 def reasoning_of_earlier_turns_left_out(messages: list[Message]) -> list[Message]:
-    """Only what was thought since the user last spoke is sent back."""
+    """Send only the reasoning since the last message of the user."""
     spoke = [place for place, message in enumerate(messages) if _is_user_message(message)]
     at = spoke[-1] if spoke else 0
     earlier = _map_messages(messages[:at], _remove_reasoning)
@@ -39,7 +39,7 @@ def reasoning_of_earlier_turns_left_out(messages: list[Message]) -> list[Message
 
 @MESSAGE.register
 def reasoning_text_left_out(messages: list[Message]) -> list[Message]:
-    """Reasoning as plain text is not sent back; reasoning_details and signed blocks are, untouched."""
+    """Leave reasoning as plain text out; send reasoning_details and signed blocks unchanged."""
 
     def sealed(message: Message) -> Message:
         plain = [name for name in REASONING_FIELDS if isinstance(message.get(name), str)]
@@ -50,7 +50,7 @@ def reasoning_text_left_out(messages: list[Message]) -> list[Message]:
 
 @MESSAGE.register
 def reasoning_in_think_tags(messages: list[Message]) -> list[Message]:
-    """Earlier reasoning goes back inside the text, between think tags, as some hosts of GLM want it."""
+    """Send earlier reasoning inside the text, between think tags, as some hosts of GLM require."""
     return _map_messages(messages, _move_to_tags)
 
 
@@ -80,7 +80,7 @@ def _remove_reasoning(message: Message) -> Message:
 
 
 def _move_to_tags(message: Message) -> Message:
-    """Only reasoning that is text can be told so; any other is left out."""
+    """Return the message with its reasoning in tags; reasoning that is not text is left out."""
     thought = next(
         (said for name in REASONING_FIELDS if isinstance(said := message.get(name), str) and said.strip()), ""
     )

@@ -1,6 +1,8 @@
-"""Named transforms, kept by kind. A transform is a plain function of one value: it returns the very same object where
-it has nothing to do and a new one otherwise, and never changes what it was given. What it changed is found by
-comparing the two."""
+"""Named transforms by kind.
+
+A transform is a function of one value. It returns the same object if it has nothing to do and a new one otherwise, and
+never changes its argument. Its changes are found by comparing the two.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
@@ -17,9 +19,14 @@ Value = TypeVar("Value")
 
 @light(frozen=True, slots=True)
 class TransformContext:
-    """What some transforms have to know beside their value: the tools of the turn, the dialect of calls in text and
-    whether its untyped values are guessed (see Known), and the pattern that the endpoint's ids of calls must match
-    whole, "" for none."""
+    """What some transforms need besides their value.
+
+    Attributes:
+        tools: the tools of the turn.
+        text_format: the format of calls in text.
+        id_pattern: pattern that the endpoint's ids of calls must match as a whole; "" for none.
+        guess_untyped: whether values without a type in the schema are guessed.
+    """
 
     tools: tuple[Tool, ...] = ()
     text_format: str = AUTO
@@ -31,12 +38,11 @@ EMPTY_CONTEXT = TransformContext()
 
 
 class UnknownTransformError(EngineError):
-    """A transform's name that nobody registered, in strict mode."""
+    """There is no transform with this name; raised in strict mode only."""
 
 
 class TransformKind(Generic[Value]):
-    """All transforms of one kind, by name. A transform's name is that of its function, its description the
-    docstring."""
+    """All transforms of one kind by name. The name is that of the function, the description its docstring."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -44,14 +50,14 @@ class TransformKind(Generic[Value]):
         self._described: dict[str, str] = {}
 
     def register(self, function: Callable[[Value], Value]) -> Callable[[Value], Value]:
-        """A decorator."""
+        """Register a transform. A decorator."""
         self._keep(function.__name__, function.__doc__, lambda value, facts: function(value))
         return function
 
     def register_with_context(
         self, function: Callable[[Value, TransformContext], Value]
     ) -> Callable[[Value, TransformContext], Value]:
-        """A decorator for a transform that is told the facts too."""
+        """Register a transform that also gets the context. A decorator."""
         self._keep(function.__name__, function.__doc__, function)
         return function
 
@@ -60,18 +66,26 @@ class TransformKind(Generic[Value]):
         self._described[name] = " ".join((said or "").split())
 
     def names(self) -> tuple[str, ...]:
+        """Return the names in the order of registration."""
         return tuple(self._by_name)
 
     def describe(self, name: str) -> str:
-        """One sentence saying what the transform does. Raises UnknownTransformError."""
+        """Return what the transform does.
+
+        Raises:
+            UnknownTransformError: there is no such transform.
+        """
         described = self._described.get(normalise_name(name))
         if described is None:
             raise self._unknown((name,))
         return described
 
     def check(self, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
-        """The names that can be applied, in canonical form and the given order, blank ones left out. A name nobody
-        bears raises UnknownTransformError when strict and is left out otherwise."""
+        """Return the known names in canonical form and the given order, without blank ones.
+
+        Raises:
+            UnknownTransformError: a name is unknown; only if `strict` is set, otherwise it is left out.
+        """
         wanted = [name for name in map(normalise_name, names) if name]
         unknown = tuple(name for name in wanted if name not in self._by_name)
         if unknown and strict:
@@ -81,8 +95,10 @@ class TransformKind(Generic[Value]):
     def apply(
         self, value: Value, names: Iterable[str], facts: TransformContext = EMPTY_CONTEXT
     ) -> tuple[Value, tuple[TransformChange, ...]]:
-        """The value after each named transform in turn, and what each changed. Unknown names are ignored; a value
-        nested too deeply for a transform to walk is left as it is."""
+        """Apply the named transforms in turn; return the value and all changes.
+
+        Unknown names are ignored. A value that is nested too deeply for a transform stays unchanged.
+        """
         changes: list[TransformChange] = []
         for name in map(normalise_name, names):
             transform = self._by_name.get(name)

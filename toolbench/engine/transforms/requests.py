@@ -1,4 +1,4 @@
-"""Transforms of the whole body that goes out: keys that an endpoint knows by another name, or not at all."""
+"""Transforms of the request body: fields that an endpoint knows under another name or not at all."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -16,8 +16,10 @@ THINKING_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "hi
 
 @REQUEST.register
 def tools_to_functions(body: JsonObject) -> JsonObject:
-    """The request in OpenAI's older shape: functions and function_call instead of tools and tool_choice, and in the
-    history one call for an answer, with results of the role function."""
+    """Send the request in OpenAI's older form: functions and function_call instead of tools and tool_choice.
+
+    In the history each answer has one call, and results have the role function.
+    """
     rest = {key: value for key, value in body.items() if key not in ("tools", "tool_choice", "parallel_tool_calls")}
     tools, choice = body.get("tools"), body.get("tool_choice")
     functions = [tool["function"] for tool in tools if "function" in tool] if isinstance(tools, list) else []
@@ -31,19 +33,19 @@ def tools_to_functions(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def max_tokens_to_max_completion_tokens(body: JsonObject) -> JsonObject:
-    """The limit of an answer goes out as max_completion_tokens, as reasoning models want it."""
+    """Send the limit of an answer as max_completion_tokens, as reasoning models require."""
     return _rename_key(body, "max_tokens", "max_completion_tokens")
 
 
 @REQUEST.register
 def max_completion_tokens_to_max_tokens(body: JsonObject) -> JsonObject:
-    """The limit of an answer goes out as max_tokens, for endpoints that know no other name."""
+    """Send the limit of an answer as max_tokens, for endpoints that know no other name."""
     return _rename_key(body, "max_completion_tokens", "max_tokens")
 
 
 @REQUEST.register
 def reasoning_effort_to_reasoning_object(body: JsonObject) -> JsonObject:
-    """The effort goes out inside an object, `reasoning: {"effort": …}`, as OpenRouter wants it."""
+    """Send the effort inside an object, `reasoning: {"effort": …}`, as OpenRouter requires."""
     if "reasoning_effort" not in body:
         return body
     given = body.get("reasoning")
@@ -53,7 +55,7 @@ def reasoning_effort_to_reasoning_object(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def reasoning_object_to_reasoning_effort(body: JsonObject) -> JsonObject:
-    """The effort inside an object goes out as reasoning_effort, as OpenAI wants it; a budget has no name there."""
+    """Send the effort of a reasoning object as reasoning_effort, as OpenAI requires; a budget has no field there."""
     given = body.get("reasoning")
     if not isinstance(given, dict) or "effort" not in given:
         return body
@@ -63,8 +65,10 @@ def reasoning_object_to_reasoning_effort(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
-    """The effort goes out as a budget of tokens for thinking, `thinking: {"budget_tokens": …}`, the limit of the answer
-    that much higher; `none` switches thinking off, and an effort nobody knows stays as it is."""
+    """Send the effort as a budget of thinking tokens, and raise the limit of the answer by it.
+
+    The field is `thinking: {"budget_tokens": …}`. `none` turns thinking off; an unknown effort stays unchanged.
+    """
     effort = body.get("reasoning_effort")
     if not isinstance(effort, str) or effort not in THINKING_BUDGETS or "thinking" in body:
         return body
@@ -77,7 +81,7 @@ def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def tool_choice_forced_to_auto(body: JsonObject) -> JsonObject:
-    """A tool choice that demands a call goes out as auto, for endpoints and thinking models that refuse any other."""
+    """Send a tool choice that demands a call as auto, for endpoints and thinking models that refuse any other."""
     choice = body.get("tool_choice")
     forced = isinstance(choice, dict) or choice in ("required", "any")
     return {**body, "tool_choice": "auto"} if forced else body
@@ -90,7 +94,7 @@ def _rename_key(body: JsonObject, old: str, new: str) -> JsonObject:
 
 
 def _to_function_choice(choice: Any) -> Any:
-    """No call can be demanded in the older shape, but one function named."""
+    """Return the choice in the older form, which can demand a named function only."""
     if isinstance(choice, dict):
         function = choice.get("function")
         return {"name": function.get("name")} if isinstance(function, dict) else "auto"
@@ -98,7 +102,7 @@ def _to_function_choice(choice: Any) -> Any:
 
 
 def _to_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
-    """Each call an answer of its own, followed by its result. Ids may come again in later answers."""
+    """Yield the messages with an answer for each call, followed by its result. Ids may repeat in later answers."""
     for place, message in enumerate(messages):
         calls = message.get("tool_calls")
         if message.get("role") == "tool":

@@ -1,5 +1,7 @@
-"""Transforms of the assistant message that came in. Their order matters: a lone call becomes a list before its
-arguments are looked at."""
+"""Transforms of an assistant message. Their order matters.
+
+A single call becomes a list before its arguments are converted.
+"""
 
 from collections.abc import Sequence
 
@@ -16,7 +18,7 @@ RESPONSE: TransformKind[Message] = TransformKind("response")
 
 @RESPONSE.register
 def assistant_function_call_to_tool_calls(message: Message) -> Message:
-    """A legacy function_call becomes the only tool call, when there are none yet, and leaves its old place."""
+    """Move a legacy function_call into tool_calls, if there are none."""
     calls = message.get("tool_calls")
     function = message.get("function_call")
     if (isinstance(calls, list) and calls) or not isinstance(function, dict):
@@ -32,14 +34,14 @@ def assistant_function_call_to_tool_calls(message: Message) -> Message:
 
 @RESPONSE.register
 def assistant_tool_calls_object_to_array(message: Message) -> Message:
-    """A tool_calls that is one object becomes a list of that object."""
+    """Turn a tool_calls object into a list of one call."""
     calls = message.get("tool_calls")
     return {**message, "tool_calls": [calls]} if isinstance(calls, dict) else message
 
 
 @RESPONSE.register
 def assistant_tool_calls_arguments_json_string_if_hash(message: Message) -> Message:
-    """Arguments that came as an object or a list become their JSON text."""
+    """Turn arguments that are an object or a list into their JSON text."""
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message
@@ -51,9 +53,11 @@ def assistant_tool_calls_arguments_json_string_if_hash(message: Message) -> Mess
 
 @RESPONSE.register_with_context
 def assistant_content_tool_call_tags_to_tool_calls(message: Message, facts: TransformContext) -> Message:
-    """Calls written into the content as <tool_call>…</tool_call> become tool calls, when there are none yet; tags in
-    code blocks, inline code or behind a backslash are quotations and stay, and so do those between words that name no
-    tool that was offered."""
+    """Turn calls in the content between <tool_call> tags into tool calls, if there are none.
+
+    Tags in code blocks, inline code or after a backslash are quotations and stay, as do tags between words that name no
+    offered tool.
+    """
     content = message.get("content")
     if message.get("tool_calls") or not isinstance(content, str) or "<tool_call>" not in content:
         return message
@@ -63,8 +67,11 @@ def assistant_content_tool_call_tags_to_tool_calls(message: Message, facts: Tran
 
 @RESPONSE.register_with_context
 def tool_calls_from_text(message: Message, facts: TransformContext) -> Message:
-    """Calls that the model wrote into its text, in the policy's text_format or any dialect we know, become tool calls,
-    when there are none yet; reasoning in front of them moves into reasoning_content."""
+    """Turn calls that the model wrote into its text into tool calls, if there are none.
+
+    The text is in the policy's text_format, or in any known format. Reasoning before the calls moves into
+    reasoning_content.
+    """
     if message.get("tool_calls") or message.get("function_call"):
         return message
     parsed = _parse_calls(get_message_text(message), facts)
@@ -81,8 +88,7 @@ def tool_calls_from_text(message: Message, facts: TransformContext) -> Message:
 
 @RESPONSE.register_with_context
 def tool_calls_from_reasoning(message: Message, facts: TransformContext) -> Message:
-    """Calls that stand in the reasoning of an answer which says nothing and calls nothing, as some servers of thinking
-    models put them there, become tool calls."""
+    """Turn calls in the reasoning of an answer without text and calls into tool calls; some servers put them there."""
     if message.get("tool_calls") or message.get("function_call") or get_message_text(message).strip():
         return message
     for key in ("reasoning_content", "reasoning"):

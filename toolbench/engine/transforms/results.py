@@ -1,4 +1,4 @@
-"""Transforms of the envelope a tool result is sent back in."""
+"""Transforms of the envelope of a tool result."""
 
 from toolbench.engine.transforms.registry import TransformKind
 from toolbench.engine.types import JsonObject
@@ -8,7 +8,7 @@ TOOL_RESULT: TransformKind[JsonObject] = TransformKind("tool_result")
 
 @TOOL_RESULT.register
 def tool_result_compact_envelope(envelope: JsonObject) -> JsonObject:
-    """Empty warnings, empty errors and empty data are left out of the envelope."""
+    """Leave empty warnings, errors and data out of the envelope."""
     empty: dict[str, object] = {"warnings": [], "errors": [], "data": {}}
     dropped = {key for key, value in empty.items() if key in envelope and envelope[key] == value}
     return {key: value for key, value in envelope.items() if key not in dropped} if dropped else envelope

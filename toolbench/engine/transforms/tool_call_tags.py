@@ -1,5 +1,7 @@
-"""Calls that a model writes into its text between <tool_call> tags, as the case study reads them. Where such a tag
-stands, and where it is only quoted, is found by the reader of all formats; what stands in it is read here."""
+"""Calls in text between <tool_call> tags, as the case study parses them.
+
+The decoder of text formats finds where a tag stands and whether it is only quoted; its content is parsed here.
+"""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -17,7 +19,7 @@ _NAME = re.compile(r"[_.-]*[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
 def _read_body(body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
-    """Every tag that is closed counts, whatever stands in it; an unclosed one is text."""
+    """Return a call for each closed tag, whatever its content; an unclosed tag is text."""
     return ParsedBlock(problem="call_cut") if cut else ParsedBlock((FoundCall("tag", {}),))
 
 
@@ -29,10 +31,16 @@ _TAGS = TextFormat(
 
 
 def extract_tagged_calls(content: str, names: Collection[str] = ()) -> tuple[str, list[JsonObject]]:
-    """The text without its tags, trimmed, and the calls in order, with ids `tool_call` position by position:
-    `tag_call_1` is the first tag, and one that cannot be read leaves a gap. No readable tag: the text as it was and
-    an empty list. An unclosed tag is text; an unclosed code block runs to the end. Where words stand beside the tags,
-    only a tag with one of `names` is a call, where there are any; others are text."""
+    """Return the text without its tags, trimmed, and the calls in order.
+
+    Ids follow the position of the tags: `tag_call_1` is the first tag, and an unreadable one leaves a gap. Without a
+    readable tag, the text is unchanged and there is no call. An unclosed tag is text; an unclosed code block lasts
+    until the end.
+
+    Args:
+        content: the text.
+        names: names of tools; if there are any and words stand beside the tags, only tags with one of these are calls.
+    """
     calls: list[JsonObject | None] = []
     tags = list(_find_tags(content))
     spoken = "".join(_get_text_between(content, tags)).strip() != ""
@@ -47,7 +55,7 @@ def extract_tagged_calls(content: str, names: Collection[str] = ()) -> tuple[str
 
 
 def _get_text_between(content: str, cut: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """The text around these places."""
+    """Yield the text around these places."""
     at = 0
     for start, end in cut:
         yield content[at:start]
@@ -56,7 +64,7 @@ def _get_text_between(content: str, cut: Sequence[tuple[int, int]]) -> Iterator[
 
 
 def _find_tags(content: str) -> Iterator[tuple[int, int]]:
-    """Where each tag begins and ends that is closed and not quoted."""
+    """Yield start and end of each tag that is closed and not quoted."""
     at = 0
     for piece in _list_parts(content):
         raw = piece.call.raw if piece.call else ""
@@ -67,7 +75,7 @@ def _find_tags(content: str) -> Iterator[tuple[int, int]]:
 
 
 def _list_parts(content: str) -> Iterator[DecoderEvent]:
-    """Text and tags as they stand."""
+    """Yield the text and the tags in order."""
     decoder = TextDecoder(_TAGS, ToolSchemas())
     yield from decoder.feed(content)
     decoder.close()

@@ -1,4 +1,4 @@
-"""Transforms of the tool definitions that go out."""
+"""Transforms of the tool definitions of a request."""
 
 from toolbench.engine.transforms.registry import TransformKind
 from toolbench.engine.types import JsonObject
@@ -8,7 +8,7 @@ TOOL: TransformKind[list[JsonObject]] = TransformKind("tool")
 
 @TOOL.register
 def openai_tools_strip_function_descriptions(tools: list[JsonObject]) -> list[JsonObject]:
-    """Tools are sent without the description of the function; descriptions of parameters stay."""
+    """Send tools without the description of the function; descriptions of parameters stay."""
     stripped = [_remove_description(tool) for tool in tools]
     return stripped if any(old is not new for old, new in zip(tools, stripped, strict=True)) else tools
 
