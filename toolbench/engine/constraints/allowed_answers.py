@@ -1,4 +1,4 @@
-"""What may be answered: calls of the tools that the choice leaves, and a final text where one is allowed."""
+"""The allowed answers: calls of the tools that the tool choice leaves, and a final text where one is allowed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,14 @@ FINAL_ANSWER_KEY = "answer"  # the key around alternatives where a schema's root
 
 @dataclass(frozen=True, slots=True)
 class AllowedAnswers:
-    """`calls` are names with the schema of their arguments, `final` the schema of a final text or None, `many` how
-    many calls one answer may hold. References lead to `definitions`."""
+    """The allowed answers of one request.
+
+    Attributes:
+        calls: name and schema of the arguments of each tool.
+        final: schema of a final text; None if it is not allowed.
+        definitions: what references in the schemas lead to.
+        many: maximum number of calls in one answer.
+    """
 
     calls: tuple[tuple[str, JsonObject], ...]
     final: JsonObject | None
@@ -25,21 +31,25 @@ class AllowedAnswers:
 
 
 def select_tools(tools_json: Sequence[JsonObject], tool_choice: RequestChoice) -> list[JsonObject]:
-    """The tools a named tool choice leaves; all where it names none of them."""
+    """Return the tools that a tool choice names; all if it names none of them."""
     function = tool_choice.get("function") if isinstance(tool_choice, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return [tool for tool in tools_json if tool["function"]["name"] == name] or list(tools_json)
 
 
 def is_final_answer_allowed(tool_choice: RequestChoice) -> bool:
-    """Whether a final answer is allowed: not where the choice is `required` or names a tool."""
+    """Return whether a final answer is allowed: not if the choice is `required` or names a tool."""
     return not isinstance(tool_choice, dict) and tool_choice != "required"
 
 
 def build_allowed_answers(
     tools_json: Sequence[JsonObject], *, final: bool, dialect: SchemaSupport, limits: SizeLimits, many: int = 1
 ) -> AllowedAnswers:
-    """Raises PlanError for a tool whose schema cannot be used."""
+    """Return the allowed answers.
+
+    Raises:
+        PlanError: the schema of a tool cannot be used.
+    """
     normaliser = SchemaNormaliser(dialect, limits)
     calls = tuple(
         (str(tool["function"]["name"]), normaliser.arguments(tool["function"], place))
@@ -50,9 +60,15 @@ def build_allowed_answers(
 
 
 def build_answer_schema(answers: AllowedAnswers, *, one_object: bool = False, counted: bool = True) -> JsonObject:
-    """One JSON Schema of every answer: `{"name", "arguments"}` of a tool, `{"calls": […]}` where several may come at
-    once, `{"final"}`. `one_object` puts alternatives under the key `answer`; without `counted` nothing bounds how
-    many calls there are."""
+    """Return one JSON Schema of all answers.
+
+    An answer is `{"name", "arguments"}` of a tool, `{"calls": […]}` if there may be several calls, or `{"final"}`.
+
+    Args:
+        answers: the allowed answers.
+        one_object: put alternatives under the key `answer`.
+        counted: limit the number of calls.
+    """
     calls = [_build_call_schema(name, arguments) for name, arguments in answers.calls]
     if answers.many > 1:
         most = {"maxItems": answers.many} if counted else {}

@@ -1,4 +1,4 @@
-"""From tools to what is put into a request, once per set of tools."""
+"""From tools to the constraint in a request; compiled once for each set of tools."""
 
 import io
 import pickle
@@ -21,8 +21,13 @@ CACHE_SIZE = 128  # compiled sets of tools
 
 @dataclass(frozen=True, slots=True)
 class ConstraintOptions:
-    """What an answer is held to. `final`: a final text is allowed. `many`: calls one answer may hold. `format`: the
-    text format of a grammar, "" for our own JSON."""
+    """Options of a constraint.
+
+    Attributes:
+        final: whether a final text is allowed.
+        many: maximum number of calls in one answer.
+        format: text format of a grammar; "" for JSON.
+    """
 
     final: bool = True
     many: int = 1
@@ -32,8 +37,12 @@ class ConstraintOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompiledConstraint:
-    """`fields` go into the request's body and are never changed; `grammar` is the text of a grammar, "" for a
-    schema."""
+    """A compiled constraint.
+
+    Attributes:
+        fields: fields of the request body; never changed.
+        grammar: text of the grammar; "" for a schema.
+    """
 
     fields: JsonObject
     dropped: tuple[DroppedKeyword, ...]
@@ -43,15 +52,21 @@ class CompiledConstraint:
 def compile_constraint(
     tools_json: Sequence[JsonObject], constraint: str, asked: ConstraintOptions
 ) -> CompiledConstraint:
-    """What holds an answer to calls of these tools. Equal sets of tools are compiled once. Raises PlanError for an
-    unknown constraint, a schema that cannot be used, or a text format where the endpoint is held by a schema."""
+    """Return the constraint that holds an answer to calls of these tools. Equal sets of tools are compiled once.
+
+    Raises:
+        PlanError: the constraint is unknown, a schema cannot be used, or a text format is combined with a schema.
+    """
     if constraint not in SCHEMA_SUPPORT:
         raise PlanError(f"no constraint is called {constraint!r}; known are {', '.join(SCHEMA_SUPPORT)}")
     return _compile_cached(_build_cache_key(tools_json), constraint, asked)
 
 
 def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
-    """The tools as bytes, quicker than JSON; `fast` makes them the same whichever parts are one object."""
+    """Return the tools as bytes, faster than JSON.
+
+    `fast` makes the bytes of equal tools equal, whichever of their parts are the same object.
+    """
     written = io.BytesIO()
     pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
     pickler.fast = True
@@ -82,7 +97,11 @@ def _compile_cached(tools: bytes, constraint: str, asked: ConstraintOptions) -> 
 
 
 def _check_grammar(grammar: str) -> None:
-    """Raises PlanError for a grammar that llguidance does not take: llama.cpp would answer without any constraint."""
+    """Check that llguidance accepts the grammar; otherwise llama.cpp would answer without a constraint.
+
+    Raises:
+        PlanError: it does not.
+    """
     failed, messages = LLMatcher.validate_grammar_with_warnings(grammar)
     if failed:
         raise PlanError(f"llguidance does not take the grammar of these tools: {messages[0].splitlines()[0]}")

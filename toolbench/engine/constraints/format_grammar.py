@@ -1,5 +1,4 @@
-"""How the calls of an answer are written when a grammar holds it to a text format: whatever of the format stands
-around the JSON of the arguments."""
+"""The text around the arguments of a call in a text format, for grammars that enforce the format."""
 
 import re
 from dataclasses import dataclass
@@ -16,10 +15,14 @@ _PROBE_PATTERN = re.compile(r'\{\s*"k":\s*"v"\s*\}')  # on one line or over seve
 
 @dataclass(frozen=True, slots=True)
 class FormatGrammar:
-    """`many`: calls look the same wherever they stand, so that a grammar can repeat them. `barred` is the character
-    that free text must not hold, so that it never looks like a call; "" where there is none. Where calls are found
-    behind such text, if it has no code blocks, `behind` is a class of the characters that it must end with, "" for any;
-    None where they are not."""
+    """The form of calls in a text format.
+
+    Attributes:
+        many: whether calls look the same at every position, so that a grammar can repeat them.
+        barred: the character that free text must not have, so that it never looks like a call; "" if there is none.
+        behind: for formats whose calls are found after such text without code blocks: a class of characters that the
+            text must end with, "" for any. None for other formats.
+    """
 
     layout: CallLayout
     many: bool
@@ -27,7 +30,7 @@ class FormatGrammar:
     behind: str | None = None
 
     def around(self, name: str) -> tuple[str, str]:
-        """What stands before and behind the arguments of a call of this tool."""
+        """Return the text before and after the arguments of a call of this tool."""
         written = self.layout.call(TextCall(name, dict(_PROBE_ARGUMENTS)), 0)
         *_, arguments = _PROBE_PATTERN.finditer(written)
         return written[: arguments.start()], written[arguments.end() :]
@@ -35,8 +38,11 @@ class FormatGrammar:
 
 @lru_cache(maxsize=64)
 def find_format_grammar(format: str) -> FormatGrammar:
-    """The form of one of `engine.formats`. Raises PlanError for an unknown format, and for one that writes arguments
-    in another way than as one JSON object."""
+    """Return the form of a text format.
+
+    Raises:
+        PlanError: the format is unknown, or does not write arguments as one JSON object.
+    """
     family = get_format(format)
     layout = family.layout
     first, second = (layout.call(TextCall("f", dict(_PROBE_ARGUMENTS)), place) for place in (0, 1))
@@ -50,7 +56,7 @@ def find_format_grammar(format: str) -> FormatGrammar:
 
 
 def _find_closing_text(family: TextFormat, call: str) -> str | None:
-    """A name right before a marker may belong to it."""
+    """Return the value of `behind`; a name directly before a marker may belong to the marker."""
     named = family.named(("f",))
     markers = [block for block in (*family.blocks, *named) if block.opener in call]
     if not markers:
@@ -61,5 +67,5 @@ def _find_closing_text(family: TextFormat, call: str) -> str | None:
 
 
 def escape_for_class(char: str) -> str:
-    """A character as classes of both languages spell it."""
+    """Return a character as both grammar languages write it in a class."""
     return f"\\{char}" if char in "[]" else char

@@ -1,7 +1,8 @@
-"""Our own compiler from a normalised schema to GBNF, the grammar language of llama.cpp.
+"""Compiler from a normalised schema to GBNF, the grammar language of llama.cpp.
 
-Keys come in the order of the schema. Between two tokens of JSON stands at most as much white space as the limits say.
-Every repeat has an end."""
+Keys stand in the order of the schema. Between two tokens of JSON stands at most as much white space as the limits
+allow. Every repetition has an end.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +55,7 @@ BOOLEAN_RULE = '"true" | "false"'
 
 
 class GbnfGrammar:
-    """The rules of one grammar as they come up; equal bodies share a rule."""
+    """The rules of one grammar; equal bodies share a rule."""
 
     def __init__(self, definitions: Mapping[str, Any], limits: SizeLimits) -> None:
         self._definitions = definitions
@@ -64,27 +65,31 @@ class GbnfGrammar:
         self._values: dict[str, str] = {}  # schema -> symbol
 
     def text(self, root: str) -> str:
-        """The whole grammar with `root` as its start."""
+        """Return the grammar with `root` as its start."""
         rules = "\n".join(f"{name} ::= {body}" for name, body in self._rules.items())
         return f"root ::= {root}\n{rules}\n"
 
     def define(self, hint: str, body: str) -> str:
-        """The name of a rule with this body."""
+        """Return the name of a rule with this body."""
         if body not in self._named:
             name = self._named[body] = f"{hint}-{len(self._rules)}"
             self._rules[name] = body
         return self._named[body]
 
     def value(self, schema: JsonObject) -> str:
-        """A symbol for the JSON text of what the schema allows."""
+        """Return a symbol for the JSON text of the values that a schema allows."""
         key = write_json(schema)
         if key not in self._values:
             self._values[key] = self._recursive(schema["$ref"]) if "$ref" in schema else self._value(schema)
         return self._values[key]
 
     def object_of(self, pairs: list[tuple[str, str, bool]], others: str = "") -> str:
-        """An object with `pairs` of key, symbol of its value, and whether it must be there; `others` is a symbol for a
-        further pair."""
+        """Return a symbol for an object.
+
+        Args:
+            pairs: key, symbol of the value, and whether the key is required.
+            others: symbol of a further pair; "" for none.
+        """
         written = [
             (self.define("pair", f"{render_json_literal(key)} {self._gap(':')} {value}"), must)
             for key, value, must in pairs
@@ -93,7 +98,7 @@ class GbnfGrammar:
         return self.define("object", f'"{{" {self.space()} {members} "}}"')
 
     def list_of(self, item: str, least: int, most: int) -> str:
-        """An array of so many items."""
+        """Return a symbol for an array with this number of items."""
         if most == 0:
             return self.define("list", f'"[" {self.space()} "]"')
         more = self.define("more", f"{self._gap(',')} {item}")
@@ -101,6 +106,7 @@ class GbnfGrammar:
         return self._bracketed(filled, may_be_empty=not least)
 
     def space(self) -> str:
+        """Return a symbol for white space."""
         most = self._limits.whitespace
         return self.define("space", f"[ \\t\\n]{{0,{most}}}") if most else '""'
 
@@ -167,7 +173,10 @@ class GbnfGrammar:
         return self._tuple(schema, least, most)
 
     def _tuple(self, schema: JsonObject, least: int, most: int) -> str:
-        """The first items each of their own kind; from the end, because each may be the last."""
+        """Return a symbol for an array whose first items have their own schemas.
+
+        It is built from the end, since each item may be the last.
+        """
         first, rest = schema["prefixItems"][:most], schema["items"]
         tail = ""
         if rest is not False and most > len(first):
@@ -196,7 +205,7 @@ class GbnfGrammar:
         return self.define("key", f"{render_char_class(complement_ranges(((0, 31), (34, 34), (92, 92))))}{{0,64}}")
 
     def _members(self, pairs: list[tuple[str, bool]], others: str) -> str:
-        """What stands between the braces. `rest[i]` is what may follow once something was written."""
+        """Return the text between the braces. `rest[i]` is what may follow after the first pair."""
         comma = self._gap(",")
         rest = f"({comma} {others}){{0,{MAX_OTHER_KEYS}}}" if others else ""
         starts = [f"{others} {rest}"] if others else []

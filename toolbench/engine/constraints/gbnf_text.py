@@ -1,4 +1,4 @@
-"""Words of GBNF: literals, classes, repeats. JSON text is spelled as JSON has it, escapes included."""
+"""Literals, classes and repetitions of GBNF. JSON text is written as JSON does, escapes included."""
 
 import json
 import re
@@ -21,17 +21,17 @@ DefineRule = Callable[[str, str], str]
 
 
 def render_literal(text: str) -> str:
-    """A text as it stands. Without control characters other than line ends and tabs."""
+    """Return a text as a literal; it must have no control characters but line ends and tabs."""
     return '"' + "".join(_IN_LITERAL.get(char, char) for char in text) + '"'
 
 
 def render_json_literal(value: object) -> str:
-    """A JSON value written out compactly."""
+    """Return a literal for the compact text of a JSON value."""
     return render_literal(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def render_json_class(ranges: Ranges) -> str:
-    """One character of a JSON string out of `ranges`, written raw or, where JSON asks for it, with its escape."""
+    """Return a class for one character of a JSON string in these ranges, with its escape where JSON requires it."""
     plain = complement_ranges(join_ranges(complement_ranges(ranges), _CONTROL, _QUOTED))
     options = [render_char_class(plain)] if plain else []
     for code, escape in _ESCAPES.items():
@@ -41,13 +41,16 @@ def render_json_class(ranges: Ranges) -> str:
 
 
 def render_char_class(ranges: Ranges) -> str:
-    """`[a-z]`, or `[^…]` where only ASCII characters are left out: XGrammar knows no others there."""
+    """Return `[a-z]`, or `[^…]` if only ASCII characters are excluded; XGrammar knows no others there."""
     rest = [part for part in complement_ranges(ranges) if part[0] not in range(0xD800, 0xE000)]
     return f"[^{_render_ranges(rest)}]" if rest and rest[-1][1] in _ASCII else f"[{_render_ranges(ranges)}]"
 
 
 def _render_ranges(ranges: Iterable[tuple[int, int]]) -> str:
-    """XGrammar reads hexadecimal digits behind `\\x` without end: one that stands for itself there is escaped too."""
+    r"""Return the ranges as text.
+
+    XGrammar reads any number of hexadecimal digits after `\x`, so a digit that follows is escaped too.
+    """
     parts: list[str] = []
     for low, high in ranges:
         first = _render_char(low)
@@ -63,8 +66,11 @@ def _render_char(code: int) -> str:
 
 
 def render_repeat(symbol: str, least: int, most: int, define: DefineRule) -> str:
-    """`symbol` at least and at most so often. Counts beyond what llama.cpp takes are put together of smaller ones;
-    `define(hint, body)` makes a rule and gives its name."""
+    """Return `symbol` repeated at least and at most so often.
+
+    Counts beyond the limit of llama.cpp are composed of smaller ones; `define(hint, body)` makes a rule and returns its
+    name.
+    """
     if most <= MAX_REPEAT:
         return _render_counted(symbol, least, most)
     chunk = define("many", _render_counted(symbol, MAX_REPEAT, MAX_REPEAT))
@@ -83,12 +89,12 @@ def _render_counted(symbol: str, least: int, most: int) -> str:
 
 
 def render_other_name(names: Iterable[str], define: DefineRule) -> str:
-    """A JSON string's inside, up to 64 plain characters, that is none of these names nor an escape."""
+    """Return a symbol for the inside of a JSON string of up to 64 plain characters that is none of these names."""
     return define("other", _list_unlike(sorted(set(names)), 0, define))
 
 
 def _list_unlike(names: list[str], at: int, define: DefineRule) -> str:
-    """Alternatives after `at` characters that all of `names` share; the quote that closes the string is not part."""
+    """Return alternatives after `at` characters that all names share; the closing quote is not included."""
     heads = sorted({name[at] for name in names if len(name) > at})
     barred = join_ranges(_CONTROL, _QUOTED, tuple((ord(char), ord(char)) for char in heads))
     options = [f"{render_char_class(complement_ranges(barred))} {_define_rest(define)}"]

@@ -1,4 +1,4 @@
-"""Grammars of whole answers: in GBNF, and for llguidance."""
+"""Grammars of whole answers, in GBNF and for llguidance."""
 
 from toolbench.engine.constraints.allowed_answers import AllowedAnswers, build_answer_schema
 from toolbench.engine.constraints.format_grammar import FormatGrammar, escape_for_class, find_format_grammar
@@ -14,8 +14,16 @@ COMPACT_WHITESPACE: JsonObject = {"x-guidance": {"whitespace_flexible": False}}
 
 
 def build_gbnf(answers: AllowedAnswers, limits: SizeLimits, format: str = "") -> str:
-    """For llama.cpp and those who read its grammars; `answers` in the dialect gbnf. `format` is a text format, "" our
-    own JSON. Raises PlanError for a format that no grammar can hold."""
+    """Return a grammar for llama.cpp and engines that read its grammars.
+
+    Args:
+        answers: the allowed answers, normalised for gbnf.
+        limits: limits of strings, lists and white space.
+        format: a text format; "" for JSON.
+
+    Raises:
+        PlanError: a grammar cannot enforce the format.
+    """
     grammar = GbnfGrammar(answers.definitions, limits)
     if format:
         return grammar.text(_build_formatted(grammar, answers, limits, find_format_grammar(format)))
@@ -55,8 +63,7 @@ def _build_formatted(grammar: GbnfGrammar, answers: AllowedAnswers, limits: Size
 
 
 def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, format: str = "") -> str:
-    """In llguidance's Lark, with compact white space; `answers` in the dialect grammar. Takes and raises as
-    `build_gbnf`."""
+    """Return a grammar in llguidance's Lark, with compact white space; arguments and errors as in `build_gbnf`."""
     if not format:
         schema = {**COMPACT_WHITESPACE, **deduplicate_schema(build_answer_schema(answers))}
         return f"%llguidance {{}}\nstart: %json {write_json(schema)}"
@@ -79,7 +86,7 @@ def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, format: str = 
 
 
 def _build_with_free_text(form: FormatGrammar, most: int) -> tuple[str, list[str]]:
-    """What an answer is where free text is allowed, and the lexemes of that text."""
+    """Return the start of an answer that may be free text, and the lexemes of the text."""
     barred = escape_for_class(form.barred)
     text = f"TEXT: /[^{barred}]{{1,{most}}}/"
     if form.behind is None:
@@ -89,7 +96,7 @@ def _build_with_free_text(form: FormatGrammar, most: int) -> tuple[str, list[str
 
 
 def quote_lark(text: str) -> str:
-    """A text as Lark spells it."""
+    """Return a text as Lark writes it."""
     return write_json(text)
 
 

@@ -1,11 +1,11 @@
-"""Whole numbers between two bounds, as a grammar spells them."""
+"""Whole numbers between two bounds as a grammar."""
 
 MAX_DIGITS = 16  # digits of a whole number without a bound
 MAX_INTEGER = 10**MAX_DIGITS - 1
 
 
 def build_integer_grammar(low: int | None, high: int | None) -> str:
-    """GBNF for the decimal spelling of every whole number from `low` to `high`, without leading zeros or a plus."""
+    """Return GBNF for the decimal text of each whole number from `low` to `high`, without leading zeros or a plus."""
     bottom = max(low, -MAX_INTEGER) if low is not None else -MAX_INTEGER
     top = min(high, MAX_INTEGER) if high is not None else MAX_INTEGER
     if bottom > top:  # beyond what is counted here
@@ -20,7 +20,7 @@ def build_integer_grammar(low: int | None, high: int | None) -> str:
 
 
 def _build_range(low: int, high: int) -> str:
-    """Numbers that are not negative; one group per count of digits."""
+    """Return GBNF for numbers that are not negative, with one group for each number of digits."""
     options: list[str] = []
     for digits in range(len(str(low)), len(str(high)) + 1):
         first = max(low, 10 ** (digits - 1) if digits > 1 else 0)
@@ -30,7 +30,7 @@ def _build_range(low: int, high: int) -> str:
 
 
 def _build_equal_length_range(low: str, high: str) -> list[str]:
-    """Between two numbers with as many digits."""
+    """Return GBNF for numbers between two numbers with the same number of digits."""
     if not low or low == high:
         return [f'"{low}"'] if low else []
     rest = len(low) - 1

@@ -1,11 +1,12 @@
-"""Masks for a host that runs the model itself and has the logits in hand: which tokens may come next.
+"""Token masks for a program that runs the model itself: which tokens may come next.
 
     mask = Mask(vocabulary, compile_constraint(tools, "grammar", ConstraintOptions()).grammar)
     while not mask.stopped:
         token = sample(logits, mask.allowed())
         mask.consume(token)
 
-One vocabulary serves many masks; a mask serves one answer, on one thread."""
+One vocabulary serves many masks; a mask serves one answer, in one thread.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -17,7 +18,7 @@ Tokenize = Callable[[bytes], list[int]]
 
 
 class _LlguidanceTokens:
-    """A vocabulary as llguidance asks for one."""
+    """A vocabulary in the form that llguidance requires."""
 
     def __init__(self, tokens: Sequence[bytes], end: int, special: Sequence[int], tokenize: Tokenize | None) -> None:
         self.tokens = tokens
@@ -47,10 +48,17 @@ class _LlguidanceTokens:
 
 
 class Vocabulary:
-    """The tokens of a model by their numbers, as the bytes they stand for. `end` is the token that ends an answer;
-    `special` are those that stand for no text, which no grammar allows. `tokenize` is the model's own way of cutting
-    text, asked where only one text can follow; without it the longest tokens are taken. Building one takes a while and
-    can be shared."""
+    """The tokens of a model by number, as bytes. Building one is slow; it can be shared.
+
+    Args:
+        tokens: the bytes of each token.
+        end: number of the token that ends an answer.
+        special: tokens without text, which no grammar allows.
+        tokenize: the model's tokenizer, used where only one text can follow; None takes the longest tokens.
+
+    Raises:
+        PlanError: `end` is not a token.
+    """
 
     def __init__(
         self, tokens: Sequence[bytes], *, end: int, special: Sequence[int] = (), tokenize: Tokenize | None = None
@@ -64,8 +72,15 @@ class Vocabulary:
 
 
 class Mask:
-    """What one answer may go on with. `grammar` is in llguidance's words, as `compile_constraint` gives it for the
-    constraint `grammar`. Raises PlanError for a grammar that llguidance does not take."""
+    """The allowed continuations of one answer.
+
+    Args:
+        vocabulary: the model's vocabulary.
+        grammar: a grammar in llguidance's Lark, as `compile_constraint` returns it for the constraint `grammar`.
+
+    Raises:
+        PlanError: llguidance does not accept the grammar.
+    """
 
     def __init__(self, vocabulary: Vocabulary, grammar: str) -> None:
         self._vocabulary = vocabulary
@@ -75,12 +90,14 @@ class Mask:
 
     @property
     def stopped(self) -> bool:
-        """Whether the answer is whole and nothing may follow."""
+        """Whether the answer is complete and nothing may follow."""
         return self._ended or self._matcher.is_stopped()
 
     def allowed(self) -> bytes:
-        """One bit per token, token 0 the lowest bit of the first byte; the ending token's bit is set where the answer
-        may end. Once stopped, only that."""
+        """Return one bit for each token, token 0 in the lowest bit of the first byte.
+
+        The bit of the ending token is set where the answer may end; once stopped, it is the only one.
+        """
         if self._ended:
             return (1 << self._vocabulary.end).to_bytes((self._vocabulary.size + 31) // 32 * 4, "little")
         bits = self._matcher.compute_bitmask()
@@ -88,7 +105,11 @@ class Mask:
         return bits
 
     def consume(self, token: int) -> None:
-        """Goes on by one token. Raises ValueError for one that is not allowed; the mask then stays as it was."""
+        """Continue with a token.
+
+        Raises:
+            ValueError: the token is not allowed; the mask is unchanged.
+        """
         if self._ended or not self._may(token):
             raise ValueError(f"token {token} is not allowed here")
         if token == self._vocabulary.end:

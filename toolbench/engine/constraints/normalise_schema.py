@@ -1,9 +1,10 @@
-"""A tool's JSON Schema as a dialect holds it: references written out, strings and lists given an end, objects closed,
-and everything left out, by name, that the dialect would pass over.
+"""A tool's JSON Schema in the form that a constraint enforces.
 
-What comes out is plain: `type` is one word, alternatives are `anyOf`, a `const` is an `enum` of one, and a `$ref` leads
-to `#/$defs/NAME`. A place where anything goes takes three levels of lists and objects. An object that names its keys
-and says nothing of others has no others."""
+References are written out, strings and lists get an end, objects are closed, and everything that the constraint would
+ignore is left out and named. The result is plain: `type` is one word, alternatives are `anyOf`, a `const` is an `enum`
+of one value, and a `$ref` leads to `#/$defs/NAME`. A place where any value is allowed has three levels of lists and
+objects. An object that names its keys and says nothing of others has no others.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +44,11 @@ NULL_SCHEMA: JsonObject = {"type": "null"}
 
 
 class SchemaNormaliser:
-    """For all tools of a set: `definitions` are what their `$ref`s lead to, `dropped` what is not held of them."""
+    """Normalises the schemas of a set of tools.
+
+    Attributes:
+        definitions: what the `$ref`s of the schemas lead to.
+    """
 
     def __init__(self, dialect: SchemaSupport, limits: SizeLimits) -> None:
         self.definitions: JsonObject = {}
@@ -59,11 +64,19 @@ class SchemaNormaliser:
 
     @property
     def dropped(self) -> tuple[DroppedKeyword, ...]:
+        """Keywords that are not enforced."""
         return tuple(self._lost.values())
 
     def arguments(self, tool: JsonObject, place: int) -> JsonObject:
-        """The schema of a tool's arguments; `tool` is its `function`, `place` its place in the set. Raises PlanError
-        for a schema that refers to what is not there, or that grows without bound."""
+        """Return the schema of a tool's arguments.
+
+        Args:
+            tool: the `function` of the tool.
+            place: its position in the set.
+
+        Raises:
+            PlanError: the schema refers to something missing, or grows without bound.
+        """
         parameters = tool.get("parameters") or {}
         if not isinstance(parameters, dict):
             raise PlanError(f"tool {tool['name']}: its parameters are no JSON Schema object")
@@ -78,10 +91,11 @@ class SchemaNormaliser:
         return self._schema(given, path, 0)
 
     def text(self) -> JsonObject:
-        """Any text, with an end where the dialect knows one."""
+        """Return the schema of any text, with a maximum length where the constraint has one."""
         return self._string({}, "")
 
     def drop(self, path: str, keyword: str, value: Any, kept: str = "") -> None:
+        """Record that a keyword is not enforced."""
         found = DroppedKeyword(f"{path}.{keyword}", keyword, self._dialect.name, render_value_start(value), kept)
         self._lost.setdefault((found.path, keyword), found)
 
@@ -104,7 +118,7 @@ class SchemaNormaliser:
         return self._union(flat, path, depth) or self._typed(flat, path, depth)
 
     def _recursive(self, part: Mapping[str, Any]) -> str:
-        """The pointer of a schema that is nothing but a reference which leads back to itself, else ""."""
+        """Return the pointer of a schema that is only a reference to itself; "" for other schemas."""
         if "$ref" not in part and "allOf" not in part:
             return ""
         said = [keyword for keyword in part if keyword not in ANNOTATIONS]
@@ -142,7 +156,7 @@ class SchemaNormaliser:
         return self._anything(MAX_ANY_LEVELS)
 
     def _flat(self, part: Mapping[str, Any], path: str, depth: int) -> JsonObject:
-        """The same without `$ref` and `allOf` at its top."""
+        """Return the schema without `$ref` and `allOf` at its top."""
         result = {keyword: value for keyword, value in part.items() if keyword not in ("$ref", "allOf")}
         if depth > MAX_DEPTH or len(result) == len(part):
             return result
@@ -160,7 +174,7 @@ class SchemaNormaliser:
         return result
 
     def _union(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
-        """The alternatives of a schema, each with what stands beside them; {} where there are none."""
+        """Return the alternatives of a schema, each with the keywords beside them; {} if there are none."""
         keyword = "anyOf" if flat.get("anyOf") else "oneOf"
         options = flat.get(keyword)
         if not isinstance(options, list) or not options:
@@ -290,8 +304,10 @@ class SchemaNormaliser:
         return {"type": "object", "properties": held, "required": needed, "additionalProperties": False}
 
     def _others(self, flat: JsonObject, path: str, depth: int, *, closed: bool) -> Any:
-        """What other keys may hold: a schema, or False for none. Where patterns of names are not held, any name may
-        carry what one of them asks for."""
+        """Return the schema of other keys, or False for none.
+
+        Where patterns of names are not enforced, any name may have a value of one of them.
+        """
         given = flat.get("additionalProperties")
         patterns = flat.get("patternProperties")
         if isinstance(patterns, dict) and patterns and "patternProperties" not in self._dialect.keeps:
@@ -311,7 +327,10 @@ class SchemaNormaliser:
         return {name: self._schema(part, f"{path}.patternProperties.{name}", depth + 1) for name, part in given.items()}
 
     def _counts(self, flat: JsonObject, path: str, others: Any, *, counted: bool) -> JsonObject:
-        """Bounds of how many keys there are; `counted`: every named key is required, else nobody counts them."""
+        """Return bounds of the number of keys.
+
+        They are enforced only if every named key is required (`counted`).
+        """
         for keyword in ("propertyNames", "dependentRequired"):
             if keyword in flat:
                 self.drop(path, keyword, flat[keyword])
@@ -325,7 +344,7 @@ class SchemaNormaliser:
         return {}
 
     def _anything(self, levels: int) -> JsonObject:
-        """Any JSON value of at most so many levels; a scalar is the first."""
+        """Return the schema of any JSON value of at most so many levels; a scalar is the first level."""
         name = f"any{levels}"
         if name not in self.definitions:
             self.definitions[name] = {}
@@ -340,7 +359,7 @@ class SchemaNormaliser:
 
 
 def make_nullable(schema: JsonObject) -> JsonObject:
-    """The same, or null: how a strict object leaves a key out."""
+    """Return the schema with null allowed, by which a strict object leaves a key out."""
     options = schema.get("anyOf", [schema])
     return schema if NULL_SCHEMA in options else {"anyOf": [*options, NULL_SCHEMA]}
 

@@ -1,4 +1,4 @@
-"""References inside one schema. Nothing is ever fetched."""
+"""References inside one schema. Nothing is fetched."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ VALUE_KEYWORDS = ("enum", "const", "default", "examples", "example")  # what sta
 
 
 class SchemaReferences:
-    """Those of one tool's schema: where they lead, and which lead back to themselves."""
+    """The references of one tool's schema: their targets, and which are recursive."""
 
     def __init__(self, root: Mapping[str, Any], tool: str) -> None:
         self._root = root
@@ -19,7 +19,11 @@ class SchemaReferences:
         self._recursive: dict[str, bool] = {}
 
     def target(self, pointer: str) -> Any:
-        """What a local pointer names; None for one by anchor. Raises PlanError when it leads outside or nowhere."""
+        """Return what a local pointer names; None for a reference by anchor.
+
+        Raises:
+            PlanError: the pointer leads outside of the schema or to nothing.
+        """
         if not pointer.startswith("#"):
             raise PlanError(f"tool {self._tool}: {pointer!r} leads outside its schema; nothing is fetched")
         if pointer != "#" and not pointer.startswith("#/"):
@@ -30,7 +34,7 @@ class SchemaReferences:
         return found
 
     def is_recursive(self, pointer: str) -> bool:
-        """Whether what it names contains it again, by whatever way."""
+        """Return whether the target contains the same reference again, directly or indirectly."""
         if pointer not in self._recursive:
             self._recursive[pointer] = pointer in self._reached(pointer)
         return self._recursive[pointer]

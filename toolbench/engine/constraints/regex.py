@@ -1,5 +1,8 @@
-"""Regular expressions as far as every grammar can say them: characters, classes, groups, alternatives, repeats, and
-anchors at the ends. No look-around, no back references, no word boundaries."""
+"""Regular expressions that every grammar can express.
+
+They have characters, classes, groups, alternatives, repetitions, and anchors at the ends, but no look-around, back
+references or word boundaries.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,24 +28,28 @@ _SPECIAL = ".*+?()[]{}|^$"
 
 @dataclass(frozen=True, slots=True)
 class CharacterClass:
-    """One character out of sorted ranges that do not touch."""
+    """One character of sorted ranges that do not touch."""
 
     ranges: Ranges
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
+    """Parts one after the other."""
+
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alternation:
+    """One of several parts."""
+
     options: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """`most` None is without end."""
+    """A repeated part. `most` is None for no maximum."""
 
     node: "Node"
     least: int
@@ -54,7 +61,7 @@ Node = CharacterClass | Sequence | Alternation | Repetition
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One alternative of a whole pattern; without an anchor any text may stand on that side."""
+    """One alternative of a whole pattern; any text may stand on a side without an anchor."""
 
     node: Node
     from_start: bool
@@ -77,7 +84,7 @@ def iterate_classes(node: Node) -> Iterator[CharacterClass]:
 
 @lru_cache(maxsize=512)
 def parse_pattern(pattern: str) -> tuple[Branch, ...] | None:
-    """The alternatives of a pattern; None for one that says more than a grammar can."""
+    """Return the alternatives of a pattern; None if a grammar cannot express it."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         return None
     try:
@@ -87,7 +94,7 @@ def parse_pattern(pattern: str) -> tuple[Branch, ...] | None:
 
 
 def join_ranges(*groups: Ranges) -> Ranges:
-    """Sorted ranges without overlaps."""
+    """Return sorted ranges without overlaps."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(part for group in groups for part in group):
         if found and low <= found[-1][1] + 1:
@@ -98,7 +105,7 @@ def join_ranges(*groups: Ranges) -> Ranges:
 
 
 def complement_ranges(ranges: Ranges) -> Ranges:
-    """Every other character."""
+    """Return the ranges of all other characters."""
     found, at = [], 0
     for low, high in join_ranges(ranges):
         if low > at:

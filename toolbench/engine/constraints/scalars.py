@@ -1,4 +1,4 @@
-"""Strings and numbers as a dialect holds them."""
+"""Strings and numbers in the form that a constraint enforces."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +13,10 @@ UNCHECKED_KEYWORDS = ("contentEncoding", "contentMediaType", "contentSchema")
 
 
 def normalise_string(flat: JsonObject, dialect: SchemaSupport, limits: SizeLimits, drop: OnDropped) -> JsonObject:
-    """A string by pattern, format or length; where a pattern or a format is held the length beside it is not, but it
-    still ends what the pattern leaves open."""
+    """Return a string schema by pattern, format or length.
+
+    Where a pattern or a format is enforced, the length is not, but it still limits what the pattern leaves open.
+    """
     for keyword in UNCHECKED_KEYWORDS:
         if keyword in flat:
             drop(keyword)
@@ -44,7 +46,7 @@ def _select_string_constraint(flat: JsonObject, dialect: SchemaSupport, drop: On
 
 
 def is_pattern_supported(pattern: Any, kind: str) -> bool:
-    """Whether a dialect that takes patterns of this kind holds this one."""
+    """Return whether a constraint with this kind of patterns enforces the pattern."""
     branches = parse_pattern(pattern) if isinstance(pattern, str) and kind != "none" else None
     if branches is None:
         return False
@@ -77,7 +79,7 @@ def _normalise_lengths(flat: JsonObject, dialect: SchemaSupport, limits: SizeLim
 
 
 def normalise_number(kind: str, flat: JsonObject, dialect: SchemaSupport, drop: OnDropped) -> JsonObject:
-    """A number or a whole number with the bounds that are held."""
+    """Return a number schema with the bounds that are enforced."""
     whole = kind == "integer"
     result: JsonObject = {"type": kind}
     for keyword in sorted((NUMBER_KEYWORDS | {"multipleOf"}) & set(flat)):
@@ -92,7 +94,7 @@ def normalise_number(kind: str, flat: JsonObject, dialect: SchemaSupport, drop: 
 
 
 def _round_bounds(schema: JsonObject) -> JsonObject:
-    """Whole numbers between `minimum` and `maximum` only: grammars count in these."""
+    """Return an integer schema with `minimum` and `maximum` only, since grammars count in these."""
     result = {"type": "integer"}
     lows = [-(-value // 1) for value in _is_given(schema, "minimum")]
     lows += [value // 1 + 1 for value in _is_given(schema, "exclusiveMinimum")]

@@ -1,4 +1,4 @@
-"""Equal parts of a schema written once: what llguidance has to read is what a grammar costs it."""
+"""Deduplication of a schema: what llguidance reads is what a grammar costs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,8 +14,7 @@ SCHEMA_MAP_KEYWORDS = ("properties", "patternProperties", "$defs")
 
 
 def deduplicate_schema(schema: JsonObject) -> JsonObject:
-    """The same schema, as the normaliser writes them, where every part that stands in several places is a definition
-    `same…` and each place a reference to it."""
+    """Return the normalised schema with repeated parts as definitions `same…`, and references to them."""
     parts = _SchemaParts()
     root = parts.number(schema)
     parts.choose()
@@ -25,8 +24,11 @@ def deduplicate_schema(schema: JsonObject) -> JsonObject:
 
 
 class _SchemaParts:
-    """Every distinct part once, by number, with the numbers of its own parts in their places. `names` are those of
-    the parts that become definitions."""
+    """The distinct parts of a schema by number, with the numbers of their own parts.
+
+    Attributes:
+        names: names of the parts that become definitions, by number.
+    """
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
@@ -34,6 +36,7 @@ class _SchemaParts:
         self._numbers: dict[str, int] = {}
 
     def number(self, schema: JsonObject) -> int:
+        """Return the number of a part; equal parts have one number."""
         part = _map_parts(schema, lambda inner: self.number(inner) if isinstance(inner, dict) else inner)
         number = self._numbers.setdefault(write_json(part), len(self._parts))
         if number == len(self._parts):
@@ -41,13 +44,14 @@ class _SchemaParts:
         return number
 
     def choose(self) -> None:
+        """Name the parts that become definitions."""
         uses = Counter(number for part in self._parts for number in _list_part_numbers(part))
         for text, number in self._numbers.items():
             if uses[number] > 1 and len(text) >= MIN_SHARED_CHARACTERS and "$ref" not in self._parts[number]:
                 self.names[number] = f"same{len(self.names)}"
 
     def written(self, number: int) -> JsonObject:
-        """A part as a schema, with references to the definitions among its own parts."""
+        """Return a part as a schema, with references to the definitions."""
         return _map_parts(self._parts[number], self._place)
 
     def _place(self, inner: Any) -> Any:
@@ -57,7 +61,7 @@ class _SchemaParts:
 
 
 def _map_parts(schema: JsonObject, made: Any) -> JsonObject:
-    """The schema with something else made of each of its parts."""
+    """Return the schema with each of its parts replaced."""
     result = dict(schema)
     for keyword in SCHEMA_KEYWORDS:
         if keyword in schema:

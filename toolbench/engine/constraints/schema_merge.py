@@ -1,4 +1,4 @@
-"""Two schemas that must both hold, as one."""
+"""Merging of two schemas that must both hold."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +16,10 @@ ANNOTATIONS = frozenset(
 
 
 def merge_schemas(one: Mapping[str, Any], other: Mapping[str, Any], lost: OnLost) -> JsonObject:
-    """A schema that holds what both do. `lost` is told of every keyword of `other` for which there is no such."""
+    """Return a schema that requires what both do.
+
+    `lost` is called with each keyword of `other` that cannot be merged.
+    """
     result = dict(one)
     for keyword, value in other.items():
         if keyword not in result or keyword in ANNOTATIONS:
@@ -53,7 +56,7 @@ def _merge_nested(one: Any, other: Any) -> Any:
 
 
 def _intersect(keyword: str, one: Any, other: Any) -> Any:
-    """What two lists of values or types have in common; None where that is nothing, or the keyword has no such."""
+    """Return the values or types that both lists have; None for none, and for keywords that cannot be intersected."""
     if keyword == "enum":
         return [value for value in one if value in other] or None
     if keyword != "type":

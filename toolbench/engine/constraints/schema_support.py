@@ -1,5 +1,7 @@
-"""What each way of holding a model to a form really keeps of a JSON Schema. A keyword that is sent and passed over
-promises something that nobody holds, so it is left out and named."""
+"""What each constraint enforces of a JSON Schema.
+
+A keyword that is sent and ignored would promise something that is not enforced, so it is left out and named.
+"""
 
 from dataclasses import dataclass
 from types import NoneType
@@ -13,8 +15,7 @@ MANY_FORMATS = PLAIN_FORMATS | {"duration", "email", "hostname", "ipv4", "ipv6"}
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """Where strings and lists end that have no end of their own, and how many white spaces a grammar of ours allows
-    between two tokens."""
+    """Limits of strings and lists without their own, and of white space between two tokens of a grammar."""
 
     max_string: int = 4096  # characters
     max_items: int = 256
@@ -23,16 +24,23 @@ class SizeLimits:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSupport:
-    """`keeps` are the keywords held beside the plain structure: type, enum, const, properties, required, items, anyOf,
-    additionalProperties and recursion by `$ref`, which all hold.
+    """What a constraint enforces.
 
-    `patterns` is any (with no look-around nor back reference), anchored (the same as `^…$` only), plain (our own
-    grammar says it, and ends it where it has no end), unescaped (any but one with a negated class that excludes a
-    quotation mark or a backslash, which llguidance 1.9 takes all the same, escaped), or none. `longest` is the
-    greatest string bound that is held. `fractions`: bounds of numbers that need not be whole are held. `together`:
-    a length beside a pattern is held. `closed`: every object is closed. `strict`: every key of it is required too,
-    an optional one as null. `recursion`: a reference may lead back to itself. `least_items` is the greatest
-    minItems that is held, `enum_types` are the types that values of an enum may have."""
+    Attributes:
+        keeps: keywords that are enforced besides type, enum, const, properties, required, items, anyOf,
+            additionalProperties and recursion by `$ref`, which all constraints enforce.
+        patterns: "any" (no look-around or back reference), "anchored" (only `^…$`), "plain" (what our grammar can
+            express; it limits open ends), "unescaped" (any but those with a negated class that excludes a quotation
+            mark or a backslash, which llguidance 1.9 then accepts escaped), or "none".
+        longest: the largest enforced bound of strings.
+        fractions: whether bounds of numbers that need not be whole are enforced.
+        together: whether a length beside a pattern is enforced.
+        closed: whether all objects are closed.
+        strict: whether all keys of an object are also required, optional ones as null.
+        recursion: whether references may be recursive.
+        least_items: the largest enforced minItems.
+        enum_types: types that values of an enum may have.
+    """
 
     name: str
     keeps: frozenset[str]

@@ -1,4 +1,4 @@
-"""Strict tools, OpenAI's and Anthropic's: those whose schema is taken, and what OpenAI's nulls mean on the way back."""
+"""Strict tools of OpenAI and Anthropic: their schemas, and the nulls that OpenAI's strict mode adds to arguments."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,13 @@ from toolbench.engine.types import JsonObject
 def build_strict_tools(
     tools_json: Sequence[JsonObject], limits: SizeLimits, dialect: SchemaSupport = STRICT_SUPPORT
 ) -> tuple[list[JsonObject], tuple[DroppedKeyword, ...]]:
-    """The tools with `strict` and the schema that its dialect takes. A tool whose arguments are a union at their root
-    cannot be strict and goes as it is, which is reported. Raises PlanError for a schema that cannot be used."""
+    """Return the tools with `strict` and a schema that the constraint accepts.
+
+    A tool whose arguments are a union at their root cannot be strict; it is sent unchanged and reported.
+
+    Raises:
+        PlanError: a schema cannot be used.
+    """
     strict, dropped = [], []
     for place, tool in enumerate(tools_json):
         function = tool["function"]
@@ -34,8 +39,10 @@ def build_strict_tools(
 
 
 def remove_added_nulls(value: Any, schema: Any) -> Any:
-    """Arguments without the nulls by which strict mode leaves out what is optional: a key goes where the tool's own
-    schema neither requires it nor takes null for it."""
+    """Return arguments without the nulls by which strict mode leaves optional keys out.
+
+    A key is removed if the tool's schema neither requires it nor allows null for it.
+    """
     if isinstance(value, list) and isinstance(schema, Mapping):
         return [remove_added_nulls(item, schema.get("items")) for item in value]
     if not isinstance(value, dict) or not isinstance(schema, Mapping):
