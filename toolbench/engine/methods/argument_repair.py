@@ -1,5 +1,7 @@
-"""Calls whose arguments are no JSON object: each is noted, and mended where the policy names repairs. One bad call
-leaves the others alone."""
+"""Calls whose arguments are not a JSON object: each is recorded, and repaired if the policy names repairs.
+
+One unreadable call leaves the others unchanged.
+"""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -27,7 +29,12 @@ MODE_BY_METHOD = {"native": "tool_use", "text_json": "json_fallback"}
 
 @light(frozen=True, slots=True)
 class RepairedCalls:
-    """The calls, with the arguments of some written anew, what was read of each, and what is to be said of them."""
+    """Calls after repairs.
+
+    Attributes:
+        calls: the calls, some with repaired arguments.
+        reads: the parsed arguments of each call; None where they have to be parsed again.
+    """
 
     calls: list[JsonObject]
     reads: list[ReadArguments | None]
@@ -37,15 +44,24 @@ class RepairedCalls:
 
 
 def get_mode(method: str) -> str:
-    """How a parse error names the way in which the call was asked for: tool_use, json_fallback, or the method."""
+    """Return how parse errors name the method: tool_use, json_fallback, or the method."""
     return MODE_BY_METHOD.get(method, method)
 
 
 def repair_calls(
     calls: Sequence[JsonObject], policy: Policy, *, mode: str, cut: bool, values: Sequence[object] = ()
 ) -> RepairedCalls:
-    """`calls` are in OpenAI's shape, asked for in this mode; `cut` says that the answer was ended from outside. What
-    broke off is read but left as it came, so that it is refused. `values` are those of Read, if any."""
+    """Parse and repair the arguments of calls.
+
+    Arguments that break off are read, but left unchanged, so that the call is refused.
+
+    Args:
+        calls: calls in OpenAI's format.
+        policy: the settings of the run.
+        mode: how the calls were requested.
+        cut: whether the answer was ended from outside.
+        values: arguments that are parsed already, as in ParsedAnswer.
+    """
     mended = list(calls)
     reads: list[ReadArguments | None] = []
     changes: list[TransformChange] = []
@@ -72,7 +88,7 @@ def repair_calls(
 
 
 def list_unreadable_calls(read: ParsedAnswer, mode: str) -> tuple[ParseError, ...]:
-    """The parse errors of an answer's text: as the way of asking told them, else one per finding that says so."""
+    """Return the parse errors of an answer's text: those of the method, or else one for each finding that is one."""
     if read.parse_errors:
         return read.parse_errors
     return _build_parse_errors(read.findings, mode, read.text)
@@ -92,12 +108,13 @@ def _build_parse_errors(findings: Sequence[Finding], mode: str, written: str) ->
 def build_parse_error(
     mode: str, error: str, written: str, *, call: int | None = None, repaired: RepairedArguments | None = None
 ) -> ParseError:
-    """The record of something unreadable, `written` cut to a snippet."""
+    """Return the record of unreadable text, with the beginning of `written`."""
     names, truncated = (repaired.repairs, repaired.truncated) if repaired else ((), False)
     return ParseError(mode, error, truncate_snippet(written), call, names, truncated)
 
 
 def build_repair_finding(found: RepairedArguments, path: str) -> Finding:
+    """Return the finding that names the repairs of a call."""
     names = ", ".join(found.repairs)
     if found.truncated:
         said = (
@@ -108,7 +125,7 @@ def build_repair_finding(found: RepairedArguments, path: str) -> Finding:
 
 
 def build_repair_changes(before: str, found: RepairedArguments, path: str) -> tuple[TransformChange, ...]:
-    """One change per repair; the first tells the text before, the last the text after."""
+    """Return one change for each repair; the first has the text before, the last the text after."""
     ((_, old, new),) = list_changes(before, found.text)
     last = len(found.repairs) - 1
     return tuple(

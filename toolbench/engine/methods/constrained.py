@@ -1,5 +1,7 @@
-"""Asking for calls by constraint: the endpoint is held to a schema or a grammar of the calls that may be made, so that
-every answer is a call or a final answer. Valid does not mean right."""
+"""The method constrained: a schema or a grammar allows only calls and final answers.
+
+So each answer is valid, which does not mean that it is right.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,8 +35,11 @@ from toolbench.engine.wire_formats.parse_answer import (
 
 
 class ConstrainedMethod:
-    """`constraint` is one of CONSTRAINTS and says how the endpoint is told. A final answer is allowed unless the tool
-    choice is `required` or names a tool. Without tools nothing is constrained."""
+    """Requests calls by a constraint, one of CONSTRAINTS.
+
+    A final answer is allowed unless the tool choice is `required` or names a tool. Without tools there is no
+    constraint.
+    """
 
     method = "constrained"
     prompt_version = get_prompt_version("constrained")
@@ -50,6 +55,7 @@ class ConstrainedMethod:
         tools_json: list[JsonObject],
         tool_choice: RequestChoice,
     ) -> JsonObject:
+        """Return the request body; see CallMethod."""
         if not tools_json or tool_choice == "none":
             return dict(body)
         told = build_instruction(
@@ -59,6 +65,7 @@ class ConstrainedMethod:
         return {**body, "messages": messages, **self._compiled(tools_json, tool_choice).fields}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        """Return the calls and the text of an answer; see CallMethod."""
         read = self._read(message, get_message_text(message), tools)
         if read.path == "constrained":
             return read
@@ -84,18 +91,23 @@ class ConstrainedMethod:
         return ParsedAnswer(tuple(made), "", "constrained", values=tuple(call.arguments for call in calls))
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        """Return what finds calls in streamed text; see CallMethod."""
         return lambda: JsonCallWatcher(lambda text: self._read({}, split_partial_reasoning(text), tools).calls)
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+        """Return the answer for the history; see CallMethod."""
         return {"role": "assistant", **remove_calls(message)}
 
     def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+        """Return the messages with a call's result; see CallMethod."""
         return [build_result_message(call, content)]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
+        """Return examples in the form of this method; see CallMethod."""
         return render_history_as_text(messages, as_call=render_call_json, as_final=_find_final_text)
 
     def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+        """Return the keywords that are not enforced; see CallMethod."""
         if not tools_json or tool_choice == "none":
             return ()
         return tuple(dropped.as_change() for dropped in self._compiled(tools_json, tool_choice).dropped)
@@ -105,7 +117,7 @@ class ConstrainedMethod:
         return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, asked)
 
     def _calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
-        """The calls of an answer; none where one of several is of no known tool."""
+        """Return the calls of an answer; none if one of several is of an unknown tool."""
         schemas = {tool.name: tool.parameters for tool in tools}
         several = value.get("calls") if isinstance(value, dict) and self._asked.many > 1 else None
         found = [parse_call(one, list(schemas)) for one in (several if isinstance(several, list) else [value])]
@@ -122,7 +134,7 @@ def _find_final_text(text: str) -> str:
 
 
 def _build_off_schema_answer(message: Message, text: str, *, asked: bool) -> ParsedAnswer:
-    """An answer that is not of the schema: cut off, or of an endpoint that passes over constraints."""
+    """Return an answer that violates the schema: it was cut off, or the endpoint ignores constraints."""
     if not asked:
         return ParsedAnswer((), text, "text")
     if list_structured_calls(message):

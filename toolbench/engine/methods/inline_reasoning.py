@@ -1,4 +1,4 @@
-"""Reasoning that stands in an answer's text, told apart from what the answer says and calls."""
+"""Reasoning inside an answer's text, separated from the answer and its calls."""
 
 import re
 
@@ -16,8 +16,11 @@ _PRIVATE_USE_CODES = range(0xE000, 0xF900)  # characters that mean nothing
 
 
 def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
-    """The answer's text without the reasoning that stands closed in it, in which nothing is called; and the message
-    with that reasoning in its own field, None where there is none."""
+    """Return the text without closed reasoning, in which nothing is called.
+
+    Returns:
+        The text, and the message with the reasoning in its own field; None instead of the message without reasoning.
+    """
     text, thought = split_text_reasoning(get_message_text(message))
     if not thought:
         return text, None
@@ -26,8 +29,10 @@ def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
 
 
 def split_text_reasoning(text: str) -> tuple[str, str]:
-    """The text without the reasoning in it, in any family's tags, and that reasoning. Tags inside of a JSON object are
-    part of a value. Reasoning that is never closed stays: what is called for in it may be meant."""
+    """Return the text without the reasoning in it, in the tags of any format, and the reasoning.
+
+    Tags inside a JSON object are part of a value. Reasoning that is not closed stays, since calls in it may be meant.
+    """
     if not any(tag in text for tag in _TAGS):
         return text, ""
     veil = _MaskedJson(text)
@@ -38,8 +43,10 @@ def split_text_reasoning(text: str) -> tuple[str, str]:
 
 
 def split_partial_reasoning(text: str) -> str:
-    """The same of an answer that is still being written: reasoning that is open may yet be closed, so that nothing is
-    called in it."""
+    """Return the text so far of a streamed answer without its reasoning.
+
+    Open reasoning is removed too, since it may be closed later.
+    """
     if not any(tag in text for tag in _TAGS):
         return text
     veil = _MaskedJson(text)
@@ -49,7 +56,7 @@ def split_partial_reasoning(text: str) -> str:
 
 
 class _MaskedJson:
-    """A text with its JSON objects behind signs that it does not hold."""
+    """A text with its JSON objects replaced by characters that do not occur in it."""
 
     def __init__(self, text: str) -> None:
         self._sign = next((chr(code) for code in _PRIVATE_USE_CODES if chr(code) not in text), "")
@@ -62,13 +69,14 @@ class _MaskedJson:
         self.text = "".join([*parts, text[at:]])
 
     def is_value(self, text: str) -> bool:
-        """Whether a text is one JSON object, fenced or not."""
+        """Return whether a text is one JSON object, with or without a fence."""
         return (
             bool(self._hidden)
             and re.fullmatch(rf"\s*(?:```\w*)?\s*{self._sign}\d+{self._sign}\s*(?:```)?\s*", text) is not None
         )
 
     def lifted(self, text: str) -> str:
+        """Return a text with the JSON objects restored."""
         if not self._hidden:
             return text
         return re.sub(f"{self._sign}([0-9]+){self._sign}", lambda found: self._hidden[int(found[1])], text)

@@ -1,4 +1,4 @@
-"""The fixed instructions of the methods that ask in words, and how calls and results are told in the history."""
+"""The instructions of methods that ask in words, and calls and results as text in the history."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -14,16 +14,23 @@ RenderCall = Callable[[str, str], str]
 
 
 def get_prompt_version(method: str) -> str:
-    """Name and version of a method's instruction, such as `text_json 1`."""
+    """Return name and version of a method's instruction, such as `text_json 1`."""
     return f"{method} {_PROMPTS[method]['version']}"
 
 
 def build_instruction(
     method: str, tools_json: Sequence[JsonObject], *, final: bool = False, several: bool = False
 ) -> str:
-    """The method's instruction with one line per tool and one example, of the first tool (small models copy its name,
-    so it must be a real one). `several` and `final` add how to make more than one call at once and how to answer
-    without a tool, where the method says that apart."""
+    """Return the method's instruction with a line for each tool and an example of the first tool.
+
+    Small models copy the name of the example, so it must be a real one.
+
+    Args:
+        method: name of the method.
+        tools_json: the tools, at least one.
+        final: add how to answer without a tool, for methods that say this separately.
+        several: add how to make several calls at once.
+    """
     added = [_PROMPTS[method][part] for part, wanted in (("several", several), ("final", final)) if wanted]
     lines = [*_PROMPTS[method]["instruction"], *added]
     tools = "\n".join(write_json(tool["function"]) for tool in tools_json)
@@ -32,14 +39,14 @@ def build_instruction(
 
 
 def build_reprompt(method: str, error: str, tools_json: Sequence[JsonObject]) -> str:
-    """What the user says when a call could not be run: the error, and once more the one form to answer in."""
+    """Return the user's message after a call that could not run: the error, and the required form once more."""
     lines = _PROMPTS["again"].get(method, _PROMPTS["again"]["otherwise"])
     before, _, after = "\n".join(lines).partition("{error}")
     return before + error.rstrip(".") + after.replace("{example}", _build_example(tools_json[0]["function"]), 1)
 
 
 def append_to_system(messages: Sequence[Message], text: str) -> list[Message]:
-    """The messages with `text` at the end of the system message, or in one of its own in front."""
+    """Return the messages with a text at the end of the system message, or in a new one."""
     first = messages[0] if messages else {}
     if first.get("role") != "system":
         return [{"role": "system", "content": text}, *messages]
@@ -52,7 +59,7 @@ def append_to_system(messages: Sequence[Message], text: str) -> list[Message]:
 
 
 def build_result_message(call: ToolCall, content: str) -> Message:
-    """A result as the user tells it: many endpoints without tool support refuse the role tool."""
+    """Return a result as a message of the user; many endpoints without tool support refuse the role tool."""
     filled = str(_PROMPTS["result"]).replace("{name}", call.name, 1).replace("{id}", call.id, 1)
     return ResultMessage(role="user", content=filled.replace("{content}", content, 1))
 
@@ -60,8 +67,13 @@ def build_result_message(call: ToolCall, content: str) -> Message:
 def render_history_as_text(
     messages: Sequence[Message], *, as_call: RenderCall, as_final: Callable[[str], str] = str
 ) -> list[Message]:
-    """Calls and results of OpenAI's shape told as plain messages: each call an answer of its own, followed by its
-    result. `as_call(name, arguments)` and `as_final(text)` write what the assistant says."""
+    """Return calls and results in OpenAI's format as plain messages: each call in an answer, followed by its result.
+
+    Args:
+        messages: the history.
+        as_call: returns the text of a call from its name and arguments.
+        as_final: returns the text of a final answer.
+    """
     results = {str(m.get("tool_call_id")): str(m.get("content")) for m in messages if m.get("role") == "tool"}
     told: list[Message] = []
     for message in messages:
@@ -85,7 +97,7 @@ def _render_call_with_results(call: JsonObject, results: dict[str, str], as_call
 
 
 def render_call_json(name: str, arguments: str) -> str:
-    """A call as both methods write it; `arguments` is JSON text."""
+    """Return a call as JSON text; `arguments` is JSON text."""
     return f'{{"name": {json.dumps(name)}, "arguments": {arguments}}}'
 
 

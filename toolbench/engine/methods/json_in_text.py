@@ -1,5 +1,4 @@
-"""Calls that models write into their text as JSON, in any of the shapes seen in the wild; and whether a text means one
-in any dialect."""
+"""Calls in a text as JSON, in all known forms, and whether a text contains a call in any format."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -28,7 +27,7 @@ _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
 
 @light(frozen=True, slots=True)
 class JsonCall:
-    """A call found in text, of a known tool. `exact` is false when it has another shape than {name, arguments}."""
+    """A call of a known tool in a text. `exact` is False if its form is not {name, arguments}."""
 
     name: str
     arguments: object
@@ -37,8 +36,13 @@ class JsonCall:
 
 @light(frozen=True, slots=True)
 class JsonBlock:
-    """A JSON value in an answer's text, from `start` to `end` with its fence. `broken` where it begins like an object
-    and is none."""
+    """A JSON value in a text.
+
+    Attributes:
+        start, end: its position, fence included.
+        broken: whether it begins like an object and is not JSON.
+        closed: whether its fence is closed.
+    """
 
     start: int
     end: int
@@ -49,7 +53,7 @@ class JsonBlock:
 
 
 def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
-    """The call of a known tool that a JSON value spells, in any of the shapes seen in the wild; None if it is none."""
+    """Return the call of a known tool that a JSON value contains in any known form; None if there is none."""
     if isinstance(value, list):
         return parse_call(value[0], names) if value and isinstance(value[0], dict) else None
     if not isinstance(value, dict):
@@ -67,8 +71,10 @@ def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
 
 
 def find_blocks(text: str) -> Iterator[JsonBlock]:
-    """The JSON values of a text that stand in a fence, or are the whole of it. Fenced blocks that do not begin like
-    JSON are passed over; at most the first 32 are looked at."""
+    """Yield the JSON values of a text that stand in a fence or are the whole text.
+
+    Fenced blocks that do not begin like JSON are ignored; at most the first 32 are read.
+    """
     bare = len(text) - len(text.lstrip())
     if text[bare : bare + 1] in ("{", "["):
         found = _read_value_at(text, bare)
@@ -100,7 +106,7 @@ def _find_fenced_value(text: str, start: int, inside: int) -> JsonBlock:
 
 
 def _read_value_at(text: str, start: int) -> tuple[Any, int] | None:
-    """The JSON value that begins at `start` and where it ends; None when it is not JSON or too deep."""
+    """Return the JSON value at a position and its end; None if it is not JSON or nested too deeply."""
     try:
         return read_json_at(text, start)
     except InvalidJsonError:
@@ -108,8 +114,10 @@ def _read_value_at(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def find_unread_call(text: str, names: Collection[str]) -> str | None:
-    """What in a text looks like a call that was meant: the tool's name, or what is wrong with a call in any dialect we
-    know; None for ordinary text."""
+    """Return what in a text looks like an intended call; None for ordinary text.
+
+    It is the tool's name, or the code of an unreadable call in any known format.
+    """
     if not any(mark in text for mark in _CALL_SIGNS):
         return None
     parsed = parse(text, tools=[{"name": name} for name in names])
@@ -128,8 +136,7 @@ def find_unread_call(text: str, names: Collection[str]) -> str | None:
 
 
 def has_readable_call(text: str, names: Collection[str]) -> bool:
-    """Return whether a text holds a call of one of these tools that can be read, in any dialect or as
-    `find_unread_call` finds one. One of several is enough."""
+    """Return whether a text contains a readable call of one of these tools, in any format or form."""
     if parse(text, tools=[{"name": name} for name in names]).calls:
         return True
     if any(parse_call(block.value, names) for block in find_blocks(text)):
@@ -144,12 +151,15 @@ def _find_mentioned_tool(text: str, names: Collection[str]) -> str | None:
 
 
 def _find_call_as_code(text: str, names: Collection[str]) -> str | None:
-    """A tool's name with its arguments behind it, `name(…)` or `name {…}`, as the whole text or a line of it."""
+    """Return the tool of a call such as `name(…)` or `name {…}`; None if there is none.
+
+    The call is a line or the whole text.
+    """
     return next((name for _, name in _iterate_code_calls(text, names)), None)
 
 
 def _iterate_code_calls(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each line that spells a call, the whole text first, with the tool's name."""
+    """Yield each line that is such a call with the tool's name, the whole text first."""
     whole = text.strip().strip("[]` \n")
     lines = (whole, *(line.strip() for line in whole.splitlines()))
     yield from ((line, name) for line in lines for name in names if _is_code_call(line, name))
@@ -160,7 +170,7 @@ def _is_code_call(line: str, name: str) -> bool:
 
 
 def _has_readable_arguments(line: str, name: str) -> bool:
-    """Return whether the arguments of a line that spells a call can be read: Python values, or a JSON object."""
+    """Return whether the arguments of such a line can be read: Python values, or a JSON object."""
     if line.startswith(f"{name}("):
         return bool(parse(f"[{line}]", tools=[{"name": name, "parameters": _PLACEHOLDER_SCHEMA}]).calls)
     try:

@@ -1,4 +1,4 @@
-"""Asking for calls in the request's own field, as most endpoints take them."""
+"""The method native: tools in the field of the request, as most endpoints accept them."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,9 +13,11 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text, list_st
 
 
 class NativeMethod:
-    """Tools travel in the request's own field and calls come back in theirs. A call that the model writes into its
-    text instead is reported and never runs. When `instructed`, the system message says the opposite of text_json's:
-    fill in parameters, write no JSON."""
+    """Sends tools and receives calls in their own fields.
+
+    A call that the model writes into its text is reported and never runs. With `instructed`, the system message tells
+    the model to fill in parameters and to write no JSON.
+    """
 
     method = "native"
 
@@ -29,6 +31,7 @@ class NativeMethod:
         tools_json: list[JsonObject],
         tool_choice: RequestChoice,
     ) -> JsonObject:
+        """Return the request body; see CallMethod."""
         if not tools_json:
             return dict(body)
         told = (
@@ -39,6 +42,7 @@ class NativeMethod:
         return {**body, **({"messages": told} if told else {}), "tools": tools_json, "tool_choice": tool_choice}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        """Return the calls and the text of an answer; see CallMethod."""
         calls, text = list_structured_calls(message), get_message_text(message)
         if calls:
             return ParsedAnswer(calls, text, "tool_use")
@@ -49,18 +53,23 @@ class NativeMethod:
         return ParsedAnswer((), text, "text", (Finding("call_in_text", said, "$.content"),), not_executed=True)
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        """Return what finds calls in streamed text; see CallMethod."""
         return None
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+        """Return the answer for the history; see CallMethod."""
         rest = remove_calls(message)
         rest.setdefault("role", "assistant")
         return {**rest, "tool_calls": list(calls)} if calls else rest
 
     def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+        """Return the messages with a call's result; see CallMethod."""
         return [{"role": "tool", "tool_call_id": call.id, "content": content}]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
+        """Return examples in the form of this method; see CallMethod."""
         return list(messages)
 
     def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+        """Return the keywords that are not enforced; see CallMethod."""
         return ()

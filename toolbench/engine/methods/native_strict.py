@@ -1,4 +1,4 @@
-"""Native strict tools: the endpoint holds the arguments of calls to their schema."""
+"""Native strict tools: the endpoint enforces the schema of arguments."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,8 +14,11 @@ from toolbench.engine.types import JsonObject, Message, TransformChange, get_cal
 
 
 class NativeStrictMethod(NativeMethod):
-    """`constraint` is one of TOOL_CONSTRAINTS. Every key of OpenAI's strict schema is required, an optional one as
-    null; those nulls are taken out of what comes back, so that the tool sees the arguments it knows."""
+    """Sends strict tools by one of TOOL_CONSTRAINTS.
+
+    All keys of OpenAI's strict schema are required, optional ones as null. These nulls are removed from the arguments,
+    so that the tool gets what it expects.
+    """
 
     method = "constrained"
 
@@ -31,18 +34,21 @@ class NativeStrictMethod(NativeMethod):
         tools_json: list[JsonObject],
         tool_choice: RequestChoice,
     ) -> JsonObject:
+        """Return the request body; see CallMethod."""
         shaped = super().prepare_body(body, tools, tools_json, tool_choice)
         if not tools_json:
             return shaped
         return {**shaped, **compile_constraint(tools_json, self._constraint, self._asked).fields}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        """Return the calls and the text of an answer; see CallMethod."""
         read = super().read(message, tools)
         schemas = {tool.name: tool.parameters for tool in tools}
         calls = tuple(_remove_added_nulls(call, schemas) for call in read.calls)
         return ParsedAnswer(calls, read.text, read.path, read.findings, read.not_executed)
 
     def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+        """Return the keywords that are not enforced; see CallMethod."""
         compiled = compile_constraint(tools_json, self._constraint, self._asked)
         return tuple(dropped.as_change() for dropped in compiled.dropped)
 

@@ -1,4 +1,4 @@
-"""What a way of asking makes of an answer."""
+"""An answer as a method parses it."""
 
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.types import Finding, JsonObject, Message, ParseError, TransformChange
@@ -6,10 +6,16 @@ from toolbench.engine.types import Finding, JsonObject, Message, ParseError, Tra
 
 @light(frozen=True, slots=True)
 class ParsedAnswer:
-    """One answer, read. `calls` are in OpenAI's shape, `text` what is left beside them, `path` one of tool_use,
-    json_fallback, constrained, template, text. `not_executed` is true when the model meant a call that will not run.
-    `message` is the answer for the history, where that is not the message as it came. `values` are the arguments of
-    each call where `calls` were written from them, so that nobody has to read them again."""
+    """A parsed answer.
+
+    Attributes:
+        calls: calls in OpenAI's format.
+        text: the text beside the calls.
+        path: tool_use, json_fallback, constrained, template or text.
+        not_executed: whether the model intended a call that will not run.
+        message: the answer for the history; None for the message as it came.
+        values: parsed arguments of each call, where the calls were written from them; else empty.
+    """
 
     calls: tuple[JsonObject, ...]
     text: str

@@ -1,5 +1,4 @@
-"""The ways of asking for calls. Each shapes a request, reads an answer and writes history in its own form; the loop
-does not know which one it uses."""
+"""The methods of requesting calls. Each builds requests, parses answers and writes the history in its own form."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -21,7 +20,11 @@ from toolbench.engine.types import JsonObject, Message, ToolCall, TransformChang
 
 
 class CallMethod(Protocol):
-    """`prompt_version` names the instruction that is sent, "" for none."""
+    """A method of requesting calls.
+
+    Attributes:
+        prompt_version: name and version of the instruction that is sent; "" for none.
+    """
 
     method: str
     prompt_version: str
@@ -33,39 +36,58 @@ class CallMethod(Protocol):
         tools_json: list[JsonObject],
         tool_choice: RequestChoice,
     ) -> JsonObject:
-        """A new body that asks for calls of these tools; without tools, the body as it is. `tools_json` is what the
-        transforms made of them."""
+        """Return a new request body that asks for calls of these tools; without tools, the body as it is.
+
+        Args:
+            body: the body so far.
+            tools: the tools.
+            tools_json: the tools after their transforms.
+            tool_choice: the tool choice.
+        """
         ...
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
-        """The calls and the text of an answer."""
+        """Return the calls and the text of an answer."""
         ...
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """What makes, for each attempt, a Watch that finds calls in the text of a streamed answer; None where they come
-        in their own field."""
+        """Return a function that makes, for each attempt, a FindCalls for the text of a streamed answer.
+
+        It is None if calls have a field of their own.
+        """
         ...
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
-        """The answer as it stands in the history, with only the calls that were kept."""
+        """Return the answer for the history, with the kept calls only."""
         ...
 
     def result_messages(self, call: ToolCall, content: str) -> list[Message]:
-        """The messages that give a call's result back to the model."""
+        """Return the messages that give a call's result to the model."""
         ...
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Examples written in OpenAI's shape, in this method's own form."""
+        """Return examples in OpenAI's format in the form of this method."""
         ...
 
     def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
-        """What of the tools' schemas a constraint does not hold. Raises PlanError for a schema that it cannot use."""
+        """Return what a constraint does not enforce of the tools' schemas.
+
+        Raises:
+            PlanError: a schema cannot be used.
+        """
         ...
 
 
 def build_method(policy: Policy, asked: ConstraintOptions | None = None) -> CallMethod:
-    """The way of asking that the policy names; `asked` matters to constrained alone. Raises PlanError for a method, a
-    constraint or a text format that there is not."""
+    """Return the method that the policy names.
+
+    Args:
+        policy: the settings of the run.
+        asked: options of a constraint.
+
+    Raises:
+        PlanError: there is no such method, constraint or text format.
+    """
     method, constraint = policy.method, policy.constraint
     if method == "native":
         return NativeMethod(instructed=policy.tool_use_prompt)

@@ -1,4 +1,4 @@
-"""Calls that stand in the text of a streamed answer, heard of as soon as they are whole."""
+"""Calls in the text of a streamed answer, found as soon as they are complete."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -18,8 +18,10 @@ FindCalls = Callable[[str], Sequence[JsonObject]]
 
 
 class JsonCallWatcher:
-    """A Watch for calls that are one JSON value each: whenever one is closed, `read` is asked for the calls in all of
-    the text so far. The first that it finds are all."""
+    """Finds calls that are one JSON value each: when a value is closed, `read` is called with the text so far.
+
+    The first calls that it finds are all.
+    """
 
     def __init__(self, read: Callable[[str], Sequence[JsonObject]]) -> None:
         self._read = read
@@ -28,6 +30,7 @@ class JsonCallWatcher:
         self._tries = MAX_READS
 
     def __call__(self, text: str) -> Sequence[JsonObject]:
+        """Return the calls that are complete with this part of the text."""
         if not self._tries:
             return ()
         self._pieces.append(text)
@@ -39,9 +42,11 @@ class JsonCallWatcher:
 
 
 class _BracketTracker:
-    """Follows the brackets of prose with JSON in it, in time that is linear in its length. A value that may be a call
-    begins at the first bracket, behind a fence, or at an object that stands in no other; brackets of the prose that
-    are never closed hide none. Where a line ends inside of quotes nothing before it was JSON."""
+    """Follows the brackets of prose with JSON in it, in time that is linear in its length.
+
+    A value that may be a call begins at the first bracket, after a fence, or at an object that stands in no other
+    object. Unclosed brackets of the prose hide no call. If a line ends inside quotes, nothing before it was JSON.
+    """
 
     def __init__(self) -> None:
         self._open: list[tuple[str, bool]] = []  # each with whether it may begin a call
@@ -51,7 +56,7 @@ class _BracketTracker:
         self._before = ""
 
     def feed(self, piece: str) -> bool:
-        """Whether a value that may be a call ends in this piece."""
+        """Return whether a value that may be a call ends in this part."""
         text, at, ended = self._before + piece, len(self._before) + self._escaped, False
         self._escaped = self._escaped and not piece
         while found := (_STRING_END_OR_ESCAPE if self._quoted else _STRUCTURE).search(text, at):
@@ -65,7 +70,7 @@ class _BracketTracker:
         return ended
 
     def _take(self, sign: str, text: str, at: int) -> bool:
-        """Whether a value that may be a call ends with this sign."""
+        """Return whether a value that may be a call ends with this character."""
         if sign in "{[":
             alone = not (self._objects if sign == "{" else self._open)
             self._open.append((sign, alone or _FENCE.search(text, max(0, at - _MAX_FENCE_LENGTH), at) is not None))
@@ -86,8 +91,13 @@ class _PartialDecoder(Protocol):
 
 
 class CallWatchingDecoder:
-    """A decoder whose listener hears of calls in the text too, at the latest with its end. `decoder` makes the one
-    underneath for a listener, `watch` a Watch for every attempt."""
+    """A decoder whose listener also gets the calls in the text, at the latest at its end.
+
+    Args:
+        decoder: makes the inner decoder for a listener.
+        heard: the listener.
+        watch: makes a FindCalls for each attempt.
+    """
 
     def __init__(self, decoder: _PartialDecoder, heard: OnDelta, watch: Callable[[], FindCalls]) -> None:
         self._decoder = decoder(self._hear)
@@ -102,12 +112,15 @@ class CallWatchingDecoder:
 
     @property
     def partial(self) -> Message:
+        """The message so far."""
         return self._decoder.partial
 
     def feed(self, chunk: bytes) -> None:
+        """Decode the next bytes."""
         self._decoder.feed(chunk)
 
     def close(self) -> Turn:
+        """Return the parsed answer and reset the decoder for the next attempt."""
         try:
             turn = self._decoder.close()
             if self._has_text and not turn.cut:

@@ -1,5 +1,7 @@
-"""Asking for calls by template: the conversation is rendered with a model family's own turn tokens and goes, as one
-prompt, to an endpoint that completes raw text. What is sent is exactly what the model reads."""
+"""The method template: the conversation is rendered with a model family's turn tokens and sent as one prompt.
+
+The endpoint completes raw text, so what is sent is exactly what the model reads.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -41,9 +43,17 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 class TemplateMethod:
-    """`text_format` names the format that is written and read; auto is hermes; `guess_untyped` is as in Known. Messages
-    stay in OpenAI's shape until they are sent. A call that cannot be read is reported and never runs. Raises PlanError
-    for a format whose turn tokens are not known."""
+    """Renders the prompt and parses calls in one text format.
+
+    Messages stay in OpenAI's format until they are sent. A call that cannot be read is reported and never runs.
+
+    Args:
+        text_format: the format; auto is hermes.
+        guess_untyped: whether values without a type in the schema are guessed.
+
+    Raises:
+        PlanError: the turn tokens of the format are not known.
+    """
 
     method = "template"
 
@@ -60,6 +70,7 @@ class TemplateMethod:
         tools_json: list[JsonObject],
         tool_choice: RequestChoice,
     ) -> JsonObject:
+        """Return the request body; see CallMethod."""
         offered = [] if tool_choice == "none" else tools_json
         prompt = render_conversation(
             list(_to_prompt_messages(body["messages"])), format=self.text_format, tools=offered
@@ -68,6 +79,7 @@ class TemplateMethod:
         return {**rest, "prompt": prompt, "stop": list(self._stops)}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        """Return the calls and the text of an answer; see CallMethod."""
         text = get_message_text(message)
         parsed = parse(text, format=self.text_format, tools=tools, guess_untyped=self._guess_untyped)
         calls = tuple(map(_to_openai_call, parsed.calls))
@@ -84,18 +96,23 @@ class TemplateMethod:
         )
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        """Return what finds calls in streamed text; see CallMethod."""
         return lambda: _build_watch(stream(self.text_format, tools, guess_untyped=self._guess_untyped))
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+        """Return the answer for the history; see CallMethod."""
         return {"role": "assistant", **remove_calls(message), **({"tool_calls": list(calls)} if calls else {})}
 
     def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+        """Return the messages with a call's result; see CallMethod."""
         return [{"role": "tool", "tool_call_id": call.id, "content": content}]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
+        """Return examples in the form of this method; see CallMethod."""
         return list(messages)
 
     def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+        """Return the keywords that are not enforced; see CallMethod."""
         return ()
 
 
@@ -113,7 +130,10 @@ def _to_openai_call(call: TextCall) -> JsonObject:
 
 
 def _to_prompt_messages(messages: Iterable[Message]) -> Iterator[PromptMessage]:
-    """Messages of OpenAI's shape as the formats take them. A result without a call is what the user says."""
+    """Yield messages in OpenAI's format as messages of a prompt.
+
+    A result without a call becomes a message of the user.
+    """
     made: dict[str, TextCall] = {}
     for message in messages:
         text = get_message_text(message)
@@ -131,12 +151,12 @@ def _to_prompt_messages(messages: Iterable[Message]) -> Iterator[PromptMessage]:
 
 
 def _get_reasoning(message: Message) -> str:
-    """What the assistant thought before it called: it is told again while its tools run."""
+    """Return the assistant's reasoning before a call, which is sent while its tools run."""
     return next((said for key in _REASONING_FIELDS if isinstance(said := message.get(key), str)), "")
 
 
 def _to_text_call(call: JsonObject) -> TextCall:
-    """Arguments that are no object are written as an empty one."""
+    """Return a call for a prompt; arguments that are not an object become an empty one."""
     function = get_called_function(call)
     arguments = function.get("arguments")
     if isinstance(arguments, str):

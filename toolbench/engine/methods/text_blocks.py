@@ -1,4 +1,4 @@
-"""Where else a call may stand in a text than in a good fenced block: bare between words, or in a broken block."""
+"""Calls in a text outside of valid fenced blocks: bare between words, or in a broken block."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -25,8 +25,7 @@ _FENCES = re.compile(r"\A\s*```[a-zA-Z_]*\s*|\s*```\s*\Z")
 
 @dataclass(frozen=True, slots=True)
 class RepairedBlock:
-    """A call of a known tool read by repairs from what was `written` between `start` and `end` of a text, fence
-    included."""
+    """A call of a known tool that repairs found in `written`, from `start` to `end` of a text, fence included."""
 
     start: int
     end: int
@@ -36,8 +35,10 @@ class RepairedBlock:
 
 
 def find_bare_blocks(text: str, names: Collection[str]) -> Iterator[JsonBlock]:
-    """The JSON objects of a text that stand in no fence, where it mentions a tool and has no markers of another form of
-    calls; at most the first 32."""
+    """Yield the first 32 JSON objects of a text outside of fences.
+
+    There are none if the text names no tool or has markers of other formats.
+    """
     if not any(name in text for name in names) or any(marker in text for marker in CALL_MARKERS):
         return
     at = 0
@@ -51,7 +52,7 @@ def find_bare_blocks(text: str, names: Collection[str]) -> Iterator[JsonBlock]:
 
 
 def find_repairable_block(text: str, names: Collection[str], repairs: Sequence[str]) -> RepairedBlock | None:
-    """The first broken block, or failing such the whole text, in which the repairs find a call of a known tool."""
+    """Return the first broken block, or else the whole text, in which repairs find a call of a known tool."""
     if not repairs or "{" not in text:
         return None
     broken = [block for block in find_blocks(text) if block.broken] or [JsonBlock(0, len(text), fenced=False)]

@@ -1,4 +1,4 @@
-"""Asking for calls in words: one fixed instruction, one fenced JSON block per call, no `tools` in the request."""
+"""The method text_json: an instruction in words, a fenced JSON block for a call, no `tools` in the request."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,9 +26,11 @@ CALL_ID = "text_call_1"
 
 
 class TextJsonMethod:
-    """The first fenced JSON object that names a known tool is the call; failing that, an object outside of fences, and
-    then what the named repairs make of the text. Everything else is text, and a call that cannot be read, or broke off,
-    is reported and never runs."""
+    """Parses the first fenced JSON object that names a known tool as the call.
+
+    If there is none, an object outside of fences is the call, or else what the named repairs find. All other text is
+    text. A call that cannot be read, or that breaks off, is reported and never runs.
+    """
 
     method = "text_json"
     prompt_version = get_prompt_version("text_json")
@@ -43,11 +45,13 @@ class TextJsonMethod:
         tools_json: list[JsonObject],
         tool_choice: RequestChoice,
     ) -> JsonObject:
+        """Return the request body; see CallMethod."""
         if not tools_json or tool_choice == "none":
             return dict(body)
         return {**body, "messages": append_to_system(body["messages"], build_instruction(self.method, tools_json))}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
+        """Return the calls and the text of an answer; see CallMethod."""
         text, apart = split_message_reasoning(message)
         read = self._read(message, text, [tool.name for tool in tools])
         return replace(read, message=apart) if apart else read
@@ -64,19 +68,24 @@ class TextJsonMethod:
         return ParsedAnswer((made,), rest, "json_fallback", findings, values=(call.arguments,))
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        """Return what finds calls in streamed text; see CallMethod."""
         names = [tool.name for tool in tools]
         return lambda: JsonCallWatcher(lambda text: self._read({}, split_partial_reasoning(text), names).calls)
 
     def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+        """Return the answer for the history; see CallMethod."""
         return {"role": "assistant", **remove_calls(message)}
 
     def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+        """Return the messages with a call's result; see CallMethod."""
         return [build_result_message(call, content)]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
+        """Return examples in the form of this method; see CallMethod."""
         return render_history_as_text(messages, as_call=_render_fenced_call)
 
     def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+        """Return the keywords that are not enforced; see CallMethod."""
         return ()
 
 
@@ -89,7 +98,7 @@ def _list_values(block: JsonBlock) -> list[object]:
 
 
 def _build_repaired_answer(text: str, mended: RepairedBlock) -> ParsedAnswer:
-    """A call that needed repairs; one that broke off is no call."""
+    """Return an answer whose call needed repairs; a call that breaks off does not run."""
     found = mended.repaired
     error = build_parse_error("json_fallback", "The call is no JSON object", mended.written, call=0, repaired=found)
     noted = build_repair_finding(found, "$.content")
@@ -129,7 +138,7 @@ def _build_answer_without_call(message: Message, text: str, names: Sequence[str]
 
 
 def _has_unreadable_block(text: str) -> bool:
-    """Whether a block of the text is broken JSON or spells a call of a tool that nobody knows."""
+    """Return whether a block of the text is broken JSON or a call of an unknown tool."""
     return any(block.broken or _names_something(block.value) for block in find_blocks(text))
 
 
