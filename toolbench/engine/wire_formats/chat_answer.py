@@ -1,4 +1,4 @@
-"""Bytes of an answer to its message. Whatever the bytes are, the outcome is an Answer or MalformedAnswerError."""
+"""From the bytes of an answer to its message. All bytes give a ChatAnswer or a MalformedAnswerError."""
 
 from codecs import BOM_UTF8
 from collections.abc import Callable
@@ -16,9 +16,13 @@ from toolbench.engine.wire_formats.usage import find_usage, read_usage
 
 @light(frozen=True, slots=True)
 class ChatAnswer:
-    """One answer as it came. `message` is the first choice's, with `content` a text: parts of text are joined. `cut`
-    says that a stream broke off: none of its calls may run; `continues`, that the endpoint wants to be asked to go
-    on."""
+    """One answer as it came.
+
+    Attributes:
+        message: message of the first choice, with `content` as text.
+        cut: whether a stream broke off, so that none of its calls may run.
+        continues: whether the endpoint wants another request to continue the turn.
+    """
 
     message: Message
     finish_reason: str | None = None
@@ -32,8 +36,10 @@ class ChatAnswer:
 
 
 class BodyDecoder:
-    """The decoder of an answer that comes in one piece: collects it and hands it to `read` when it is complete.
-    `decode` reads the bytes; it raises MalformedAnswerError, and nothing else, for any that are no answer."""
+    """Decoder of an unstreamed answer: collects the bytes and passes the complete answer to `read`.
+
+    `decode` raises MalformedAnswerError, and nothing else, for bytes that are not an answer.
+    """
 
     def __init__(self, read: Callable[[ChatAnswer], Turn], decode: Callable[[bytes], ChatAnswer] | None = None) -> None:
         self._read = read
@@ -41,27 +47,39 @@ class BodyDecoder:
         self._body = bytearray()
 
     def feed(self, chunk: bytes) -> None:
+        """Collect the next bytes."""
         self._body += chunk
 
     def close(self) -> Turn:
-        """Raises MalformedAnswerError when the bytes are no answer. Either way the decoder is empty again, ready for
-        another attempt."""
+        """Return the turn; the decoder is then empty and ready for another attempt.
+
+        Raises:
+            MalformedAnswerError: the bytes are not an answer.
+        """
         body, self._body = bytes(self._body), bytearray()
         return self._read(self._decode(body))
 
     @property
     def partial(self) -> Message:
-        """Nothing: an answer in one piece is not read before it is whole."""
+        """Always empty, since the answer is not read before it is complete."""
         return {}
 
 
 def decode_chat_answer(body: bytes) -> ChatAnswer:
-    """Reads an OpenAI-shaped answer. Raises MalformedAnswerError, and nothing else, for any bytes that are none."""
+    """Decode the body of an answer in OpenAI's format.
+
+    Raises:
+        MalformedAnswerError: the bytes are not an answer; no other exception is raised.
+    """
     return parse_chat_answer(read_object(body))
 
 
 def parse_chat_answer(root: JsonObject, *, cut: bool = False) -> ChatAnswer:
-    """The answer that an OpenAI-shaped object holds. Raises MalformedAnswerError."""
+    """Return the answer of an object in OpenAI's format.
+
+    Raises:
+        MalformedAnswerError: the object is not an answer.
+    """
     choice = _get_first_choice(root)
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -81,7 +99,11 @@ def parse_chat_answer(root: JsonObject, *, cut: bool = False) -> ChatAnswer:
 
 
 def read_object(body: bytes) -> JsonObject:
-    """The JSON object that a body is. Raises MalformedAnswerError."""
+    """Return the JSON object of a body.
+
+    Raises:
+        MalformedAnswerError: the body is not a JSON object.
+    """
     try:
         text = body.removeprefix(BOM_UTF8).decode()
         root = read_answer_json(text) if text.strip() else None
@@ -109,7 +131,7 @@ def _get_first_choice(root: JsonObject) -> JsonObject:
 
 
 def get_error_text(error: Any) -> str:
-    """The beginning of what an error object says."""
+    """Return the beginning of an error's message."""
     message = error.get("message") if isinstance(error, dict) else error
     return str(message)[:400]
 

@@ -1,5 +1,7 @@
-"""Endpoints that complete a raw prompt: OpenAI's /v1/completions and llama.cpp's own /completion. Their answers are
-told in chat shape, so that one decoder reads them all."""
+"""Endpoints that complete a raw prompt: OpenAI's /v1/completions and llama.cpp's /completion.
+
+Their answers are converted to chat format, so that one decoder reads all.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,23 +26,26 @@ class CompletionsFormat:
     usual_findings: tuple[str, ...] = ()
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+        """Return the body to send; see WireFormat."""
         _check_body(body)
         sent = {key: value for key, value in body.items() if key not in _UNSUPPORTED_KEYS}
         limit = sent.pop("max_completion_tokens", None)
         return ({"max_tokens": limit, **sent} if limit is not None else sent), ()
 
     def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+        """Return the decoder of one answer; see WireFormat."""
         return _build_decoder(read, heard, _completion_to_chat, stream=stream)
 
 
 class LlamaFormat:
-    """llama.cpp's own endpoint, beside the OpenAI-compatible ones: a path from the server's root."""
+    """llama.cpp's own endpoint, whose path begins at the server's root."""
 
     name = "llama"
     path = "/completion"
     usual_findings: tuple[str, ...] = ()
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+        """Return the body to send; see WireFormat."""
         _check_body(body)
         left_out = (*_UNSUPPORTED_KEYS, "stream_options", "max_tokens", "max_completion_tokens")
         sent = {key: value for key, value in body.items() if key not in left_out}
@@ -48,6 +53,7 @@ class LlamaFormat:
         return ({**sent, "n_predict": limit} if limit is not None else sent), ()
 
     def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+        """Return the decoder of one answer; see WireFormat."""
         return _build_decoder(read, heard, _llama_to_chat, stream=stream)
 
 
@@ -57,7 +63,7 @@ def _check_body(body: JsonObject) -> None:
 
 
 def _build_decoder(read: Callable[[ChatAnswer], Turn], heard: OnDelta, told: ToChat, *, stream: bool) -> AnswerDecoder:
-    """Reads what a completion endpoint says as `told(payload, "message" or "delta")` tells it in chat shape."""
+    """Return a decoder of answers that `told(payload, "message" or "delta")` converts to chat format."""
 
     def whole(body: bytes) -> ChatAnswer:
         return parse_chat_answer(told(read_object(body), "message"))
@@ -75,6 +81,7 @@ class _CompletionAssembler(ChatAssembler):
         self._told = told
 
     def take(self, event: Payload) -> Iterator[Delta]:
+        """Add an event and yield what a listener gets."""
         if isinstance(event, str):
             yield from super().take(event)
             return
@@ -84,7 +91,7 @@ class _CompletionAssembler(ChatAssembler):
 
 
 def _completion_to_chat(payload: JsonObject, kind: str) -> JsonObject:
-    """`choices[].text` becomes a message or delta; all else stays."""
+    """Return the payload with `choices[].text` as a message or delta; all else stays."""
     choices = payload.get("choices")
     if not isinstance(choices, list):
         return payload
@@ -99,7 +106,7 @@ def _completion_choice_to_chat(choice: Any, kind: str) -> Any:
 
 
 def _llama_to_chat(payload: JsonObject, kind: str) -> JsonObject:
-    """`content` and the counts of tokens in OpenAI's shape; an error stays what it is."""
+    """Return `content` and token counts in OpenAI's format; an error stays as it is."""
     if "content" not in payload:
         return payload
     told: JsonObject = {"model": payload.get("model"), "choices": [_build_llama_choice(payload, kind)]}

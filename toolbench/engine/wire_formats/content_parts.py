@@ -1,4 +1,4 @@
-"""Content that comes as a list of parts, as Mistral's reasoning models send it: what they think and what they say."""
+"""Content as a list of parts, as Mistral's reasoning models send it: thinking and text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,14 +13,16 @@ _TEXT, _THINKING = "text", "thinking"
 
 
 def get_thinking_text(content: Any) -> str:
-    """Return what the thinking parts of a content say."""
+    """Return the text of the thinking parts of a content."""
     parts = content if isinstance(content, list) else []
     return "".join(_get_thought(part) for part in parts if isinstance(part, dict) and part.get("type") == _THINKING)
 
 
 def split_content_parts(message: Message) -> Message:
-    """Return the message with its text as content and its thoughts as reasoning, where its content is a list of
-    thinking and text and nothing else; else the message itself."""
+    """Return the message with its text as content and its thinking as reasoning.
+
+    A message whose content is not a list of thinking and text is returned itself.
+    """
     content = message.get("content")
     if not _has_thinking(content):
         return message
@@ -34,8 +36,10 @@ def split_content_parts(message: Message) -> Message:
 
 
 def restore_content_parts(message: Message) -> Message:
-    """Return the message as its endpoint wrote it, from what `split_content_parts` gives. Where a transform changed the
-    text, the changed one is said; thoughts that were taken away stay away."""
+    """Return the message as its endpoint wrote it, from what `split_content_parts` returns.
+
+    If a transform changed the text, the changed text is sent; thinking that was removed stays removed.
+    """
     parts = message.get(PARTS_FIELD)
     if not isinstance(parts, list) or not all(_is_part(part, _THINKING) or _is_part(part, _TEXT) for part in parts):
         return message
@@ -48,7 +52,7 @@ def restore_content_parts(message: Message) -> Message:
 
 
 def join_content(pieces: Sequence[Any]) -> Any:
-    """Return the content that pieces of a stream make: a list of parts where some think, else a text."""
+    """Return the content of parts of a stream: a list if some are thinking, otherwise text."""
     if not any(_has_thinking(piece) for piece in pieces):
         return "".join(map(_get_text, pieces))
     parts: list[JsonObject] = []
@@ -86,6 +90,6 @@ def _is_part(part: Any, kind: str) -> bool:
 
 
 def _get_thought(part: JsonObject) -> str:
-    """Mistral has a list of texts in a thinking part, others one text."""
+    """Return the text of a thinking part, which is a list of texts at Mistral and a text elsewhere."""
     thought = part.get(_THINKING)
     return get_text(thought) or _get_text(thought)

@@ -1,4 +1,4 @@
-"""Tool calls put together from a stream's deltas, whatever their endpoint makes of indexes, ids and names."""
+"""Assembly of tool calls from the deltas of a stream, with all known peculiarities of indexes, ids and names."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ FieldChunks = dict[str, list[Any]]
 
 @dataclass(slots=True)
 class CallAssembler:
-    """One call as far as it came. Arguments are pieces of text, or one value that came whole; None before either."""
+    """One call so far. Its arguments are parts of text, or one complete value; None before either."""
 
     place: int
     index: int | None = None
@@ -30,16 +30,17 @@ class CallAssembler:
 
     @property
     def arguments(self) -> Any:
+        """The arguments so far."""
         return self.value if self.pieces is None else "".join(self.pieces)
 
     @property
     def closed(self) -> bool:
-        """Whether the arguments came whole, by their brackets."""
+        """Whether the arguments are complete, by their brackets."""
         return self.extent.closed if self.pieces else self.value is not None
 
     @property
     def broken_off(self) -> bool:
-        """Whether the arguments began and did not end; those of a JSON text that holds JSON, too."""
+        """Whether the arguments began and did not end, also those of a JSON text that contains JSON."""
         return bool(self.pieces) and not self.extent.closed and (self.extent.started or self.extent.quoted)
 
     @property
@@ -53,11 +54,11 @@ class CallAssembler:
             return False
 
     def has_repeated_name(self, item: JsonObject) -> bool:
-        """Whether a later delta has the name that is known already."""
+        """Return whether a later delta repeats the known name."""
         return get_called_function(item).get("name") == self.name
 
     def add(self, item: JsonObject) -> str:
-        """Takes a delta in; gives the piece of the arguments' text in it."""
+        """Add a delta; return the part of the arguments' text in it."""
         function = get_called_function(item)
         given, kind = item.get("id"), item.get("type")
         self.id = given if isinstance(given, str | int) and self.id in (None, "") else self.id
@@ -79,7 +80,7 @@ class CallAssembler:
         return ""
 
     def to_json(self) -> JsonObject:
-        """The call in OpenAI's shape. What was not said is not there."""
+        """Return the call in OpenAI's format, without fields that did not come."""
         said = {"id": self.id, "type": self.type}
         arguments = self.arguments
         return {
@@ -94,8 +95,12 @@ class CallAssembler:
 
 
 class CallListAssembler:
-    """Collects the calls of one answer. `faults` are the names of what was odd, each once, in the order seen; `lone`
-    says that tool_calls came as an object and not as a list."""
+    """Assembles the calls of one answer.
+
+    Attributes:
+        faults: codes of peculiarities, each once, in the order they were seen.
+        lone: whether tool_calls came as an object instead of a list.
+    """
 
     def __init__(self) -> None:
         self.calls: list[CallAssembler] = []
@@ -105,7 +110,7 @@ class CallListAssembler:
         self._by_id: dict[str | int, CallAssembler] = {}
 
     def add(self, given: Any) -> Iterator[tuple[CallAssembler, str]]:
-        """Takes the tool_calls of one delta; gives each call it speaks of with the piece of its arguments."""
+        """Add the tool_calls of one delta; yield each of its calls with the part of its arguments."""
         self.lone = self.lone or isinstance(given, dict)
         items = [given] if isinstance(given, dict) else given if isinstance(given, list) else []
         for item in items:
@@ -119,14 +124,14 @@ class CallListAssembler:
                 yield call, piece
 
     def to_json(self) -> list[JsonObject]:
-        """In the order of their indexes where these tell all calls apart, else in the order of their coming."""
+        """Return the calls by index if their indexes are distinct, otherwise in the order they came."""
         indexes = [call.index for call in self.calls if call.index is not None]
         told_apart = len(self.calls) == len(indexes) == len(set(indexes))
         calls = sorted(self.calls, key=lambda call: call.index or 0) if told_apart else self.calls
         return [call.to_json() for call in calls]
 
     def _owner(self, item: JsonObject) -> CallAssembler:
-        """The call that a delta speaks of, a new one where it opens one."""
+        """Return the call that a delta belongs to; a new one if it begins one."""
         index, given = item.get("index"), _find_id(item)
         if isinstance(index, bool) or not isinstance(index, int):
             self.faults["stream_index_missing"] = None
@@ -150,8 +155,10 @@ class CallListAssembler:
 
 
 def _is_next_call(call: CallAssembler, item: JsonObject) -> bool:
-    """Whether a delta that would go on with `call` begins the next one: by an id of its own, or by a name and
-    arguments where the call's are already whole."""
+    """Return whether a delta begins the next call instead of continuing `call`.
+
+    It does by an id of its own, or by a name and arguments after complete arguments.
+    """
     given = _find_id(item)
     if given and call.id:
         return given != call.id
@@ -168,6 +175,6 @@ def _keep_fields(extra: FieldChunks, given: JsonObject, known: tuple[str, ...]) 
 
 
 def _find_id(item: JsonObject) -> str | int:
-    """Some endpoints count instead of naming; "" for anything that is no id."""
+    """Return the id of a delta, which may be a number; "" for none."""
     given = item.get("id")
     return given if isinstance(given, str | int) else ""

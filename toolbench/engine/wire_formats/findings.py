@@ -1,4 +1,4 @@
-"""What is odd about an answer's calls although they can be used."""
+"""Peculiarities of calls that can be used nevertheless."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,13 @@ _CALL_FINISH_REASONS = ("tool_calls", "function_call", "length")
 
 
 def list_findings(calls: Sequence[JsonObject], text: str, finish_reason: str | None) -> Iterator[Finding]:
-    """`calls` are structured ones as found, in OpenAI's shape; none for an answer without."""
+    """Yield the findings of an answer.
+
+    Args:
+        calls: structured calls as found, in OpenAI's format; empty for an answer without calls.
+        text: text of the answer.
+        finish_reason: finish reason in OpenAI's terms.
+    """
     if not calls:
         if finish_reason in _CALL_FINISH_REASONS[:2]:
             said = f"The finish reason is {finish_reason} and there is no call."

@@ -1,4 +1,4 @@
-"""A field that came in pieces, as one value."""
+"""A field that came in parts, as one value."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,11 @@ _FIXED_FIELDS = ("type", "id", "index", "format", "role")
 
 
 def merge_chunks(pieces: Sequence[Any], key: str = "") -> Any:
-    """One piece is the value. Of several, texts are joined, objects merged, and the items of lists with equal `index`
-    and `type` too; of anything else the last stays. A text that cannot grow (`type`, `id` …), or that only says again
-    what it said, is taken once. Nulls count for nothing."""
+    """Return the value of a field from its parts; nulls are ignored.
+
+    Texts are joined, objects merged, and list items with equal `index` and `type` too; of other values the last one
+    counts. A text that cannot grow (`type`, `id` …), or that only repeats itself, is taken once.
+    """
     said = [piece for piece in pieces if piece is not None]
     if len(said) < 2:
         return said[0] if said else None

@@ -1,4 +1,4 @@
-"""What a message says: its text, its calls, and how both are quoted and written."""
+"""Text and calls of a message, and how both are quoted and written."""
 
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject, Message
@@ -8,7 +8,7 @@ MAX_SNIPPET_LENGTH = 200  # characters of an answer quoted in a finding
 
 
 def get_message_text(message: Message) -> str:
-    """The content as one text; parts that are no text are left out."""
+    """Return the content as text; parts that are not text are left out."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -18,20 +18,20 @@ def get_message_text(message: Message) -> str:
 
 
 def list_structured_calls(message: Message) -> tuple[JsonObject, ...]:
-    """The message's tool_calls as they are: objects of a list, or one lone object; anything else is nothing."""
+    """Return the objects in tool_calls, which may be a list or one object; empty for anything else."""
     calls = message.get("tool_calls")
     found = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
     return tuple(call for call in found if isinstance(call, dict))
 
 
 def build_openai_call(call_id: str, name: str, arguments: object) -> JsonObject:
-    """A call found in text, in OpenAI's shape. Missing arguments are an empty object."""
+    """Return a call found in text in OpenAI's format; missing arguments are an empty object."""
     given = {} if arguments is None else arguments
     text = given if isinstance(given, str) else write_json(given)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def truncate_snippet(text: str) -> str:
-    """The beginning of a text, at most 200 characters."""
+    """Return the beginning of a text, at most 200 characters."""
     text = text.strip()
     return text if len(text) <= MAX_SNIPPET_LENGTH else text[: MAX_SNIPPET_LENGTH - 1] + "…"

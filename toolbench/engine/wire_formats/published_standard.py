@@ -1,6 +1,7 @@
-"""Which calls of an answer the published wire standards allow: OpenAI's chat completions and Anthropic's Messages.
+"""Calls that the published standards allow: OpenAI's chat completions and Anthropic's Messages.
 
-Of a call's arguments `engine.arguments` says whether they are as the standards have them."""
+`engine.arguments` checks whether a call's arguments follow the standards.
+"""
 
 from collections.abc import Iterator
 
@@ -32,7 +33,7 @@ def keep_standard_calls(message: Message, received: Message) -> tuple[Message, t
 
 
 def _list_misplaced_calls(message: Message) -> Iterator[Finding]:
-    """Calls that stand where the standards have none."""
+    """Yield a finding for calls where the standards have none."""
     calls = message.get("tool_calls")
     if calls and not isinstance(calls, list):
         yield _build_parse_error("tool_calls is no list", f"{_MESSAGE_PATH}.tool_calls")
@@ -41,7 +42,10 @@ def _list_misplaced_calls(message: Message) -> Iterator[Finding]:
 
 
 def _match_received_calls(received: Message, count: int) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
-    """Each call as the endpoint sent it, and its block on Anthropic's wire; None for those a transform made."""
+    """Yield each call as the endpoint sent it, and its block of Messages.
+
+    Both are None for calls that a transform made.
+    """
     calls = received.get("tool_calls")
     came = calls if isinstance(calls, list) and len(calls) == count else [None] * count
     kept = received.get(KEPT_BLOCKS_FIELD)
@@ -51,7 +55,9 @@ def _match_received_calls(received: Message, count: int) -> Iterator[tuple[JsonO
 
 
 def _find_violation(call: object, came: JsonObject | None, block: JsonObject | None) -> str:
-    """What no standard allows about a call; "" for nothing. A type may be left out, as Mistral's standard has it."""
+    """Return what no standard allows about a call; "" for nothing. A missing type is allowed, as in Mistral's
+    standard.
+    """
     if not isinstance(call, dict):
         return "a call is no object"
     function = call.get("function")

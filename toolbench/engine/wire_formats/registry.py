@@ -1,5 +1,7 @@
-"""How a request travels. The loop and the ways of asking work in OpenAI's chat shape; a wire turns a body in that shape
-into what an endpoint takes, and reads its answers back into that shape."""
+"""The wire formats. The loop and the methods work in OpenAI's chat format.
+
+A wire format converts a body in this format to what an endpoint accepts, and its answers back.
+"""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -16,37 +18,51 @@ from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 
 
 class WireFormat(Protocol):
-    """`path` stands below the endpoint's prefix, one that begins with a slash below its base address. `usual_findings`
-    are normal where this wire is spoken and are not reported."""
+    """A wire format.
+
+    Attributes:
+        path: path below the endpoint's prefix; one that begins with a slash, below its base URL.
+        usual_findings: findings that are normal in this format and not reported.
+    """
 
     name: str
     path: str
     usual_findings: tuple[str, ...]
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
-        """A body in chat shape as it travels, and what had to be changed for it beyond its shape. `body` is not
-        changed. Raises PlanError for a body that this wire cannot carry."""
+        """Return the body to send, and what had to be changed beyond the format. `body` is not changed.
+
+        Raises:
+            PlanError: the body cannot be sent in this format.
+        """
         ...
 
     def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
-        """The decoder of one answer, whole or streamed; `read` is given the answer in chat shape, `heard` every piece
-        of a streamed one."""
+        """Return the decoder of one answer.
+
+        Args:
+            read: called with the answer in chat format.
+            heard: called with each part of a streamed answer.
+            stream: whether the answer is streamed.
+        """
         ...
 
 
 class ChatFormat:
-    """OpenAI's chat completions: bodies travel as they are, an answer that came in parts in its own."""
+    """OpenAI's chat completions: bodies are sent as they are, answers that came in parts in their own form."""
 
     name = "chat"
     path = "chat/completions"
     usual_findings: tuple[str, ...] = ()
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+        """Return the body to send; see WireFormat."""
         messages = body.get("messages")
         own = [restore_content_parts(message) for message in messages] if isinstance(messages, list) else []
         return ({**body, "messages": own} if own != messages and own else body), ()
 
     def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+        """Return the decoder of one answer; see WireFormat."""
         return StreamDecoder(read, heard) if stream else BodyDecoder(read)
 
 
@@ -57,15 +73,24 @@ _WIRES: dict[str, WireFormat] = {
 
 
 def get_wire_format(name: str) -> WireFormat:
-    """Raises PlanError for a name that no wire has."""
+    """Return the wire format of this name.
+
+    Raises:
+        PlanError: there is no such wire format.
+    """
     if name not in _WIRES:
         raise PlanError(f"No wire is called {name!r}; known are {', '.join(_WIRES)}.")
     return _WIRES[name]
 
 
 def choose_wire_format(policy: Policy, wire: str) -> WireFormat:
-    """The wire of a run whose endpoint speaks `wire`: a rendered prompt goes to a raw completion, which only
-    OpenAI-compatible endpoints have. Raises PlanError."""
+    """Return the wire format of a run whose endpoint uses `wire`.
+
+    A rendered prompt is sent to a raw completion endpoint, which only OpenAI-compatible endpoints have.
+
+    Raises:
+        PlanError: the endpoint cannot be used with the policy's method.
+    """
     if policy.method != "template":
         return get_wire_format(wire)
     if wire != CHAT.name:

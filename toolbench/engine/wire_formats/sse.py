@@ -1,4 +1,4 @@
-"""Server-sent events, as endpoints really send them: bytes in any pieces, payloads out."""
+"""Server-sent events as endpoints send them: from bytes in any parts to payloads."""
 
 import re
 from collections.abc import Iterator
@@ -16,9 +16,12 @@ _LEADING_BLANKS = re.compile(rb"(?:\s|%s)*" % _BOM)  # what may stand before an 
 
 
 class EventReader:
-    """Gives every event's data, read, as soon as it is whole: at its blank line, or at the end of a line that is an
-    object or [DONE] by itself, since some endpoints leave blank lines out. Comments and other fields are passed over. A
-    line `error: …` is data too: an old llama.cpp says so what went wrong."""
+    """Yields the data of each event as soon as it is complete.
+
+    An event ends at a blank line, or at the end of a line that is an object or [DONE], since some endpoints leave blank
+    lines out. Comments and other fields are ignored. A line `error: …` counts as data: old versions of llama.cpp send
+    it.
+    """
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -27,11 +30,12 @@ class EventReader:
         self._first = True
 
     def feed(self, chunk: bytes) -> Iterator[Payload]:
+        """Add bytes and yield the events that are complete."""
         self._rest += chunk
         yield from self._read(final=False)
 
     def close(self) -> Iterator[Payload]:
-        """What a last line without an end, or a last event without a blank line, still says."""
+        """Yield the events of a last line without an end, or without a blank line after it."""
         self._rest += b"\n\n"
         yield from self._read(final=True)
 
@@ -73,8 +77,11 @@ class EventReader:
 
 
 class EventOrBodyReader:
-    """Reads an answer that was asked for as a stream: its events or, where it came in one piece all the same, its
-    bytes in `whole`, which is None for events."""
+    """Reader of an answer that was requested as a stream.
+
+    Attributes:
+        whole: the bytes of an answer that came unstreamed nevertheless; None for events.
+    """
 
     def __init__(self) -> None:
         self.whole: bytearray | None = None
@@ -83,7 +90,7 @@ class EventOrBodyReader:
         self._head = b""
 
     def feed(self, chunk: bytes) -> Iterator[Payload]:
-        """The events that became whole with this chunk."""
+        """Add bytes and return the events that are complete."""
         if self._undecided:
             chunk = _LEADING_BLANKS.sub(b"", self._head + chunk, count=1)
             self._undecided = _BOM.startswith(chunk)
@@ -98,12 +105,12 @@ class EventOrBodyReader:
         return iter(())
 
     def close(self) -> Iterator[Payload]:
-        """What the last events still say."""
+        """Return the last events."""
         return self._events.close()
 
 
 def is_broken_event(text: str) -> bool:
-    """Whether the text of an event is neither JSON nor [DONE]."""
+    """Return whether the text of an event is neither JSON nor [DONE]."""
     try:
         read_json(text)
     except InvalidJsonError:
@@ -120,5 +127,5 @@ def _parse_payload(text: str) -> Payload:
 
 
 def _is_complete_payload(payload: Payload) -> bool:
-    """Whether an event's data needs no further line."""
+    """Return whether the data of an event needs no further line."""
     return isinstance(payload, dict) or payload.strip() == DONE

@@ -1,6 +1,7 @@
-"""A streamed answer, put together: deltas in, the same Turn out as if it had come in one piece.
+"""Decoder of a streamed answer: deltas become the same Turn as an unstreamed answer.
 
-A consumer hears every Delta as it comes, and sees in `partial` the message as far as it came."""
+A listener gets each Delta as it comes; `partial` is the message so far.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -33,26 +34,39 @@ _FINDING_MESSAGES = {
 
 
 class EventAssembler(Protocol):
-    """Puts the events of one answer together; `said` is whether there is more than a role."""
+    """Assembles the events of one answer."""
 
     @property
-    def said(self) -> bool: ...
+    def said(self) -> bool:
+        """Whether there is more than a role."""
+        ...
 
-    def take(self, event: Payload) -> Iterator[Delta]: ...
+    def take(self, event: Payload) -> Iterator[Delta]:
+        """Add an event and yield what a listener gets."""
+        ...
 
     def message(self) -> Message:
-        """In chat shape, as far as it came."""
+        """Return the message so far in chat format."""
         ...
 
     def answer(self) -> ChatAnswer:
-        """Raises MalformedAnswerError for events that hold no answer, an error, or something unreadable."""
+        """Return the answer.
+
+        Raises:
+            MalformedAnswerError: the events have no answer, an error, or something unreadable.
+        """
         ...
 
 
 class StreamDecoder:
-    """The decoder of a streamed answer; one that came in one piece all the same is read as such. `heard` is told of
-    every piece. `assemble` makes what puts events together, `whole` reads an answer in one piece; OpenAI's unless
-    others are given."""
+    """Decoder of a streamed answer; an answer that came unstreamed nevertheless is decoded as such.
+
+    Args:
+        read: called with the complete answer.
+        heard: called with each part.
+        assemble: makes an assembler of events; None for OpenAI's.
+        whole: decodes an unstreamed answer.
+    """
 
     def __init__(
         self,
@@ -74,16 +88,19 @@ class StreamDecoder:
 
     @property
     def partial(self) -> Message:
-        """The message as far as it came, arguments as far as they are written (see streaming_answer.StreamingCall); {}
-        before anything is said."""
+        """The message so far, with the arguments so far (see streaming_answer.StreamingCall); {} before any content."""
         return self._assembly.message() if self._assembly.said else {}
 
     def feed(self, chunk: bytes) -> None:
+        """Decode the next bytes."""
         self._take(self._answer.feed(chunk))
 
     def close(self) -> Turn:
-        """Raises MalformedAnswerError when the bytes are no answer. Either way the decoder is empty again, ready for
-        another attempt."""
+        """Return the turn; the decoder is then empty and ready for another attempt.
+
+        Raises:
+            MalformedAnswerError: the bytes are not an answer.
+        """
         self._take(self._answer.close())
         whole, assembly = self._answer.whole, self._assembly
         self._begin()
@@ -103,7 +120,7 @@ def _build_whole_answer(answer: ChatAnswer) -> ChatAnswer:
 
 
 class ChatAssembler:
-    """All that the events of one answer have said so far."""
+    """The events of one answer so far."""
 
     def __init__(self) -> None:
         self._root: JsonObject = {}
@@ -127,6 +144,7 @@ class ChatAssembler:
         return [*([self._older_call] if self._older_call else []), *self._calls.calls]
 
     def take(self, event: Payload) -> Iterator[Delta]:
+        """Add an event and yield what a listener gets."""
         if isinstance(event, dict):
             yield from self._payload(event)
         elif is_broken_event(event):
@@ -177,7 +195,7 @@ class ChatAssembler:
             yield Delta(call=call.place, name=call.name, arguments=piece, closed=call.closed)
 
     def message(self) -> Message:
-        """In OpenAI's shape, as far as it came."""
+        """Return the message so far in OpenAI's format."""
         message: Message = {"role": "assistant", "content": None}
         message |= {key: _join_chunks(key, pieces) for key, pieces in self._fields.items()}
         if self._older_call:
@@ -187,7 +205,11 @@ class ChatAssembler:
         return split_content_parts(message)
 
     def answer(self) -> ChatAnswer:
-        """Raises MalformedAnswerError for events that hold no answer, an error, or something unreadable."""
+        """Return the answer.
+
+        Raises:
+            MalformedAnswerError: the events have no answer, an error, or something unreadable.
+        """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
         faults = [*self._calls.faults, *self._ending()]
@@ -202,7 +224,10 @@ class ChatAssembler:
         return replace(answer, findings=(*found, *answer.findings))
 
     def _ending(self) -> Iterator[str]:
-        """What is wrong with the way in which the stream ended. Gateways say [DONE] for upstreams that broke off."""
+        """Yield the codes of what is wrong with the end of the stream.
+
+        Gateways send [DONE] also for upstreams that broke off.
+        """
         calls, said_over = self._all_calls, self._done or bool(self._finish)
         broken_off = not self._finish and self._speaks_of is not None and self._speaks_of.broken_off
         if broken_off or (not said_over and (self._unreadable or any(not call.readable for call in calls))):

@@ -1,5 +1,8 @@
-"""Answers with numbers that JSON or Python cannot hold: NaN, 1e400, thousands of digits. Where only figures stand, such
-a number becomes an UnrepresentableNumber, which counts as unknown; anywhere else the answer is no JSON, as before."""
+"""Answers with numbers that JSON or Python cannot represent: NaN, 1e400, thousands of digits.
+
+In fields of figures such a number becomes an UnrepresentableNumber, which counts as unknown. Elsewhere the answer is
+not JSON.
+"""
 
 import json
 from typing import Any
@@ -13,7 +16,7 @@ _MAX_QUOTED_DIGITS = 20  # characters of such a number that are kept
 
 
 class UnrepresentableNumber(str):
-    """A number that JSON or Python cannot hold, as it is written: "NaN", or one that is too large."""
+    """A number that JSON or Python cannot represent, as written: "NaN", or one that is too large."""
 
 
 def _read_integer(text: str) -> int | str:
@@ -34,7 +37,11 @@ _DECODER = json.JSONDecoder(parse_constant=UnrepresentableNumber, parse_int=_rea
 
 
 def read_answer_json(text: str) -> Any:
-    """Return the JSON value in `text`; its figures may be numbers that JSON cannot hold. Raises InvalidJsonError."""
+    """Return the JSON value of a text, whose figures may be numbers that JSON cannot represent.
+
+    Raises:
+        InvalidJsonError: the text is not JSON.
+    """
     try:
         return read_json(text)
     except InvalidJsonError as error:
@@ -46,7 +53,7 @@ def read_answer_json(text: str) -> Any:
 
 
 def _read_with_unrepresentable(text: str) -> dict[str, Any] | None:
-    """Return the object in `text`; None where it is none, or where such a number is no figure."""
+    """Return the object of a text; None if it is not one, or if such a number is not a figure."""
     try:
         root = _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -57,7 +64,7 @@ def _read_with_unrepresentable(text: str) -> dict[str, Any] | None:
 
 
 def _remove_figures(root: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer without its figures, and without those of the object that begins a streamed Messages answer."""
+    """Return the answer without its figures, and without those of the first object of a streamed Messages answer."""
     rest = {name: value for name, value in root.items() if name not in _FIGURE_FIELDS}
     if isinstance(message := rest.get("message"), dict):
         rest["message"] = {name: value for name, value in message.items() if name not in _FIGURE_FIELDS}

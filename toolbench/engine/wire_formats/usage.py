@@ -1,4 +1,4 @@
-"""Tokens and cost: read from an answer, and summed."""
+"""Tokens and cost, read from answers and summed."""
 
 from typing import Any
 
@@ -17,8 +17,12 @@ _OVERFLOW_TEXT = "a number beyond all bounds"
 
 
 class UsageReader:
-    """Reads the figures of one usage object, each within its bounds. `findings` name those that are not: they count
-    as unknown. What is null or missing is unknown without a finding."""
+    """Reads the figures of one usage object within their bounds.
+
+    Attributes:
+        findings: findings for implausible figures, which count as unknown; null and missing figures have none.
+        present: whether there is a usage object.
+    """
 
     def __init__(self, given: Any) -> None:
         self.findings: list[Finding] = []
@@ -68,13 +72,13 @@ class UsageReader:
 
 
 def find_usage(root: JsonObject) -> Any:
-    """Return the usage object of an answer or of an event: its own, or the one that Groq puts into `x_groq`."""
+    """Return the usage object of an answer or event; Groq's is in `x_groq`."""
     groq = root.get("x_groq")
     return root.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None) or root.get("usage")
 
 
 def read_usage(given: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the usage object of an OpenAI-shaped answer, None when there is none, and what is implausible in it."""
+    """Return the usage of an answer in OpenAI's format, and findings for implausible figures; None without usage."""
     reader = UsageReader(given)
     usage = Usage(
         input_tokens=reader.tokens("prompt_tokens", "input_tokens", "tokens_evaluated"),
@@ -87,7 +91,7 @@ def read_usage(given: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
 
 
 def usage_to_json(usage: Usage | None) -> JsonObject | None:
-    """The usage as plain JSON; None when there is none."""
+    """Return the usage as JSON; None for none."""
     if usage is None:
         return None
     return {
@@ -100,7 +104,7 @@ def usage_to_json(usage: Usage | None) -> JsonObject | None:
 
 
 def add_usage(total: Usage, more: Usage | None) -> Usage:
-    """The sum; what neither side says stays None."""
+    """Return the sum; figures that neither side has stay None."""
     if more is None:
         return total
     return Usage(
@@ -123,7 +127,7 @@ def _build_path(name: str) -> str:
 
 
 def _describe_value(value: Any) -> str:
-    """Name the value without quoting a text of the endpoint's."""
+    """Return a description of the value that does not quote text of the endpoint."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

@@ -1,1 +1,1 @@
-"""Anthropic's Messages API, to and from OpenAI's chat shape."""
+"""Anthropic's Messages API, converted to and from OpenAI's chat format."""

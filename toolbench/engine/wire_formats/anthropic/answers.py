@@ -1,4 +1,4 @@
-"""A Messages answer in chat shape. Its own blocks go along in the message, to be sent back unchanged."""
+"""A Messages answer in chat format. The message keeps its blocks, so that they can be sent back unchanged."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,13 +24,20 @@ _READ_FIELDS = ("id", "type", "role", "model", "content", "stop_reason", "usage"
 
 
 def decode_message(body: bytes) -> ChatAnswer:
-    """Raises MalformedAnswerError, and nothing else, for any bytes that are no answer."""
+    """Decode the body of an answer.
+
+    Raises:
+        MalformedAnswerError: the bytes are not an answer; no other exception is raised.
+    """
     return parse_messages_answer(read_object(body))
 
 
 def parse_messages_answer(root: JsonObject, *, cut: bool = False, findings: Sequence[Finding] = ()) -> ChatAnswer:
-    """The answer that a Messages object holds. A reason to stop that is not known is handed on as it is. Raises
-    MalformedAnswerError."""
+    """Return the answer of a Messages object. An unknown reason to stop is kept as it is.
+
+    Raises:
+        MalformedAnswerError: the object is not an answer.
+    """
     if error := root.get("error"):
         raise MalformedAnswerError("error_object", f"the answer holds an error: {get_error_text(error)}")
     blocks = root.get("content")
@@ -61,7 +68,7 @@ def _list_findings(blocks: list[Any], reason: str | None) -> Iterator[Finding]:
 
 
 def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
-    """Text, thinking and calls where chat has them, the blocks as they came, and what else the object said."""
+    """Return text, thinking and calls in the fields of chat format, the blocks as they came, and all other fields."""
     known = [block for block in blocks if isinstance(block, dict)]
     thoughts = [thought for block in known if isinstance(thought := block.get("thinking"), str)]
     calls = [_to_chat_call(block) for block in known if block.get("type") == "tool_use"]
@@ -77,7 +84,7 @@ def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
 
 
 def _to_chat_call(block: JsonObject) -> JsonObject:
-    """An object of arguments as compact text, nothing as an empty one, anything else as it came."""
+    """Return a call; arguments that are an object become compact text, missing ones an empty object, others stay."""
     given = block.get("input")
     arguments = "{}" if given is None else write_json(given) if isinstance(given, dict) else given
     return {
@@ -88,8 +95,10 @@ def _to_chat_call(block: JsonObject) -> JsonObject:
 
 
 def read_messages_usage(given: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return tokens as chat counts them, where the prompt has what was read from and written to the cache, and what is
-    implausible in them."""
+    """Return the tokens as chat format counts them, and findings for implausible figures.
+
+    The prompt includes tokens read from and written to the cache.
+    """
     reader = UsageReader(given)
     usage = Usage(
         input_tokens=reader.tokens_sum("input_tokens", *_CACHE_TOKEN_FIELDS),

@@ -1,4 +1,4 @@
-"""A chat message's content as the blocks of Messages."""
+"""The content of a chat message as blocks of Messages."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,17 +16,18 @@ INVALID_JSON_KEY = "INVALID_JSON"  # the key under which Anthropic's documentati
 
 
 def build_text_block(text: str) -> JsonObject:
+    """Return a block of text."""
     return {"type": "text", "text": text}
 
 
 def build_user_blocks(content: Any) -> list[JsonObject]:
-    """What a user says; text without a sign in it is refused by Messages and left out."""
+    """Return the blocks of a user's content; blank text is left out, since Messages refuses it."""
     parts = [build_text_block(content)] if isinstance(content, str) else content if isinstance(content, list) else []
     return [block for part in parts if isinstance(part, dict) and not is_blank_block(block := _to_block(part))]
 
 
 def is_blank_block(block: JsonObject) -> bool:
-    """Whether a block is text that says nothing."""
+    """Return whether a block is blank text."""
     return block.get("type") == "text" and not str(block.get("text") or "").strip()
 
 
@@ -44,7 +45,7 @@ def _to_block(part: JsonObject) -> JsonObject:
 
 
 def build_result_block(travelling_id: str, message: Message | None) -> JsonObject:
-    """A tool's message as a result; without one, a result that says so."""
+    """Return a tool's message as a result; without a message, a result that says so."""
     block: JsonObject = {"type": "tool_result", "tool_use_id": travelling_id}
     if message is None:
         return {**block, "content": INTERRUPTED_RESULT, "is_error": True}
@@ -54,7 +55,7 @@ def build_result_block(travelling_id: str, message: Message | None) -> JsonObjec
 
 
 def _is_failed_result(content: Any) -> bool:
-    """Whether a result is an envelope that says that its call failed."""
+    """Return whether a result is an envelope of a failed call."""
     try:
         told = read_json(content) if isinstance(content, str) else None
     except InvalidJsonError:
@@ -63,8 +64,15 @@ def _is_failed_result(content: Any) -> bool:
 
 
 def build_assistant_blocks(message: Message, ids: Sequence[str], changes: WireChanges) -> list[JsonObject]:
-    """An assistant's turn: its own blocks where they are known, thinking and all, with the calls that were kept; else
-    text and calls. `ids` are those of its calls, as they travel."""
+    """Return the blocks of an assistant's turn.
+
+    They are its own blocks with the kept calls if these are known, otherwise text and calls.
+
+    Args:
+        message: the message in chat format.
+        ids: ids of its calls as they are sent.
+        changes: records what is left out.
+    """
     calls = [_build_tool_use(*pair, changes) for pair in zip(list_structured_calls(message), ids, strict=True)]
     known = message.get(KEPT_BLOCKS_FIELD)
     if isinstance(known, list) and known:
@@ -76,7 +84,7 @@ def build_assistant_blocks(message: Message, ids: Sequence[str], changes: WireCh
 
 
 def _update_kept_blocks(message: Message, known: list[Any], calls: list[JsonObject]) -> Iterator[JsonObject]:
-    """Each call in the place of its block. Where a transform changed the text, the changed one is said."""
+    """Yield the blocks with each call in its place, and with the text of the message if a transform changed it."""
     blocks = [block for block in known if isinstance(block, dict)]
     text = get_message_text(message)
     texts = [text] if "".join(_get_text(block) for block in blocks) != text else None
@@ -110,7 +118,7 @@ def _build_tool_use(call: JsonObject, travelling_id: str, changes: WireChanges) 
 
 
 def _read_input(given: Any) -> JsonObject | None:
-    """Arguments as the object that Messages wants; nothing said is an empty one. None where they are no object."""
+    """Return arguments as an object, {} for none; None if they are not an object."""
     if isinstance(given, str):
         try:
             given = read_json(given) if given.strip() else {}

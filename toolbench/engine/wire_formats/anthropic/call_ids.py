@@ -1,4 +1,4 @@
-"""Ids of calls as Messages takes them: letters, digits, _ and -, each used once in a conversation."""
+"""Ids of calls as Messages accepts them: letters, digits, _ and -, each used once in a conversation."""
 
 import hashlib
 import re
@@ -8,14 +8,16 @@ _ALLOWED = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 class CallIdMap:
-    """One conversation's ids, given out turn by turn."""
+    """The ids of one conversation, assigned turn by turn."""
 
     def __init__(self) -> None:
         self._uses: dict[str, int] = {}
 
     def assign_ids(self, ids: Iterable[object]) -> list[str]:
-        """The ids under which one turn's calls travel: their own where the pattern allows it and no call before has
-        it, else one that stands for it."""
+        """Return the ids that are sent for the calls of one turn.
+
+        A call keeps its id if Messages accepts it and no earlier call has it; otherwise it gets a replacement.
+        """
         return [self._unique(_replace_forbidden_characters(given)) for given in ids]
 
     def _unique(self, base: str) -> str:

@@ -1,4 +1,4 @@
-"""What had to be changed for Messages beyond the shape, named."""
+"""What had to be changed for Messages beyond the format."""
 
 from typing import Any
 
@@ -8,16 +8,17 @@ from toolbench.engine.wire_formats.parse_answer import truncate_snippet
 
 
 class WireChanges:
-    """Collects changes of kind `wire`, in the order in which they were made."""
+    """Collects changes of kind `wire` in order."""
 
     def __init__(self) -> None:
         self._made: list[TransformChange] = []
 
     def note(self, name: str, path: str, before: Any, after: Any = None) -> None:
-        """None on either side means that there was nothing."""
+        """Record a change. None on a side means that there was no value."""
         self._made.append(TransformChange("wire", name, path, _short(before), _short(after)))
 
     def all(self) -> tuple[TransformChange, ...]:
+        """Return all changes."""
         return tuple(self._made)
 
 

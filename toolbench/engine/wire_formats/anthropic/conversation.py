@@ -1,5 +1,8 @@
-"""A chat conversation in the order that Messages asks for: user and assistant in turns, the user first, and after every
-calling assistant all its results in one user turn, before anything else that is said there."""
+"""A chat conversation in the order that Messages requires.
+
+User and assistant take turns, the user first. After an assistant's calls, all their results stand in one user turn,
+before anything else of the user.
+"""
 
 from toolbench.engine.types import JsonObject, Message
 from toolbench.engine.wire_formats.anthropic.blocks import (
@@ -18,14 +21,14 @@ SYSTEM_ROLES = ("system", "developer")
 
 
 def split_system(messages: list[Message]) -> tuple[str, list[Message]]:
-    """The system texts at the beginning, joined by blank lines, and the rest."""
+    """Return the system texts at the beginning, joined by blank lines, and the other messages."""
     count = next((place for place, one in enumerate(messages) if one.get("role") not in SYSTEM_ROLES), len(messages))
     texts = [get_message_text(message) for message in messages[:count]]
     return "\n\n".join(text for text in texts if text.strip()), messages[count:]
 
 
 def arrange_turns(messages: list[Message], changes: WireChanges) -> list[JsonObject]:
-    """The messages without the leading system texts, as Messages takes them. Nothing given is changed."""
+    """Return the messages after the system texts as turns of Messages. The arguments are not changed."""
     layout = _TurnBuilder(changes)
     for message in messages:
         layout.take(message)
@@ -33,7 +36,7 @@ def arrange_turns(messages: list[Message], changes: WireChanges) -> list[JsonObj
 
 
 class _TurnBuilder:
-    """What was laid out so far, and what the user side has said since the last assistant's turn."""
+    """The turns so far, and the user's content since the last turn of the assistant."""
 
     def __init__(self, changes: WireChanges) -> None:
         self._changes = changes
@@ -46,6 +49,7 @@ class _TurnBuilder:
         self._said: list[JsonObject] = []
 
     def take(self, message: Message) -> None:
+        """Add a message."""
         role = message.get("role")
         if role == "assistant":
             self._assistant(message)
@@ -57,6 +61,7 @@ class _TurnBuilder:
             self._said += build_user_blocks(message.get("content"))
 
     def finish(self) -> list[JsonObject]:
+        """Return all turns."""
         self._close_user_turn()
         if not self._turns or self._turns[0]["role"] != "user":
             self._changes.note("first_user_added", "$.messages[0]", None, OPENING_TEXT)
@@ -102,7 +107,7 @@ class _TurnBuilder:
 
 
 def _strip_trailing_space(blocks: list[JsonObject]) -> list[JsonObject]:
-    """A last assistant's text may not end in white space."""
+    """Return the blocks without white space at the end of the last text, which Messages refuses."""
     last = blocks[-1]
     if last.get("type") != "text":
         return blocks

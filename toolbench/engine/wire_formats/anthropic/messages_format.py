@@ -1,4 +1,4 @@
-"""The wire to Anthropic's Messages API and to whatever else speaks it."""
+"""The wire format of Anthropic's Messages API and of endpoints compatible with it."""
 
 from collections.abc import Callable
 
@@ -12,16 +12,18 @@ from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 
 
 class MessagesFormat:
-    """Bodies travel in Anthropic's shape and answers come back from it."""
+    """Sends bodies and receives answers in Anthropic's format."""
 
     name = "anthropic"
     path = "messages"
     usual_findings: tuple[str, ...] = ("content_beside_calls",)  # the model says what it is about to do
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
+        """Return the body to send; see WireFormat."""
         return encode_request(body)
 
     def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+        """Return the decoder of one answer; see WireFormat."""
         if not stream:
             return BodyDecoder(read, decode_message)
         return StreamDecoder(read, heard, assemble=MessagesAssembler, whole=decode_message)

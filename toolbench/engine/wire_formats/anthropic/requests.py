@@ -1,4 +1,4 @@
-"""A chat request's body as a Messages body."""
+"""The body of a chat request as a Messages body."""
 
 import json
 from pathlib import Path
@@ -30,8 +30,10 @@ _RENAMED_KEYS = ("stop", "user", "seed", "response_format", "reasoning_effort", 
 
 
 def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
-    """The body in Anthropic's shape, and what could not travel as it was asked for. Options that Messages does not
-    have are left out, unknown ones go along."""
+    """Return the body in Anthropic's format, and what could not be sent as requested.
+
+    Options that Messages does not have are left out; unknown options are sent.
+    """
     changes = WireChanges()
     left_out = MESSAGES_DATA["left_out"]
     for name in (name for name in body if name in left_out):
@@ -48,7 +50,7 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
 
 
 def _get_max_tokens(body: JsonObject, options: JsonObject) -> object:
-    """What was asked for, else the usual limit, on top of a budget for thinking: that counts as output too."""
+    """Return the requested limit, or else the default limit plus the thinking budget, which counts as output too."""
     asked = body.get("max_tokens", body.get("max_completion_tokens"))
     if asked is not None:
         return int(asked) if isinstance(asked, float) else asked
@@ -73,7 +75,7 @@ def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 
 def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Messages has no seed; it rides along as a label where nobody else is named."""
+    """Return the metadata. Messages has no seed; it is sent as the user's id if there is no other."""
     given = options.get("metadata")
     metadata = {"user_id": str(body["user"])} if body.get("user") else {}
     metadata |= get_object(given)
@@ -113,8 +115,10 @@ def _build_tools(body: JsonObject, options: JsonObject, changes: WireChanges) ->
 
 
 def _build_tools_called_before(turns: list[JsonObject], changes: WireChanges) -> JsonObject:
-    """Where calls stand in the conversation and no tools are sent, Messages wants them defined all the same: by name
-    only, and with the choice of none."""
+    """Return definitions of tools that the conversation calls, when no tools are sent; Messages requires them.
+
+    They have a name only, and the tool choice is none.
+    """
     blocks = (block for turn in turns for block in turn["content"] if isinstance(turn["content"], list))
     names = list(dict.fromkeys(block["name"] for block in blocks if block.get("type") == "tool_use"))
     if not names:
@@ -127,7 +131,7 @@ def _build_tools_called_before(turns: list[JsonObject], changes: WireChanges) ->
 
 
 def _build_tool_choice(given: Any) -> JsonObject:
-    """{} where nothing was said. A choice in Anthropic's own words is taken as it is."""
+    """Return the tool choice, {} for none; a choice in Anthropic's format stays as it is."""
     if not isinstance(given, dict):
         return dict(TOOL_CHOICES.get(given, {}))
     function = given.get("function")
@@ -136,12 +140,12 @@ def _build_tool_choice(given: Any) -> JsonObject:
 
 
 def _is_forced_choice_refused(model: str, options: JsonObject) -> bool:
-    """Thinking within a budget goes with no forced call; some models take none at all."""
+    """Return whether a forced call is refused: with a thinking budget, and by some models always."""
     return _get_thinking(options).get("type") == "enabled" or model.startswith(tuple(MESSAGES_DATA["no_forcing"]))
 
 
 def _build_tool(tool: JsonObject) -> JsonObject:
-    """A function in Anthropic's shape; tools of Anthropic's own go as they are."""
+    """Return a function in Anthropic's format; Anthropic's own tools stay as they are."""
     function = tool.get("function")
     if not isinstance(function, dict):
         return tool
@@ -153,15 +157,14 @@ def _build_tool(tool: JsonObject) -> JsonObject:
 
 
 def _find_container(messages: list[JsonObject]) -> JsonObject:
-    """The container that the last answer worked in, for what follows."""
+    """Return the container that the last answer used, for the next one."""
     named = (message.get("container") for message in reversed(messages) if message.get("role") == "assistant")
     last = next((one for one in named if isinstance(one, dict) and one.get("id")), None)
     return {"container": last["id"]} if last else {}
 
 
 def _limit_sampling(model: str, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """The options with a temperature that Messages takes, and without sampling where the model or its thinking does
-    not go with it."""
+    """Return the options with a temperature of at most 1, and without sampling where model or thinking exclude it."""
     refused: tuple[str, ...] = SAMPLING_KEYS if model.startswith(tuple(MESSAGES_DATA["no_sampling"])) else ()
     if _get_thinking(options).get("type") in ("enabled", "adaptive"):
         refused = refused or ("temperature", "top_k")

@@ -1,4 +1,4 @@
-"""The events of a streamed Messages answer, put together into the object that would have come in one piece."""
+"""Assembly of the events of a streamed Messages answer into the object of an unstreamed one."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ _FINDING_MESSAGES = {
 
 
 class BlockAssembler:
-    """One content block as it grows. Fields nobody here knows are kept, texts of theirs joined."""
+    """One content block so far. Unknown fields are kept, and their texts joined."""
 
     def __init__(self, start: JsonObject, call: int | None) -> None:
         self.call = call  # the place among the answer's calls, from 0
@@ -33,7 +33,7 @@ class BlockAssembler:
         self._json: list[str] = []
 
     def add(self, delta: JsonObject) -> Delta | None:
-        """Takes a delta in; gives what a listener is told of it."""
+        """Add a delta; return what a listener gets, None for nothing."""
         written = delta.get("partial_json")
         if isinstance(written, str):
             self._json.append(written)
@@ -47,7 +47,7 @@ class BlockAssembler:
         return Delta(reasoning=thought) if isinstance(thought, str) and thought else None
 
     def _keep(self, name: str, value: Any) -> None:
-        """A signature comes whole; citations come one by one."""
+        """Add a field. A signature comes complete; citations come one by one."""
         if name == "citation":
             known = self._start.get("citations")
             self._start["citations"] = [*(known if isinstance(known, list) else ()), value]
@@ -58,11 +58,11 @@ class BlockAssembler:
 
     @property
     def broken(self) -> bool:
-        """Whether a call's input did not come whole."""
+        """Whether the input of a call is incomplete."""
         return self.call is not None and not (self.closed and isinstance(self._input(), dict))
 
     def to_json(self) -> JsonObject:
-        """The block as far as it came; an input that is no JSON stays the text that it is."""
+        """Return the block so far; an input that is not JSON stays text."""
         texts = {name: f"{self._start.get(name) or ''}{''.join(parts)}" for name, parts in self._texts.items()}
         block = {**self._start, **texts}
         return {**block, "input": self._input()} if self._json or "input" in block else block
@@ -78,7 +78,7 @@ class BlockAssembler:
 
 
 class MessagesAssembler:
-    """All that the events of one answer have said so far. Pings and events nobody here knows are passed over."""
+    """The events of one answer so far. Pings and unknown events are ignored."""
 
     def __init__(self) -> None:
         self._root: JsonObject = {}
@@ -92,9 +92,11 @@ class MessagesAssembler:
 
     @property
     def said(self) -> bool:
+        """Whether there is a block."""
         return bool(self._blocks)
 
     def take(self, event: Payload) -> Iterator[Delta]:
+        """Add an event and yield what a listener gets."""
         if isinstance(event, dict):
             yield from self._payload(event)
         elif is_broken_event(event):
@@ -116,7 +118,7 @@ class MessagesAssembler:
             yield from self._block(kind, payload)
 
     def _count(self, usage: Any) -> None:
-        """Counts are totals: the later ones stand, where they say anything."""
+        """Update the token counts, which are totals, so later values replace earlier ones."""
         self._usage |= {name: value for name, value in get_object(usage).items() if value is not None}
 
     def _block(self, kind: str, payload: JsonObject) -> Iterator[Delta]:
@@ -136,7 +138,7 @@ class MessagesAssembler:
                     yield Delta(call=block.call, closed=True)
 
     def _open(self, start: JsonObject, index: int | None) -> Iterator[Delta]:
-        """Blocks come one after another: one that starts under a known index is another one all the same."""
+        """Add a block, also under a known index, since blocks come one after the other."""
         calls = sum(block.call is not None for block in self._blocks)
         call = calls if start.get("type") == "tool_use" else None
         block = BlockAssembler(start, call)
@@ -149,11 +151,15 @@ class MessagesAssembler:
             yield Delta(call=call, name=get_text(start.get("name")))
 
     def message(self) -> Message:
-        """In chat shape, as far as it came."""
+        """Return the message so far in chat format."""
         return build_chat_message(self._root, [block.to_json() for block in self._blocks])
 
     def answer(self) -> ChatAnswer:
-        """Raises MalformedAnswerError for events that hold no answer, an error, or something unreadable."""
+        """Return the answer.
+
+        Raises:
+            MalformedAnswerError: the events have no answer, an error, or something unreadable.
+        """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
         faults = [*self._faults, *self._ending()]
@@ -171,7 +177,7 @@ class MessagesAssembler:
         )
 
     def _ending(self) -> Iterator[str]:
-        """What is wrong with the way in which the stream ended."""
+        """Yield the codes of what is wrong with the end of the stream."""
         said_over = self._stopped or bool(self._root.get("stop_reason"))
         if not said_over and (self._unreadable or any(block.broken for block in self._blocks)):
             yield "stream_cut"
