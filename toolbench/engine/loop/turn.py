@@ -142,13 +142,8 @@ def _get_tool_choice(policy: Policy, must_call: bool) -> RequestChoice:
 def read_answer(setup: TurnSetup, answer: ChatAnswer, *, with_tools: bool, taken: Collection[str] = ()) -> Turn:
     """Parse an answer: apply the transforms, find the calls, repair them, and keep those that may run.
 
-    The message for the history has the kept calls only, so that each call has a result.
-
-    Args:
-        setup: the setup of the run.
-        answer: the decoded answer.
-        with_tools: whether the request had tools; without tools no call is kept.
-        taken: ids of calls in the conversation, which new calls do not get unless the endpoint gave them.
+    The message for the history has the kept calls only, so that each call has a result. Without tools no call is kept.
+    New calls do not get ids that are `taken` in the conversation, unless the endpoint gave them.
     """
     policy = setup.policy
     message, changes = apply_response(answer.message, policy.response_transforms, setup.facts(with_tools=with_tools))

@@ -55,8 +55,9 @@ def _match_received_calls(received: Message, count: int) -> Iterator[tuple[JsonO
 
 
 def _find_violation(call: object, came: JsonObject | None, block: JsonObject | None) -> str:
-    """Return what no standard allows about a call; "" for nothing. A missing type is allowed, as in Mistral's
-    standard.
+    """Return what no standard allows about a call; "" for nothing.
+
+    A missing type is allowed, as in Mistral's standard.
     """
     if not isinstance(call, dict):
         return "a call is no object"

@@ -1,4 +1,4 @@
-"""Anthropic's calls from before its tools API, in the older and the newer way."""
+"""Anthropic's calls in text from before its tools API, in the older and the newer form."""
 
 import re
 from dataclasses import dataclass
@@ -25,9 +25,10 @@ _GUARD = ("<parameters>", "</parameters>")
 
 @dataclass(frozen=True, slots=True)
 class NamedTagReader:
-    """Reads a name tag and one tag per parameter, named like it."""
+    """Parses a name tag and one tag for each parameter, named like it."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Parse the text of a block; see BlockReader."""
         problem = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
         name, named, rest = body.partition("<tool_name>")[2].partition("</tool_name>")
         name = clean_name(name)
@@ -41,7 +42,7 @@ class NamedTagReader:
 
 
 def _read_tags(text: str) -> list[tuple[str, str]] | None:
-    """The values with their tags, up to the end of the parameters; None when a tag has no end."""
+    """Return the values with their tags, up to the end of the parameters; None if a tag has no end."""
     values: list[tuple[str, str]] = []
     at = 0
     while found := _TAG.match(text, at):

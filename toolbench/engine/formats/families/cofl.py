@@ -1,5 +1,8 @@
-"""Cohere's Command 4: values as nested tags that say what they are, with an id for every call, as Cohere's own renderer
-and parser (melody) have them; and the flat tags of its earlier versions, in which markup is escaped, read only."""
+"""Cohere's Command 4: values as nested tags with their type, and an id for each call.
+
+They follow Cohere's own renderer and parser (melody). The flat tags of earlier versions, in which markup is escaped,
+are parsed and not written.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -42,9 +45,10 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class TypedTagReader:
-    """Reads a name and values that nest: `raw` is the text itself, `json` JSON, `dict` and `list` hold values."""
+    """Parses a name and nested values: `raw` is text, `json` is JSON, `dict` and `list` contain values."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Parse the text of a block; see BlockReader."""
         heading = _HEADING.match(body)
         told = _parse_attributes(heading) if heading else {}
         name = clean_name(told.get("name", ""))
@@ -74,8 +78,11 @@ def _group_by_name(
 
 
 def _read_values(text: str, at: int, depth: int, notes: set[str]) -> tuple[list[tuple[str, Any]], int]:
-    """Names and values from `at` on, and where something else stands. Raises InvalidJsonError for what cannot be
-    read."""
+    """Return names and values from `at` on, and the position after them.
+
+    Raises:
+        InvalidJsonError: a value cannot be read.
+    """
     found: list[tuple[str, Any]] = []
     while opened := _OPENED.match(text, at):
         told = _parse_attributes(opened)
@@ -114,7 +121,7 @@ def _render_call(call: TextCall, place: int) -> str:
 
 
 def _render_result(call: TextCall, content: str, place: int) -> str:
-    """A call's one item: its content under that key, as JSON in which markup is escaped."""
+    """Return the only item of a call's result: its content under that key, as JSON with escaped markup."""
     item = (
         f'<cofl:tool_result_item index="0">{escape(render_spaced_json({"content": content}))}</cofl:tool_result_item>'
     )

@@ -1,4 +1,4 @@
-"""Cohere's Command A and R7B, which give every call an id, and Command R, which writes a list behind `Action:`."""
+"""Cohere's Command A and R7B, which give each call an id, and Command R, which writes a list after `Action:`."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ _PSEUDO_TOOLS = ("directly-answer", "directly_answer")
 
 
 def build_position_id(call: TextCall, place: int) -> str:
-    """An id that is the call's place in the conversation, whatever it was before."""
+    """Return an id that is the call's position in the conversation."""
     return str(place)
 
 

@@ -1,5 +1,8 @@
-"""DeepSeek V3 and R1 (a type, a name and fenced JSON), V3.1 (a name and JSON), V3.2 and V4 (DSML tags),
-V4.1 (the same with a blank behind the token)."""
+"""DeepSeek V3 and R1, V3.1, V3.2, V4 and V4.1.
+
+V3 and R1 write a type, a name and fenced JSON, V3.1 a name and JSON, V3.2 and V4 DSML tags, V4.1 the same with a blank
+after the token.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -27,7 +30,7 @@ _KINDS = {"true": "string", "false": "integer|number|boolean|null|array|object|s
 
 
 def _list_spellings(words: str) -> tuple[str, ...]:
-    """A token in all its spellings, the right one first."""
+    """Return a token in all its spellings, the correct one first."""
     return tuple(f"<{bar}{words.replace(' ', blank)}{bar}>" for bar, blank in product(_BARS, _BLANKS))
 
 
@@ -37,7 +40,7 @@ _STOPS = ("<｜end▁of▁sentence｜>",)
 
 
 def _parse_heading(heading: str) -> tuple[str, str]:
-    """The name is what stands behind the separator, or before it if nothing does; without a separator there is none."""
+    """Return the name after the separator, or before it if nothing follows; "" without a separator."""
     before, *behind = _SEPARATOR.split(heading, maxsplit=1)
     named = _TYPED.match(behind[0] if behind[0].strip("` \n") else before) if behind else None
     return (named["name"], "") if named else ("", "")

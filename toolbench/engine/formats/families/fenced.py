@@ -1,4 +1,4 @@
-"""JSON in a code fence, as models write that were only asked for it."""
+"""JSON in a code fence, as models write that were only asked for JSON."""
 
 import re
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ _INFO = re.compile(r"[\w+-]*\s*")
 
 
 def build_fenced_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """A fence that begins with an object or array."""
+    """Return a fence that begins with an object or array."""
     return (
         Block(FENCE, JsonCallReader(ANY_CALL_KEYS), (FENCE,), starts=("{", "["), skip=_INFO, values=True, bare=True),
     )
 
 
 def build_whole_fence_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """The same, but only where it is the whole answer."""
+    """Return such a fence that must be the whole answer."""
     return tuple(replace(block, whole=True) for block in build_fenced_json_blocks(names))
 
 

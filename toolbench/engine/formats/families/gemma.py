@@ -35,11 +35,12 @@ _ANY_CODE, _TOOL_CODE = re.compile(r"(?:tool_code|python|tool_call)?\s*"), re.co
 
 @dataclass(frozen=True, slots=True)
 class GemmaCallReader:
-    """Reads `call:name{key:value}`, several in one block too; `quote` stands on both sides of a text."""
+    """Parses `call:name{key:value}`, also several in one block; `quote` stands on both sides of a text."""
 
     quote: str
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Parse the text of a block; see BlockReader."""
         reading = self._strict(body, cut=cut)
         if not reading.problem or cut:
             return reading
@@ -47,7 +48,7 @@ class GemmaCallReader:
         return ParsedBlock(repaired, notes=("delimiter_missing",)) if repaired else reading
 
     def _whole(self, body: str) -> tuple[FoundCall, ...]:
-        """Return the calls of a block in which nothing is wrong; none of any other."""
+        """Return the calls of a faultless block; none of any other."""
         reading = self._strict(body, cut=False)
         return () if reading.problem else reading.calls
 
@@ -77,8 +78,11 @@ def _parse_object(text: str) -> JsonObject | None:
 
 
 def _convert_to_json(parts: Sequence[str]) -> str:
-    """The text with its keys and strings in JSON's quotes. Every other part is a string; with an odd number of quotes
-    one of them closes a string that began with an apostrophe."""
+    """Return the text with keys and strings in JSON's quotes.
+
+    Every second part is a string; with an odd number of quotes, one of them closes a string that began with an
+    apostrophe.
+    """
     dangling = len(parts) % 2 == 0
     written, in_string = [], False
     for part in parts:
@@ -108,7 +112,7 @@ def _build_call_writer(opener: str, quote: str, closer: str) -> Callable[[TextCa
 
 
 def _render_value(value: object, quote: str) -> str:
-    """A value with bare keys and its strings between `quote`."""
+    """Return a value with bare keys and its strings between `quote`."""
     if isinstance(value, str):
         return quote + value + quote
     if isinstance(value, dict):
@@ -119,7 +123,7 @@ def _render_value(value: object, quote: str) -> str:
 
 
 def _convert_types_to_upper(schema: object) -> object:
-    """A schema with its types in capitals, as the declarations have them."""
+    """Return a schema with its types in capitals, as the declarations have them."""
     if isinstance(schema, list):
         return [_convert_types_to_upper(item) for item in schema]
     if not isinstance(schema, dict):
@@ -161,13 +165,13 @@ def _build_format(
 
 
 def build_fenced_python_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """A fence that begins with a call of a known tool."""
+    """Return a fence that begins with a call of a known tool."""
     starts = tuple(f"{before}{name}(" for name in names for before in ("", "["))
     return (Block(FENCE, PythonCallReader(), (FENCE,), starts=starts, skip=_ANY_CODE, bare=True),)
 
 
 def build_whole_tool_code_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """The same, but only where it is called tool_code and is the whole answer."""
+    """Return such a fence that is called tool_code and must be the whole answer."""
     return tuple(replace(block, skip=_TOOL_CODE, whole=True) for block in build_fenced_python_blocks(names))
 
 

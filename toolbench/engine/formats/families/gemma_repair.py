@@ -1,6 +1,7 @@
-"""Calls of Gemma whose texts lack a delimiter, where only one reading is possible.
+"""Repair of Gemma's calls whose texts lack a delimiter, if there is only one possible reading.
 
-A wrong value is worse than a call that cannot be read, so a repair is refused as soon as a boundary is in doubt."""
+A wrong value is worse than an unreadable call, so a repair is refused as soon as a boundary is in doubt.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -32,10 +33,13 @@ def repair_gemma_calls(body: str, quote: str, known: ToolSchemas, strict: Strict
     """Return the calls of a block with a missing or stray delimiter.
 
     Args:
-        strict: reads a block that lacks nothing; it returns no calls where the block cannot be read.
+        body: text of the block.
+        quote: the delimiter of texts.
+        known: the tools.
+        strict: parses a block that lacks nothing; it returns no calls if the block cannot be read.
 
     Returns:
-        The calls of the only possible reading; none where there are several, or the block is too long.
+        The calls of the only possible reading; none if there are several, or if the block is too long.
     """
     parts = body.split(quote)
     if len(body) > MAX_BODY_LENGTH or any(part in text for text in parts for part in _fragments(quote)):

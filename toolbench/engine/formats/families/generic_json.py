@@ -1,4 +1,4 @@
-"""Calls as plain JSON, with no marker of their own, in the shapes seen in the wild."""
+"""Calls as plain JSON without markers, in all known forms."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ ANY_CALL_KEYS = CallKeys(NAME_KEYS, ARGUMENT_KEYS, ("id", "tool_call_id"), WRAPP
 
 
 def build_bare_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """An object, or an array of objects, anywhere in the text."""
+    """Return a block for an object, or an array of objects, anywhere in the text."""
     read = JsonCallReader(ANY_CALL_KEYS)
     return (
         Block("{", read, starts=('"', "'", '{"'), values=True, many=False, bare=True, inner=True),

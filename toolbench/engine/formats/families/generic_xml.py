@@ -1,4 +1,4 @@
-"""A name tag and an arguments tag: for models with no format of their own."""
+"""A name tag and an arguments tag, for models without a format of their own."""
 
 from dataclasses import dataclass
 
@@ -23,9 +23,10 @@ ARGUMENTS, ARGUMENTS_END = "<arguments>", "</arguments>"
 
 @dataclass(frozen=True, slots=True)
 class NameAndArgumentsReader:
-    """Reads the two tags by searching for them, so that the arguments may hold anything."""
+    """Parses both tags by searching for them, so that the arguments may contain anything."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Parse the text of a block; see BlockReader."""
         problem = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
         heading, opened, written = body.partition(ARGUMENTS)
         name, named, behind = heading.partition(NAME)[2].partition(NAME_END)

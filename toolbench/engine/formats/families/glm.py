@@ -1,5 +1,8 @@
-"""GLM 4.5 to 4.7 and its kin: a name, then pairs of key and value tags. Poolside writes as GLM 4.5 does, Ling 3 as
-GLM 4.7; LongCat, K2-Horizon and Hunyuan 3 have tags of their own (the last three as vLLM's parsers read them)."""
+"""GLM 4.5 to 4.7 and similar formats: a name, then pairs of key and value tags.
+
+Poolside writes as GLM 4.5, Ling 3 as GLM 4.7. LongCat, K2-Horizon and Hunyuan 3 have tags of their own, written as
+vLLM's parsers read them.
+"""
 
 import re
 from collections.abc import Sequence
@@ -20,8 +23,15 @@ from toolbench.engine.formats.tagged_calls import AttributeReader, FirstMatchRea
 
 @dataclass(frozen=True, slots=True)
 class TagSpelling:
-    """How a family spells its tags: `mark` before a tag's word and `tail` behind it. `line` stands between tags,
-    `between` between calls, `separator` behind the tool's name, and a tag of the word `wrapper` around all calls."""
+    """The spelling of a family's tags.
+
+    Attributes:
+        mark, tail: text before and after the word of a tag.
+        line: text between tags.
+        between: text between calls.
+        separator: word of a tag after the tool's name; "" for none.
+        wrapper: word of a tag around all calls; "" for none.
+    """
 
     mark: str = ""
     tail: str = ""
@@ -32,12 +42,12 @@ class TagSpelling:
     thoughts: tuple[str, ...] = ("think",)
 
     def pair(self, word: str) -> tuple[str, str]:
-        """A tag and its end."""
+        """Return a tag and its end."""
         return f"<{self.mark}{word}{self.tail}>", f"</{self.mark}{word}{self.tail}>"
 
     @property
     def behind(self) -> str:
-        """What follows a tool's name."""
+        """Text after a tool's name."""
         return self.pair(self.separator)[0] if self.separator else ""
 
 
@@ -90,7 +100,7 @@ _ENDS = ("<|observation|>", "<|user|>", "<|endoftext|>")
 def _build_format(
     name: str, tags: TagSpelling, prompt: PromptLayout, *, read: Sequence[TagSpelling] = (), ends: Sequence[str] = _ENDS
 ) -> TextFormat:
-    """`read` are other spellings that are read too; `ends` are tokens that end an answer."""
+    """Return a format; `read` are other spellings that are parsed too, `ends` tokens that end an answer."""
     spelled = (tags, *read)
     calls, values = [one.pair("tool_call") for one in spelled], [one.pair("arg_value") for one in spelled]
     wrapped = [one.pair(one.wrapper)[1] for one in spelled if one.wrapper]
@@ -113,7 +123,7 @@ def _build_format(
 
 
 def _build_prompt(tags: TagSpelling) -> PromptLayout:
-    """Tools and results as GLM 4.5 has them."""
+    """Return tools and results as GLM 4.5 writes them."""
     return PromptLayout(
         tool_lines_writer(
             "# Tools\n\nThese functions can be called:\n<tools>\n", f"\n</tools>{_build_instruction(tags)}"

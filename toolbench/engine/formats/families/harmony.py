@@ -29,9 +29,10 @@ _ANALYSIS = re.compile(r"(?:^|<\|channel\|>)\s*analysis")
 
 @dataclass(frozen=True, slots=True)
 class HarmonyReader:
-    """Reads one message: a recipient makes it a call, the analysis channel reasoning, anything else is text."""
+    """Parses one message: a recipient makes it a call, the analysis channel reasoning; other messages are text."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Parse the text of a block; see BlockReader."""
         heading, marked, content = body.partition(MESSAGE)
         recipient = _RECIPIENT.search(heading)
         if not marked and not recipient and len(heading.split()) > _HEADING_WORDS:

@@ -13,7 +13,7 @@ _NAME = re.compile(r"\s*([\w.:/-]+)\s*")
 
 
 def parse_name_heading(heading: str) -> tuple[str, str]:
-    """A heading that is nothing but a name."""
+    """Return the name of a heading that is only a name."""
     found = _NAME.fullmatch(heading)
     return (found[1], "") if found else ("", "")
 

@@ -1,4 +1,4 @@
-"""Inkling: messages of one kind of content each; the tool's name stands before the content's mark, and again in it."""
+"""Inkling: messages with one kind of content each; the tool's name stands before the content's mark and inside it."""
 
 from collections.abc import Sequence
 

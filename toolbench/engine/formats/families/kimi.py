@@ -33,7 +33,7 @@ def _parse_heading(heading: str) -> tuple[str, str]:
 
 
 def build_kimi_id(call: TextCall, place: int) -> str:
-    """A call's own id where it is one of Kimi's, else one made of its place."""
+    """Return the call's id if it has Kimi's form, otherwise one made of its position."""
     return call.id if _ID.fullmatch(call.id) else f"functions.{call.name}:{place}"
 
 
@@ -84,7 +84,7 @@ def _render_k3_call(call: TextCall, place: int) -> str:
 
 
 def _render_k3_tools(tools: Sequence[JsonObject]) -> str:
-    """A message of its own, with keys in order and no blanks, as Moonshot writes it."""
+    """Return the message of the tools, with sorted keys and without blanks, as Moonshot writes it."""
     opening = '<|open|>message role="system" type="tool-declare"<|sep|>'
     definitions = render_canonical_json(list(tools))
     return f"{opening}# Tools\nThese tools can be called:\n\n```json\n{definitions}\n```{MESSAGE_END}"

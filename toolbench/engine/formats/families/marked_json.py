@@ -38,21 +38,23 @@ _PLAIN = enclosed_result_writer("", "")
 
 @dataclass(frozen=True, slots=True)
 class PseudoToolFilter:
-    """Reads JSON calls and leaves out pseudo tools that mean: no call."""
+    """Parses JSON calls without pseudo tools that mean that no tool is called."""
 
     pseudo: tuple[str, ...]
     read: JsonCallReader = field(default_factory=JsonCallReader)
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Parse the text of a block; see BlockReader."""
         reading = self.read(body, known, cut=cut)
         real = tuple(call for call in reading.calls if call.name not in self.pseudo or call.name in known.schemas)
         return ParsedBlock(real, reading.problem, reading.notes)
 
 
 class NameKeyedCalls(CallKeys):
-    """Objects whose only key is the tool's name and whose value are the arguments."""
+    """Objects whose only key is the tool's name, with the arguments as its value."""
 
     def calls(self, value: object) -> Iterator[FoundCall | None]:
+        """Yield the calls of a value; None for an item that is not a call."""
         for item in value if isinstance(value, list) else [value]:
             name, given = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", None)
             arguments = as_object(given)
@@ -60,7 +62,7 @@ class NameKeyedCalls(CallKeys):
 
 
 def build_marked_block(opener: str, *closers: str, read: BlockReader | None = None) -> Block:
-    """JSON between two markers; the closer may be missing."""
+    """Return a block of JSON between two markers; the closing one may be missing."""
     return Block(opener, read or JsonCallReader(), closers, (opener,), starts=STARTS, values=True)
 
 
@@ -83,12 +85,12 @@ def _build_array_layout(before: str, after: str) -> CallLayout:
 
 
 def build_line_array_layout(before: str, after: str, call: Callable[[TextCall, int], str]) -> CallLayout:
-    """An array with a call, itself indented, on each line or several."""
+    """Return the layout of an array with an indented call on each line, or on several."""
     return CallLayout(call, f"{before}[\n", ",\n", f"\n]{after}")
 
 
 def indented_call_writer(name: str, arguments: str) -> Callable[[TextCall, int], str]:
-    """Writes a call over several lines, under the given keys, as an item of such an array."""
+    """Return a function that writes a call over several lines, under these keys, as an item of such an array."""
     return lambda call, place: render_indented_json({name: call.name, arguments: call.arguments})
 
 

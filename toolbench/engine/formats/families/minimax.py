@@ -29,12 +29,12 @@ _RESULT = enclosed_result_writer("<response>", "</response>")
 
 
 def build_invoke_block(*wrapper_ends: str) -> Block:
-    """A block of invoke tags, which the end of what is around it ends too."""
+    """Return a block of invoke tags, which also ends where the tag around it ends."""
     return Block(INVOKE, INVOKE_READER, (INVOKE_END,), (*wrapper_ends, INVOKE), guard=(VALUE, VALUE_END))
 
 
 def build_invoke_layout(before: str, after: str) -> CallLayout:
-    """Invoke tags between two texts."""
+    """Return the layout of invoke tags between two texts."""
     key = f'{VALUE}"{{key}}">'
     return CallLayout(
         tagged_call_writer(f'{INVOKE}"{{name}}">\n', key, f"{VALUE_END}\n", INVOKE_END), before, "\n", after

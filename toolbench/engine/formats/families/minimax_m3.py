@@ -1,4 +1,4 @@
-"""MiniMax M3: a mark stands before every tag, a value's tag is named after its key, and values nest."""
+"""MiniMax M3: a mark stands before each tag, the tag of a value is named after its key, and values nest."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -39,14 +39,16 @@ class _Element:
 
     @property
     def text(self) -> str:
+        """The text of the element."""
         return "".join(self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class NestedTagReader:
-    """Reads a name and its values; a list is a tag with one `item` for each of its values."""
+    """Parses a name and its values; a list is a tag with one `item` for each of its values."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Parse the text of a block; see BlockReader."""
         heading = _NAME.match(body)
         name = clean_name(heading["name"]) if heading else ""
         root = _parse_elements(body[heading.end() :]) if heading and name and not cut else None
@@ -59,7 +61,7 @@ class NestedTagReader:
 
 
 def _parse_elements(text: str) -> list[_Element] | None:
-    """What stands at the top; None for a tag without its end, or words beside tags."""
+    """Return the elements at the top; None for a tag without an end, or words beside tags."""
     open_ones, at = [_Element("")], 0
     for tag in _TAG.finditer(text):
         open_ones[-1].pieces.append(text[at : tag.start()])
@@ -79,7 +81,7 @@ def _parse_elements(text: str) -> list[_Element] | None:
 
 @dataclass(frozen=True, slots=True)
 class _ElementConverter:
-    """Gives elements the types that schemas inside of `root` want; `notes` receives codes of what was put up with."""
+    """Converts elements to the types in the schemas of `root`; `notes` receives codes of what was tolerated."""
 
     root: Mapping[str, Any]
     known: ToolSchemas
@@ -96,7 +98,7 @@ class _ElementConverter:
         )
 
     def _items(self, one: _Element, schema: object) -> list[Any]:
-        """Return what one of several tags gives to their list: its own items, or itself."""
+        """Return what one of several tags adds to their list: its own items, or itself."""
         inner = find_subschema(schema, "", self.root)
         if one.inside:
             listed = all(part.key == ITEM for part in one.inside)

@@ -1,5 +1,8 @@
-"""Mistral's ways: a JSON array (v2, with ids v3, with other results v7), then name and arguments (with id v11, without
-v13, behind the model's settings v15)."""
+"""Mistral's formats: a JSON array, then name and arguments.
+
+v2 writes an array, v3 with ids, v7 with other results. v11 writes name and arguments with an id, v13 without, v15 after
+the model's settings.
+"""
 
 import re
 from collections.abc import Sequence
@@ -35,9 +38,10 @@ _JSON = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
 
 @dataclass(frozen=True, slots=True)
 class MistralReader:
-    """Reads what stands behind one marker: a name and its arguments, or JSON."""
+    """Parses the text after one marker: a name and its arguments, or JSON."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Parse the text of a block; see BlockReader."""
         if not body.strip():
             return ParsedBlock()
         heading = _HEADING.match(body)
@@ -50,11 +54,12 @@ class MistralReader:
 
 @dataclass(frozen=True, slots=True)
 class NameBeforeReader:
-    """Reads arguments behind a marker that stands behind the name."""
+    """Parses the arguments after a marker that follows the name."""
 
     name: str
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
+        """Parse the text of a block; see BlockReader."""
         reading = NamedJsonReader(lambda _: (self.name, ""))(body, known, cut=cut)
         return ParsedBlock(
             reading.calls, reading.problem, (*reading.notes, *(["name_repaired"] if reading.calls else []))
@@ -73,7 +78,7 @@ MISTRAL_BLOCK = Block(
 
 
 def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """`name[TOOL_CALLS]{…}`, of a known tool."""
+    """Return blocks for `name[TOOL_CALLS]{…}` of known tools."""
     return tuple(
         replace(MISTRAL_BLOCK, opener=f"{name}{MARKER}", read=NameBeforeReader(name), starts=("{",), passed=())
         for name in names
@@ -81,7 +86,7 @@ def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def build_mistral_id(call: TextCall, place: int) -> str:
-    """The last nine letters and digits of a call's id, or one made of its place."""
+    """Return the last nine letters and digits of a call's id, or an id made of its position."""
     written = re.sub(r"[^a-zA-Z0-9]", "", call.id)[-ID_LENGTH:]
     return written if len(written) == ID_LENGTH else f"call{place:05}"
 
@@ -95,7 +100,7 @@ def _render_v11_call(call: TextCall, place: int) -> str:
 
 
 def _build_prompt(before: str, after: str, **keys: str) -> PromptLayout:
-    """Results as JSON, between two texts."""
+    """Return the layout of a prompt with results as JSON between two texts."""
     written = json_result_writer(**keys)
     return PromptLayout(
         tool_list_writer("[AVAILABLE_TOOLS] ", "[/AVAILABLE_TOOLS]"),

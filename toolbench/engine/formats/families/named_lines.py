@@ -1,4 +1,4 @@
-"""Families that write a known tool's name on a line and its arguments behind it: ReAct, Functionary."""
+"""Formats with a known tool's name on a line and its arguments after it: ReAct, Functionary."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ _STARTS = ("{",)
 
 
 def _build_line_blocks(before: str, behind: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """Blocks that open with a name between two texts, at the beginning of a line."""
+    """Return a function that makes blocks which open with a name between two texts at the beginning of a line."""
 
     def made(names: Sequence[str]) -> tuple[Block, ...]:
         return tuple(_build_line_block(f"{before}{name}{behind}", name) for name in names)
@@ -30,7 +30,7 @@ def _build_line_blocks(before: str, behind: str) -> Callable[[Sequence[str]], tu
 
 
 def _build_anywhere_blocks(before: str, behind: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """The same, also behind other text."""
+    """Return a function that makes such blocks anywhere in a line."""
     at_lines = _build_line_blocks(before, behind)
     return lambda names: tuple(replace(block, at_line=False) for block in at_lines(names))
 

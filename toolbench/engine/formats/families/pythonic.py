@@ -20,7 +20,7 @@ LLAMA4_ENDS, LLAMA4_TURN_ENDS = ("<|python_end|>",), ("<|eot|>", "<|eom|>")
 
 
 def build_bare_list_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """A list of calls at the beginning of a line."""
+    """Return a block for a list of calls at the beginning of a line."""
     starts = tuple(f"{name}(" for name in names)
     return (
         Block("[", PythonCallReader(), starts=starts, values=True, many=False, bare=True, inner=True, at_line=True),
@@ -28,7 +28,7 @@ def build_bare_list_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def build_bare_line_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Calls without a list, each on a line of its own."""
+    """Return blocks for calls without a list, each on a line of its own."""
     return tuple(
         Block(f"{name}(", PythonCallReader(), ("\n",), guard=None, bare=True, inner=True, at_line=True)
         for name in names

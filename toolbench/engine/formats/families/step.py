@@ -1,4 +1,4 @@
-"""Step 3: invoke tags of its own between tokens like DeepSeek's, as vLLM's parser reads them."""
+"""Step 3: invoke tags between tokens like DeepSeek's, as vLLM's parser reads them."""
 
 import re
 
