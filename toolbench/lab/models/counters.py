@@ -31,17 +31,17 @@ class CounterSpec:
     column: "type[models.Field[Any, Any]]" = IntegerColumn
 
 
-def count(help: str, where: str) -> Any:
+def count(help_text: str, where: str) -> Any:
     """Declare a number of trials that meet an SQL condition."""
-    return _declare(CounterSpec(help=help, expression=f"count(*) FILTER (WHERE {where})", in_range=True))
+    return _declare(CounterSpec(help=help_text, expression=f"count(*) FILTER (WHERE {where})", in_range=True))
 
 
-def total(help: str, expression: str = "", column: "type[models.Field[Any, Any]]" = IntegerColumn) -> Any:
+def total(help_text: str, expression: str = "", column: "type[models.Field[Any, Any]]" = IntegerColumn) -> Any:
     """Declare a sum over trials.
 
     Without an expression, the trials' column of the same name is summed over trials that ended.
     """
-    return _declare(CounterSpec(help=help, expression=expression, in_range=False, column=column))
+    return _declare(CounterSpec(help=help_text, expression=expression, in_range=False, column=column))
 
 
 def _declare(spec: CounterSpec) -> Any:

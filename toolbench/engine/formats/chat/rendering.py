@@ -74,7 +74,7 @@ def _assign_ids(said: Sequence[PromptMessage], turns: TurnSpec) -> list[PromptMe
             waiting |= _map_to_calls(one.calls, made)
         else:
             made = [_find_answered_call(call, waiting) for call in one.calls]
-        calls = tuple(replace(call, id=id) for call, id in zip(one.calls, made, strict=True))
+        calls = tuple(replace(call, id=call_id) for call, call_id in zip(one.calls, made, strict=True))
         named.append(replace(one, calls=calls) if calls != one.calls else one)
     return named
 
@@ -93,8 +93,8 @@ def _build_ids(calls: Sequence[TextCall], ids: Callable[[TextCall, int], str], w
 
 def _map_to_calls(calls: Sequence[TextCall], made: Sequence[str]) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
-    for call, id in zip(calls, made, strict=True):
-        found.setdefault((call.id, call.name), []).append(id)
+    for call, call_id in zip(calls, made, strict=True):
+        found.setdefault((call.id, call.name), []).append(call_id)
     return found
 
 

@@ -162,9 +162,9 @@ INSTANCES = _build_choice_kind("parity", "drawn")
 STREAM = _build_choice_kind("none", "streamed", "both")
 
 
-def _build_metadata(kind: OptionKind, help: str, variable: str = "") -> dict[str, Any]:
+def _build_metadata(kind: OptionKind, help_text: str, variable: str = "") -> dict[str, Any]:
     """Return the metadata with which a field of EvalOptions is a row of the table."""
-    return {"kind": kind, "help": help, "variable": variable}
+    return {"kind": kind, "help": help_text, "variable": variable}
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,12 +189,12 @@ def _build_cell_condition(text: str) -> Q:
     return Q(*(Q(cell_id__gte=int(ends[0]), cell_id__lte=int(ends[-1])) for ends in bounds), _connector=Q.OR)
 
 
-def _build_list_condition(filter: TrialFilter) -> Q:
+def _build_list_condition(trial_filter: TrialFilter) -> Q:
     """Return the condition of the fields that hold lists."""
-    found = build_exclusion(filter.without)
-    if filter.runs:
-        found &= Q(run_id__in=filter.runs.split(","))
-    return found & _build_cell_condition(filter.cells) if filter.cells else found
+    found = build_exclusion(trial_filter.without)
+    if trial_filter.runs:
+        found &= Q(run_id__in=trial_filter.runs.split(","))
+    return found & _build_cell_condition(trial_filter.cells) if trial_filter.cells else found
 
 
 def _parse_value(name: str, given: str) -> int | str | None:
@@ -211,31 +211,35 @@ def _parse_value(name: str, given: str) -> int | str | None:
     return given if given in allowed else None
 
 
-def filter_trials(filter: TrialFilter) -> QuerySet[Trial]:
+def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
     """Return the trials that match the filter, unordered and without deleted runs."""
-    kept = Trial.objects.filter(_build_list_condition(filter), run__deleted_at=None)
-    found = filter_by_retries(kept.annotate(rank=FAILED_FIRST), filter.had)
+    kept = Trial.objects.filter(_build_list_condition(trial_filter), run__deleted_at=None)
+    found = filter_by_retries(kept.annotate(rank=FAILED_FIRST), trial_filter.had)
     for name, column in FIELD_COLUMNS.items():
-        if (value := getattr(filter, name)) not in (None, ""):
+        if (value := getattr(trial_filter, name)) not in (None, ""):
             found = found.filter(**{column: value})
-    if filter.examples:
-        found = found.filter(config__examples="" if filter.examples == NO_EXAMPLES else filter.examples)
-    if filter.stream:
-        found = found.filter(config__stream=filter.stream == STREAMED)
-    if filter.seen or filter.path:
-        found = found.filter(_build_seen_condition(filter.seen, filter.path))
-    if filter.outcome:
-        found = found.filter(OUTCOMES[filter.outcome])
-    if filter.search:
-        found = found.filter(Q(sentence__icontains=filter.search) | Q(config__model_name__icontains=filter.search))
-    if not _has_named_runs(filter):
-        found = found.filter(_build_scope_condition(filter))
+    if trial_filter.examples:
+        found = found.filter(config__examples="" if trial_filter.examples == NO_EXAMPLES else trial_filter.examples)
+    if trial_filter.stream:
+        found = found.filter(config__stream=trial_filter.stream == STREAMED)
+    if trial_filter.seen or trial_filter.path:
+        found = found.filter(_build_seen_condition(trial_filter.seen, trial_filter.path))
+    if trial_filter.outcome:
+        found = found.filter(OUTCOMES[trial_filter.outcome])
+    if trial_filter.search:
+        found = found.filter(
+            Q(sentence__icontains=trial_filter.search) | Q(config__model_name__icontains=trial_filter.search)
+        )
+    if not _has_named_runs(trial_filter):
+        found = found.filter(_build_scope_condition(trial_filter))
     return found
 
 
-def _has_named_runs(filter: TrialFilter) -> bool:
+def _has_named_runs(trial_filter: TrialFilter) -> bool:
     """Return whether runs, cells or a configuration are named, so that the general scope does not apply."""
-    return bool(filter.runs or filter.cells) or any(pk is not None for pk in (filter.run, filter.cell, filter.config))
+    return bool(trial_filter.runs or trial_filter.cells) or any(
+        pk is not None for pk in (trial_filter.run, trial_filter.cell, trial_filter.config)
+    )
 
 
 def _build_seen_condition(code: str, path: str) -> Q | RawSQL:
@@ -245,10 +249,10 @@ def _build_seen_condition(code: str, path: str) -> Q | RawSQL:
     return RawSQL(_SEEN_AT_SQL, [code, code, path], output_field=BooleanField())
 
 
-def _build_scope_condition(filter: TrialFilter) -> Q:
+def _build_scope_condition(trial_filter: TrialFilter) -> Q:
     """Return the condition of the scope: imported, simulated or other runs; no condition for ALL_SCOPES."""
-    if filter.scope == ALL_SCOPES:
+    if trial_filter.scope == ALL_SCOPES:
         return Q()
-    if filter.imported:
+    if trial_filter.imported:
         return Q(run__imported=True)
-    return Q(run__imported=False, run__simulated=bool(filter.demo))
+    return Q(run__imported=False, run__simulated=bool(trial_filter.demo))

@@ -68,17 +68,19 @@ class TrialListPage:
     choices: tuple[FilterChoice, ...]
 
 
-def get_trials(filter: TrialFilter, page: int = 1) -> TrialListPage:
+def get_trials(trial_filter: TrialFilter, page: int = 1) -> TrialListPage:
     """Return one page of the list. Counting stops at MAX_COUNTED_TRIALS."""
-    found = filter_trials(filter)
+    found = filter_trials(trial_filter)
     counted = found.order_by()[: MAX_COUNTED_TRIALS + 1].count()
     total = min(counted, MAX_COUNTED_TRIALS)
     pages = max(1, -(-total // PAGE_SIZE))
     page = min(max(1, page), pages)
-    ordered = found.select_related("config", "run").order_by(*ORDERINGS[filter.sort])
+    ordered = found.select_related("config", "run").order_by(*ORDERINGS[trial_filter.sort])
     ordered = ordered.defer("final_text", "rendered_prompt", "verdict", "run__request", "config__layers")
     rows = tuple(_build_row(trial) for trial in ordered[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
-    return TrialListPage(filter, rows, total, counted > MAX_COUNTED_TRIALS, page, pages, _list_choices(filter))
+    return TrialListPage(
+        trial_filter, rows, total, counted > MAX_COUNTED_TRIALS, page, pages, _list_choices(trial_filter)
+    )
 
 
 def choose_mark(trial: Trial) -> str:
@@ -114,13 +116,13 @@ def _build_row(trial: Trial) -> TrialRow:
     )
 
 
-def _list_choices(filter: TrialFilter) -> tuple[FilterChoice, ...]:
-    if filter.run is None:
+def _list_choices(trial_filter: TrialFilter) -> tuple[FilterChoice, ...]:
+    if trial_filter.run is None:
         return ()
-    trials = Trial.objects.filter(run_id=filter.run).order_by()
+    trials = Trial.objects.filter(run_id=trial_filter.run).order_by()
     choices = []
     for name, label in CHOICE_LABELS.items():
         values = trials.values_list(FIELD_COLUMNS[name], flat=True).distinct()
         offered = tuple(sorted(value for value in values if value))
-        choices.append(FilterChoice(name, label, getattr(filter, name), offered))
+        choices.append(FilterChoice(name, label, getattr(trial_filter, name), offered))
     return tuple(choices)

@@ -87,12 +87,12 @@ class Trace:
         return next((one.scenario_version for one in self.judgements if one.current), self.trial.scenario_version)
 
 
-def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
+def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
     """Return the trial page.
 
     Args:
         trial_id: the trial.
-        filter: filter of the list that the trial is seen in.
+        trial_filter: filter of the list that the trial is seen in.
         key: the row to open, `<ordinal>.<part>`; unknown or empty opens the first bad row, else the first response.
 
     Raises:
@@ -113,8 +113,8 @@ def get_trace(trial_id: int, filter: TrialFilter, key: str = "") -> Trace:
         run=trial.run,
         config=trial.config,
         cell=trial.cell,
-        filter=filter,
-        neighbours=get_neighbours(trial, filter),
+        filter=trial_filter,
+        neighbours=get_neighbours(trial, trial_filter),
         mark=choose_mark(trial),
         headline=_build_headline(trial, row),
         class_sentence=row.sentence if row else "",

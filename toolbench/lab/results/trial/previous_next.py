@@ -21,12 +21,12 @@ class Neighbours:
     next_failed: int | None
 
 
-def get_neighbours(trial: Trial, filter: TrialFilter) -> Neighbours:
+def get_neighbours(trial: Trial, trial_filter: TrialFilter) -> Neighbours:
     """Return the neighbours of the trial. With "slowest first" they are in the order of execution."""
-    after, before = _build_after_condition(trial, filter), _build_before_condition(trial, filter)
-    ordering = ORDERINGS["failed" if filter.sort == "failed" else "order"]
+    after, before = _build_after_condition(trial, trial_filter), _build_before_condition(trial, trial_filter)
+    ordering = ORDERINGS["failed" if trial_filter.sort == "failed" else "order"]
     backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]
-    found = filter_trials(filter)
+    found = filter_trials(trial_filter)
     following = found.filter(after).order_by(*ordering).values_list("pk", flat=True)
     return Neighbours(
         previous=found.filter(before).order_by(*backwards).values_list("pk", flat=True).first(),
@@ -35,17 +35,17 @@ def get_neighbours(trial: Trial, filter: TrialFilter) -> Neighbours:
     )
 
 
-def _build_after_condition(trial: Trial, filter: TrialFilter) -> Q:
+def _build_after_condition(trial: Trial, trial_filter: TrialFilter) -> Q:
     later = Q(run_id__lt=trial.run_id) | Q(run_id=trial.run_id, position__gt=trial.position)
-    if filter.sort != "failed":
+    if trial_filter.sort != "failed":
         return later
     rank = _compute_rank(trial)
     return Q(rank__gt=rank) | (Q(rank=rank) & later)
 
 
-def _build_before_condition(trial: Trial, filter: TrialFilter) -> Q:
+def _build_before_condition(trial: Trial, trial_filter: TrialFilter) -> Q:
     earlier = Q(run_id__gt=trial.run_id) | Q(run_id=trial.run_id, position__lt=trial.position)
-    if filter.sort != "failed":
+    if trial_filter.sort != "failed":
         return earlier
     rank = _compute_rank(trial)
     return Q(rank__lt=rank) | (Q(rank=rank) & earlier)
