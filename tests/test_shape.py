@@ -16,6 +16,10 @@ SOURCES = sorted(
 )
 PRODUCT = [path for path in SOURCES if path.is_relative_to(ROOT / "toolbench")]
 NOT_HERE = {"utils", "util", "helpers", "helper", "common", "base", "misc", "views", "managers"}
+VAGUE_NAMES = {
+    *("one", "asked", "wanted", "told", "said", "own", "some", "every", "to", "heard", "says", "door", "spoken", "way"),
+    "world",
+}
 IGNORE = re.compile(r"#\s*type:\s*ignore(?P<rest>.*)$", re.MULTILINE)
 REASONED = re.compile(r"^\[[\w-]+\]\s+#\s+\S+")
 
@@ -156,6 +160,18 @@ def test_no_class_name_stands_for_two_classes() -> None:
     names = Counter(node.name for path in PRODUCT for node in ast.walk(_tree(path)) if isinstance(node, ast.ClassDef))
     allowed = {"Command", "Migration", "Meta", "State", "Kind", "Outcome"}
     assert {name for name, count in names.items() if count > 1} <= allowed
+
+
+def test_parameter_and_variable_names_say_what_they_hold() -> None:
+    """`for trial in trials`, not `for one in trials`."""
+    names = {node.arg for path in PRODUCT for node in ast.walk(_tree(path)) if isinstance(node, ast.arg)}
+    names |= {node.id for path in PRODUCT for node in ast.walk(_tree(path)) if isinstance(node, ast.Name)}
+    assert names & VAGUE_NAMES == set()
+
+
+def test_name_of_a_test_has_70_characters_at_most() -> None:
+    names = [found.node.name for found in _functions() if found.node.name.startswith("test_")]
+    assert [name for name in names if len(name) > 70] == []
 
 
 def test_no_file_is_named_after_its_package() -> None:

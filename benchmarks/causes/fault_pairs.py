@@ -49,16 +49,18 @@ def draw_pairs(count: int = DEFAULT_PAIRS, seed: int = DEFAULT_SEED) -> list[tup
 def judge_pairs(pairs: Sequence[tuple[Cell, int]], slugs: Sequence[str] = SCENARIOS) -> list[JudgedTrial]:
     """Play each pair, and each of its drifts alone with the same seed, in every scenario."""
     together = [(replace(cell, scenario=slug), seed) for cell, seed in pairs for slug in slugs]
-    alone = {(replace(cell, personas=(one,)), seed) for cell, seed in together for one in cell.personas}
+    alone = {(replace(cell, personas=(persona,)), seed) for cell, seed in together for persona in cell.personas}
     order = sorted(alone)
-    failed = {(one.cell, one.seed): one.failed for one in play_with_causes(order)}
-    return [JudgedTrial(one, _list_accepted_causes(one, failed)) for one in play_with_causes(together) if one.failed]
+    failed = {(trial.cell, trial.seed): trial.failed for trial in play_with_causes(order)}
+    return [
+        JudgedTrial(trial, _list_accepted_causes(trial, failed)) for trial in play_with_causes(together) if trial.failed
+    ]
 
 
 def iter_report_lines(judged: Sequence[JudgedTrial], pairs: int) -> Iterator[str]:
     """Yield the share as lines, and every trial that was put down to neither."""
-    alone = [one for one in judged if one.accepted]
-    right = sum(one.right for one in alone)
+    alone = [item for item in judged if item.accepted]
+    right = sum(item.right for item in alone)
     yield f"{pairs} pairs, {len(judged):,} failed trials; in {len(alone):,} of them one drift alone fails too."
     yield f"{right:,} of these ({compute_share(judged):.2%}) are put down to one of the two."
     for one in alone:
@@ -69,12 +71,12 @@ def iter_report_lines(judged: Sequence[JudgedTrial], pairs: int) -> Iterator[str
 
 def compute_share(judged: Sequence[JudgedTrial]) -> float:
     """Return the share of the trials that one drift alone fails too that are put down to one of the two; 1 for none."""
-    alone = [one for one in judged if one.accepted]
-    return sum(one.right for one in alone) / len(alone) if alone else 1.0
+    alone = [item for item in judged if item.accepted]
+    return sum(item.right for item in alone) / len(alone) if alone else 1.0
 
 
 def _iter_pairs(draw: Random) -> Iterator[tuple[Cell, int]]:
-    drifting = [one for one in load_personas().values() if one.drift]
+    drifting = [persona for persona in load_personas().values() if persona.drift]
     while True:
         first, second = draw.sample(drifting, 2)
         strategy, seed = draw.choice(("raw", "production")), draw.randrange(10_000)

@@ -68,7 +68,7 @@ class RecordedAnswer:
 def list_recorded_answers() -> tuple[RecordedAnswer, ...]:
     """Return the texts of families, the odd arguments and the exchanges with a local model, each once."""
     found = (*_iter_text_answers(), *_iter_argument_answers(), *_iter_exchange_answers())
-    return tuple({one.name: one for one in found}.values())
+    return tuple({item.name: item for item in found}.values())
 
 
 def build_sheet() -> JsonObject:
@@ -76,9 +76,9 @@ def build_sheet() -> JsonObject:
     causes = [{"code": row.code, "says": row.sentence} for row in load_causes().values()]
     sets: dict[str, str] = {}
     answers = []
-    for one in sorted(list_recorded_answers(), key=lambda one: one.name):
-        offered = sets.setdefault(json.dumps(one.tools), f"set {len(sets) + 1}")
-        answers.append({"name": one.name, **one.shown(), "tools": offered})
+    for answer in sorted(list_recorded_answers(), key=lambda one: one.name):
+        offered = sets.setdefault(json.dumps(answer.tools), f"set {len(sets) + 1}")
+        answers.append({"name": answer.name, **answer.shown(), "tools": offered})
     tools = {name: json.loads(offered) for offered, name in sets.items()}
     return {"task": READER_TASK, "causes": causes, "tools": tools, "answers": answers}
 
@@ -103,13 +103,13 @@ def find_table_cause(answer: RecordedAnswer) -> str:
 def iter_report_lines(given: dict[str, str]) -> Iterator[str]:
     """Yield agreement with the labels as lines, and every answer on which table and reader differ."""
     answers = list_recorded_answers()
-    labelled = [one for one in answers if one.name in given]
-    differing = [(one, find_table_cause(one)) for one in labelled if given[one.name] != find_table_cause(one)]
+    labelled = [answer for answer in answers if answer.name in given]
+    differing = [(item, find_table_cause(item)) for item in labelled if given[item.name] != find_table_cause(item)]
     yield f"{len(answers)} recorded answers, {len(labelled)} labelled."
     if labelled:
         agreed = len(labelled) - len(differing)
         yield f"{agreed} of them ({agreed / len(labelled):.2%}) get the cause that the reader named."
-    yield from (f"{one.name}: no reader has labelled it." for one in answers if one.name not in given)
+    yield from (f"{answer.name}: no reader has labelled it." for answer in answers if answer.name not in given)
     for one, cause in differing:
         yield f"{one.name}: table {cause}, reader {given[one.name]}: {one.body[:160]}"
 

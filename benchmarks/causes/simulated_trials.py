@@ -34,12 +34,12 @@ class PersonaServer(SimulatedServer):
 
     def find_personas(self, name: str) -> tuple[Persona, ...]:
         known = load_personas()
-        return tuple(replace(known[one], rate=1.0) for one in name.split("+") if one in known)
+        return tuple(replace(known[item], rate=1.0) for item in name.split("+") if item in known)
 
 
 def play_with_causes(trials: Iterable[tuple[Cell, int]]) -> list[PlayedTrial]:
     """Return what became of each cell and seed, in their order."""
-    return [_played(one) for one in play_trials(trials, server=PersonaServer(), silent_seconds=SILENT_SECONDS)]
+    return [_played(trial) for trial in play_trials(trials, server=PersonaServer(), silent_seconds=SILENT_SECONDS)]
 
 
 def _played(one: Trial) -> PlayedTrial:

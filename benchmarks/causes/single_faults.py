@@ -74,7 +74,7 @@ def list_expected_causes(cell: Cell, seed: int) -> tuple[str, ...]:
     row = _read_rows()[persona.drift]
     if "one_of" in row:
         row = _read_rows()[build_random(seed, persona.slug, "move").choice(row["one_of"])]
-    found = next((one for one in row.get("but", ()) if _matches_cell(one, cell)), row)
+    found = next((item for item in row.get("but", ()) if _matches_cell(item, cell)), row)
     return tuple(found["causes"])
 
 
@@ -98,7 +98,7 @@ def count_causes(played: Iterable[PlayedTrial]) -> tuple[PersonaCauses, ...]:
 
 
 def list_misses(played: Iterable[PlayedTrial]) -> list[PlayedTrial]:
-    return [one for one in played if one.failed and one.cause not in list_expected_causes(one.cell, one.seed)]
+    return [item for item in played if item.failed and item.cause not in list_expected_causes(item.cell, item.seed)]
 
 
 def iter_report_lines(played: Sequence[PlayedTrial]) -> Iterator[str]:

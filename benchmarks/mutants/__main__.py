@@ -80,11 +80,11 @@ def _list_modules(root: Path, targets: Sequence[str]) -> list[str]:
 def _check_unchanged(root: Path, paths: Sequence[str], at_once: int) -> dict[str, float]:
     """Run the tests of every module as it is. Returns: seconds by module. Exits if any fail."""
     finished = list(run_jobs(root, [MutantJob(path, None, 600) for path in paths], at_once))
-    if failed := [one.job.path for one in finished if not one.passed]:
+    if failed := [item.job.path for item in finished if not item.passed]:
         sys.exit(f"Tests fail without any mutant: {', '.join(sorted(failed))}. Fix them first.")
     for one in finished:
         print(f"{one.seconds:5.1f} s  {one.job.path}: {', '.join(list_mirrored_tests(root, one.job.path))}", flush=True)
-    return {one.job.path: one.seconds for one in finished}
+    return {item.job.path: item.seconds for item in finished}
 
 
 def _run_mutants(root: Path, mutants: Sequence[Mutant], seconds: dict[str, float], at_once: int) -> list[MutantResult]:
@@ -103,15 +103,15 @@ def _run_mutants(root: Path, mutants: Sequence[Mutant], seconds: dict[str, float
 def _print_report(
     results: Sequence[MutantResult], drawn: set[str], equivalents: dict[str, str], gone: Sequence[str]
 ) -> int:
-    survivors = sorted(one.job.mutant.name for one in results if one.passed and one.job.mutant)
+    survivors = sorted(result.job.mutant.name for result in results if result.passed and result.job.mutant)
     listed_killed = sorted(
-        one.job.mutant.name
-        for one in results
-        if not one.passed and one.job.mutant and one.job.mutant.name in equivalents
+        result.job.mutant.name
+        for result in results
+        if not result.passed and result.job.mutant and result.job.mutant.name in equivalents
     )
     unlisted = [name for name in survivors if name not in equivalents]
-    counted = [one for one in results if one.job.mutant and one.job.mutant.name in drawn]
-    killed = sum(not one.passed for one in counted)
+    counted = [result for result in results if result.job.mutant and result.job.mutant.name in drawn]
+    killed = sum(not item.passed for item in counted)
     print("\n| package | mutants | killed | timeout | survived |\n|---|---|---|---|---|")
     by_package: dict[str, Counter[str]] = {}
     for one in counted:

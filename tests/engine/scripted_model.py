@@ -104,7 +104,7 @@ def run_script(given: LoopPlan, script: Iterable[ScriptItem], tool: CallTool = r
         while True:
             if not isinstance(wanted, Ask):
                 ran.extend(wanted.calls)
-                wanted = loop.send(tuple(tool(one) for one in wanted.calls))
+                wanted = loop.send(tuple(tool(call) for call in wanted.calls))
                 continue
             bodies.append(json.loads(wanted.request.body))
             item = next(items)

@@ -78,7 +78,7 @@ def test_an_id_comes_back_as_it_was_on_both_sides(call_id: str, as_stream: bool)
     assert (said["tool_calls"][0]["id"], told["tool_call_id"]) == (call_id, call_id)
 
 
-def test_ids_are_checked_against_the_endpoints_pattern_and_the_conversation_keeps_its_own() -> None:
+def test_sent_ids_match_endpoint_pattern_and_conversation_keeps_its_own() -> None:
     body = build_answer(None, calls=[build_call(call_id="call_long_id")], finish="tool_calls")
     played = run_script(build_plan(tool_id_pattern="[a-zA-Z0-9]{9}"), [body, build_answer()])
     said, told = played.bodies[1]["messages"][1:3]

@@ -50,7 +50,7 @@ def test_非法_Tool_Use_参数(arguments: str) -> None:
 def test_旁白_JSON(text: str) -> None:
     """Narration around JSON: the call runs, the narration is told."""
     played = in_text(text)
-    assert [one.name for one in played.ran] == ["state_get"]
+    assert [call.name for call in played.ran] == ["state_get"]
     assert (played.ended.final_text, played.ended.turns[0].answer and played.ended.turns[0].answer.path) == (
         "完成。",
         "json_fallback",
@@ -84,7 +84,7 @@ def test_并发中混入坏参数() -> None:
         build_call("state_get", "{}", "c3"),
     ]
     played = run_script(build_plan(), [build_calling_answer(*calls), DONE])
-    assert [one.id for one in played.ran] == ["c1", "c3"]
+    assert [call.id for call in played.ran] == ["c1", "c3"]
     assert [envelope["ok"] for envelope in played.tool_envelopes()] == [True, False, True]
     assert played.ended.final_text == "完成。"
 
@@ -95,13 +95,13 @@ def test_弱模型串行模式() -> None:
     played = run_script(
         build_plan(serial_calls=True), [build_calling_answer(*calls), build_calling_answer(calls[1]), DONE]
     )
-    assert [one.id for one in played.ran] == ["c1", "c2"]
+    assert [call.id for call in played.ran] == ["c1", "c2"]
     assert [record.answer.ignored_calls for record in played.ended.turns if record.answer] == [1, 0, 0]
     for body in played.bodies:
         assert all(len(message.get("tool_calls", ())) <= 1 for message in body["messages"])
 
 
-def test_a_call_that_cannot_be_run_is_asked_for_once_more_with_the_error_and_the_one_example() -> None:
+def test_unusable_call_is_requested_again_with_error_and_example() -> None:
     broken = '```json\n{"name": "state_patch", "arguments": {"ops": [\n```'
     played = run_script(
         build_plan(method="text_json", repair_request=True), [build_answer(broken), build_answer(FENCED), DONE]
@@ -111,7 +111,7 @@ def test_a_call_that_cannot_be_run_is_asked_for_once_more_with_the_error_and_the
     assert said[1]["role"] == "user"
     assert said[1]["content"].startswith("Tool not executed: no call of a known tool can be read.")
     assert said[1]["content"].count("```json") == 1
-    assert ([one.name for one in played.ran], played.ended.asked_again) == (["state_get"], 1)
+    assert ([call.name for call in played.ran], played.ended.asked_again) == (["state_get"], 1)
     assert [told["reason"] for told in played.list_event_data("tool_not_executed")] == [
         "no call of a known tool can be read"
     ]
@@ -133,7 +133,7 @@ def test_a_native_model_that_writes_its_call_is_told_to_fill_in_parameters() -> 
     said = played.bodies[1]["messages"][-1]["content"]
     assert "fill in its parameters" in said
     assert "```" not in said
-    assert [one.name for one in played.ran] == ["state_get"]
+    assert [call.name for call in played.ran] == ["state_get"]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_the_two_templates_say_the_opposite_and_are_never_in_one_request() -> No
         assert not any(word in body for word in TOOL_USE_ONLY)
 
 
-def test_the_native_instruction_is_sent_only_where_it_is_asked_for_and_tools_are() -> None:
+def test_native_instruction_needs_option_and_tools() -> None:
     told = "fill in the tool's parameters"
     assert told not in json.dumps(run_script(build_plan(), [DONE]).bodies)
     assert told not in json.dumps(run_script(build_plan(tool_use_prompt=True, tool_use_mode="disabled"), [DONE]).bodies)
@@ -180,7 +180,7 @@ def test_the_native_instruction_is_sent_only_where_it_is_asked_for_and_tools_are
 )
 def test_no_answer_ends_a_turn_by_a_parse_error(method: str, text: str, arguments: Any, again: bool) -> None:
     """Whatever is said, the run ends as text or by its turns, every kept call has a result, nothing is raised."""
-    calls = arguments and [build_call("state_get", one, f"c{place}") for place, one in enumerate(arguments)]
+    calls = arguments and [build_call("state_get", item, f"c{place}") for place, item in enumerate(arguments)]
     script = [build_answer(text, calls=calls) for _ in range(3)]
     played = run_script(
         build_plan(method=method, repair_request=again, max_turns=3, argument_repairs=list(REPAIR_NAMES)), script

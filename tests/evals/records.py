@@ -46,7 +46,7 @@ def run_tool(workspace: Workspace, name: str, arguments: dict[str, Any]) -> Tool
 
 
 def build_calling_turn(turn: int, *results: ToolResult, finish: str = "tool_calls", ignored: int = 0) -> TurnRecord:
-    calls = tuple(one.call for one in results)
+    calls = tuple(result.call for result in results)
     answer = Turn({}, "", calls, calls, ignored_calls=ignored, finish_reason=finish)
     return TurnRecord(turn, build_request(turn), answer, results=results)
 
@@ -72,7 +72,7 @@ def build_ended(*turns: TurnRecord, end: EndReason = EndReason.FINAL, error: Exc
 
 def build_right_arguments(agent: str, values: Mapping[str, Any]) -> JsonObject:
     """What the agent should pass, from an instance's values."""
-    rest = [one for one in list_columns(values["workspace_id"]) if one not in values["columns"]]
+    rest = [column for column in list_columns(values["workspace_id"]) if column not in values["columns"]]
     return {
         "intent": {"workspace_id": values["workspace_id"], "confidence": 0.9, "reasoning": "by its words"},
         "table": {"relevant_tables": values["tables"], "reasoning": "by its words"},

@@ -27,6 +27,6 @@ def test_workarounds_are_those_of_the_case_study() -> None:
 
 
 def test_the_strategies_add_layers_one_by_one() -> None:
-    layers = [(one.infrastructure, one.provider, one.workarounds) for one in STRATEGIES]
+    layers = [(item.infrastructure, item.provider, item.workarounds) for item in STRATEGIES]
     assert layers == [(False, False, False), (True, True, False), (True, True, True)]
-    assert set(MATRIX_STRATEGIES) <= {one.name for one in STRATEGIES}
+    assert set(MATRIX_STRATEGIES) <= {item.name for item in STRATEGIES}

@@ -22,7 +22,7 @@ def graded(scenario: Scenario, *results: ToolResult) -> tuple[int, int]:
     """(right, asked) of calls in one answer."""
     due = scenario.build_expected_calls(scenario.draw_instance(0, kind=PUBLISHED_WORDING))
     found = grade_calls(build_steps(build_calling_turn(0, *results)), due)
-    return found.right, found.asked
+    return found.right, found.graded
 
 
 def own(expect: CaseExpectation, **rest: Any) -> UserCaseScenario:
@@ -45,7 +45,7 @@ PAIR = own(CaseExpectation(calls=(ExpectedCall("book", {"at": 1}), ExpectedCall(
 def test_calls_of_ones_own_case_are_set_against_those_expected(
     given: tuple[dict[str, int], ...], expected: tuple[int, int]
 ) -> None:
-    assert graded(PAIR, *(build_result("book", one) for one in given)) == expected
+    assert graded(PAIR, *(build_result("book", item) for item in given)) == expected
 
 
 def test_only_valid_calls_of_a_tool_that_is_due_are_asked() -> None:

@@ -12,7 +12,9 @@ def test_few_shot_sets_are_solved_exchanges_about_other_cities() -> None:
     messages = found["weather-1"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"] * 3
     shown = {
-        json.loads(one["tool_calls"][0]["function"]["arguments"])["city"] for one in messages if "tool_calls" in one
+        json.loads(message["tool_calls"][0]["function"]["arguments"])["city"]
+        for message in messages
+        if "tool_calls" in message
     }
     asked = {scenarios.lookup_scenario("weather").draw_instance(seed).values["city"] for seed in range(200)}
     assert shown.isdisjoint(asked)

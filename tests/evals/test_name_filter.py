@@ -41,15 +41,15 @@ def test_the_order_is_that_of_the_catalogue() -> None:
 
 
 def test_profiles_and_strategies_take_the_same_words() -> None:
-    assert [one.name for one in filter_by_names(load_profiles(), "flash", names=lambda one: one.names)] == [
+    assert [item.name for item in filter_by_names(load_profiles(), "flash", names=lambda one: one.names)] == [
         "glm_4_7_flash_general",
         "glm_4_7_flash_tool_calling",
     ]
-    assert [one.name for one in filter_by_names(STRATEGIES, "naked,prod", names=lambda one: one.names)] == [
+    assert [item.name for item in filter_by_names(STRATEGIES, "naked,prod", names=lambda one: one.names)] == [
         "raw",
         "production",
     ]
-    assert [one.name for one in filter_by_names(STRATEGIES, "all", names=lambda one: one.names)] == [
+    assert [item.name for item in filter_by_names(STRATEGIES, "all", names=lambda one: one.names)] == [
         "raw", "baseline", "production",
     ]  # fmt: skip
 
@@ -80,7 +80,7 @@ def test_brackets_are_no_pattern() -> None:
 def test_a_name_with_a_comma_is_taken_whole(words: str, chosen: str) -> None:
     named = {"own": ("Local, own template", "local"), "tools": ("Local, tool template", "local"), "other": ("other",)}
     assert filter_by_names(tuple(named), words, names=named.__getitem__) == [
-        one for one in named if one in chosen.split()
+        item for item in named if item in chosen.split()
     ]
 
 

@@ -39,7 +39,7 @@ def test_under_our_rules_the_model_without_tools_is_left_out() -> None:
 def test_every_recommendation_is_of_a_published_cell() -> None:
     cells = {(cell.model, cell.profile) for cell in SNAPSHOT.cells}
     assert len(SNAPSHOT.recommendations) == 17
-    assert all((one.model, one.profile) in cells for one in SNAPSHOT.recommendations)
+    assert all((recommendation.model, recommendation.profile) in cells for recommendation in SNAPSHOT.recommendations)
 
 
 def test_published_failures_never_exceed_what_failed() -> None:

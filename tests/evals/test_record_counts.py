@@ -48,7 +48,7 @@ def test_calls_and_turns_are_counted_by_what_became_of_them() -> None:
     }
 
 
-def test_a_repaired_call_is_counted_beside_the_valid_ones_and_stays_a_parse_error() -> None:
+def test_repaired_call_counts_as_valid_and_as_parse_error() -> None:
     record = build_calling_turn(
         0, build_result("state_get", {}), build_result("state_get", {}), build_result("state_get", {})
     )
@@ -62,7 +62,7 @@ def test_a_repaired_call_is_counted_beside_the_valid_ones_and_stays_a_parse_erro
 
 
 @pytest.mark.parametrize(("code", "ends"), [("model_format", 1), ("connection_reset", 0)])
-def test_a_turn_is_ended_by_a_parse_error_where_a_server_cannot_read_its_models_words(code: str, ends: int) -> None:
+def test_turn_ends_by_parse_error_if_server_cannot_read_model_text(code: str, ends: int) -> None:
     error = ExchangeError(code, "…", infrastructure=False)
     assert (
         record_counts.count_trial(build_ended(build_failed_turn(0, error), end=EndReason.PROVIDER_ERROR, error=error))[

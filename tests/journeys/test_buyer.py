@@ -12,15 +12,15 @@ from toolbench.lab.runs.launch import launch
 PRESET = "content_tag_tool_call_fallback"
 
 
-def test_it_is_the_provider_and_the_preset_is_one_click_from_being_measured(
+def test_buyer_finds_provider_as_cause_and_preset_one_click_away(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     host = make_provider("Cheap host", kind=Provider.Kind.SIMULATED, service="simulated", base_url="")
     bad = make_model("tagged-calls", provider=host, canonical="acme/one")
     good = Model.objects.get(name="perfect", provider__name="Simulated")
     Model.objects.filter(pk=good.pk).update(canonical="acme/one")
-    asked = RunRequest(models=(good.pk, bad.pk), scenarios=("happy_path",), strategies=("baseline",), trials=20)
-    run = launch(asked)
+    run_request = RunRequest(models=(good.pk, bad.pk), scenarios=("happy_path",), strategies=("baseline",), trials=20)
+    run = launch(run_request)
     page = browser_page
     page.goto(f"/runs/{run.pk}/")
     wait_until_finished(page, 40)

@@ -9,7 +9,7 @@ from toolbench.lab.models import DecisionRecord, Run
 WISH = RunForm(models=("perfect", "fast-429"), trials=90)
 
 
-def test_the_fast_one_that_loses_trials_is_refused_for_delivery_and_the_other_is_kept(
+def test_decider_refuses_fast_model_that_loses_trials(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     page = browser_page

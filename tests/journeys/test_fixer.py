@@ -10,7 +10,7 @@ from toolbench.lab.models import Model, Step
 TRIALS = 10
 
 
-def test_ticking_the_tag_reader_flips_nine_trials_leaves_one_unknown_and_sends_nothing(
+def test_fixer_tag_reader_flips_nine_trials_and_sends_nothing(
     browser_page: Page, personas: None, worker: WorkerProcess
 ) -> None:
     page = browser_page

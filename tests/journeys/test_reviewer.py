@@ -25,7 +25,7 @@ def to_the_first_bad_step(page: Page) -> int:
     return 4
 
 
-def test_the_first_bad_step_is_four_keys_from_the_matrix_and_its_link_shows_it_to_others(
+def test_reviewer_reaches_first_bad_step_in_four_keys_and_shares_link(
     browser_page: Page,
     browser: Browser,
     live_server: LiveServer,

@@ -31,7 +31,7 @@ def speaks_messages(seen: ReceivedRequest) -> ScriptedReply:
     return json_reply({**head, "content": blocks, "stop_reason": stop, "stop_sequence": None, "usage": usage})
 
 
-def test_a_run_travels_as_messages_keeps_its_key_secret_and_can_be_sent_again() -> None:
+def test_anthropic_run_sends_messages_hides_key_and_can_be_repeated() -> None:
     with ScriptedServer(speaks_messages) as scripted:
         model = make_scripted_model(scripted, wire="anthropic", key_source="stored", key_encrypted=encrypt(KEY))
         run = launch_run(model, trials=1, strategies=("production",))

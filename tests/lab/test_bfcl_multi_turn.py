@@ -56,7 +56,7 @@ def test_golden_calls_pass_and_the_trace_shows_every_message_and_result() -> Non
     assert (trial.outcome, trial.sentence) == ("pass", "")
     trace = get_trace(trial.pk, TrialFilter())
     case = next(iter_multi_turn_cases(["multi_turn_miss_func"]))
-    assert [turn.said for turn in trace.timeline if turn.said] == list(case.messages[1:])
+    assert [turn.user_message for turn in trace.timeline if turn.user_message] == list(case.messages[1:])
     results = [line for turn in trace.timeline for line in turn.steps if line.part == "result"]
     assert len(results) == sum(len(turn) for turn in case.answers)
     assert [check.name for check in trace.checks][-1] == f"message {len(case.messages)}: state and results"
@@ -66,7 +66,7 @@ def test_golden_calls_pass_and_the_trace_shows_every_message_and_result() -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_verdict_says_after_which_message_which_part_of_the_state_differs() -> None:
+def test_bfcl_verdict_names_message_and_part_of_state_that_differs() -> None:
     trial = Trial.objects.get(run=_tried("multi_turn_base", breaks=True))
 
     assert (trial.outcome, trial.failure_class) == ("fail", "wrong_state")

@@ -98,7 +98,7 @@ def test_implausible_figures_stop_no_other_run(
         step = trial.steps.select_related("body").get()
         assert ("usage_implausible" in page) is (b"usage_implausible" in bytes(step.body.facts)), page
     facts = [json.loads(bytes(step.body.facts)) for step in Step.objects.filter(trial__run=poisoned)]
-    told = [any(one["code"] == "usage_implausible" for one in found["findings"]) for found in facts]
+    told = [any(item["code"] == "usage_implausible" for item in found["findings"]) for found in facts]
     plausible = 4 if wire == "chat" else 3  # 0, 10^9 and null; in a chat, an object without the figures, too
     assert len(told) == 2 * EACH * len(EXTREME_NUMBERS)
     assert told.count(False) <= 2 * EACH * plausible

@@ -72,7 +72,7 @@ def test_a_killed_worker_loses_no_trial_and_counts_none_twice(
     assert found["lost"] == 8
 
 
-def test_a_broker_killed_with_a_message_in_flight_leaves_a_worker_that_hears(
+def test_broker_killed_with_message_in_flight_leaves_working_worker(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("hearing")
@@ -98,7 +98,7 @@ def test_a_killed_database_is_waited_for_and_nothing_is_lost(
     assert stack.is_alive("waiting")
 
 
-def test_a_worker_frozen_for_longer_than_its_lease_finds_its_writes_refused(
+def test_worker_frozen_longer_than_lease_cannot_write(
     stack: Stack, provider: ScriptedServer, halfway: HeldAnswers
 ) -> None:
     stack.start_worker("frozen")

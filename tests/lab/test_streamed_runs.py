@@ -47,7 +47,7 @@ def test_a_run_tries_both_ways_and_each_is_named_where_it_is_shown() -> None:
     assert not Trial.objects.filter(config=whole).exclude(first_token_ms=None).exists()
     query = MatrixQuery(scope="runs", runs=(run.pk,))
     matrix = get_matrix(query)
-    assert [row.asked["stream"] for row in matrix.rows] == ["", "streamed"]
+    assert [row.settings["stream"] for row in matrix.rows] == ["", "streamed"]
     assert "stream" in matrix.varies
     exported = export_matrix(query)
     assert [row[exported.columns.index("answers")] for row in exported.rows] == ["", "streamed"]

@@ -20,7 +20,7 @@ def test_drifts_in_every_scenario_get_their_cause() -> None:
 
 
 def test_pairs_of_drifts_are_put_down_to_one_of_the_two() -> None:
-    alone = [one for one in judge_pairs(draw_pairs()) if one.accepted]
+    alone = [pair for pair in judge_pairs(draw_pairs()) if pair.accepted]
     assert len(alone) > 800
-    wrong = [one for one in alone if not one.right]
+    wrong = [item for item in alone if not item.right]
     assert len(wrong) <= (1 - MIN_SHARE) * len(alone), wrong

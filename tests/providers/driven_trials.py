@@ -105,13 +105,13 @@ def drive_trial(
 
     async def run() -> LoopResult:
         cancelled = CancellationToken()
-        async with NotingHttpClient(notes) as door, asyncio.timeout(60):
-            world = RunContext(
-                endpoint, door, notes.tool, notes, notes, time.perf_counter, cancelled, notes.events.append
+        async with NotingHttpClient(notes) as client, asyncio.timeout(60):
+            context = RunContext(
+                endpoint, client, notes.tool, notes, notes, time.perf_counter, cancelled, notes.events.append
             )
             if cancel_at is not None and cancel_at():
                 cancelled.set()
-            driving = asyncio.create_task(drive(loop_plan or build_plan(), world))
+            driving = asyncio.create_task(drive(loop_plan or build_plan(), context))
             moment = cancel_at or stop_at
             while moment is not None and not moment():
                 await asyncio.sleep(0.01)

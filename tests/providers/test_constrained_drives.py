@@ -70,7 +70,7 @@ def test_what_comes_back_is_checked_again_whoever_promised_what(provider: Script
     assert [error.path for error in tool.result.schema_errors] == ["$.city"]
 
 
-def test_several_calls_come_in_one_answer_where_the_run_asks_for_parallel_calls(provider: ScriptedServer) -> None:
+def test_several_calls_in_one_answer_need_parallel_calls_in_run(provider: ScriptedServer) -> None:
     provider.set_script(text_reply(f'{{"calls": [{CALL}, {CALL.replace("Oslo", "Rome")}]}}'), text_reply(FINAL))
     notes = TrialNotes()
     ended = drive_trial(
@@ -99,7 +99,7 @@ def test_what_the_endpoint_would_not_hold_stands_at_every_request(provider: Scri
     "schema", [{"$ref": "http://elsewhere.invalid/x"}, {"$ref": "#/$defs/none"}, {"type": "string", "pattern": "(["}]
 )
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
-def test_a_schema_that_cannot_be_used_stops_the_run_before_anything_is_sent(
+def test_unusable_schema_stops_run_before_first_request(
     provider: ScriptedServer, constraint: str, schema: dict[str, Any]
 ) -> None:
     tool = ToolDefinition("f", "F.", {"type": "object", "properties": {"a": schema}})

@@ -103,7 +103,7 @@ def test_a_stream_that_ends_inside_arguments_executes_nothing(provider: Scripted
         (sse(*HALF, done=False, declared=1000), "answer_cut"),
     ],
 )
-def test_an_answer_that_broke_off_is_asked_for_again_only_where_the_policy_says_so(
+def test_cut_answer_is_requested_again_only_if_policy_says_so(
     provider: ScriptedServer, answer: ScriptedReply, code: str
 ) -> None:
     provider.set_script(answer, STREAMED_TEXT)
@@ -152,7 +152,7 @@ def test_a_key_that_a_stream_repeats_is_overwritten_in_what_is_read(provider: Sc
     assert len([event for event in notes.events if event.type == "llm_delta"]) == 1  # read again, and heard once
 
 
-def test_who_watches_a_stream_sees_the_arguments_grow_and_a_second_attempt_from_its_beginning(
+def test_stream_watcher_sees_growing_arguments_and_second_attempt_anew(
     provider: ScriptedServer,
 ) -> None:
     provider.set_script(sse(*HALF, done=False), sse(*CALL), STREAMED_TEXT)
@@ -219,7 +219,7 @@ def test_a_refused_call_is_healed_in_a_stream_as_with_status_400(
     assert (ended.end, ended.final_text) == (EndReason.FINAL, "Rain.")
     assert ended.turns[0].answer is not None
     assert [(call.name, call.arguments) for call in ended.turns[0].answer.calls] == [("get_weather", '{"city":"Oslo"}')]
-    assert [one.code for one in ended.turns[0].answer.findings] == ["answer_refused", "finish_mismatch"]
+    assert [finding.code for finding in ended.turns[0].answer.findings] == ["answer_refused", "finish_mismatch"]
     assert [type(step).__name__ for step in notes.steps] == ["ExchangeStep", "ToolStep", "ExchangeStep"]
 
 

@@ -36,7 +36,7 @@ def test_an_environment_is_made_once(checkout: Path) -> None:
     assert second.stdout == ""
 
 
-def test_a_changed_list_is_installed_again_and_what_cannot_be_installed_gets_one_sentence(checkout: Path) -> None:
+def test_changed_requirements_are_installed_and_failure_is_one_sentence(checkout: Path) -> None:
     (checkout / "requirements/run.txt").write_text("without-a-hash==1.0\n")
 
     failed = _make(checkout)

@@ -19,7 +19,7 @@ def test_nothing_chosen_means_this_machine_only() -> None:
     )
 
 
-def test_the_printed_address_has_the_name_by_which_others_call_this_machine() -> None:
+def test_printed_address_uses_name_known_to_other_machines() -> None:
     choices = StartOptions.from_environment({"HOST": "0.0.0.0", "PORT": "80", "ALLOWED_HOSTS": "*, bench.example.org"})
 
     assert choices.base == "http://bench.example.org:80"
@@ -45,7 +45,7 @@ def test_a_busy_port_gets_a_sentence_with_another() -> None:
             StartOptions.from_environment({"PORT": str(port)}).listen()
 
 
-def test_an_address_that_is_not_this_machines_gets_advice_about_the_address() -> None:
+def test_address_of_another_machine_gets_advice_about_address() -> None:
     for host in ("256.1.1.1", "192.0.2.1"):
         with pytest.raises(RunnerError, match=f"HOST={host} is no address of this machine: leave HOST out") as refused:
             StartOptions.from_environment({"HOST": host}).listen()

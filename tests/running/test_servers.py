@@ -32,7 +32,7 @@ def test_the_broker_keeps_a_message_for_whoever_asks(servers: None) -> None:
         ("host=127.0.0.1 port=9 password=hush", "(no address)"),
     ],
 )
-def test_a_database_that_cannot_be_reached_gets_one_sentence_without_its_password(url: str, said: str) -> None:
+def test_unreachable_database_gets_one_sentence_without_password(url: str, said: str) -> None:
     with pytest.raises(RunnerError) as refused:
         check_database(url)
     assert said in str(refused.value)

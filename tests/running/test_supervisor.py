@@ -29,7 +29,7 @@ class Watched:
         self.ahead = 0.0
         self.lock = Lock(folder / "lock")
         self.supervisor = Supervisor(
-            folder, self.lock.handle, say=self.said.append, silent_limit=LIMIT, clock=self.clock
+            folder, self.lock.handle, print_message=self.said.append, silent_limit=LIMIT, clock=self.clock
         )
 
     def clock(self) -> float:

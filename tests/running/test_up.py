@@ -207,7 +207,7 @@ def test_the_page_answers_after_all_that(up: Up) -> None:
     assert _follow(up.run("link").stdout.strip()) == f"http://127.0.0.1:{up.port}/"
 
 
-def test_a_supervisor_killed_by_force_leaves_no_process_and_the_next_one_goes_on_with_the_data(up: Up) -> None:
+def test_killed_supervisor_leaves_no_process_and_next_start_keeps_data(up: Up) -> None:
     unused = up.run("link").stdout.strip()
     children = up.children()
 
@@ -239,7 +239,7 @@ def test_a_port_in_use_gets_one_sentence(up: Up, tmp_path: Path) -> None:
     assert f"127.0.0.1:{up.port} cannot be used" in refused.stderr
 
 
-def test_a_database_that_cannot_be_reached_gets_one_sentence_that_names_its_address(up: Up, tmp_path: Path) -> None:
+def test_unreachable_database_gets_one_sentence_with_its_address(up: Up, tmp_path: Path) -> None:
     elsewhere = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0"}
 
     refused = up.run("up", TOOLBENCH_VAR=str(tmp_path), PORT=str(_free_port()), **elsewhere)

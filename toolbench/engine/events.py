@@ -57,7 +57,7 @@ class Request:
         changes: changes that message and tool transforms made to the request.
         cut_retries: how often the request may be repeated if its streamed answer is truncated.
         message: the index, from 0, of the user message that it belongs to.
-        said: the text of a further user message that the request adds; "" for none.
+        user_message: the text of a further user message that the request adds; "" for none.
         left_out: optional parameters that the request would otherwise have.
     """
 
@@ -69,7 +69,7 @@ class Request:
     changes: tuple[TransformChange, ...] = ()
     cut_retries: int = 0
     message: int = 0
-    said: str = ""
+    user_message: str = ""
     left_out: tuple[OmittedParameter, ...] = ()
 
 

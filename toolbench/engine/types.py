@@ -162,8 +162,11 @@ class Turn:
     @property
     def not_run_because(self) -> str:
         """Why a call that the model meant did not run, as part of a sentence; "" if there is no such call."""
-        said = next((one.message for one in self.findings if self.not_executed and one.code in CALL_ATTEMPT_CODES), "")
-        return said[:1].lower() + said[1:].partition(";")[0].rstrip(".")
+        message = next(
+            (finding.message for finding in self.findings if self.not_executed and finding.code in CALL_ATTEMPT_CODES),
+            "",
+        )
+        return message[:1].lower() + message[1:].partition(";")[0].rstrip(".")
 
     @property
     def notice(self) -> str:

@@ -44,7 +44,7 @@ class ExpectedCalls:
     @property
     def needs(self) -> TaskNeeds:
         """Return the needs by which the cause of a failed trial is found."""
-        tools = self.tools or tuple(one.tool for one in self.calls)
+        tools = self.tools or tuple(call.tool for call in self.calls)
         known = bool(tools) or self.call is False
         return TaskNeeds(tools if known else None, self.provoked, self.together, self.reply)
 
@@ -55,13 +55,13 @@ class CallGrades:
 
     Attributes:
         call_expected: Whether a call was needed; None if the task does not say or no request offered a tool.
-        asked: Valid calls whose right arguments are known.
+        graded: Valid calls whose right arguments are known.
         right: Those of them that have the right arguments.
         needs: The needs of the task.
     """
 
     call_expected: bool | None = None
-    asked: int = 0
+    graded: int = 0
     right: int = 0
     needs: TaskNeeds = field(default_factory=TaskNeeds)
 
@@ -75,16 +75,16 @@ def grade_calls(steps: Sequence[WireStep], due: ExpectedCalls) -> CallGrades:
     """
     offered = any(isinstance(step, ExchangeAttempt) and step.tools_sent for step in steps)
     left = list(due.calls)
-    asked = right = 0
+    asked_count = right = 0
     for name, arguments in _iter_valid_calls(steps):
-        mine = [one for one in left if one.tool == name]
-        if not mine:
+        same_tool = [call for call in left if call.tool == name]
+        if not same_tool:
             continue
-        asked += 1
-        if met := next((one for one in mine if one.is_match(arguments)), None):
+        asked_count += 1
+        if met := next((call for call in same_tool if call.is_match(arguments)), None):
             left.remove(met)
             right += 1
-    return CallGrades(due.call if offered else None, asked, right, due.needs)
+    return CallGrades(due.call if offered else None, asked_count, right, due.needs)
 
 
 def _iter_valid_calls(steps: Sequence[WireStep]) -> Iterator[tuple[str, JsonObject]]:

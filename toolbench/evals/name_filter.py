@@ -28,11 +28,11 @@ def filter_by_names(
         names: Returns an item's ids and tags.
     """
     tokens = _split_words(words, items, names)
-    wanted = [token for token in tokens if not token.startswith("!")]
+    included = [token for token in tokens if not token.startswith("!")]
     unwanted = [token[1:].strip() for token in tokens if token.startswith("!")]
-    if unwanted and not wanted:
-        wanted = ["all"]
-    return [item for item in items if _matches_any(wanted, item, names) and not _matches_any(unwanted, item, names)]
+    if unwanted and not included:
+        included = ["all"]
+    return [item for item in items if _matches_any(included, item, names) and not _matches_any(unwanted, item, names)]
 
 
 def list_unmatched_words(
@@ -52,8 +52,8 @@ def find_similar_words(word: str, known: Iterable[str], most: int = 3) -> tuple[
     If none is similar to the whole word, its parts are compared (`opnai/any`).
     """
     by_spelling = {name.lower(): name for name in known}
-    asked = word.lower().lstrip("!")
-    for part in dict.fromkeys((asked, *re.split(r"[/:]", asked))):
+    pattern = word.lower().lstrip("!")
+    for part in dict.fromkeys((pattern, *re.split(r"[/:]", pattern))):
         if found := get_close_matches(part, by_spelling, most):
             return tuple(by_spelling[name] for name in found)
     return ()

@@ -38,9 +38,9 @@ def load_prices() -> tuple[Price, ...]:
     """Return every price of `data/prices.json`."""
     lists = read_table("prices")["lists"]
     return tuple(
-        Price(one["provider"], model, asked, answered, one["date"], one["source"])
-        for one in lists
-        for model, (asked, answered) in one["models"].items()
+        Price(price_list["provider"], model, input_price, answered, price_list["date"], price_list["source"])
+        for price_list in lists
+        for model, (input_price, answered) in price_list["models"].items()
     )
 
 

@@ -79,5 +79,5 @@ def load_snapshots() -> tuple[CaseStudySnapshot, ...]:
 
 
 def _parse_cell(row: dict[str, Any]) -> CaseStudyCell:
-    failures = tuple(FailureCount(**one) for one in row.pop("failures", ()))
+    failures = tuple(FailureCount(**failure) for failure in row.pop("failures", ()))
     return CaseStudyCell(**row, failures=failures)

@@ -50,7 +50,7 @@ def list_error_codes(result: ToolResult) -> tuple[str, ...]:
 
 def has_error(ended: LoopResult, code: str) -> bool:
     """Return whether a call failed with this error code."""
-    return any(code in list_error_codes(one.result) for one in iter_calls(ended))
+    return any(code in list_error_codes(call.result) for call in iter_calls(ended))
 
 
 def count_calls(record: TurnRecord) -> int:
@@ -89,7 +89,7 @@ def count_trial(ended: LoopResult) -> JsonObject:
     Calls refused for their size are in neither `calls` nor `valid_calls`, because they were not checked against the
     schema. A call that needed a repair is not valid either, because the model wrote it differently.
     """
-    checked = [one.result for one in iter_calls(ended) if one.result.parse_status != "too_large"]
+    checked = [call.result for call in iter_calls(ended) if call.result.parse_status != "too_large"]
     answers = [(record, record.answer) for record in ended.turns if record.answer]
     calling = sum(has_call_attempt(answer) for _, answer in answers)
     return {

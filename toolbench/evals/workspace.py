@@ -40,9 +40,9 @@ class StateWorkspace:
             return copy.deepcopy(self._answers[name])
         if name not in ("state_get", "state_patch"):
             return build_refusal(name, "TOOL_NOT_IMPLEMENTED", f"{name} is not implemented")
-        asked = arguments.get("workspace_id")
-        if not _is_implicit(asked) and asked != self.workspace_id:
-            return build_refusal(name, "WORKSPACE_NOT_FOUND", f"there is no workspace {asked}")
+        given_id = arguments.get("workspace_id")
+        if not _is_implicit(given_id) and given_id != self.workspace_id:
+            return build_refusal(name, "WORKSPACE_NOT_FOUND", f"there is no workspace {given_id}")
         if name == "state_get":
             return self.read(_normalise_pointers(arguments.get("select")))
         return self._check_and_patch(arguments.get("ops"))
@@ -92,8 +92,8 @@ def build_refusal(name: str, code: str, message: str) -> JsonObject:
     return {"ok": False, "tool_name": name, "data": {}, "warnings": [], "errors": [{"code": code, "message": message}]}
 
 
-def _is_implicit(asked: object) -> bool:
-    return asked is None or (isinstance(asked, str) and asked.strip() in IMPLICIT_WORKSPACE_IDS)
+def _is_implicit(given_id: object) -> bool:
+    return given_id is None or (isinstance(given_id, str) and given_id.strip() in IMPLICIT_WORKSPACE_IDS)
 
 
 def _normalise_pointers(select: object) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def parse_run_ids(given: Sequence[str]) -> tuple[tuple[int, ...], bool]:
     """Return the first MAX_RUNS ids, and whether a value was not an id."""
     parts = [part for value in given for part in value.split(",") if part][:MAX_RUNS]
     found = [parse_whole_number(part) for part in parts]
-    return tuple(dict.fromkeys(one for one in found if one is not None)), None in found
+    return tuple(dict.fromkeys(run_id for run_id in found if run_id is not None)), None in found
 
 
 def render_query(values: Mapping[str, object], usual: Mapping[str, object]) -> str:

@@ -40,9 +40,9 @@ async def request_json(endpoint: Endpoint, path: str, body: bytes | None = None)
     Raises:
         ProviderRequestError: the request failed or the response is not JSON.
     """
-    async with HttpClient() as door:
-        exchange = door.open(endpoint, path, body)
-        await door.send(exchange)
+    async with HttpClient() as client:
+        exchange = client.open(endpoint, path, body)
+        await client.send(exchange)
     return _check_payload(exchange)
 
 

@@ -78,7 +78,7 @@ def _exec_with_servers(arguments: list[str]) -> None:
     os.execve(sys.executable, [sys.executable, *arguments], build_environment(shared))
 
 
-VERBS = {verb.__name__: verb for verb in (up, link, worker, reset)}
+VERBS = {command.__name__: command for command in (up, link, worker, reset)}
 
 
 def main() -> int:

@@ -69,8 +69,8 @@ class StartOptions:
         """URL to print; the names of cookies contain its port."""
         if self.public:
             return self.public
-        own = "127.0.0.1" if self.listens_everywhere else self.host
-        name = next((host.lstrip(".") for host in self.allowed_hosts if host != "*"), own)
+        base_host = "127.0.0.1" if self.listens_everywhere else self.host
+        name = next((host.lstrip(".") for host in self.allowed_hosts if host != "*"), base_host)
         return f"http://[{name}]:{self.port}" if ":" in name else f"http://{name}:{self.port}"
 
     def listen(self) -> socket.socket:

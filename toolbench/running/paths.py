@@ -71,8 +71,8 @@ class State:
 
     def write(self, path: Path) -> None:
         """Write the state to a file as JSON."""
-        said = {"base": self.base, "sockets": self.sockets, "environment": self.environment}
-        replace_file(path, json.dumps(said, indent=1).encode())
+        document = {"base": self.base, "sockets": self.sockets, "environment": self.environment}
+        replace_file(path, json.dumps(document, indent=1).encode())
 
 
 def read_state(path: Path) -> State | None:
@@ -111,7 +111,7 @@ class Lock:
         `waiting` is called once if the lock is not free at once.
         """
         until = time.monotonic() + seconds
-        told = False
+        is_announced = False
         while True:
             try:
                 fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,9 +119,9 @@ class Lock:
             except BlockingIOError:
                 if time.monotonic() >= until:
                     return False
-            if not told:
+            if not is_announced:
                 waiting()
-                told = True
+                is_announced = True
             time.sleep(0.05)
 
     def release(self) -> None:

@@ -38,12 +38,12 @@ class ReadyLineReader:
 
     def read_available(self) -> None:
         """Read what has come so far, without waiting."""
-        while said := self._read():
+        while text := self._read():
             if self.line:
                 with self._log.open("ab") as log:
-                    log.write(said)
+                    log.write(text)
             else:
-                self._received += said
+                self._received += text
 
     def _read(self) -> bytes:
         if self._pipe.closed:
@@ -81,8 +81,8 @@ class _Registration:
             start_new_session=True,
         )
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError), self.process.stdin as said:
-            said.write(self.line.encode())
+        with suppress(BrokenPipeError), self.process.stdin as stdin:
+            stdin.write(self.line.encode())
 
     def has_succeeded(self, now: float) -> bool:
         """Return whether the registration has succeeded.
@@ -116,13 +116,13 @@ class ServiceRegistrar:
     def __init__(
         self,
         environment: Mapping[str, str],
-        say: Callable[[str], None],
+        print_message: Callable[[str], None],
         *,
         command: Sequence[str] = (sys.executable, "manage.py", "register_service"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._environment = environment
-        self._say = say
+        self._say = print_message
         self._command = command
         self._clock = clock
         self._readers: dict[str, ReadyLineReader] = {}
@@ -159,9 +159,11 @@ class ServiceRegistrar:
 
         A child without a ready line is starting, and shows no sign of life.
         """
-        now, said = self._clock(), {name for name, announcement in self._readers.items() if announcement.line}
-        just_said, self._ready = said - self._ready, said
-        return {name for name in said if name not in self._pings or self._pings[name].has_answered(now)} | just_said
+        now, announced = self._clock(), {name for name, announcement in self._readers.items() if announcement.line}
+        just_said, self._ready = announced - self._ready, announced
+        return {
+            name for name in announced if name not in self._pings or self._pings[name].has_answered(now)
+        } | just_said
 
     def close(self) -> None:
         """End all registrations and requests."""

@@ -58,7 +58,7 @@ def _describe_refusal(words: str) -> str:
         "invalid": "cannot be read as an address",
         "missing": "cannot be read as an address",
     }
-    return next((said for word, said in refusals.items() if word in words), "does not answer")
+    return next((message for word, message in refusals.items() if word in words), "does not answer")
 
 
 class Postgres:

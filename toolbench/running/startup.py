@@ -61,7 +61,7 @@ class Startup:
         self._asked_to_stop = 0
         self._children = Lock(places.var / "children.lock")
         limit = float(os.environ.get("TOOLBENCH_SILENT_SECONDS", "60"))
-        self._supervisor = Supervisor(places.logs, self._children.handle, say=print_line, silent_limit=limit)
+        self._supervisor = Supervisor(places.logs, self._children.handle, print_message=print_line, silent_limit=limit)
 
     def run(self) -> None:
         """Run until everything has stopped.
@@ -133,8 +133,10 @@ class Startup:
         if without:
             print_line(without)
         local_model = self._choices.local_model and not without
-        told = {**env, "LOCAL_MODEL": "1" if local_model else "0"}
-        return build_specs(told, workers=self._choices.workers, web_handle=web_socket.fileno(), local_model=local_model)
+        local_env = {**env, "LOCAL_MODEL": "1" if local_model else "0"}
+        return build_specs(
+            local_env, workers=self._choices.workers, web_handle=web_socket.fileno(), local_model=local_model
+        )
 
     def _is_page_ready(self) -> bool:
         host = "127.0.0.1" if self._choices.listens_everywhere else self._choices.host
@@ -179,10 +181,10 @@ class Startup:
             self._tick()
 
     def _wait_for_leftovers(self) -> None:
-        def tell() -> None:
+        def print_waiting() -> None:
             print_line("Waiting for the processes of an earlier start to end.")
 
-        if not self._children.acquire(seconds=_MAX_LEFTOVER_SECONDS, waiting=tell):
+        if not self._children.acquire(seconds=_MAX_LEFTOVER_SECONDS, waiting=print_waiting):
             raise RunnerError(f"Processes of an earlier start still use {self._places.var}: stop them and try again.")
 
     def _tick(self) -> None:

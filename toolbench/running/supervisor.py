@@ -46,13 +46,13 @@ class Supervisor:
         logs: Path,
         handed: int,
         *,
-        say: Callable[[str], None],
+        print_message: Callable[[str], None],
         silent_limit: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._logs = logs
         self._handed = (handed,)
-        self._say = say
+        self._say = print_message
         self._silent_limit = silent_limit
         self._clock = clock
         self._supervised: list[SupervisedChild] = []
@@ -100,10 +100,10 @@ class Supervisor:
         for pid, seconds in (silent or {}).items():
             if pid in living:
                 living[pid].heartbeat_timer.record_heartbeat(asked_at - seconds)
-        heard = {kept.spec.name for kept in self._supervised if kept.has_recent_heartbeat(asked_at)}
+        recent = {kept.spec.name for kept in self._supervised if kept.has_recent_heartbeat(asked_at)}
         for kept in living.values():
             needed = kept.spec.depends_on & self.names
-            if kept.spec.beats and (silent is None or needed - heard):
+            if kept.spec.beats and (silent is None or needed - recent):
                 kept.heartbeat_timer.forgive_silence(asked_at)
             if kept.spec.beats or (
                 kept.spec.announces and kept.heartbeat_timer.has_heartbeat

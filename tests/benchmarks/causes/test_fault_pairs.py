@@ -7,7 +7,7 @@ from toolbench.providers.simulated.personas import load_personas
 def test_drawn_pairs_are_the_same_again_and_two_drifts_each() -> None:
     drawn = draw_pairs(20)
     assert drawn == draw_pairs(20)
-    drifts = [[load_personas()[one].drift for one in cell.personas] for cell, _ in drawn]
+    drifts = [[load_personas()[persona].drift for persona in cell.personas] for cell, _ in drawn]
     assert all(len(set(pair)) == 2 for pair in drifts)
 
 
@@ -20,6 +20,6 @@ def test_composable_broken_arguments_cannot_become_text() -> None:
 
 def test_pairs_failed_trials_are_put_down_to_one_of_the_two() -> None:
     judged = judge_pairs(draw_pairs(20), ("happy_path", "long_arguments_guard"))
-    alone = [one for one in judged if one.accepted]
+    alone = [item for item in judged if item.accepted]
     assert len(alone) > 15
-    assert [one for one in alone if not one.right] == []
+    assert [item for item in alone if not item.right] == []

@@ -23,14 +23,14 @@ def answer(message: object, status: int = 200) -> RecordedAnswer:
 
 
 def test_recorded_answers_are_some_three_hundred_each_once() -> None:
-    names = [one.name for one in list_recorded_answers()]
+    names = [answer.name for answer in list_recorded_answers()]
     assert len(names) == len(set(names)) >= 300
 
 
 def test_sheet_shows_answers_and_codes_and_no_name_of_a_case() -> None:
     shown = build_sheet()
     assert {row["code"] for row in shown["causes"]} == set(load_causes())
-    assert {frozenset(one) for one in shown["answers"]} <= {
+    assert {frozenset(item) for item in shown["answers"]} <= {
         frozenset({"name", "status", "body", "tools"}),
         frozenset({"name", "status", "body", "tools", "most_argument_bytes"}),
         frozenset({"name", "status", "body", "tools", "messages"}),
@@ -45,19 +45,19 @@ def test_sheet_shows_the_request_where_its_history_may_be_refused() -> None:
         sent = told["request"].get("messages", [])
         refused = told["status"] >= 400 and any(message["role"] == "assistant" for message in sent)
         wanted[told["body"]] = sent if refused else None
-    shown = {one["body"]: one.get("messages") for one in build_sheet()["answers"] if one["body"] in wanted}
+    shown = {item["body"]: item.get("messages") for item in build_sheet()["answers"] if item["body"] in wanted}
     assert shown == {body: wanted[body] for body in shown}
     assert any(shown.values())
     assert not all(shown.values())
 
 
 def test_labels_belong_to_answers_that_are_shown() -> None:
-    assert {*read_labels()} <= {one.name for one in list_recorded_answers()}
+    assert {*read_labels()} <= {answer.name for answer in list_recorded_answers()}
 
 
 def test_report_names_answers_without_a_label() -> None:
     first, *rest = list_recorded_answers()
-    told = list(iter_report_lines({one.name: find_table_cause(one) for one in rest}))
+    told = list(iter_report_lines({item.name: find_table_cause(item) for item in rest}))
     assert told[-1] == f"{first.name}: no reader has labelled it."
 
 

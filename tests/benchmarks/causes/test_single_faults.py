@@ -28,11 +28,11 @@ def test_drift_causes_name_every_drift_known_codes_and_real_cells() -> None:
     rows = json.loads(CAUSES_FILE.read_text(encoding="utf-8"))["rows"]
     drifts = {persona.drift for persona in load_personas().values() if persona.drift}
     assert {row["drift"] for row in rows} == drifts
-    every = [one for row in rows for one in (row, *row.get("but", ()))]
-    assert all(one["why"].endswith(".") for one in every)
-    assert {code for one in every for code in one.get("causes", ())} <= set(load_causes())
+    every = [item for row in rows for item in (row, *row.get("but", ()))]
+    assert all(item["why"].endswith(".") for item in every)
+    assert {code for item in every for code in item.get("causes", ())} <= set(load_causes())
     slugs = {scenario.slug for scenario in scenarios.list_scenarios()}
-    assert {slug for one in every for slug in one.get("scenarios", ())} <= slugs
+    assert {slug for item in every for slug in item.get("scenarios", ())} <= slugs
 
 
 def test_expected_causes_of_a_drawn_fault_are_those_of_the_fault() -> None:
@@ -42,14 +42,14 @@ def test_expected_causes_of_a_drawn_fault_are_those_of_the_fault() -> None:
 
 @pytest.mark.parametrize("setting", [CellSettings(), CellSettings("production")])
 def test_drifts_failed_trials_get_the_drifts_cause(setting: CellSettings) -> None:
-    personas = [one for slug, one in load_personas().items() if slug not in NEEDS_PATIENCE]
+    personas = [item for slug, item in load_personas().items() if slug not in NEEDS_PATIENCE]
     played = play_with_causes((cell, 0) for cell in iter_cells(personas, SHORT, [setting]))
     assert list_misses(played) == []
     assert sum(row.failed for row in count_causes(played)) > 60
 
 
 def test_streamed_drifts_failed_trials_get_the_drifts_cause() -> None:
-    personas = [one for one in load_personas().values() if one.group == "Streams"]
+    personas = [persona for persona in load_personas().values() if persona.group == "Streams"]
     played = play_with_causes((cell, 0) for cell in iter_cells(personas, ("happy_path",), [CellSettings(stream=True)]))
     assert list_misses(played) == []
     assert {row.persona for row in count_causes(played)} == {"stream-cut", "stream-error"}
@@ -59,4 +59,4 @@ def test_prose_gets_one_cause_whatever_came_before_it() -> None:
     personas = [load_personas()[slug] for slug in PROSE]
     settings = [CellSettings(), CellSettings(method="text_json")]
     played = play_with_causes((cell, 0) for cell in iter_cells(personas, (*SHORT, *EVERYTHING_PROVOKED), settings))
-    assert {one.cause for one in played if one.failed} == {"no_call"}
+    assert {item.cause for item in played if item.failed} == {"no_call"}

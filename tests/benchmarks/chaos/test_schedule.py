@@ -53,4 +53,4 @@ def test_schedule_has_double_faults_on_two_targets() -> None:
     doubles = [planned.faults for planned in rounds(count=100) if len(planned.faults) == 2]
 
     assert doubles
-    assert all(one.target != other.target for one, other in doubles)
+    assert all(item.target != other.target for item, other in doubles)

@@ -16,7 +16,7 @@ def test_what_a_provider_declares_is_dated_and_names_its_source() -> None:
         assert told.who
 
 
-def test_whether_a_model_calls_tools_is_never_declared_for_a_whole_provider() -> None:
+def test_tool_use_is_never_declared_for_a_whole_provider() -> None:
     assert all(
         told.capabilities.supports_tool_use is None for told in map(find_declared_capabilities, TEMPLATES) if told
     )

@@ -44,7 +44,7 @@ def sent_ids(call_id: str, *patches: JsonObject) -> set[str]:
     return {body["messages"][0]["tool_calls"][0]["id"], body["messages"][1]["tool_call_id"]}
 
 
-def test_each_thing_known_changes_what_is_sent_under_the_name_of_who_said_it() -> None:
+def test_each_known_capability_changes_request_under_its_source_name() -> None:
     declared = CapabilityRecord("declared", Capabilities(max_tools=16, allows_midturn_system=False), "a person")
     probed = CapabilityRecord(
         "probed", Capabilities(supports_parallel_tools=False, reasoning_replay="none"), "probe 12", SEEN, 12
@@ -73,7 +73,7 @@ def test_nothing_known_against_an_endpoint_changes_nothing() -> None:
     )
 
 
-def test_content_null_is_not_sent_where_it_is_refused_unless_a_preset_wants_it() -> None:
+def test_null_content_is_not_sent_if_refused_unless_preset_wants_it() -> None:
     no_null = layers(Capabilities(content_null_ok=False))[PROBED]
     null = {"message_transforms": ["assistant_tool_calls_content_null_if_blank"]}
 

@@ -51,7 +51,7 @@ def test_whole_numbers_keep_to_their_bounds(low: int | None, high: int | None, v
 
 
 @pytest.mark.parametrize("length", [0, 1, 1023, 1024, 1025, 2047, 2048, 3000, 3001])
-def test_a_bound_beyond_what_llama_cpp_counts_is_put_together_of_smaller_ones(length: int) -> None:
+def test_bound_above_llama_cpp_limit_is_composed_of_smaller_ones(length: int) -> None:
     schema = {"type": "string", "minLength": 1, "maxLength": 3000}
     grammar = compiled(schema, SizeLimits())[0]
     assert grammar.accepts_call("f", {"a": "x" * length}) is (1 <= length <= 3000)
@@ -70,7 +70,7 @@ def test_no_repeat_is_longer_than_llama_cpp_takes_and_none_is_without_end() -> N
     assert not any(f"{symbol}{repeat}" in unquoted for symbol in ")]" for repeat in "*+")
 
 
-def test_characters_are_spelled_so_that_xgrammar_reads_what_llama_cpp_reads() -> None:
+def test_character_escapes_mean_the_same_to_xgrammar_and_llama_cpp() -> None:
     """It reads digits behind an escape without end, and knows no characters beyond ASCII in a class of others."""
     schema = {"type": "string", "pattern": "^[^b]\\W[ a-]é$"}
     assert [takes(schema, text) for text in ("é.aé", "b.aé", "c -é", "c.bé")] == [True, False, True, False]

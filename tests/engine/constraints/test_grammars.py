@@ -33,7 +33,7 @@ JSON_FORMATS = (
 
 
 def answers(dialect: Any, *, final: bool = True, many: int = 1) -> AllowedAnswers:
-    return build_allowed_answers(TOOLS, final=final, dialect=dialect, limits=LIMITS, many=many)
+    return build_allowed_answers(TOOLS, final=final, dialect=dialect, limits=LIMITS, most=many)
 
 
 def both(format: str, *, final: bool = True, many: int = 1) -> list[GrammarMatcher]:
@@ -78,11 +78,11 @@ def test_several_calls_stand_in_a_list_up_to_their_number() -> None:
 
 
 @pytest.mark.parametrize("format", JSON_FORMATS)
-def test_a_grammar_of_a_text_format_takes_what_the_format_writes_and_reads_back(format: str) -> None:
+def test_format_grammar_accepts_rendered_calls_that_read_back_equal(format: str) -> None:
     call = TextCall("g", {"y": -7})
     written = formats.render([call], format=format)
     read = formats.parse(written, format=format, tools=TOOLS).calls
-    assert [(one.name, one.arguments) for one in read] == [("g", {"y": -7})]
+    assert [(item.name, item.arguments) for item in read] == [("g", {"y": -7})]
     for oracle in both(format, final=False):
         assert oracle.accepts(written.replace(": -7", ":-7").replace("{ ", "{"))
         assert not oracle.accepts(written.replace("-7", '"-7"').replace(": ", ":"))
@@ -90,7 +90,7 @@ def test_a_grammar_of_a_text_format_takes_what_the_format_writes_and_reads_back(
 
 
 @pytest.mark.parametrize("format", ["hermes", "generic_xml", "functionary_v31"])
-def test_a_text_format_repeats_calls_and_lets_text_through_that_looks_like_none(format: str) -> None:
+def test_format_grammar_repeats_calls_and_lets_other_text_through(format: str) -> None:
     written = formats.render([TextCall("f", {}), TextCall("g", {})], format=format)
     for oracle in both(format, many=2):
         assert oracle.accepts(written)
@@ -105,7 +105,7 @@ def test_prose_may_stand_before_calls_and_the_reader_finds_them_behind_it(format
     for oracle in both(format):
         for prose in ("It `rains`: I look.\n", 'a {x}, "b\\n":\n'):
             assert oracle.accepts(prose + written)
-            assert [one.arguments for one in formats.parse(prose + written, format=format, tools=TOOLS).calls] == [
+            assert [call.arguments for call in formats.parse(prose + written, format=format, tools=TOOLS).calls] == [
                 {"y": -7}
             ]
             assert not oracle.accepts(prose + written.replace("-7", '"-7"'))

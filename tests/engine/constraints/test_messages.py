@@ -51,7 +51,7 @@ def untyped_enums(schema: Any) -> Any:
     return {key: untyped_enums(part) for key, part in schema.items() if not (key == "type" and "enum" in schema)}
 
 
-def test_an_answers_schema_goes_out_as_output_config_and_the_sdk_has_nothing_to_take_out_of_it() -> None:
+def test_messages_answer_schema_is_output_config_that_sdk_leaves_as_is() -> None:
     schema = travelling("output_config")["output_config"]["format"]["schema"]
 
     assert by_the_sdk(schema) == untyped_enums(schema)
@@ -70,8 +70,8 @@ def test_strict_tools_keep_what_is_optional_optional() -> None:
 @pytest.mark.parametrize("constraint", ["output_config", "strict_tool_use"])
 def test_every_keyword_that_is_not_held_is_told(constraint: str) -> None:
     told = {
-        (one.path.rpartition(".properties.")[2], one.kept)
-        for one in compile_constraint([TOOL], constraint, ConstraintOptions()).dropped
+        (item.path.rpartition(".properties.")[2], item.kept)
+        for item in compile_constraint([TOOL], constraint, ConstraintOptions()).dropped
     }
 
     assert {

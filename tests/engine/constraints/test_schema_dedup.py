@@ -8,7 +8,7 @@ LINES = {"type": "array", "items": {"type": "string", "maxLength": 4096}, "maxIt
 def written_out(part: Any, definitions: dict[str, Any]) -> Any:
     """The schema with every definition of ours put back in its place."""
     if isinstance(part, list):
-        return [written_out(one, definitions) for one in part]
+        return [written_out(item, definitions) for item in part]
     if not isinstance(part, dict):
         return part
     name = str(part.get("$ref", "")).removeprefix("#/$defs/")

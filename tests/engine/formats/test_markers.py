@@ -14,9 +14,7 @@ def all_found(markers: MarkerFinder, text: str, at: int = 0) -> list[str]:
 
 
 @given(WORDS, st.text("ab<|[(.*`", max_size=60))
-def test_the_longest_word_at_the_leftmost_place_is_found_whatever_words_begin_alike(
-    words: list[str], text: str
-) -> None:
+def test_leftmost_longest_marker_is_found_among_shared_prefixes(words: list[str], text: str) -> None:
     longest_first = sorted(words, key=len, reverse=True)
     plain = "|".join([*map(re.escape, longest_first), "`+"])
     assert all_found(MarkerFinder(words, ticks=True), text) == re.findall(plain, text)

@@ -150,7 +150,7 @@ def test_every_cut_of_a_written_call_gives_no_call_or_the_whole_call(form: str) 
             assert (found.name, found.arguments) == (call.name, call.arguments)
 
 
-def test_seed_oss_writes_values_without_line_breaks_and_keeps_those_they_have() -> None:
+def test_seed_oss_keeps_line_breaks_of_values_and_adds_none() -> None:
     call = TextCall("ping", {"text": "\ndef f():\n  pass\n"})
     assert is_round_trip_safe([call], format="seed_oss")
     assert parse(render([call], format="seed_oss"), format="seed_oss").calls[0].arguments == call.arguments

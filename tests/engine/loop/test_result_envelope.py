@@ -92,7 +92,7 @@ def test_the_size_is_taken_after_the_transforms() -> None:
     assert not render_envelope(envelope, (COMPACT,), max_bytes=full - 1, call_id="c").replaced
 
 
-def test_the_replacement_goes_through_the_transforms_and_is_not_replaced_again() -> None:
+def test_replacement_result_is_transformed_and_not_replaced_again() -> None:
     envelope = build_envelope(Outcome({"text": "x" * 100}), "t")
     written = render_envelope(envelope, (COMPACT,), max_bytes=10, call_id="c")
     assert "warnings" not in json.loads(written.content)

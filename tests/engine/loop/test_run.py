@@ -33,11 +33,11 @@ def codes(played: LoopRun) -> list[str]:
     return [error["code"] for envelope in played.tool_envelopes() for error in envelope["errors"]]
 
 
-def test_calls_are_run_and_their_results_given_back_until_there_is_an_answer() -> None:
+def test_calls_run_and_results_return_until_final_answer() -> None:
     played = run_script(build_plan(system="S"), [GET_CALL, PATCH_CALL, DONE])
     assert played.ended.end is EndReason.FINAL
     assert played.ended.final_text == "Done."
-    assert [one.name for one in played.ran] == ["state_get", "state_patch"]
+    assert [call.name for call in played.ran] == ["state_get", "state_patch"]
     assert [message["role"] for message in played.bodies[2]["messages"]] == [
         "system",
         "user",
@@ -50,7 +50,7 @@ def test_calls_are_run_and_their_results_given_back_until_there_is_an_answer() -
     assert [record.turn for record in played.ended.turns] == [0, 1, 2]
 
 
-def test_a_final_answer_that_the_token_limit_cut_is_an_end_of_its_own_with_its_text() -> None:
+def test_final_answer_cut_at_token_limit_has_own_end_with_text() -> None:
     played = run_script(build_plan(), [GET_CALL, build_answer("Almost d", finish="length")])
     assert (played.ended.end, played.ended.final_text) == (EndReason.LENGTH, "Almost d")
     uncalled = run_script(build_plan(tool_use_mode="enforced"), [build_answer("Almost d", finish="length")])
@@ -64,7 +64,7 @@ def test_several_calls_of_one_answer_get_their_results_in_call_order() -> None:
     played = run_script(build_plan(), [raw, DONE])
     tool_messages = [message for message in played.ended.history if message["role"] == "tool"]
     assert [message["tool_call_id"] for message in tool_messages] == ["a", "b", "c"]
-    assert [one.id for one in played.ran] == ["a", "c"]
+    assert [call.id for call in played.ran] == ["a", "c"]
     assert [result.executed for result in played.ended.turns[0].results] == [True, False, True]
 
 
@@ -331,7 +331,7 @@ def test_an_answer_with_hostile_text_goes_back_as_it_came() -> None:
     assert played.bodies[1]["messages"][1]["content"] == hostile
 
 
-def test_ids_that_we_make_differ_in_every_turn_and_the_endpoints_own_are_kept() -> None:
+def test_made_ids_differ_in_every_turn_and_endpoint_ids_are_kept() -> None:
     legacy = build_answer(None, finish="function_call", function_call={"name": "state_get", "arguments": "{}"})
     given = build_plan(response_transforms=["assistant_function_call_to_tool_calls"])
     played = run_script(
@@ -345,9 +345,9 @@ def test_ids_that_we_make_differ_in_every_turn_and_the_endpoints_own_are_kept() 
             DONE,
         ],
     )
-    assert [one.id for one in played.ran] == ["call_1", "call_1__2", "c1", "c1", "call_1__3"]
+    assert [call.id for call in played.ran] == ["call_1", "call_1__2", "c1", "c1", "call_1__3"]
     answered = [message["tool_call_id"] for message in played.ended.history if message["role"] == "tool"]
-    assert answered == [one.id for one in played.ran]
+    assert answered == [call.id for call in played.ran]
 
 
 # other ways of asking
@@ -356,7 +356,7 @@ def test_ids_that_we_make_differ_in_every_turn_and_the_endpoints_own_are_kept() 
 def test_text_json_runs_calls_written_into_the_text() -> None:
     said = build_answer('```json\n{"name": "state_get", "arguments": {}}\n```')
     played = run_script(build_plan(method="text_json"), [said, DONE])
-    assert [one.name for one in played.ran] == ["state_get"]
+    assert [call.name for call in played.ran] == ["state_get"]
     assert "tools" not in played.bodies[0]
     assert all(message["role"] != "tool" for message in played.bodies[1]["messages"])
     assert played.ended.turns[0].answer is not None
@@ -377,7 +377,7 @@ def test_a_plan_without_tools_sends_model_and_messages_only() -> None:
     assert played.bodies == [{"model": "m-1", "messages": [{"role": "user", "content": "Hi."}]}]
 
 
-def test_a_constrained_first_answer_is_held_to_a_call_only_where_the_run_needs_one() -> None:
+def test_constrained_first_answer_must_call_only_if_run_needs_call() -> None:
     """Enforced and constrained: no other first answer can be written; once a call was made, a final text can."""
     script = [build_answer('{"name": "state_get", "arguments": {}}'), build_answer('{"final": "Done."}')]
     enforced = run_script(build_plan(method="constrained", tool_use_mode="enforced"), script)

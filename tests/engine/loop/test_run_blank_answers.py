@@ -60,11 +60,11 @@ def test_asking_again_takes_one_of_the_turns() -> None:
     assert run_script(build_plan(max_turns=2), [GET_CALL, BLANK]).ended.end is EndReason.MAX_TURNS_EXCEEDED
 
 
-def test_calls_in_the_answer_that_should_be_final_are_ignored_when_tools_are_off() -> None:
+def test_calls_in_final_answer_are_ignored_if_tools_are_off() -> None:
     played = run_script(build_plan(), [GET_CALL, BLANK, build_answer("", calls=[build_call()])])
     assert (played.ended.end, len(played.ran)) == (EndReason.FINAL, 1)
 
 
-def test_the_next_turn_after_asking_again_offers_tools_only_if_they_were_kept() -> None:
+def test_turn_after_second_request_offers_tools_only_if_kept() -> None:
     kept = run_script(build_plan(fix_empty_final_disable_tools=False), [GET_CALL, BLANK, GET_CALL, DONE])
     assert ["tools" in sent for sent in kept.bodies] == [True] * 4

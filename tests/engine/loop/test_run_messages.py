@@ -30,7 +30,7 @@ def test_each_message_brings_its_tools_and_its_text_once() -> None:
     played = run_script(replace(build_plan(), further=FURTHER), [DONE, GET_CALL, DONE, DONE])
     assert [len(body["tools"]) for body in played.bodies] == [2, 3, 3, 3]
     requests = [record.request for record in played.ended.turns]
-    assert [(one.turn, one.message, one.said) for one in requests] == [
+    assert [(request.turn, request.message, request.user_message) for request in requests] == [
         (0, 0, ""),
         (1, 1, "And then?"),
         (2, 1, ""),

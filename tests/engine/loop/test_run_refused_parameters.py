@@ -41,7 +41,7 @@ def test_refused_parameter_is_left_out_of_all_that_follows() -> None:
     assert found.ended.end is EndReason.FINAL
     assert sent(found, "seed") == [True, False, False]
     assert sent(found, "top_p") == [True, True, True]
-    left_out = [[(one.name, one.known) for one in turn.request.left_out] for turn in found.ended.turns]
+    left_out = [[(item.name, item.known) for item in turn.request.left_out] for turn in found.ended.turns]
     assert left_out == [[], [("seed", False)], [("seed", False)]]
     assert [turn.turn for turn in found.ended.turns] == [0, 0, 1]
     change = found.ended.turns[1].request.changes[-1]
@@ -103,14 +103,14 @@ def test_what_is_known_before_is_left_out_of_the_first_request() -> None:
     )
 
     assert sent(found, "seed") == [False]
-    assert [(one.name, one.known) for one in found.ended.turns[0].request.left_out] == [("seed", True)]
+    assert [(item.name, item.known) for item in found.ended.turns[0].request.left_out] == [("seed", True)]
 
 
 def test_settings_leave_parameters_out_whatever_the_policy_drops() -> None:
     found = played(build_answer(), drop_refused_parameters=False, left_out_parameters=["seed", "top_p"])
 
     assert {"seed", "top_p"}.isdisjoint(found.bodies[0])
-    assert [one.known for one in found.ended.turns[0].request.left_out] == [True, True]
+    assert [item.known for item in found.ended.turns[0].request.left_out] == [True, True]
 
 
 def test_calls_stay_serial_without_parallel_tool_calls() -> None:

@@ -18,7 +18,7 @@ GET_CALL = build_calling_answer(build_call())
 DONE = build_answer()
 
 
-def test_what_the_user_says_next_follows_each_answer_with_its_tools_and_turns_of_its_own() -> None:
+def test_next_user_message_follows_each_answer_with_own_tools_and_turns() -> None:
     later = ToolDefinition("later", "Comes later.", {"type": "object"})
     further = (FurtherMessage("And then?", (later,)), FurtherMessage("Thanks."))
     played = run_script(
@@ -27,9 +27,9 @@ def test_what_the_user_says_next_follows_each_answer_with_its_tools_and_turns_of
     )
 
     assert (played.ended.end, played.ended.final_text) == (EndReason.FINAL, "Bye.")
-    assert [one.name for one in played.ran] == ["state_get", "later"]
+    assert [call.name for call in played.ran] == ["state_get", "later"]
     requests = [record.request for record in played.ended.turns]
-    assert [(one.turn, one.message, one.said) for one in requests] == [
+    assert [(request.turn, request.message, request.user_message) for request in requests] == [
         (0, 0, ""),
         (1, 0, ""),
         (2, 1, "And then?"),
@@ -37,14 +37,14 @@ def test_what_the_user_says_next_follows_each_answer_with_its_tools_and_turns_of
         (4, 2, "Thanks."),
     ]
     assert [len(body["tools"]) for body in played.bodies] == [2, 2, 3, 3, 3]
-    assert [one["content"] for one in played.bodies[-1]["messages"] if one["role"] == "user"] == [
+    assert [body["content"] for body in played.bodies[-1]["messages"] if body["role"] == "user"] == [
         "Go.",
         "And then?",
         "Thanks.",
     ]
 
 
-def test_a_message_that_uses_up_its_turns_ends_the_run_before_the_next_one_is_said() -> None:
+def test_message_using_up_its_turns_ends_run_before_next_one() -> None:
     played = run_script(replace(build_plan(max_turns=1), further=(FurtherMessage("And then?"),)), [GET_CALL])
     assert played.ended.end is EndReason.MAX_TURNS_EXCEEDED
 
@@ -54,10 +54,14 @@ def test_a_message_is_said_once_where_its_turn_is_asked_for_again() -> None:
         replace(build_plan(fallback_retry_count=1), further=(FurtherMessage("And then?"),)),
         [DONE, build_no_tool_support_error(), build_answer("Bye.")],
     )
-    assert [(one.request.turn, one.request.said) for one in played.ended.turns] == [(0, ""), (1, "And then?"), (1, "")]
+    assert [(turn.request.turn, turn.request.user_message) for turn in played.ended.turns] == [
+        (0, ""),
+        (1, "And then?"),
+        (1, ""),
+    ]
 
 
-def test_calls_for_one_message_make_a_blank_answer_to_the_next_no_empty_final() -> None:
+def test_calls_for_first_message_keep_blank_next_answer_from_empty_final() -> None:
     played = run_script(
         replace(build_plan(), further=(FurtherMessage("Say nothing."),)), [GET_CALL, DONE, build_answer("")]
     )

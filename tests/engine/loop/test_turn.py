@@ -25,7 +25,7 @@ from toolbench.engine.wire_formats.registry import get_wire_format
 KINDS = ("message", "tool", "response", "tool_call", "tool_result")
 
 
-def test_a_body_has_its_keys_in_one_order_whatever_order_they_were_given_in() -> None:
+def test_request_body_keys_have_one_order_for_any_input_order() -> None:
     one = setup({"top_p": 0.5, "provider": {"order": ["x"], "only": []}}, seed=7, request_overrides={"temperature": 1})
     two = setup({"provider": {"only": [], "order": ["x"]}, "temperature": 1, "top_p": 0.5}, seed=7)
     bytes_of = [build_request(given, 0, USER, with_tools=True).body for given in (one, two)]
@@ -101,7 +101,7 @@ def test_a_broken_schema_is_no_matter_where_schemas_are_not_checked() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_unknown_transform_is_refused_when_strict_and_passed_over_otherwise(kind: str) -> None:
+def test_unknown_transform_is_refused_if_strict_and_skipped_otherwise(kind: str) -> None:
     policy: dict[str, Any] = {f"{kind}_transforms": ["nobody_knows"]}
     assert setup(**policy)
     with pytest.raises(UnknownTransformError):
@@ -111,9 +111,9 @@ def test_an_unknown_transform_is_refused_when_strict_and_passed_over_otherwise(k
 def test_calls_are_kept_up_to_the_cap_and_the_rest_is_counted() -> None:
     raw = build_calling_answer(build_call(call_id="a"), build_call(call_id="b"), build_call(call_id="c"))
     turn = read(setup(max_tool_calls_per_turn=2), raw)
-    assert [one.id for one in turn.calls] == ["a", "b"]
+    assert [call.id for call in turn.calls] == ["a", "b"]
     assert (len(turn.calls_found), turn.ignored_calls) == (3, 1)
-    assert [one["id"] for one in turn.message["tool_calls"]] == ["a", "b"]
+    assert [item["id"] for item in turn.message["tool_calls"]] == ["a", "b"]
 
 
 def test_without_tools_all_calls_are_ignored_and_counted() -> None:
@@ -127,22 +127,22 @@ def test_ids_and_names_are_mended_and_what_was_found_is_kept_beside() -> None:
         setup(),
         build_calling_answer(build_call(" state_get ", call_id=""), build_call(call_id="x"), build_call(call_id="x")),
     )
-    assert [one.id for one in turn.calls] == ["tc_1", "x", "x__2"]
+    assert [call.id for call in turn.calls] == ["tc_1", "x", "x__2"]
     assert turn.calls[0].name == "state_get"
-    assert [one.id for one in turn.calls_found] == ["", "x", "x"]
-    assert [one["id"] for one in turn.message["tool_calls"]] == ["tc_1", "x", "x__2"]
+    assert [item.id for item in turn.calls_found] == ["", "x", "x"]
+    assert [item["id"] for item in turn.message["tool_calls"]] == ["tc_1", "x", "x__2"]
 
 
 def test_a_lone_call_object_is_read_without_any_transform() -> None:
     turn = read(setup(), build_answer(None, calls=build_call(arguments={})))
-    assert [one.name for one in turn.calls] == ["state_get"]
+    assert [call.name for call in turn.calls] == ["state_get"]
 
 
 @pytest.mark.parametrize("calls", ["state_get", 7, [1, "x", None], {}, [{}], [{"function": "state_get"}]])
 def test_odd_calls_never_break_the_reading(calls: Any) -> None:
     turn = read(setup(), build_answer("Hi", calls=calls))
     assert turn.text == "Hi"
-    assert all(one.name == "" for one in turn.calls)
+    assert all(call.name == "" for call in turn.calls)
 
 
 def test_fields_nobody_knows_go_back_to_the_model_and_empty_ones_do_not() -> None:
@@ -171,7 +171,7 @@ def test_transforms_of_answer_and_calls_are_applied_in_order_and_told() -> None:
         ),
         legacy,
     )
-    assert [(one.name, one.arguments) for one in turn.calls] == [("state_get", "{}")]
+    assert [(call.name, call.arguments) for call in turn.calls] == [("state_get", "{}")]
     assert {change.kind for change in turn.changes} == {"response", "tool_call"}
 
 
@@ -223,7 +223,7 @@ def test_no_message_breaks_the_reading_with_every_transform_on(method: str, mess
     raw = json.dumps({"choices": [{"message": message}]}).encode()
     played = run_script(planned(method=method, max_turns=2, fix_empty_final=False, **every), [raw, raw])
     assert played.ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED)
-    calls = [one for sent in played.ended.history for one in sent.get("tool_calls", ())]
+    calls = [item for sent in played.ended.history for item in sent.get("tool_calls", ())]
     results = [sent for sent in played.ended.history if sent["role"] == "tool"]
     assert len(calls) == len(results), "every call in the history has its result"
 
@@ -267,8 +267,10 @@ UNTYPED = {key: value for key, value in build_call().items() if key != "type"}
 
 def test_findings_that_are_usual_at_an_endpoint_are_not_reported() -> None:
     body = build_answer("Let me see.", calls=[UNTYPED], finish="tool_calls")
-    assert [one.code for one in read(setup(), body).findings] == ["content_beside_calls", "call_type"]
-    assert [one.code for one in read(setup(usual_findings=["call_type"]), body).findings] == ["content_beside_calls"]
+    assert [finding.code for finding in read(setup(), body).findings] == ["content_beside_calls", "call_type"]
+    assert [finding.code for finding in read(setup(usual_findings=["call_type"]), body).findings] == [
+        "content_beside_calls"
+    ]
 
 
 @pytest.mark.parametrize(("template", "code"), [("mistral", "call_type"), ("anthropic", "content_beside_calls")])
@@ -281,7 +283,7 @@ def test_what_a_provider_always_does_is_declared_and_no_finding(template: str, c
         "content_beside_calls": build_answer("Let me see.", calls=[build_call()], finish="tool_calls"),
     }
 
-    assert [one.code for one in read(setup(), found[code]).findings] == [code]
+    assert [finding.code for finding in read(setup(), found[code]).findings] == [code]
     assert read(setup(usual_findings=patch["usual_findings"]), found[code]).findings == ()
 
 
@@ -293,14 +295,14 @@ def test_text_beside_calls_is_normal_where_messages_are_spoken() -> None:
 
     turn = read(given, json.dumps({"content": [said, use], "stop_reason": "tool_use", "usage": usage}).encode())
 
-    assert (turn.text, [one.name for one in turn.calls], turn.findings) == ("Let me see.", ["state_get"], ())
+    assert (turn.text, [call.name for call in turn.calls], turn.findings) == ("Let me see.", ["state_get"], ())
 
 
 def asked(given: TurnSetup, *, must_call: bool) -> list[JsonObject]:
     """What is asked for directly and through the whole turn."""
     whole = build_ask(given, 0, USER, with_tools=True, must_call=must_call).request
     return [
-        json.loads(one.body) for one in (build_request(given, 0, USER, with_tools=True, must_call=must_call), whole)
+        json.loads(item.body) for item in (build_request(given, 0, USER, with_tools=True, must_call=must_call), whole)
     ]
 
 
@@ -364,12 +366,12 @@ def test_missing_brackets_are_invented_only_where_the_model_stopped(finish: str,
 
 @pytest.mark.parametrize("with_tools", [True, False])
 def test_calls_in_a_streamed_text_are_told_only_where_tools_were_sent(with_tools: bool) -> None:
-    heard: list[Delta] = []
+    deltas: list[Delta] = []
     given = replace(setup(method="text_json"), stream=True)
-    decoder = build_ask(given, 0, USER, with_tools=with_tools, heard=heard.append).decoder
+    decoder = build_ask(given, 0, USER, with_tools=with_tools, on_delta=deltas.append).decoder
     decoder.feed(render_as_stream(build_answer('```json\n{"name": "state_get", "arguments": {"a": 1}}\n```')))
     assert bool(decoder.close().calls) == with_tools
-    assert any(delta.call is not None for delta in heard) == with_tools
+    assert any(delta.call is not None for delta in deltas) == with_tools
 
 
 def test_request_names_what_it_had_and_left_out_alone() -> None:
@@ -377,5 +379,5 @@ def test_request_names_what_it_had_and_left_out_alone() -> None:
         [OmittedParameter("seed", "It refused it."), OmittedParameter("min_p", "It refused it.")]
     )
     request = build_request(given, 0, USER, with_tools=True)
-    assert [one.name for one in request.left_out] == ["seed"]
+    assert [item.name for item in request.left_out] == ["seed"]
     assert "seed" not in json.loads(request.body)

@@ -60,7 +60,7 @@ def test_setup_asks_for_whole_answers_unless_it_is_told_otherwise() -> None:
     assert prepare(options={"stream": True}).stream is False
 
 
-def test_a_constraint_needs_good_schemas_even_where_arguments_are_not_checked() -> None:
+def test_constraint_needs_valid_schemas_even_without_argument_checks() -> None:
     with pytest.raises(PlanError, match="tool t "):
         prepare(tools=BROKEN, method="constrained", validate_arguments=False)
     assert prepare(tools=BROKEN, validate_arguments=False).tools_json

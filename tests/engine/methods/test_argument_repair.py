@@ -24,12 +24,12 @@ def read(body: bytes, *, with_tools: bool = True, **policy: Any) -> Turn:
 
 
 def calling(*arguments: Any, finish: str = "tool_calls") -> bytes:
-    calls = [build_call("state_patch", one, f"c{place}") for place, one in enumerate(arguments)]
+    calls = [build_call("state_patch", item, f"c{place}") for place, item in enumerate(arguments)]
     return build_answer(None, calls=calls, finish=finish)
 
 
 @pytest.mark.parametrize("arguments", ["北京今天的天气怎么样", '{"ops": [{"op": "se', "[1]", "42", ["x"], True])
-def test_a_bad_call_is_noted_with_mode_error_and_snippet_and_stays_as_it_came(arguments: Any) -> None:
+def test_bad_call_is_noted_with_mode_error_and_snippet_unchanged(arguments: Any) -> None:
     turn = read(calling(arguments))
     (error,) = turn.parse_errors
     assert (error.mode, error.call, error.repairs, error.snippet) == ("tool_use", 0, (), str(arguments))
@@ -43,17 +43,17 @@ def test_what_can_be_read_without_repairs_is_no_parse_error(arguments: Any) -> N
     assert (turn.parse_errors, turn.changes) == ((), ())
 
 
-def test_a_repair_is_a_change_and_a_finding_under_its_name_and_the_call_as_found_is_kept() -> None:
+def test_argument_repair_is_change_and_finding_and_keeps_original() -> None:
     turn = read(calling("{'ops': [{'op': 'set'},]}"), argument_repairs=list(REPAIR_NAMES))
     assert turn.calls_found[0].arguments == "{'ops': [{'op': 'set'},]}"
     assert turn.calls[0].arguments == '{"ops": [{"op": "set"}]}'
     path = "$.tool_calls[0].function.arguments"
-    assert [(one.kind, one.name, one.path) for one in turn.changes] == [
+    assert [(change.kind, change.name, change.path) for change in turn.changes] == [
         ("argument", "single_quotes", path),
         ("argument", "trailing_commas", path),
     ]
     assert (turn.changes[0].before, turn.changes[-1].after) != ("", "")
-    assert [one.code for one in turn.findings] == ["arguments_repaired"]
+    assert [finding.code for finding in turn.findings] == ["arguments_repaired"]
     assert turn.parse_errors[0].mended
 
 
@@ -66,14 +66,16 @@ def test_repairs_are_opt_in() -> None:
 def test_a_call_that_broke_off_is_told_as_truncated_and_left_to_be_refused(written: str, finish: str) -> None:
     turn = read(calling(written, finish=finish), argument_repairs=list(REPAIR_NAMES))
     assert (turn.calls[0].arguments, turn.changes) == (written, ())
-    assert [one.code for one in turn.findings if one.code.startswith("arguments")] == ["arguments_truncated"]
+    assert [finding.code for finding in turn.findings if finding.code.startswith("arguments")] == [
+        "arguments_truncated"
+    ]
     assert (turn.parse_errors[0].truncated, turn.parse_errors[0].mended) == (True, False)
 
 
 def test_one_bad_call_leaves_the_others_alone() -> None:
     turn = read(calling(GOOD, "坏的参数", GOOD))
-    assert [one.arguments for one in turn.calls] == [GOOD, "坏的参数", GOOD]
-    assert [one.call for one in turn.parse_errors] == [1]
+    assert [call.arguments for call in turn.calls] == [GOOD, "坏的参数", GOOD]
+    assert [error.call for error in turn.parse_errors] == [1]
 
 
 def test_what_is_quoted_is_bounded() -> None:
@@ -107,4 +109,4 @@ def test_modes_are_named_as_paths_are(method: str, mode: str) -> None:
 def test_calls_of_any_shape_are_gone_through() -> None:
     policy = resolve_policy([]).policy
     odd: list[JsonObject] = [{}, {"function": None}, {"function": {"arguments": "{"}}]
-    assert [one.call for one in repair_calls(odd, policy, mode="tool_use", cut=False).parse_errors] == [2]
+    assert [error.call for error in repair_calls(odd, policy, mode="tool_use", cut=False).parse_errors] == [2]

@@ -44,7 +44,7 @@ def test_the_prompt_speaks_of_a_final_answer_only_where_one_is_allowed() -> None
         assert ('{"final": "TEXT"}' in sent["messages"][0]["content"]) is said
 
 
-def test_a_grammar_holds_the_same_schema_in_llguidances_dialect_with_compact_space() -> None:
+def test_grammar_has_same_schema_in_llguidance_syntax_with_compact_space() -> None:
     sent = ConstrainedMethod("grammar").prepare_body(BODY, TOOLS, TOOLS_JSON, "auto")
     head, schema = sent["grammar"].split("\nstart: %json ")
     assert head == "%llguidance {}"

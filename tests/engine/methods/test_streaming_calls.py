@@ -26,20 +26,20 @@ def decoder_of(method: str, heard: list[Delta]) -> AnswerDecoder:
     tools = ToolRegistry((ToolDefinition("look", "", {"properties": {"at": {"type": "string"}}}),))
     setup = replace(prepare_turns("m", policy, system="", tools=tools, options={}, seed=None), stream=True)
     messages = [{"role": "user", "content": "hi"}]
-    return build_ask(setup, 0, messages, with_tools=True, heard=heard.append).decoder
+    return build_ask(setup, 0, messages, with_tools=True, on_delta=heard.append).decoder
 
 
 def told(method: str, *texts: str, attempts: int = 1) -> list[list[Delta]]:
     """What a listener hears of an answer whose text comes in these pieces, piece by piece, of the last attempt."""
-    heard: list[Delta] = []
-    decoder = decoder_of(method, heard)
+    deltas: list[Delta] = []
+    decoder = decoder_of(method, deltas)
     by_piece: list[list[Delta]] = []
     for _ in range(attempts):
         by_piece = []
         for text in texts:
-            heard.clear()
+            deltas.clear()
             decoder.feed(render_chunk({"content": text}))
-            by_piece.append(list(heard))
+            by_piece.append(list(deltas))
         decoder.feed(render_stream())
         assert [call.name for call in decoder.close().calls] == ["look"]
     return by_piece
@@ -49,18 +49,18 @@ def told(method: str, *texts: str, attempts: int = 1) -> list[list[Delta]]:
 def test_a_call_in_the_text_is_heard_with_the_piece_that_makes_it_whole(method: str) -> None:
     written, after = SAID[method]
     by_piece = told(method, *written, after, attempts=2)
-    calls = [[one for one in piece if one.call is not None] for piece in by_piece]
+    calls = [[item for item in piece if item.call is not None] for piece in by_piece]
     assert [place for place, found in enumerate(calls) if found] == [len(written) - 1]
     assert calls[len(written) - 1] == [Delta(call=0, name="look", arguments=ARGUMENTS, closed=True)]
-    assert "".join(one.text for piece in by_piece for one in piece) == written + after
+    assert "".join(item.text for piece in by_piece for item in piece) == written + after
 
 
 @pytest.mark.parametrize("before", ["{} and [1]: ", 'He said "it {is"\n', "As in [1, ", "Open with { or [: "])
-def test_what_looks_like_json_before_a_call_does_not_hide_it_however_the_text_is_split(before: str) -> None:
+def test_json_like_text_before_call_does_not_hide_it_in_any_split(before: str) -> None:
     text = f"{before}```json\n{CALL}\n```"
     for size in (1, 2, 3, 7, 19, len(text) // 2):
         by_piece = told("text_json", *iter_chunks(text, size))
-        heard = [place for place, piece in enumerate(by_piece) if any(one.call is not None for one in piece)]
+        heard = [place for place, piece in enumerate(by_piece) if any(item.call is not None for item in piece)]
         assert heard == [(text.index("\n```", len(before) + 3) - 1) // size], size
 
 
@@ -71,13 +71,13 @@ def test_every_call_of_the_whole_answer_is_heard_in_pieces(method: str) -> None:
     found = 0
     for _ in range(150):
         text = "".join(draw.choices(words, k=6))
-        heard: list[Delta] = []
-        decoder = decoder_of(method, heard)
+        deltas: list[Delta] = []
+        decoder = decoder_of(method, deltas)
         for piece in iter_chunks(text, draw.randint(1, 9)):
             decoder.feed(render_chunk({"content": piece}))
         decoder.feed(render_stream())
-        held = [(one.name, one.arguments) for one in decoder.close().calls_found]
-        told_of = [(one.name, one.arguments) for one in heard if one.call is not None]
+        held = [(item.name, item.arguments) for item in decoder.close().calls_found]
+        told_of = [(item.name, item.arguments) for item in deltas if item.call is not None]
         assert told_of[: len(held)] == held, text
         found += bool(held)
     assert found > 20

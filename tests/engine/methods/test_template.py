@@ -51,7 +51,7 @@ def test_every_format_with_turns_runs_a_whole_conversation(name: str) -> None:
     call = {"ops": [{"op": "set"}]}
     script = [calling("state_get", {}, name), calling("state_patch", call, name), whole("Done.")]
     played = run_script(replace(templated(text_format=name), history=HISTORY), script)
-    assert [one.name for one in played.ran] == ["state_get", "state_patch"]
+    assert [call.name for call in played.ran] == ["state_get", "state_patch"]
     assert played.ran[1].arguments == call
     assert played.ended.final_text == "Done."
     assert "Nothing yet." in played.bodies[0]["prompt"]

@@ -7,13 +7,13 @@ from toolbench.engine.repairs import REPAIR_NAMES
 
 def test_a_bare_object_has_its_place_and_equal_ones_each_their_own() -> None:
     text = 'f: {"x": 1} and {"x": 1}.'
-    assert [(text[one.start : one.end], one.value, one.fenced) for one in find_bare_blocks(text, ["f"])] == [
+    assert [(text[block.start : block.end], block.value, block.fenced) for block in find_bare_blocks(text, ["f"])] == [
         ('{"x": 1}', {"x": 1}, False)
     ] * 2
 
 
 @pytest.mark.parametrize("text", ['g: {"x": 1}', 'f: <tool_call>{"x": 1}', "f: {x}", "f"])
-def test_without_a_tools_name_or_with_markers_of_another_form_there_is_none(text: str) -> None:
+def test_text_block_is_none_without_tool_name_or_with_other_markers(text: str) -> None:
     assert list(find_bare_blocks(text, ["f"])) == []
 
 

@@ -126,7 +126,7 @@ def test_a_block_is_repaired_by_name_where_that_is_asked_for(text: str, repairs:
         '```json\n{"name": "f", "arguments": {"a": "x"}',
     ],
 )
-def test_a_call_that_breaks_off_is_shown_and_never_runs_even_with_every_repair(text: str) -> None:
+def test_broken_off_call_is_shown_and_not_run_even_with_every_repair(text: str) -> None:
     found = TextJsonMethod(REPAIR_NAMES).read({"content": text}, TOOLS)
     assert (found.calls, found.text, found.path, found.not_executed) == ((), text, "text", True)
     assert [finding.code for finding in found.findings] == ["parse_error", "arguments_truncated"]

@@ -37,7 +37,7 @@ def test_an_object_that_becomes_a_leaf_gives_way() -> None:
     value = laid(row, ("a", {"provider": {"only": ["y"], "order": []}}))
     lost = value.put("b", {"provider": None})
     assert value.value == {"provider": None}
-    assert [(one.key, one.by_value) for one in lost] == [
+    assert [(item.key, item.by_value) for item in lost] == [
         ("options.provider.only", None),
         ("options.provider.order", None),
     ]

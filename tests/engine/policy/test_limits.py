@@ -41,7 +41,7 @@ def test_a_name_used_twice_is_refused() -> None:
         (3, {"parallel_tool_calls": False}, 3),
     ],
 )
-def test_one_call_is_kept_where_parallel_calls_are_off_and_nothing_else_is_said(
+def test_one_call_is_kept_if_parallel_calls_are_off_without_other_limit(
     cap: int | None, options: dict[str, object], expected: int | None
 ) -> None:
     assert get_max_calls(Policy(max_tool_calls_per_turn=cap), options) == expected

@@ -184,7 +184,7 @@ def test_a_models_name_says_which_workarounds_it_needs(model: str, names: tuple[
     assert list_model_workarounds(model) == names
 
 
-def test_routing_leaves_out_what_is_not_given_and_keeps_an_empty_list_of_transforms() -> None:
+def test_routing_omits_missing_keys_and_keeps_empty_transforms() -> None:
     assert build_openrouter_routing() == {}
     assert build_openrouter_routing(transforms=[]) == {"request_overrides": {"transforms": []}}
     assert build_openrouter_routing(route="fallback", only=["a"], ignore=["b"]) == {
@@ -213,7 +213,7 @@ def test_a_strategy_is_the_layers_below_the_wishes(strategy: str, below: list[st
     assert strategy in STRATEGIES
 
 
-def test_any_other_strategy_is_a_preset_between_profile_and_run_on_top_of_baseline() -> None:
+def test_other_strategy_is_preset_between_profile_and_run_over_baseline() -> None:
     named = "content_tag_tool_call_fallback"
     assert layer_names(named) == [
         "infrastructure",

@@ -86,7 +86,7 @@ def test_what_breaks_off_is_shown_as_truncated(text: str, value: Any) -> None:
     assert (found.value, found.repairs[-1], found.truncated) == (value, "cut_value", True)
 
 
-def test_in_an_answer_that_was_ended_from_outside_even_brackets_are_invented() -> None:
+def test_brackets_are_invented_only_in_answers_cut_from_outside() -> None:
     found = repair('{"a": "x"', REPAIR_NAMES, cut=True)
     assert found is not None
     assert found.truncated
@@ -130,7 +130,7 @@ def test_a_beginning_of_an_object_gives_no_value_that_was_not_whole_in_it(value:
     found = repair(json.dumps(value, ensure_ascii=False)[:at], REPAIR_NAMES)
     if found is not None and not found.truncated:
         whole = list(map(json.dumps, _scalars(value)))
-        assert all(json.dumps(one) in whole for one in _scalars(found.value))
+        assert all(json.dumps(item) in whole for item in _scalars(found.value))
 
 
 def _scalars(value: Any) -> Iterator[Any]:

@@ -110,7 +110,7 @@ def test_an_object_is_described_by_itself_where_its_call_is_not() -> None:
     assert python_tool(Adder(), name="adder").definition.description == "Adds one."
 
 
-def test_partials_objects_and_models_are_tools_under_a_name_that_they_are_given() -> None:
+def test_partials_objects_and_models_are_tools_under_a_given_name() -> None:
     made = [python_tool(thing, name="made") for thing in (partial(add, b=5), Scales(), Weather)]
 
     assert [tool.definition.description for tool in made[:2]] == ["Adds two numbers.", "Weighs."]

@@ -118,7 +118,7 @@ def test_a_function_that_no_json_object_can_call_is_refused_with_a_reason(functi
         Signature(function)
 
 
-def test_further_keywords_of_one_type_are_allowed_where_the_function_takes_them() -> None:
+def test_other_keywords_of_one_type_are_allowed_if_function_takes_them() -> None:
     signature = Signature(open_to_all)
 
     assert signature.schema["additionalProperties"] == {"type": "integer"}

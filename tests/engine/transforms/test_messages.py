@@ -77,7 +77,7 @@ def test_entries_that_are_no_calls_are_left_alone() -> None:
     assert apply_message([odd], [SIGNATURE]) == ([odd], ())
 
 
-def test_ids_that_mistral_refuses_are_sent_as_nine_characters_on_call_and_result_alike() -> None:
+def test_mistral_ids_have_nine_characters_in_calls_and_results() -> None:
     def sent(call_id: str) -> tuple[object, object]:
         calling = {"role": "assistant", "tool_calls": [{"id": call_id, "function": {"name": "f"}}]}
         told = {"role": "tool", "tool_call_id": call_id, "content": "{}"}

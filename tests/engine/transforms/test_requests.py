@@ -32,7 +32,7 @@ BODY: JsonObject = {
 }
 
 
-def test_a_request_in_the_older_shape_has_functions_and_one_call_for_an_answer() -> None:
+def test_legacy_request_has_functions_and_one_call_per_answer() -> None:
     body, changes = apply_request(BODY, ["tools_to_functions"])
     function = {name: {"name": name, "arguments": "{}"} for name in "fg"}
     assert body == {

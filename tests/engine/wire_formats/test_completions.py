@@ -35,17 +35,17 @@ def llama_whole(text: str, stop_type: str = "eos") -> JsonObject:
 def read(body: bytes, wire: Any = OPENAI, *, stream: bool = False, size: int = 0) -> tuple[ChatAnswer, list[Delta]]:
     """The answer in chat shape, and what was heard; the body comes in pieces of `size`, or whole."""
     answers: list[ChatAnswer] = []
-    heard: list[Delta] = []
+    deltas: list[Delta] = []
 
     def keep(answer: ChatAnswer) -> Turn:
         answers.append(answer)
         return Turn(answer.message, str(answer.message["content"]))
 
-    decoder = wire.decoder(keep, heard.append, stream=stream)
+    decoder = wire.decoder(keep, deltas.append, stream=stream)
     for at in range(0, len(body), size or len(body)):
         decoder.feed(body[at : at + (size or len(body))])
     decoder.close()
-    return answers[0], heard
+    return answers[0], deltas
 
 
 def test_a_completion_is_told_in_chat_shape() -> None:

@@ -104,4 +104,4 @@ def test_a_call_in_the_text_part_is_read_beside_thinking() -> None:
         build_plan(response_transforms=["tool_calls_from_text"]), [_body(content), build_answer("Done.")]
     )
 
-    assert [one.name for one in played.ran] == ["state_get"]
+    assert [call.name for call in played.ran] == ["state_get"]

@@ -32,7 +32,7 @@ def test_text_beside_calls_is_remarked_on() -> None:
     ("ids", "code"), [(["", "a"], "call_id_missing"), ([None], "call_id_missing"), (["a", "a"], "call_id_repeated")]
 )
 def test_ids_that_do_not_tell_calls_apart_are_remarked_on(ids: list[Any], code: str) -> None:
-    assert codes([build_call(call_id=one) for one in ids]) == [code]
+    assert codes([build_call(call_id=item) for item in ids]) == [code]
 
 
 @pytest.mark.parametrize("change", [{"type": ""}, {"type": None}, {"type": "custom"}])

@@ -139,7 +139,7 @@ def test_wire_standard_runs_no_call_of_another_shape(calls: Any) -> None:
     assert turn.answer.parse_errors or turn.results[0].envelope.errors[0]["code"] == "TOOL_NOT_ALLOWED"
 
 
-def test_wire_standard_runs_the_calls_of_an_answer_that_are_as_they_should_be() -> None:
+def test_wire_standard_runs_only_calls_in_standard_form() -> None:
     found = played(
         "wire_standard",
         build_calling_answer(
@@ -148,9 +148,9 @@ def test_wire_standard_runs_the_calls_of_an_answer_that_are_as_they_should_be() 
     )
 
     (first, _) = found.ended.turns
-    assert [one.id for one in found.ran] == ["c2", "c3"]
+    assert [call.id for call in found.ran] == ["c2", "c3"]
     assert first.answer is not None
-    assert [(one.code, one.path) for one in first.answer.findings if one.code == "parse_error"] == [
+    assert [(finding.code, finding.path) for finding in first.answer.findings if finding.code == "parse_error"] == [
         ("parse_error", "$.choices[0].message.tool_calls[0]")
     ]
     assert not first.answer.not_executed
@@ -162,7 +162,7 @@ def test_wire_standard_runs_every_call_that_the_standard_allows(arguments: JsonO
 
     found = played("wire_standard", build_calling_answer(build_call(PATCH_TOOL.name, written)))
 
-    assert [one.arguments for one in found.ran] == [arguments]
+    assert [call.arguments for call in found.ran] == [arguments]
     assert found.ended.end is EndReason.FINAL
 
 

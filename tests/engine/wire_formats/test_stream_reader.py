@@ -50,7 +50,7 @@ def codes(turn: Turn) -> list[str]:
 
 
 def made(turn: Turn) -> list[tuple[str, str, Any]]:
-    return [(one.id, one.name, one.arguments) for one in turn.calls]
+    return [(call.id, call.name, call.arguments) for call in turn.calls]
 
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=20)
@@ -68,7 +68,7 @@ CALLS = st.lists(
         st.sampled_from([{}, {"extra_content": {"google": {"thought_signature": "s"}}}, {"signature": "x"}]),
     ),
     max_size=3,
-).map(lambda calls: [{**one, "id": f"call_{place}"} for place, one in enumerate(calls)])
+).map(lambda calls: [{**item, "id": f"call_{place}"} for place, item in enumerate(calls)])
 
 
 @settings(deadline=None, database=None)
@@ -149,7 +149,10 @@ def test_a_new_id_is_a_new_call(deltas: list[JsonObject], fault: str) -> None:
 @pytest.mark.parametrize("index", [{}, {"index": 0}])
 def test_calls_without_ids_are_told_apart_by_arguments_that_ended(index: JsonObject) -> None:
     deltas = [build_call_delta(f'{{"n":{n}}}', name="f", **index, id="") for n in (1, 2)]
-    assert [one.arguments for one in read([render_stream(*map(render_chunk, deltas))]).calls] == ['{"n":1}', '{"n":2}']
+    assert [call.arguments for call in read([render_stream(*map(render_chunk, deltas))]).calls] == [
+        '{"n":1}',
+        '{"n":2}',
+    ]
 
 
 @pytest.mark.parametrize("given", ["", 7, 0])
@@ -159,12 +162,12 @@ def test_an_odd_id_is_kept_as_the_whole_answer_keeps_it(given: str | int) -> Non
         render_chunk(build_call_delta("{", name="f", id=given, index=0))
         + render_chunk(build_call_delta("}", id="", index=0))
     )
-    assert [one["id"] for one in decoder.partial["tool_calls"]] == [given]
+    assert [item["id"] for item in decoder.partial["tool_calls"]] == [given]
 
 
 def test_calls_stand_in_the_order_of_their_indexes() -> None:
     deltas = [build_call_delta("{}", name=f"f{n}", id=f"c{n}", index=n) for n in (1, 0)]
-    assert [one.id for one in read([render_stream(*map(render_chunk, deltas))]).calls] == ["c0", "c1"]
+    assert [call.id for call in read([render_stream(*map(render_chunk, deltas))]).calls] == ["c0", "c1"]
 
 
 def test_arguments_that_come_as_an_object_stay_one_for_the_transforms() -> None:
@@ -175,11 +178,11 @@ def test_arguments_that_come_as_an_object_stay_one_for_the_transforms() -> None:
 def test_a_legacy_function_call_comes_in_pieces() -> None:
     name = render_chunk({"function_call": {"name": "f", "arguments": ""}})
     arguments = [render_chunk({"function_call": {"arguments": part}}) for part in ('{"', '"', ":1}")]
-    heard: list[Delta] = []
-    decoder = StreamDecoder(lambda found: Turn(found.message, ""), heard.append)
+    deltas: list[Delta] = []
+    decoder = StreamDecoder(lambda found: Turn(found.message, ""), deltas.append)
     decoder.feed(render_stream(name, *arguments, finish="function_call"))
     assert decoder.close().message["function_call"] == {"name": "f", "arguments": '{"":1}'}
-    assert [(one.name, one.closed) for one in heard] == [("f", False), ("f", False), ("f", False), ("f", True)]
+    assert [(item.name, item.closed) for item in deltas] == [("f", False), ("f", False), ("f", False), ("f", True)]
 
 
 def test_fields_nobody_knows_are_put_together_and_go_into_the_history() -> None:
@@ -277,13 +280,13 @@ def test_a_stream_that_ends_inside_of_a_legacy_calls_arguments_is_cut() -> None:
     assert (turn.cut, codes(turn)[0]) == (True, "stream_cut")
 
 
-def test_a_stream_that_is_called_done_inside_of_arguments_is_cut_where_no_reason_is_given() -> None:
+def test_stream_done_within_arguments_without_reason_is_cut() -> None:
     turn = read([render_stream(render_chunk(build_call_delta('{"a":', name="f", id="c1", index=0)), finish="")])
     assert (turn.calls, turn.cut, codes(turn)[0]) == ((), True, "stream_cut")
 
 
 @pytest.mark.parametrize("later", [build_call_delta('{"a": 2}', name="f", id="c2", index=1), {"content": "So."}])
-def test_arguments_that_stay_open_while_the_stream_goes_on_are_a_bad_call_and_no_cut_stream(later: JsonObject) -> None:
+def test_open_arguments_in_continuing_stream_are_bad_call_not_cut(later: JsonObject) -> None:
     opened = render_chunk(build_call_delta('{"a": 1', name="f", id="c1", index=0))
     turn = read([render_stream(opened + render_chunk(later), finish="")])
     assert (turn.calls[0].id, turn.cut) == ("c1", False)
@@ -334,17 +337,17 @@ def test_whatever_the_bytes_are_the_end_is_a_turn_or_a_refusal(parts: list[bytes
 
 
 def test_a_consumer_sees_every_piece_and_the_message_as_it_grows() -> None:
-    heard: list[Delta] = []
-    decoder = StreamDecoder(lambda found: Turn(found.message, ""), heard.append)
+    deltas: list[Delta] = []
+    decoder = StreamDecoder(lambda found: Turn(found.message, ""), deltas.append)
     for part in (
         render_chunk({"content": "Hi"}),
         render_chunk(build_call_delta('{"ops": [', name="f", id="c1", index=0)),
     ):
         decoder.feed(part)
-    assert heard == [Delta(text="Hi"), Delta(call=0, name="f", arguments='{"ops": [')]
+    assert deltas == [Delta(text="Hi"), Delta(call=0, name="f", arguments='{"ops": [')]
     assert decoder.partial["tool_calls"][0]["function"]["arguments"] == '{"ops": ['
     decoder.feed(render_chunk(build_call_delta("]}", index=0)))
-    assert heard[-1].closed
+    assert deltas[-1].closed
 
 
 def test_a_streamed_run_is_asked_for_told_and_ends_like_any_other() -> None:
@@ -356,8 +359,8 @@ def test_a_streamed_run_is_asked_for_told_and_ends_like_any_other() -> None:
     assert (played.ended.end, played.ended.final_text, len(played.ran)) == (EndReason.FINAL, "Done.", 1)
     assert [body["stream"] for body in played.bodies] == [True, True]
     assert played.bodies[0]["stream_options"] == {"include_usage": True}
-    assert "".join(one["arguments"] for one in played.list_event_data("llm_delta") if "call" in one) == '{"ops": []}'
-    assert "".join(one.get("text", "") for one in played.list_event_data("llm_delta")) == "Done."
+    assert "".join(item["arguments"] for item in played.list_event_data("llm_delta") if "call" in item) == '{"ops": []}'
+    assert "".join(item.get("text", "") for item in played.list_event_data("llm_delta")) == "Done."
     assert played.ended.usage.input_tokens == 20
 
 

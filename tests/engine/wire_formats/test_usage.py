@@ -75,16 +75,16 @@ EXAMPLES: dict[str, tuple[str, Sequence[JsonObject]]] = {
 def said(payloads: Sequence[str], example: str) -> ChatAnswer:
     """Read the payloads as an answer. Raises MalformedAnswerError."""
     wire, streamed = EXAMPLES[example][0], "streamed" in example
-    heard: list[Any] = []
+    received: list[Any] = []
 
     def keep(answer: ChatAnswer) -> Any:
-        heard.append(answer)
+        received.append(answer)
 
     decoder = get_wire_format(wire).decoder(keep, lambda delta: None, stream=streamed)
     body = "".join(f"data: {payload}\n\n" for payload in payloads) if streamed else payloads[0]
     decoder.feed(body.encode())
     decoder.close()
-    found: ChatAnswer = heard[0]
+    found: ChatAnswer = received[0]
     return found
 
 

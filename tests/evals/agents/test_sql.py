@@ -70,7 +70,7 @@ def test_an_answer_that_is_right_by_luck_is_not_right() -> None:
     assert held("SELECT 12 FROM trips WHERE line = 3") == 3
 
 
-def test_the_tables_that_are_read_are_named_and_those_made_on_the_way_are_not() -> None:
+def test_read_tables_are_listed_without_common_table_expressions() -> None:
     assert list_tables("WITH one AS (SELECT * FROM Trips) SELECT * FROM one JOIN stops USING (line)") == (
         "stops",
         "trips",

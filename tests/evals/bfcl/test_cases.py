@@ -8,7 +8,7 @@ def test_all_single_turn_python_cases_are_there() -> None:
     assert counts["live_multiple"] == 1053
 
 
-def test_a_case_has_its_question_its_tools_as_json_schema_and_what_is_accepted() -> None:
+def test_bfcl_case_has_question_json_schema_tools_and_accepted_answers() -> None:
     first = next(iter_cases(["simple_python"]))
 
     assert first.id == "simple_python_0"

@@ -1,7 +1,7 @@
 from toolbench.evals.bfcl.schemas import build_json_schema
 
 
-def test_types_get_the_names_that_json_schema_has_and_a_parameter_called_type_stays() -> None:
+def test_bfcl_types_become_json_schema_and_parameter_type_stays() -> None:
     described = {
         "type": "dict",
         "required": ["type"],

@@ -16,8 +16,8 @@ def build_steps(*records: TurnRecord) -> tuple[WireStep, ...]:
         refused = bool(error and error.tool_support)
         code = error.code if error else ""
         found.append(ExchangeAttempt(len(found) + 1, record.turn, sent, record.answer, code, refused))
-        for one in record.results:
-            found.append(ToolRun(len(found) + 1, record.turn, one))
+        for result in record.results:
+            found.append(ToolRun(len(found) + 1, record.turn, result))
     return tuple(found)
 
 

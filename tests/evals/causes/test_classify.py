@@ -17,7 +17,7 @@ def test_violations_are_grouped_whatever_their_place_in_a_list() -> None:
             build_steps(build_schema_error_turn(("$.ops[0].path", "type"), ("$.ops[3].path", "type"), ("$.id", "type")))
         )
     )
-    assert [(one.code, one.path, one.count) for one in found] == [
+    assert [(item.code, item.path, item.count) for item in found] == [
         ("schema_type", "$.ops[0].path", 2),
         ("schema_type", "$.id", 1),
     ]
@@ -50,7 +50,7 @@ def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
 def test_occurrences_cut_behind_a_good_call_is_not_recovered() -> None:
     good, cut = build_result("state_get", {}), UNREADABLE_CALL
     found = find_occurrences(build_steps(build_calling_turn(0, good, cut, finish="length")))
-    assert [(one.code, one.mended) for one in found] == [("cut_by_length", False), ("arguments_not_json", False)]
+    assert [(item.code, item.mended) for item in found] == [("cut_by_length", False), ("arguments_not_json", False)]
 
 
 def test_occurrences_whole_calls_under_length_show_no_cut() -> None:
@@ -59,15 +59,15 @@ def test_occurrences_whole_calls_under_length_show_no_cut() -> None:
 
 def test_occurrences_whole_call_that_breaks_its_schema_shows_no_cut() -> None:
     broken = build_result("state_patch", {}, code="ARGUMENT_ERROR", schema_errors=[SchemaError("$.ops", "missing", "")])
-    assert [one.code for one in find_occurrences(build_steps(build_calling_turn(0, broken, finish="length")))] == [
-        "schema_missing"
-    ]
+    assert [
+        occurrence.code for occurrence in find_occurrences(build_steps(build_calling_turn(0, broken, finish="length")))
+    ] == ["schema_missing"]
 
 
 def test_occurrences_tools_refused_is_not_recovered_by_words() -> None:
     refused = build_failed_turn(0, ExchangeError("not_found", "…", tool_support=True))
     found = find_occurrences(build_steps(refused, build_text_turn(0, "I cannot.", tools_sent=False)))
-    assert [(one.code, one.mended) for one in found] == [("tools_refused", False)]
+    assert [(item.code, item.mended) for item in found] == [("tools_refused", False)]
 
 
 DOWN = ExchangeError("unavailable", "…")
@@ -75,7 +75,7 @@ TAGGED = '<tool_call>{"name": "state_get", "arguments": {}}</tool_call>'
 
 
 def mended(*records: TurnRecord) -> list[tuple[str, bool]]:
-    return [(one.code, one.mended) for one in find_occurrences(build_steps(*records))]
+    return [(occurrence.code, occurrence.mended) for occurrence in find_occurrences(build_steps(*records))]
 
 
 def test_occurrences_failed_exchange_is_mended_by_any_later_answer() -> None:
@@ -133,7 +133,7 @@ def test_occurrences_finding_in_words_is_not_healed() -> None:
 )
 def test_occurrences_unread_arguments_are_named_by_their_type(arguments: object, code: str) -> None:
     unread = replace(UNREADABLE_CALL, call=replace(UNREADABLE_CALL.call, arguments=arguments))
-    assert [one.code for one in find_occurrences(build_steps(build_calling_turn(0, unread)))] == [code]
+    assert [occurrence.code for occurrence in find_occurrences(build_steps(build_calling_turn(0, unread)))] == [code]
 
 
 @pytest.mark.parametrize(("text", "codes"), [(" ", ["call_in_reasoning", "empty_answer"]), ("Done.", [])])
@@ -141,7 +141,7 @@ def test_occurrences_call_in_reasoning_counts_beside_a_blank_text(text: str, cod
     record = build_text_turn(0, text)
     assert record.answer is not None
     thought = replace(record, answer=replace(record.answer, message={"reasoning_content": TAGGED}))
-    assert [one.code for one in find_occurrences(build_steps(thought))] == codes
+    assert [occurrence.code for occurrence in find_occurrences(build_steps(thought))] == codes
 
 
 def test_cause_signature_keeps_120_letters_of_a_path() -> None:

@@ -63,7 +63,7 @@ def test_what_a_later_call_makes_good_is_seen_and_not_blamed() -> None:
         build_text_turn(2, ""),
     )
     found = find_occurrences(wire)
-    assert [(one.code, one.mended) for one in found] == [("arguments_not_json", True), ("empty_final", False)]
+    assert [(item.code, item.mended) for item in found] == [("arguments_not_json", True), ("empty_final", False)]
     blamed = find_cause(wire, found, FAILED)
     assert blamed is not None
     assert (blamed.code, blamed.turn, blamed.ordinal) == ("empty_final", 2, 5)

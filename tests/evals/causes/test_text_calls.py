@@ -68,7 +68,7 @@ def test_a_model_that_calls_natively_elsewhere_can_call_tools() -> None:
     assert verdicts(seen)["model"] == "ruled out"
 
 
-def test_without_evidence_every_verdict_is_unknown_and_every_cause_has_a_remedy() -> None:
+def test_verdict_is_unknown_without_evidence_and_every_cause_has_remedy() -> None:
     found = assess_text_call_causes(TextCallEvidence(Capabilities()))
 
     assert [cause.verdict for cause in found] == ["unknown"] * 4

@@ -90,7 +90,7 @@ def test_sentence_names_the_obstacle_for_every_goal(want: str, name: str) -> Non
 
 def test_every_check_has_an_obstacle_in_the_table() -> None:
     found = {
-        reason.name for one, _ in OBSTACLES.values() for reason in assess_config(one, DecisionRule("fastest")).reasons
+        reason.name for item, _ in OBSTACLES.values() for reason in assess_config(item, DecisionRule("fastest")).reasons
     }
     apart = {"nothing", "cost-unknown"}
     assert found | apart == {name for name, _, _ in REQUIREMENT_CHECKS}
@@ -280,6 +280,6 @@ def test_overlapping_leaders_plan_for_both() -> None:
     near = [measured(name, times=[base + n for n in range(100)], delivery=parts) for name, base in (("a", 3), ("b", 0))]
     decision = choose_config(near, DecisionRule("fastest"))
     assert decision.more
-    assert [one.measured.key for one in decision.more.assessments] == ["b", "a"]
+    assert [assessment.measured.key for assessment in decision.more.assessments] == ["b", "a"]
     assert decision.more.total == 4 * decision.more.each
     assert f"{decision.more.total:,} more trials of each would decide it" in decision.sentence

@@ -20,7 +20,7 @@ from toolbench.evals.statistics.pooling import pool_samples
 def advice_on_snapshot() -> dict[str, ModelRecommendation]:
     by_model: dict[str, list[ProfileResult]] = {}
     for cell in load_snapshots()[0].cells:
-        timeouts = sum(one.count for one in cell.failures if one.name == "TIMEOUT")
+        timeouts = sum(failure.count for failure in cell.failures if failure.name == "TIMEOUT")
         passed, tried = cell.tool
         one = ProfileResult(cell.model, cell.profile, passed, tried, tried - timeouts, is_tools_off=cell.not_applicable)
         by_model.setdefault(cell.model, []).append(one)
@@ -34,7 +34,7 @@ def differing() -> dict[str, list[tuple[str, str, str]]]:
     for words in load_snapshots()[0].recommendations:
         parted = list_disagreements(ours[words.model], recommended=words.recommended, profile=words.profile)
         name = words.model.partition("/")[2].partition(":")[0]
-        found[name] = [(one.about, one.theirs, one.ours) for one in parted]
+        found[name] = [(item.about, item.theirs, item.ours) for item in parted]
     return {name: parted for name, parted in found.items() if parted}
 
 
@@ -59,8 +59,8 @@ def test_a_profile_is_preferred_only_where_intervals_lie_apart() -> None:
 def test_every_difference_names_its_rule_and_reason() -> None:
     ours = advice_on_snapshot()
     for words in load_snapshots()[0].recommendations:
-        for one in list_disagreements(ours[words.model], recommended=words.recommended, profile=words.profile):
-            assert one.reason.startswith("Rule ")
+        for disagreement in list_disagreements(ours[words.model], recommended=words.recommended, profile=words.profile):
+            assert disagreement.reason.startswith("Rule ")
     assert ours["openai/gpt-5.2:nitro"].reason == (
         "39/40 [87–100] %: 90 % lies inside, so it is not decided; 22 more trials at this rate would decide it."
     )

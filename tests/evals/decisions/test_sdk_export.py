@@ -58,7 +58,7 @@ def test_the_names_we_keep_are_those_of_the_sdks() -> None:
     assert set(known["anthropic"]) == {*MessageCreateParamsBase.__annotations__, "stream"}
 
 
-def test_openais_settings_fit_its_types_and_what_it_does_not_name_goes_beside() -> None:
+def test_openai_settings_fit_its_types_and_others_go_to_extra_body() -> None:
     keywords = build_sdk_keywords("openai", build_chat_settings(chosen()))
     extra = keywords.pop("extra_body")
     assert extra == {"min_p": 0.0, "top_k": 20}
@@ -99,9 +99,9 @@ def test_our_own_snippet_holds_a_conversation_with_a_tool() -> None:
 
     async def talk(made: dict[str, Any]) -> str:
         tools = PythonTools.of(python_tool(look))
-        async with HttpClient() as door:
+        async with HttpClient() as client:
             ended = await converse(
-                made["conversation"](tools.registry), "Look.", run_context(made["ENDPOINT"], door, tools)
+                made["conversation"](tools.registry), "Look.", run_context(made["ENDPOINT"], client, tools)
             )
         return ended.final_text
 

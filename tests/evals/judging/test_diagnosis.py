@@ -24,12 +24,14 @@ def test_problems_come_in_the_order_of_their_steps() -> None:
     broken = build_result("state_get", "{", code="ARGUMENTS_JSON_PARSE_ERROR", parse_status="invalid_json")
     stranger = build_result("state_drop", {}, code="TOOL_NOT_ALLOWED")
     record = build_ended(build_calling_turn(0, broken, stranger), build_text_turn(1, ""))
-    assert [(one.failure_class, one.bad.turn, one.bad.call) for one in iter_problems(record, TOOLS)] == [
+    assert [
+        (problem.failure_class, problem.bad.turn, problem.bad.call) for problem in iter_problems(record, TOOLS)
+    ] == [
         ("arguments_not_json", 0, 0),
         ("unknown_tool", 0, 1),
         ("empty_final", 1, None),
     ]
-    assert [one.bad.sentence for one in iter_problems(record, TOOLS)] == [
+    assert [problem.bad.sentence for problem in iter_problems(record, TOOLS)] == [
         "Turn 1, parsed call 1: the arguments of state_get are not a JSON object.",
         'Turn 1, parsed call 2: there is no tool called "state_drop".',
         "Turn 2: the answer after the calls is empty: no visible text and no call.",
@@ -95,7 +97,7 @@ def test_an_answer_cut_after_a_good_call_is_no_problem() -> None:
 def test_thousands_of_failed_calls_in_one_answer_are_looked_at_once() -> None:
     failed = build_result("state_get", {}, code="INTERNAL_ERROR")
     record = build_ended(build_calling_turn(0, *[failed] * 5_000), build_calling_turn(1, build_result("state_get", {})))
-    assert all(one.mended for one in iter_problems(record, TOOLS))
+    assert all(problem.mended for problem in iter_problems(record, TOOLS))
 
 
 ONLY_ERROR = build_result("state_patch", {}, code="ARGUMENT_ERROR")

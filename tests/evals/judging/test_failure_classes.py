@@ -42,7 +42,7 @@ def test_a_good_end_has_none() -> None:
     assert failure_classes.classify_end(EndReason.FINAL) == ""
 
 
-def test_every_way_an_exchange_fails_is_mapped_by_name_and_agrees_on_whose_failure_it_is() -> None:
+def test_every_exchange_failure_has_class_and_agreed_responsibility() -> None:
     rows = json.loads(OUTCOMES.read_text(encoding="utf-8"))["rows"]
     for row in rows:
         found = failure_classes.lookup_class(

@@ -196,7 +196,7 @@ def _scenarios_own() -> Iterator[Verdict]:
     ]
     yield chain.judge(
         build_ended(
-            *(build_calling_turn(turn, one) for turn, one in enumerate(backwards)),
+            *(build_calling_turn(turn, item) for turn, item in enumerate(backwards)),
             build_text_turn(4, "It is finished."),
         )
     )
@@ -205,7 +205,7 @@ def _scenarios_own() -> Iterator[Verdict]:
     )
 
 
-def test_tools_that_never_reached_the_model_are_the_first_cause_of_a_failed_task() -> None:
+def test_dropped_tools_are_first_cause_of_failed_task() -> None:
     cut = build_ended(build_text_turn(0, "The weather is", finish="length"), end=EndReason.NO_TOOL_CALLS)
     verdict = judging.mark_tools_dropped(judged(cut), cut)
     assert (verdict.outcome, verdict.failure_class) == ("fail", "tools_dropped")
@@ -245,7 +245,7 @@ def test_a_verdict_tells_both_passes_apart() -> None:
     assert (failed.outcome, failed.task_pass, failed.parity_pass) == ("fail", False, False)
 
 
-def test_a_scenario_without_the_case_studys_rule_has_a_word_for_failures_only() -> None:
+def test_scenario_without_case_study_rule_classifies_failures_only() -> None:
     weather = ManualTrial("weather")
     failed = judged(build_ended(build_text_turn(0, "Hello"), end=EndReason.NO_TOOL_CALLS), "weather")
     assert (failed.outcome, failed.parity_pass, failed.category) == ("fail", None, "NO_TOOL_CALLS")
@@ -259,16 +259,16 @@ def test_a_scenario_without_the_case_studys_rule_has_a_word_for_failures_only() 
 
 def test_a_trial_avoided_nothing_unless_its_scenario_says_so() -> None:
     trial = ManualTrial("happy_path")
-    otherwise = Problem("state_wrong", locate_problem(0, what="the state is wrong."))
+    otherwise = Problem("state_wrong", locate_problem(0, sentence="the state is wrong."))
     case = judging.CheckedResult(
         trial.instance, build_ended(build_text_turn(0, "Hello")), "A rule.", (), None, otherwise
     )
     assert judging.judge(case).avoided is False
 
 
-def test_blank_final_text_passes_where_the_scenario_does_not_say_that_it_needs_one() -> None:
+def test_blank_final_text_passes_unless_scenario_needs_one() -> None:
     record = build_ended(build_calling_turn(0, build_result("state_get", {})), build_text_turn(1, ""))
-    problem = Problem("state_wrong", locate_problem(0, what="the state is wrong."))
+    problem = Problem("state_wrong", locate_problem(0, sentence="the state is wrong."))
     case = judging.CheckedResult(ManualTrial("happy_path").instance, record, "A rule.", (), None, problem)
     assert judging.judge(case).outcome == "pass"
 
@@ -291,7 +291,7 @@ def test_version_is_that_of_the_published_rules() -> None:
 @pytest.mark.parametrize("text", ["", "\u200b \n"])
 @pytest.mark.parametrize("needed", [True, False])
 def test_blank_final_text_fails_where_it_is_needed_alone(needed: bool, text: str) -> None:
-    otherwise = Problem("state_wrong", locate_problem(0, what="the state is wrong."))
+    otherwise = Problem("state_wrong", locate_problem(0, sentence="the state is wrong."))
     record = build_ended(build_calling_turn(0, build_result("state_get", {})), build_text_turn(1, text))
     case = judging.CheckedResult(
         ManualTrial("happy_path").instance, record, "A rule.", (), None, otherwise, needs_final_text=needed

@@ -43,7 +43,7 @@ def chain(trial: ManualTrial, **changed: dict[str, Any]) -> LoopResult:
 
 
 @pytest.mark.parametrize("scenario", AGENTS, ids=lambda one: one.slug)
-def test_there_are_twenty_instances_and_more_with_clean_tools_and_valid_calls(scenario: Any) -> None:
+def test_agent_instances_number_twenty_with_clean_tools_and_valid_calls(scenario: Any) -> None:
     drawn = [scenario.draw_instance(seed) for seed in range(40)]
     assert len({instance.user_text for instance in drawn}) >= 20
     for instance in drawn[:6]:
@@ -77,7 +77,9 @@ def test_a_right_agent_passes_in_one_request(agent: str) -> None:
     ],
 )
 def test_a_wrong_agent_is_named_with_the_place(agent: str, changed: dict[str, Any], kind: str, path: str) -> None:
-    trial = next(one for one in map(lambda seed: trial_of(agent, seed), range(30)) if one.values["tables"] == ["trips"])
+    trial = next(
+        item for item in map(lambda seed: trial_of(agent, seed), range(30)) if item.values["tables"] == ["trips"]
+    )
     verdict = trial.judge(alone(trial, agent, **changed))
     assert (verdict.outcome, verdict.failure_class) == ("fail", kind)
     assert verdict.first_bad is not None

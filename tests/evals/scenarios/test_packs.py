@@ -15,8 +15,8 @@ from toolbench.evals.scenarios import packs
 from toolbench.evals.types import DRAWN
 
 PACKS = [scenario for scenario in scenarios.list_scenarios() if isinstance(scenario, packs.PackScenario)]
-CALLING = [one for one in PACKS if one.group != "restraint"]
-ONE_CALL = [one for one in CALLING if one.group not in ("recovery", "parallel")]
+CALLING = [item for item in PACKS if item.group != "restraint"]
+ONE_CALL = [item for item in CALLING if item.group not in ("recovery", "parallel")]
 
 
 def trial_of(slug: str, seed: int = 3) -> ManualTrial:
@@ -62,7 +62,7 @@ def test_there_are_twenty_instances_and_more(scenario: packs.PackScenario) -> No
 
 
 @pytest.mark.parametrize("scenario", PACKS, ids=lambda one: one.slug)
-def test_no_provider_is_troubled_by_the_tools_and_the_wanted_calls_are_valid(scenario: packs.PackScenario) -> None:
+def test_pack_tools_have_no_lint_findings_and_expected_calls_are_valid(scenario: packs.PackScenario) -> None:
     for seed in range(5):
         instance = scenario.draw_instance(seed)
         tools = {tool.name: tool for tool in instance.tools}
@@ -73,7 +73,7 @@ def test_no_provider_is_troubled_by_the_tools_and_the_wanted_calls_are_valid(sce
 
 
 @pytest.mark.parametrize("scenario", PACKS, ids=lambda one: one.slug)
-def test_the_right_solution_passes_and_takes_the_requests_of_the_straight_way(scenario: packs.PackScenario) -> None:
+def test_pack_solution_passes_with_fewest_requests(scenario: packs.PackScenario) -> None:
     for seed in range(3):
         trial = trial_of(scenario.slug, seed)
         record = passing(trial)
@@ -113,7 +113,7 @@ def altered(value: Any) -> Any:
 def test_a_wrong_value_is_named_with_its_path(scenario: packs.PackScenario) -> None:
     trial = trial_of(scenario.slug)
     call, *others = trial.values["calls"]
-    rest = [build_result(one["tool"], one["arguments"]) for one in others]
+    rest = [build_result(item["tool"], item["arguments"]) for item in others]
     wrong = build_calling_turn(0, build_result(call["tool"], altered(call["arguments"])), *rest)
     verdict = trial.judge(finished(trial, wrong))
     assert (verdict.outcome, verdict.failure_class) == ("fail", "wrong_arguments")
@@ -132,7 +132,7 @@ def test_another_tool_and_one_call_too_many_are_told_apart(scenario: packs.PackS
     assert trial.judge(finished(trial, build_calling_turn(0, *right, *right))).failure_class == "too_many_calls"
 
 
-@pytest.mark.parametrize("slug", [one.slug for one in PACKS if one.group == "restraint"])
+@pytest.mark.parametrize("slug", [item.slug for item in PACKS if item.group == "restraint"])
 def test_a_call_that_nobody_needs_is_needless(slug: str) -> None:
     trial = trial_of(slug)
     record = build_ended(
@@ -150,7 +150,7 @@ def test_a_reply_that_does_not_say_it_is_wrong(slug: str) -> None:
 
 def test_calls_one_after_the_other_are_not_parallel() -> None:
     trial = trial_of("parallel_same")
-    turns = [build_calling_turn(place, one) for place, one in enumerate(solution(trial))]
+    turns = [build_calling_turn(place, item) for place, item in enumerate(solution(trial))]
     assert trial.judge(build_ended(*turns, end=EndReason.MAX_TURNS_EXCEEDED)).failure_class == "not_parallel"
     short = trial_of("parallel_mixed")
     left_out = finished(short, build_calling_turn(0, *solution(short)[:2]))

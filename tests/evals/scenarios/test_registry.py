@@ -66,7 +66,7 @@ def test_an_unknown_slug_is_said() -> None:
         scenarios.lookup_scenario("nobody")
 
 
-def test_a_task_of_two_calls_in_one_message_needs_a_method_that_can_make_them() -> None:
+def test_task_of_two_calls_in_one_message_needs_method_with_several() -> None:
     narrow = {scenario.slug: scenario.methods for scenario in scenarios.list_scenarios() if len(scenario.methods) < 4}
     together = ["partial_success_failure", "happy_path_parallel", "parallel_same", "parallel_mixed", "parallel_single"]
     assert narrow == dict.fromkeys(together, ("native", "template"))
@@ -97,7 +97,7 @@ CORE = [scenario.slug for scenario in scenarios.list_scenarios() if scenario.gro
 
 
 @pytest.mark.parametrize("slug", CORE)
-def test_a_trial_passes_with_the_requests_of_the_straight_way_and_not_with_fewer(slug: str) -> None:
+def test_trial_passes_with_fewest_requests_and_not_with_fewer(slug: str) -> None:
     trial = ManualTrial(slug)
     record = straight(trial)
     assert (trial.judge(record).outcome, len(record.turns)) == ("pass", trial.scenario.straight_requests)

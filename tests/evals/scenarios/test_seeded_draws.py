@@ -54,7 +54,7 @@ def test_drawn_instances_differ_from_seed_to_seed(scenario: Scenario) -> None:
 def test_parity_instances_differ_in_the_workspace_alone(scenario: Scenario) -> None:
     first, second = scenario.draw_instance(1, kind=PUBLISHED_WORDING), scenario.draw_instance(2, kind=PUBLISHED_WORDING)
     assert first.user_text != second.user_text
-    plain = [one.system.replace(one.values["workspace_id"], "ID") for one in (first, second)]
+    plain = [item.system.replace(item.values["workspace_id"], "ID") for item in (first, second)]
     assert plain[0] == plain[1]
     assert (first.values["key"], first.values["value"]) == ("foo", "bar")
     assert first.user_text == f"workspace_id={first.values['workspace_id']}"

@@ -82,7 +82,7 @@ def test_a_right_choice_passes_and_a_valid_one_need_not_be_right() -> None:
     right = trial.judge(after(trial.call("classify_intent", workspace_id="mobility", **REASONED)))
     wrong = trial.judge(after(trial.call("classify_intent", workspace_id="energy", **REASONED)))
     assert [right.outcome, wrong.outcome] == ["pass", "fail"]
-    assert [(one.counts["calls"], one.counts["valid_calls"]) for one in (right, wrong)] == [(1, 1), (1, 1)]
+    assert [(item.counts["calls"], item.counts["valid_calls"]) for item in (right, wrong)] == [(1, 1), (1, 1)]
     assert [check.ok for check in wrong.checks] == [True, False]
 
 

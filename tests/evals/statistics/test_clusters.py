@@ -24,7 +24,7 @@ def test_clusters_as_mixed_as_chance_lose_nothing() -> None:
     assert of(*[(5, 10)] * 10).design_effect == 1
 
 
-def test_where_every_count_is_alike_nothing_can_be_seen_and_the_worst_is_taken() -> None:
+def test_equal_counts_use_largest_possible_cluster_effect() -> None:
     assert of(*[(4, 4)] * 10).compute_effective_counts() == (10, 10)
 
 

@@ -9,7 +9,7 @@ from benchmarks.coverage import (
 )
 
 
-def test_intervals_cover_the_personas_true_rates_as_often_as_their_exact_coverage() -> None:
+def test_intervals_cover_persona_rates_as_often_as_exact_coverage() -> None:
     measured = [
         *measure_coverages(runs=100),
         *measure_difference_coverages(runs=100),

@@ -53,8 +53,8 @@ def test_equal_sizes_hardly_ever_need_p_of_the_limits(n: int) -> None:
     reject, the interval never has to be extended."""
     tables = list(product(range(n + 1), range(n + 1), (1, 4, 12)))
     found = [_found(Stratum(k1, n, k2, n), comparisons) for k1, k2, comparisons in tables]
-    assert sum(one.unadjusted_p_value != one.test_p_value for one in found) <= len(tables) / 100
-    assert not any(0 in (one.low, one.high) for one in found)
+    assert sum(item.unadjusted_p_value != item.test_p_value for item in found) <= len(tables) / 100
+    assert not any(0 in (item.low, item.high) for item in found)
 
 
 def test_limits_that_hold_zero_overrule_a_test_that_rejects_it() -> None:

@@ -18,7 +18,7 @@ def test_the_way_trials_ended_decides_the_interval() -> None:
     assert compute_interval(9, 10, StoppingDesign(0.05, 2)) == compute_anytime_mean_interval(9, 10, 0.05)
 
 
-def test_counts_of_which_one_went_on_until_decided_get_the_always_valid_one_with_the_least_error() -> None:
+def test_pooled_interval_uses_smallest_sequential_error() -> None:
     assert combine_stoppings([FIXED_STOPPING, StoppingDesign(0.1), StoppingDesign(0.05, 3)]) == StoppingDesign(0.05, 5)
     assert combine_stoppings([FIXED_STOPPING, FIXED_STOPPING]).error is None
 

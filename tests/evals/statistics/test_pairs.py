@@ -62,7 +62,7 @@ def test_several_trials_of_an_instance_count_as_one_pair() -> None:
     assert found.p == pytest.approx(compute_sign_p(6, 0))
 
 
-def test_pairs_that_agree_make_the_interval_narrower_than_two_samples_would() -> None:
+def test_paired_interval_is_narrower_than_two_samples_if_pairs_agree() -> None:
     pairs, samples = (
         compute_paired_difference([FIXED] * 4 + [ALIKE] * 36),
         compute_difference([Stratum(18, 40, 22, 40)]),

@@ -17,13 +17,13 @@ from toolbench.evals.statistics.sequential import compute_anytime_interval
 EASY, HARD = ScenarioSample(99, 100), ScenarioSample(5, 10)
 
 
-def test_equally_many_trials_of_every_scenario_have_wilsons_interval_of_all() -> None:
+def test_equal_trials_per_scenario_give_wilson_interval_of_all() -> None:
     pooled = pool_samples([ScenarioSample(9, 10), ScenarioSample(10, 10)])
     assert (pooled.low, pooled.high, pooled.method) == (*compute_wilson_interval(19, 20), "Wilson")
     assert pool_samples([ScenarioSample(40, 40)]).low == compute_wilson_interval(40, 40)[0]
 
 
-def test_nobody_looks_better_for_having_been_tried_more_often_on_what_is_easy() -> None:
+def test_pooled_rate_ignores_how_often_easy_scenarios_were_tried() -> None:
     pooled = pool_samples([EASY, HARD])
     assert pooled.share == pytest.approx((0.99 + 0.5) / 2)
     assert pooled.high < 104 / 110
@@ -41,7 +41,7 @@ def test_trials_that_hang_together_have_the_exact_interval() -> None:
     assert (pooled.low, pooled.high, pooled.method) == (*compute_exact_interval(9, 10), "exact")
 
 
-def test_one_scenario_that_went_on_until_decided_makes_the_whole_always_valid() -> None:
+def test_one_sequential_scenario_makes_pooled_interval_anytime_valid() -> None:
     until = ScenarioSample(36, 40, StoppingDesign(0.05))
     assert (pool_samples([until]).low, pool_samples([until]).high) == compute_anytime_interval(36, 40, 0.05)
     mixed = pool_samples([until, ScenarioSample(36, 40)])

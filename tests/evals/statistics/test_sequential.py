@@ -29,7 +29,7 @@ def test_a_rate_is_left_out_where_the_mixture_is_so_many_times_as_likely(count: 
 
 
 @given(counted())
-def test_it_holds_the_share_seen_and_is_wider_than_an_interval_for_one_look(count: tuple[int, int]) -> None:
+def test_sequential_interval_holds_rate_and_is_wider_than_fixed(count: tuple[int, int]) -> None:
     k, n = count
     low, high = compute_anytime_interval(k, n, 0.05)
     assert low <= k / n <= high

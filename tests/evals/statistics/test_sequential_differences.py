@@ -48,7 +48,7 @@ def test_strata_that_one_side_has_not_tried_take_no_part() -> None:
     assert compute_sequential_difference([pair((0, 0), (5, 5))]) is None
 
 
-def test_equal_sides_that_are_looked_at_again_and_again_are_hardly_ever_called_different() -> None:
+def test_equal_sides_are_rarely_called_different_after_many_looks() -> None:
     chance = random.Random(7)
 
     def ever_differs() -> bool:

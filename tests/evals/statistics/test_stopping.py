@@ -21,7 +21,7 @@ def of(*counts: tuple[int, int], error: float = 0.05) -> list[CellCount]:
     return [CellCount(k, n, error) for k, n in counts]
 
 
-def test_against_a_target_a_cell_is_decided_on_either_side_and_open_between() -> None:
+def test_cell_against_target_is_decided_on_both_sides_and_open_between() -> None:
     found = decide_cells(StoppingRule("threshold", target=90), of((60, 60), (36, 40), (5, 10), (10, 10), (0, 0)))
     assert found == ("above", "", "below", "", "")
 
@@ -34,7 +34,7 @@ def test_a_width_is_reached_wherever_the_rate_lies() -> None:
     )
 
 
-def test_whoever_lies_wholly_below_another_is_out_and_the_last_one_in_is_the_best() -> None:
+def test_cell_wholly_below_another_is_out_and_last_remaining_is_best() -> None:
     until = StoppingRule("best")
     assert decide_cells(until, of((95, 100), (94, 100), (20, 40))) == ("", "", "beaten")
     assert decide_cells(until, of((195, 200), (120, 200), (20, 40))) == ("best", "beaten", "beaten")

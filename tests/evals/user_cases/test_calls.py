@@ -9,7 +9,7 @@ A, B = ExpectedCall("move", {"to": "a"}), ExpectedCall("move", {"to": "b"})
 def wrong(expect: CaseExpectation, *results: ToolResult) -> list[str]:
     """Names of the checks that do not hold."""
     comparison = compare_calls(expect, build_ended(build_calling_turn(0, *results)))
-    return [check.name for check in iter_checks(comparison, others=expect.others) if not check.ok]
+    return [check.name for check in iter_checks(comparison, are_others_allowed=expect.others) if not check.ok]
 
 
 def move(to: object, **rest: object) -> ToolResult:

@@ -26,7 +26,7 @@ def test_a_key_twice_is_refused_where_it_stands() -> None:
     for text in ("name: f\nname: g\n", '{"name": "f",\n"name": "g"}', '[{"a": {"b": 1,\n\t"b": 2}}]'):
         error = refused(text)
         assert error.line == 2
-        assert error.says in ("the key name is here twice.", "the key b is here twice.")
+        assert error.message in ("the key name is here twice.", "the key b is here twice.")
 
 
 @pytest.mark.parametrize("text", ["a: &x [1]\nb: *x\n", "!!python/object/apply:os.system ['x']", "a: !!set {b}"])
@@ -41,7 +41,7 @@ def test_dates_times_and_words_stay_texts_as_they_would_in_json() -> None:
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[NaN]", "x" * 2_000_000, "a: 1e999", "[1e999]", "1: 2"])
 def test_what_no_json_can_hold_is_refused(text: str) -> None:
-    assert refused(text).says
+    assert refused(text).message
 
 
 def test_a_place_is_found_again_in_the_text_also_with_tabs() -> None:
@@ -57,14 +57,14 @@ def test_half_a_character_is_read_where_libyaml_would_refuse_it() -> None:
 
 
 def test_long_yaml_is_refused_before_it_is_parsed() -> None:
-    assert "write this as JSON" in refused("- 1\n" * 100_000).says
+    assert "write this as JSON" in refused("- 1\n" * 100_000).message
     assert find_line("[1]" + " " * 300_000, (0,)) is None
 
 
 def test_repeated_key_is_placed_in_long_json_with_any_spelling() -> None:
     keys = ",\n".join(f'"key{number}": [{{"a": "}},{{"}}]' for number in range(20_000))
     error = refused(f'{{{keys},\n  "\\u006bey7": 0}}')
-    assert (error.line, error.column, error.says) == (20_001, 3, "the key key7 is here twice.")
+    assert (error.line, error.column, error.message) == (20_001, 3, "the key key7 is here twice.")
     assert read_document('[{"a": {"b": ["a"]}, "c": {"b": "a"}}, {"a": 1}]')
 
 
@@ -72,7 +72,7 @@ def test_repeated_key_is_placed_in_long_json_with_any_spelling() -> None:
     "text", ["[" * 129 + "]" * 129, "a: " + "[" * 129, "- " * 200 + "1", '{"a":' * 129 + "1" + "}" * 129]
 )
 def test_document_nested_too_deeply_is_refused(text: str) -> None:
-    assert "nested deeper than 128 levels" in refused(text).says
+    assert "nested deeper than 128 levels" in refused(text).message
 
 
 def test_document_nested_to_the_limit_is_read() -> None:
@@ -81,4 +81,4 @@ def test_document_nested_to_the_limit_is_read() -> None:
 
 
 def test_long_yaml_with_half_a_character_is_refused() -> None:
-    assert "halves of characters" in refused('a: "\\ud83d"\n' + "b: 1\n" * 20_000).says
+    assert "halves of characters" in refused('a: "\\ud83d"\n' + "b: 1\n" * 20_000).message

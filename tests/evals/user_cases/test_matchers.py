@@ -6,7 +6,7 @@ from toolbench.evals.user_cases.matchers import find_matcher_problems, is_same_j
 
 
 def says(wanted: Any, given: Any) -> list[tuple[str, str]]:
-    return [(one.path, one.says) for one in iter_mismatches(wanted, given)]
+    return [(mismatch.path, mismatch.message) for mismatch in iter_mismatches(wanted, given)]
 
 
 @pytest.mark.parametrize(

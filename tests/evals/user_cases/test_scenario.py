@@ -19,8 +19,8 @@ def verdict(told: UserCase, *turns: Any, end: EndReason = EndReason.FINAL) -> Ve
     instance = scenario.draw_instance(0)
     workspace = scenario.open(instance)
     for turn in turns:
-        for one in turn.results:
-            workspace.call(one.call.name, one.arguments, "c")
+        for result in turn.results:
+            workspace.call(result.call.name, result.arguments, "c")
     return scenario.judge(instance, build_ended(*turns, end=end), workspace)
 
 

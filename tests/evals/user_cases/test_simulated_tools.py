@@ -10,7 +10,7 @@ RESULTS = {
 }
 
 
-def test_a_tool_gives_back_its_arguments_unless_the_case_says_what_it_answers() -> None:
+def test_simulated_tool_returns_arguments_unless_case_has_result() -> None:
     tools = SimulatedTools(RESULTS, {})
     assert tools.call("other", {"a": 1}, "c") == {"simulated": True, "arguments": {"a": 1}}
     assert tools.call("look", {}, "c") == {"sky": "clear"}

@@ -68,4 +68,4 @@ def test_golden_calls_pass_and_a_wrong_argument_is_named() -> None:
     assert (page.runs[0].answered.k, page.runs[0].answered.n) == (1, 2)
     assert json.loads(page.draft.expect) == list(case.answers)
     assert page.runs[0].cell.scenario_group == "bfcl"
-    assert f"$.{key}" in [one.name.rpartition(" ")[2] for one in page.runs[0].failed_checks]
+    assert f"$.{key}" in [failed_check.name.rpartition(" ")[2] for failed_check in page.runs[0].failed_checks]

@@ -169,7 +169,7 @@ def test_a_persona_calls_a_tool_of_ones_own_and_errs_at_its_rate() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_example_is_passed_by_a_persona_without_fault_and_copied_with_what_it_expects() -> None:
+def test_example_case_passes_with_perfect_persona_and_copies_expectation() -> None:
     with serve_simulated_models():
         run = tried(saved(EXAMPLE_DRAFT), get_simulated_model("perfect"), trials=1)
     trial = run.trials.get()
@@ -180,7 +180,7 @@ def test_the_example_is_passed_by_a_persona_without_fault_and_copied_with_what_i
 
 
 @pytest.mark.django_db(transaction=True)
-def test_trials_are_sent_again_as_they_were_after_the_case_was_edited_and_deleted() -> None:
+def test_repeated_trials_use_old_version_after_case_is_edited_or_deleted() -> None:
     with ScriptedServer(answering(order="17", reason="late")) as provider:
         model = make_scripted_model(provider)
         case = saved()

@@ -44,7 +44,7 @@ def test_cases_go_out_and_come_in_the_same(kind: str) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", ["jsonl", "yaml"])
-def test_what_is_here_already_is_made_once_and_what_changed_gets_a_new_version(kind: str) -> None:
+def test_imported_case_is_created_once_and_gets_version_when_changed(kind: str) -> None:
     same, other = saved(DRAFT), saved(replace(DRAFT, system=WORDS, title="Other"))
     text = render_cases(kind, private=True)
     assert import_cases(text, "Another set").unchanged == (same, other)
@@ -61,7 +61,7 @@ def test_what_is_here_already_is_made_once_and_what_changed_gets_a_new_version(k
 
 
 @pytest.mark.django_db
-def test_a_case_without_a_slug_stands_by_name_and_content_and_a_deleted_one_comes_back() -> None:
+def test_case_without_slug_is_matched_by_name_and_content_and_restored() -> None:
     line = json.dumps({"title": "One", "tools": {"name": "f"}, "messages": "Hi", "expect": {"name": "f"}})
     (first,) = import_cases(line).new
     assert import_cases(line).unchanged == (first,)
@@ -140,7 +140,7 @@ def test_a_case_of_a_trial_asks_for_several_calls_where_its_scenario_did() -> No
         slug: build_draft_from_trial(make_trial(make_cell(make_config(run), slug), instance_kind="drawn").pk)[0]
         for slug in ("parallel_mixed", "happy_path")
     }
-    assert [(one.parallel, one.turns) for one in found.values()] == [(True, 1), (False, None)]
+    assert [(item.parallel, item.turns) for item in found.values()] == [(True, 1), (False, None)]
 
 
 @pytest.mark.django_db

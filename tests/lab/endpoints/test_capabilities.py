@@ -37,7 +37,7 @@ def test_a_declaration_that_cannot_be_read_is_left_out() -> None:
     assert get_model_capabilities(make_model(capabilities={"supports_flight": True})).capabilities.known() == {}
 
 
-def test_what_a_probe_of_another_version_learned_is_left_out_where_it_cannot_be_read(owner_client: Client) -> None:
+def test_probe_of_other_version_is_ignored_where_unreadable(owner_client: Client) -> None:
     model = make_model()
     probe = a_probe(model, learned={"supports_flight": True})
 
@@ -179,7 +179,7 @@ def test_trials_without_a_call_count_where_they_are_enough(trials: int, silent: 
     assert get_model_capabilities(model).capabilities.supports_tool_use is None
 
 
-def test_model_page_and_compatibility_show_calls_of_trials_with_source_and_date(owner_client: Client) -> None:
+def test_model_and_compatibility_pages_show_trial_calls_with_source(owner_client: Client) -> None:
     model = make_model()
     native_cell(model, structured_answers=200, calling_answers=200, calls=200, called_rightly=100)
 

@@ -13,7 +13,7 @@ def test_every_capability_has_a_column() -> None:
 
 
 @pytest.mark.django_db
-def test_what_a_probe_found_of_tools_stands_there_with_its_date_above_what_is_declared() -> None:
+def test_probed_tool_support_ranks_above_declared_with_date() -> None:
     model = make_model("gpt", provider=make_provider("OpenAI", template="openai"))
     at = datetime.now(UTC)
     a_probe(model, finished_at=at, learned={"max_tools": 100, "schema_dialect": ["oneOf"], "prompt_endpoint": "llama"})

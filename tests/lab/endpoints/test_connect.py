@@ -67,7 +67,7 @@ def test_a_stored_key_is_removed_when_that_is_chosen() -> None:
     assert (edited.key_source, edited.key_encrypted, read_endpoint_key(edited)) == (Provider.KeySource.NONE, None, "")
 
 
-def test_values_of_extra_headers_are_stored_encrypted_and_names_can_be_read() -> None:
+def test_extra_header_values_are_encrypted_and_names_readable() -> None:
     provider = connect.connect_provider(
         ConnectionSettings("S", "https://x.test", headers={"X-Auth": "planted", "X-Title": "Mine"})
     )
@@ -102,9 +102,7 @@ def test_another_host_is_never_sent_the_headers_of_the_old_one() -> None:
     assert read_endpoint_headers(moved) == {"X-Auth": "b", "X-Title": "Mine"}
 
 
-def test_headers_that_cannot_be_read_any_more_are_entered_or_removed_together(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_unreadable_headers_are_reentered_or_removed_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     provider = connect.connect_provider(
         ConnectionSettings("S", "https://x.test", headers={"X-Auth": "a", "X-Title": "Mine"})
     )
@@ -248,7 +246,7 @@ def test_a_providers_models_are_held_by_what_it_says_it_takes(template: str, con
     assert policy.constraint == constraint
 
 
-def test_a_second_simulated_provider_has_personas_with_their_true_rates_and_stays_simulated() -> None:
+def test_second_simulated_provider_has_personas_and_stays_simulated() -> None:
     load_builtin_data()
     register_local_server("simulated", {"url": "http://127.0.0.1:5555", "key": "k"})
     host = connect.connect_provider(ConnectionSettings("Cheap host", "", template="simulated"))

@@ -87,7 +87,7 @@ def test_a_key_never_shows_in_what_is_kept(model: Model) -> None:
         patch.setenv("PROBE_TEST_KEY", secret)
         probe = probed(model, lambda seen: error_reply(400, f"no tools for {secret}"))
 
-    kept = b"".join(bytes(one.request) + bytes(one.response) for one in probe.exchanges.all())
+    kept = b"".join(bytes(exchange.request) + bytes(exchange.response) for exchange in probe.exchanges.all())
     assert secret.encode() not in kept
     assert secret not in json.dumps([probe.sentence, probe.checks])
 
@@ -107,7 +107,7 @@ def test_one_probe_at_a_time_at_one_provider(model: Model) -> None:
     assert claim_probe(first.pk) is None
 
 
-def test_a_probe_whose_worker_is_gone_is_queued_again_and_its_late_writes_are_refused(model: Model) -> None:
+def test_probe_of_lost_worker_is_requeued_and_late_writes_are_refused(model: Model) -> None:
     probe = queue_probe(model, "first_use")
     held = claim_probe(probe.pk)
     assert held is not None
@@ -120,7 +120,7 @@ def test_a_probe_whose_worker_is_gone_is_queued_again_and_its_late_writes_are_re
     assert (probe.state, probe.checks) == ("queued", [])
 
 
-def test_what_a_lost_worker_sent_stays_visible_beside_what_the_next_one_sends(model: Model) -> None:
+def test_exchanges_of_lost_worker_stay_beside_those_of_next(model: Model) -> None:
     probe = queue_probe(model, "first_use")
     held = claim_probe(probe.pk)
     assert held is not None
@@ -177,7 +177,7 @@ def test_two_workers_that_are_woken_for_one_probe_ask_the_endpoint_once(model: M
     with ScriptedServer(echoes) as provider:
         model.provider.base_url = provider.base_url
         model.provider.save()
-        assert sorted(one.result() for one in [elsewhere(work, probe.pk) for _ in range(2)]) == [False, True]
+        assert sorted(item.result() for item in [elsewhere(work, probe.pk) for _ in range(2)]) == [False, True]
         assert len(provider.seen) == 2
 
 

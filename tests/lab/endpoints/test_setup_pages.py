@@ -21,13 +21,13 @@ def test_a_lost_key_file_is_said_beside_the_provider(settings: Settings, tmp_pat
     settings.KEY_FILE.unlink()
     line = get_provider(provider.pk)
     assert line.state == "infra"
-    assert "Enter the key of Mine again" in line.says
+    assert "Enter the key of Mine again" in line.state_text
 
 
 def test_a_variable_that_is_not_set_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     provider = make_provider(key_source="environment", key_env="NO_SUCH_KEY")
-    assert "NO_SUCH_KEY" in get_provider(provider.pk).says
+    assert "NO_SUCH_KEY" in get_provider(provider.pk).state_text
 
 
 def test_a_provider_counts_its_models_and_the_runs_that_used_it() -> None:
@@ -35,7 +35,7 @@ def test_a_provider_counts_its_models_and_the_runs_that_used_it() -> None:
     make_model("retired", retired=True)
     make_config(make_run(), model)
     line = get_provider(model.provider_id)
-    assert (line.models, line.runs, line.own) == (1, 1, True)
+    assert (line.models, line.runs, line.is_connected) == (1, 1, True)
 
 
 def test_providers_take_two_queries_however_many_there_are(django_assert_num_queries: DjangoAssertNumQueries) -> None:

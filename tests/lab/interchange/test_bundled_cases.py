@@ -31,7 +31,7 @@ def elsewhere() -> None:
         model.objects.all().delete()
 
 
-def test_a_private_case_travels_only_when_that_is_said_and_is_judged_and_replayed_elsewhere() -> None:
+def test_private_case_is_bundled_on_request_and_judged_elsewhere() -> None:
     with ScriptedServer(answering(order=17)) as scripted:
         run = tried(saved(replace(DRAFT, title="Late order")), make_scripted_model(scripted), trials=2)
     with pytest.raises(BundleError, match="private, so no bundle was written"):
@@ -49,7 +49,7 @@ def test_a_private_case_travels_only_when_that_is_said_and_is_judged_and_replaye
         control.start_repeat(copy.pk, owner=None)
 
 
-def test_a_case_of_the_same_name_that_says_something_else_is_not_mixed_up_with_it() -> None:
+def test_case_of_same_name_with_other_content_is_kept_apart() -> None:
     with ScriptedServer(answering(order=17)) as scripted:
         run = tried(saved(replace(DRAFT, title="Late order")), make_scripted_model(scripted), trials=2)
     bundle, manifest = write_bundle_bytes(run, private=True)

@@ -43,7 +43,7 @@ def figures_of(run: Run) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("table", TABLES)
 def test_column_given_an_extreme_is_bounded_or_refused(table: type[models.Model]) -> None:
     for name in numeric(table):
-        for literal in (one for one in EXTREME_NUMBERS if len(one) < 4000):  # longer ones are no JSON for Python
+        for literal in (item for item in EXTREME_NUMBERS if len(item) < 4000):  # longer ones are no JSON for Python
             try:
                 columns = parse_row(table, {name: json.loads(literal)}, FigureReader())
             except InvalidRowError:

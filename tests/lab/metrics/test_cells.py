@@ -92,7 +92,7 @@ def test_recomputing_twice_changes_nothing() -> None:
     assert Cell.objects.filter(pk=cell.pk).values().get() == before
 
 
-def test_a_run_is_brought_up_to_date_in_batches_and_other_runs_are_left_to_the_workers(
+def test_run_is_recomputed_in_batches_and_other_runs_are_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cells, "MAX_CELLS_PER_BATCH", 2)
@@ -135,7 +135,7 @@ def test_a_change_that_commits_during_a_recompute_is_not_lost(elsewhere: RunInTh
     assert (cell.passed, cell.queued) == (1, 0)
 
 
-def test_a_cell_somebody_is_changing_is_left_for_the_next_time_or_waited_for(elsewhere: RunInThread) -> None:
+def test_locked_cell_is_skipped_or_waited_for(elsewhere: RunInThread) -> None:
     cell = a_cell()
     marked, go_on = threading.Event(), threading.Event()
 

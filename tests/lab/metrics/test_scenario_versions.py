@@ -63,7 +63,9 @@ def test_matrix_counts_the_newest_version_and_names_the_other(runs: tuple[Run, R
     assert any("happy_path version 1. Versions are different tasks" in sentence for sentence in matrix.warnings)
     panel = get_row_details(get_matrix(MatrixQuery(scope="real", cell=row.key)))
     assert panel is not None
-    splits = {one.scenario: (one.tally.passed, behind(one.trials_query)) for one in panel.scenario_details}
+    splits = {
+        scenario.scenario: (scenario.tally.passed, behind(scenario.trials_query)) for scenario in panel.scenario_details
+    }
     assert splits == {"happy_path": (5, 5), "type_error_recovery": (4, 4)}
 
 
@@ -89,10 +91,10 @@ def test_matrix_export_leaves_the_earlier_version_out(runs: tuple[Run, Run], adm
 
 def test_decide_counts_the_newest_version_and_names_the_other(runs: tuple[Run, Run]) -> None:
     pool = get_candidate_pool(DecideQuery())
-    assert [one.measured.passed for one in pool.candidates] == [9]
+    assert [candidate.measured.passed for candidate in pool.candidates] == [9]
     assert "happy_path version 1" in pool.cautions[0]
     old = get_candidate_pool(DecideQuery(scope="runs", runs=(runs[0].pk,)))
-    assert [one.measured.passed for one in old.candidates] == [5]
+    assert [candidate.measured.passed for candidate in old.candidates] == [5]
     assert not any("version 1" in sentence for sentence in old.cautions)
 
 
@@ -110,7 +112,7 @@ def test_failure_groups_keep_versions_apart() -> None:
         make_trial(cell, "fail", cause="no_call", cause_signature=where, taxonomy=read_taxonomy_version())
     recompute_stale_cells()
     clusters = get_failures(FailuresQuery()).failure_groups
-    assert [(one.version, one.count, behind(one.query)) for one in clusters] == [(2, 2, 2), (1, 1, 1)]
+    assert [(cluster.version, cluster.count, behind(cluster.query)) for cluster in clusters] == [(2, 2, 2), (1, 1, 1)]
 
 
 def test_failures_heat_map_counts_only_the_newest_version() -> None:
@@ -138,8 +140,12 @@ def test_heat_map_model_of_an_earlier_version_keeps_its_column(owner_client: Cli
     page = get_failures(FailuresQuery())
     (row,) = page.rows
     cells = {column.model: cell for column, cell in zip(page.columns, row.cells, strict=True) if cell}
-    assert {model: (one.rate.k, one.rate.n) for model, one in cells.items()} == {"a": (1, 1), "b": (3, 3), "c": (1, 1)}
-    assert {model: behind(one.query) for model, one in cells.items()} == {"a": 1, "b": 3, "c": 1}
+    assert {model: (item.rate.k, item.rate.n) for model, item in cells.items()} == {
+        "a": (1, 1),
+        "b": (3, 3),
+        "c": (1, 1),
+    }
+    assert {model: behind(item.query) for model, item in cells.items()} == {"a": 1, "b": 3, "c": 1}
     versions = {column.model: column.versions for column in page.columns}
     assert versions == {"a": ("happy_path version 2",), "b": ("happy_path version 1",), "c": ()}
     assert (row.count, behind(row.query)) == (1, 1)
@@ -151,7 +157,7 @@ def test_find_others_by_model_takes_each_kind_by_itself(runs: tuple[Run, Run]) -
     published = make_trial(make_cell(make_config(make_run(instance_kind="parity"))), "pass").cell
     recompute_stale_cells()
     others, _ = find_omitted_versions(Cell.objects.all())
-    assert [(one.token, one.kind) for one in others] == [("happy_path@1:drawn", "drawn")]
+    assert [(item.token, item.kind) for item in others] == [("happy_path@1:drawn", "drawn")]
     kept = Cell.objects.filter(build_exclusion(others[0].token))
     assert (kept.count(), published in kept) == (4, True)
 
@@ -186,16 +192,16 @@ def test_pages_untried_version_hides_no_tried_one(counts: dict[str, int]) -> Non
 
     (row,) = get_matrix(REAL).rows
     assert (row.tally.passed, behind(row.trials_query)) == (7, 7)
-    assert [one.measured.passed for one in get_candidate_pool(DecideQuery()).candidates] == [7]
+    assert [candidate.measured.passed for candidate in get_candidate_pool(DecideQuery()).candidates] == [7]
 
 
 def test_decide_newer_version_of_another_model_removes_nothing() -> None:
     tried(1), tried(2, model="b", infra=1)
     pool = get_candidate_pool(DecideQuery())
-    found = {one.model: (one.measured.passed, one.measured.missing) for one in pool.candidates}
+    found = {candidate.model: (candidate.measured.passed, candidate.measured.missing) for candidate in pool.candidates}
     assert found == {"a": (5, ("happy_path version 2",)), "b": (2, ())}
     (reason, *_) = assess_config(
-        next(one.measured for one in pool.candidates if one.model == "a"), DecisionRule()
+        next(candidate.measured for candidate in pool.candidates if candidate.model == "a"), DecisionRule()
     ).reasons
     assert (reason.kind, "happy_path version 2, which others met" in reason.sentence) == ("refused", True)
 
@@ -203,7 +209,11 @@ def test_decide_newer_version_of_another_model_removes_nothing() -> None:
 def test_decide_untried_version_of_another_model_refuses_nothing() -> None:
     tried(1)
     tried(2, model="b", queued=3)
-    assert [one.measured.missing for one in get_candidate_pool(DecideQuery()).candidates if one.model == "a"] == [()]
+    assert [
+        candidate.measured.missing
+        for candidate in get_candidate_pool(DecideQuery()).candidates
+        if candidate.model == "a"
+    ] == [()]
 
 
 @pytest.mark.parametrize(("text", "holds"), [("a@1", True), ("a@1,b-c@12:drawn", True), ("a", False), ("@1", False)])

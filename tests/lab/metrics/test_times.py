@@ -60,7 +60,7 @@ def test_cell_values_are_those_of_its_stored_times() -> None:
     found = load_cell_times([cell])[cell.pk]
 
     stored = (cell.p50_ms, cell.p95_ms, cell.first_token_p50_ms)
-    assert stored == tuple(one and one.value for one in (found.p50, found.p95, found.first_token))
+    assert stored == tuple(item and item.value for item in (found.p50, found.p95, found.first_token))
     assert stored == (3000.0, 7000.0, 30.0)
 
 

@@ -59,7 +59,7 @@ def test_auto_waits_for_the_probe_of_a_model_of_which_nothing_is_known(model: Mo
     assert run_worker_session(model, seconds=0.5) == 0  # nothing is claimed yet
 
 
-def test_auto_leads_to_native_where_the_probe_saw_a_call_and_the_run_goes_on(model: Model) -> None:
+def test_auto_method_is_native_if_probe_saw_call_and_run_continues(model: Model) -> None:
     with ScriptedServer(plays_probes_too) as provider:
         answered_by(model, provider)
         run = launch_run(model, methods=("auto",))
@@ -71,7 +71,7 @@ def test_auto_leads_to_native_where_the_probe_saw_a_call_and_the_run_goes_on(mod
     assert set(Trial.objects.values_list("outcome", flat=True)) == {"pass"}
 
 
-def test_auto_leads_to_text_json_where_tools_are_refused_and_says_what_was_passed_over(model: Model) -> None:
+def test_auto_method_is_text_json_if_tools_are_refused_and_says_why(model: Model) -> None:
     with ScriptedServer(refuses_tools) as provider:
         answered_by(model, provider)
         run = launch_run(model, methods=("auto",))
@@ -135,7 +135,7 @@ def test_named_method_of_a_known_model_waits_for_nothing(model: Model) -> None:
     assert run_worker_session(model) == 3
 
 
-def test_a_probe_that_could_not_be_told_leaves_native_to_be_tried_and_the_next_launch_asks_again(model: Model) -> None:
+def test_inconclusive_probe_leaves_native_and_next_launch_probes_again(model: Model) -> None:
     with ScriptedServer(lambda seen: error_reply(429, "slow down")) as provider:
         answered_by(model, provider)
         run = launch_run(model, methods=("auto",))
@@ -174,7 +174,7 @@ def test_where_no_path_is_left_preflight_says_so_before_the_first_request(model:
     assert plan.skipped[0].why.startswith("No method is left")
 
 
-def test_trials_that_waited_for_a_path_that_there_is_not_are_not_applicable_with_the_reason(model: Model) -> None:
+def test_trials_without_possible_method_are_not_applicable_with_reason(model: Model) -> None:
     with ScriptedServer(refuses_tools) as provider:
         answered_by(model, provider)
         run = launch_run(model, methods=("auto",), overrides={"paths": ["native"]})
@@ -187,7 +187,7 @@ def test_trials_that_waited_for_a_path_that_there_is_not_are_not_applicable_with
     assert trial.sentence.startswith("No method is left")
 
 
-def test_a_method_that_is_named_is_tried_or_refused_with_a_reason_and_never_changed(model: Model) -> None:
+def test_named_method_is_used_or_refused_with_reason_but_never_changed(model: Model) -> None:
     model.capabilities = {"supports_tool_use": False, "tools_field": "accepted"}
     model.save()
     assert build_plan(build_request(model)).configs[0].method == "native"
@@ -199,7 +199,7 @@ def test_a_method_that_is_named_is_tried_or_refused_with_a_reason_and_never_chan
     assert plan.skipped[0].why == "The endpoint refuses requests with tools."
 
 
-def test_a_rendered_prompt_is_refused_before_the_first_request_where_the_wire_has_none(model: Model) -> None:
+def test_rendered_prompt_is_refused_before_request_if_wire_has_none(model: Model) -> None:
     model.provider.wire = "anthropic"
     model.provider.save()
     plan = build_plan(build_request(model, methods=("native", "template")))
@@ -208,7 +208,7 @@ def test_a_rendered_prompt_is_refused_before_the_first_request_where_the_wire_ha
     assert plan.skipped[0].why == "An endpoint that speaks anthropic takes no rendered prompt."
 
 
-def test_an_endpoint_without_parallel_calls_gets_them_one_by_one_but_for_raw(model: Model) -> None:
+def test_endpoint_without_parallel_calls_gets_single_calls_except_raw(model: Model) -> None:
     model.capabilities = {"supports_tool_use": True, "supports_parallel_tools": False}
     model.save()
     plan = build_plan(build_request(model, strategies=("baseline", "raw")))
@@ -235,7 +235,7 @@ def test_a_lost_wake_up_is_made_good_and_settling_twice_changes_nothing(model: M
     assert run.configs.get().method == "native"
 
 
-def test_settings_that_this_version_no_longer_takes_end_their_own_trials_alone(
+def test_settings_of_another_version_end_only_their_own_trials(
     model: Model,
 ) -> None:
     old, good = launch_run(model, methods=("auto",)), launch_run(model, methods=("auto",))

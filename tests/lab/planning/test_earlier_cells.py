@@ -27,7 +27,7 @@ def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
         asked(stranger, "weather"),
     ]
     found = find_similar_cells(wanted)
-    assert [one and one.description for one in found] == [
+    assert [item and item.description for item in found] == [
         "the same model, scenario, method and strategy",
         "the same model, scenario and method under other strategies, beside other models",
         "the same model and method, other scenarios",
@@ -37,13 +37,13 @@ def test_the_same_model_scenario_and_method_come_first_then_wider() -> None:
     ]
     other = make_cell(make_config(make_run(), make_model("other")))
     make_trials(other, **{"pass": 2})
-    first, second, *_, fifth, _ = (one and (one.cells, one.others) for one in find_similar_cells(wanted))
+    first, second, *_, fifth, _ = (cell and (cell.cells, cell.others) for cell in find_similar_cells(wanted))
     assert first == ((cell.pk,), ())
     assert second == ((cell.pk,), (cell.pk, other.pk))
     assert fifth == ((), (cell.pk, other.pk))
 
 
-def test_the_newest_cells_count_and_none_of_a_deleted_run_or_without_a_request() -> None:
+def test_newest_cells_count_without_deleted_runs_and_unsent_trials() -> None:
     model = make_model()
     cells = []
     for _ in range(MAX_CELLS_PER_KIND + 2):

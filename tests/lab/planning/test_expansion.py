@@ -23,7 +23,7 @@ def refusal(request: RunRequest) -> dict[str, list[str]]:
     return refused.value.errors
 
 
-def test_the_case_studys_filter_gives_the_29_published_pairs_and_1450_trials() -> None:
+def test_case_study_filter_gives_29_published_pairs_and_1450_trials() -> None:
     load_builtin_data()
     words = "default,recommended,conversation,creative,tool_calling"
     profiles = name_filter.filter_by_names(case_study.load_profiles(), words, names=lambda profile: profile.names)
@@ -74,7 +74,7 @@ def test_examples_a_scenario_does_not_have_are_skipped() -> None:
     assert plan.skipped[0].why == "The scenario has no examples weather-1."
 
 
-def test_a_workaround_that_switches_tools_off_makes_tool_scenarios_not_applicable() -> None:
+def test_workaround_without_tools_makes_tool_scenarios_not_applicable() -> None:
     model = make_model("minimax/minimax-m2-her", workarounds=["tool_use_disabled"])
     plan = build_plan(build_request(model, scenarios=("happy_path", "chat_only")))
     assert [(cell.scenario, cell.applicable) for cell in plan.cells] == [("happy_path", False), ("chat_only", True)]
@@ -158,7 +158,7 @@ def test_requests_are_counted_from_least_to_most() -> None:
     assert (plan.least_requests, plan.most_requests, plan.paid_requests) == (4, 24, {"Example": 24})
 
 
-def test_most_counts_what_relaxed_asks_again_without_tools_and_cut_streams_again() -> None:
+def test_max_requests_count_relaxed_fallback_and_retry_of_cut_streams() -> None:
     model = make_model(provider=make_provider(max_attempts=2))
     again = {"max_turns": 3, "fallback_retry_count": 1}
     assert build_plan(build_request(model, trials=1, overrides=again)).most_requests == 10

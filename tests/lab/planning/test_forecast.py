@@ -47,7 +47,7 @@ def history(model: Model, count: int = 10, **fields: Any) -> list[Trial]:
     return trials
 
 
-def test_the_range_narrows_with_what_was_seen_and_widens_where_cells_differ() -> None:
+def test_forecast_range_narrows_with_trials_and_widens_with_variance() -> None:
     few, many = estimate_range([CellSample(5, 100, 400)], 50, 50), estimate_range([CellSample(500, 100, 400)], 50, 50)
     assert few[0] < many[0] < 5000 < many[1] < few[1]
     apart = estimate_range([CellSample(250, 60, 400), CellSample(250, 140, 400)], 50, 50)
@@ -122,7 +122,7 @@ def test_a_cap_cuts_all_of_it_and_is_said() -> None:
     assert found.cost.high == pytest.approx(0.25)
 
 
-def test_until_decided_the_range_reaches_from_the_fewest_trials_to_the_most() -> None:
+def test_forecast_until_decided_spans_fewest_to_most_trials() -> None:
     model = make_model()
     history(model)
     found = estimate_trials([asked(model, least=10, most=60)], RemainingLimits())
@@ -131,7 +131,7 @@ def test_until_decided_the_range_reaches_from_the_fewest_trials_to_the_most() ->
     assert (found.requests.low, found.requests.high) == (20, 120)
 
 
-def test_another_strategy_may_go_on_where_this_one_ended_as_other_models_did() -> None:
+def test_forecast_of_other_strategy_uses_ends_of_other_models() -> None:
     """Its own trials ended after one request; under a preset that helps they may take what others take."""
     model = make_model("tagged")
     history(model, requests=1, cost=0.5)
@@ -151,7 +151,7 @@ def test_nothing_is_foretold_of_what_was_never_tried() -> None:
     assert estimate_trials([], RemainingLimits()) is None
 
 
-def test_cells_like_nothing_that_was_tried_count_with_the_least_and_the_most_they_can_send() -> None:
+def test_forecast_of_unknown_cells_uses_least_and_most_requests() -> None:
     model = make_model()
     history(model)
     new = make_model("vendor/new", provider=make_provider("Elsewhere", kind="local"))

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 def personas() -> ProviderChoices:
     builtin_data.load_builtin_data()
-    return next(one for one in get_launch_choices().providers if one.simulated)
+    return next(provider for provider in get_launch_choices().providers if provider.simulated)
 
 
 def test_personas_stand_in_groups_and_none_is_left_out() -> None:
@@ -26,10 +26,10 @@ def test_personas_stand_in_groups_and_none_is_left_out() -> None:
 
 def test_a_filter_leaves_what_has_all_its_words_and_what_is_chosen() -> None:
     offered = personas()
-    chosen = next(one for one in offered.models if one.label == "slow")
+    chosen = next(model for model in offered.models if model.label == "slow")
     left = offered.filter_models("STREAM cut", {chosen.value})
-    assert {one.label for one in left.models} >= {"slow", "stream-cut"}
-    assert "perfect" not in {one.label for one in left.models}
+    assert {model.label for model in left.models} >= {"slow", "stream-cut"}
+    assert "perfect" not in {model.label for model in left.models}
     assert offered.filter_models("", ()) == offered
 
 
@@ -48,19 +48,23 @@ def test_a_provider_that_cannot_be_asked_now_says_why() -> None:
 def test_long_lists_are_folded_and_offer_all_the_same() -> None:
     builtin_data.load_builtin_data()
     choices = get_launch_choices()
-    assert [one.value for one in choices.strategies[0].choices] == [
+    assert [choice.value for choice in choices.strategies[0].choices] == [
         "production", "baseline", "raw", "wire_standard",
     ]  # fmt: skip
-    assert [one.fold for one in choices.strategies] == ["", f"{Preset.objects.count()} presets"]
-    assert [one.value for one in choices.profiles[0].choices] == ["default"]
+    assert [strategy.fold for strategy in choices.strategies] == ["", f"{Preset.objects.count()} presets"]
+    assert [choice.value for choice in choices.profiles[0].choices] == ["default"]
     assert len(list_choices(choices.profiles)) == SamplingProfile.objects.count()
-    assert {one.value for one in list_choices(choices.scenarios)} == {one.slug for one in scenarios.list_scenarios()}
+    assert {choice.value for choice in list_choices(choices.scenarios)} == {
+        scenario.slug for scenario in scenarios.list_scenarios()
+    }
 
 
 def test_sets_of_scenarios_are_those_of_the_words() -> None:
     sets = dict(get_launch_choices().sets)
     assert list(sets) == ["simple", "typical", "extreme", "all", *scenarios.PACKS]
-    assert all({one.slug for one in scenarios.select_scenarios(name)} == set(slugs) for name, slugs in sets.items())
+    assert all(
+        {scenario.slug for scenario in scenarios.select_scenarios(name)} == set(slugs) for name, slugs in sets.items()
+    )
 
 
 def test_scenarios_stand_below_the_name_of_their_group() -> None:

@@ -25,9 +25,7 @@ def launched(mode: str) -> Layer:
     ],
     ids=["enforced", "disabled", "switched off", "overridden", "nothing was asked for"],
 )
-def test_what_the_launch_asked_for_stands_above_presets_and_below_overrides(
-    layers: tuple[Layer, ...], mode: str
-) -> None:
+def test_launch_settings_rank_above_presets_and_below_overrides(layers: tuple[Layer, ...], mode: str) -> None:
     ruled = add_rules_layer(layers)
     assert resolve_policy(ruled).policy.tool_use_mode == mode
     assert add_rules_layer(ruled) == ruled

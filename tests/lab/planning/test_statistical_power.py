@@ -15,8 +15,8 @@ pytestmark = pytest.mark.django_db
 
 
 def test_controls_find_nothing_and_scenarios_add_up() -> None:
-    asked = RunRequest(models=(make_model().pk,), scenarios=("happy_path", "long_arguments_guard", "chat_only"))
-    hint = get_power_hint(build_plan(asked), None)
+    run_request = RunRequest(models=(make_model().pk,), scenarios=("happy_path", "long_arguments_guard", "chat_only"))
+    hint = get_power_hint(build_plan(run_request), None)
     assert hint is not None
     assert (hint.trials, hint.points) == (20, 10)
     assert hint.needed == -(-count_trials_to_detect(0.1, share=0.9) // 2)

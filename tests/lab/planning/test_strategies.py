@@ -50,5 +50,7 @@ def test_only_published_presets_ask_without_dropping_parameters() -> None:
     model = make_model()
     names = (*case_study_presets(), "production", "baseline", "argument_repair", "production+default_tool_calling")
     plan = build_plan(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
-    dropping = {one.strategy for one in plan.configs if resolve_policy(one.layers).policy.drop_refused_parameters}
-    assert {one.strategy for one in plan.configs} - dropping == {*case_study_presets()}
+    dropping = {
+        config.strategy for config in plan.configs if resolve_policy(config.layers).policy.drop_refused_parameters
+    }
+    assert {config.strategy for config in plan.configs} - dropping == {*case_study_presets()}

@@ -43,7 +43,7 @@ def test_a_probe_that_could_not_tell_is_kept_with_its_error(model: Model) -> Non
     assert "Inconclusive (authentication): probed, probe" in describe_support(config.support)
 
 
-def test_a_method_that_was_named_keeps_what_was_declared_or_that_nobody_was_asked(model: Model) -> None:
+def test_named_method_keeps_declared_support_or_says_not_probed(model: Model) -> None:
     assert describe_support(launch_run(model).configs.get().support).startswith("Nobody had said so")
 
     model.capabilities = {"tools_field": "dropped"}

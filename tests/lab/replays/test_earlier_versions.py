@@ -31,10 +31,10 @@ def test_replay_of_old_trials_gives_same_verdict_or_named_rule(before: list[Run]
     replayed = list(replay_trials(Trial.objects.order_by("pk").values_list("pk", flat=True)))
 
     assert len(replayed) == 144
-    assert [one for one in replayed if one.never_sent or one.unknown_from is not None] == []
-    assert {one.version for one in replayed} == {1}
-    changed = [one for one in replayed if _verdict(one.columns) != _verdict(vars(one.trial))]
-    assert [one for one in changed if not _is_named(one.trial, one.columns)] == []
+    assert [item for item in replayed if item.never_sent or item.unknown_from is not None] == []
+    assert {item.version for item in replayed} == {1}
+    changed = [item for item in replayed if _verdict(item.columns) != _verdict(vars(item.trial))]
+    assert [item for item in changed if not _is_named(item.trial, item.columns)] == []
 
 
 def test_check_of_old_runs_holds_and_names_newer_rules(before: list[Run]) -> None:

@@ -80,7 +80,7 @@ def test_no_request_leaves_the_machine_while_trials_are_replayed(scripted: Scrip
     watching.clear()
 
     run.refresh_from_db()
-    assert [one.columns["outcome"] for one in replayed] == ["pass"] * 3
+    assert [item.columns["outcome"] for item in replayed] == ["pass"] * 3
     assert opened == []
     assert (len(scripted.seen), run.requests_reserved) == (asked, reserved)
 
@@ -125,7 +125,7 @@ def test_a_cut_body_is_unknown_from_its_step_under_other_settings(scripted: Scri
     assert (one.unknown_from, one.why) == (3, "the stored answer is cut")
 
 
-def test_a_request_that_shows_the_model_something_else_is_unknown_from_there(scripted: ScriptedServer) -> None:
+def test_changed_request_makes_replay_unknown_from_there(scripted: ScriptedServer) -> None:
     trial = _run_of(scripted, trials=1).trials.get()
     body = StepBody.objects.get(step__trial=trial, step__ordinal=3)
     body.request = bytes(body.request).replace(b"draft", b"dreft")
@@ -178,11 +178,11 @@ def test_stored_trial_is_replayed_under_wire_standard(personas: None) -> None:
         get_simulated_model("legacy-function-call"), scenarios=("happy_path",), strategies=("baseline",), trials=1
     )
     trials = run.trials.values_list("pk", flat=True)
-    asked = WhatIfSettings.from_query({"strategy": ["wire_standard"]})
+    settings = WhatIfSettings.from_query({"strategy": ["wire_standard"]})
 
-    (before,), (after,) = list(replay_trials(trials)), list(replay_trials(trials, asked.apply))
+    (before,), (after,) = list(replay_trials(trials)), list(replay_trials(trials, settings.apply))
     (healed,) = replay_trials(trials, WhatIfSettings("wire_standard", ("openai_compatible_reliability",)).apply)
 
-    assert asked.ignored == ()
-    assert [one.columns["outcome"] for one in (before, after, healed)] == ["pass", "fail", "pass"]
+    assert settings.ignored == ()
+    assert [item.columns["outcome"] for item in (before, after, healed)] == ["pass", "fail", "pass"]
     assert after.columns["end"] == "NO_TOOL_CALLS"

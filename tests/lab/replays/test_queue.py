@@ -54,7 +54,7 @@ def test_what_was_found_before_trials_were_judged_again_is_found_anew(cell: Cell
     assert look(cell).waiting is not None
 
 
-def test_many_trials_are_replayed_by_a_worker_and_the_address_shows_how_far(cell: Cell) -> None:
+def test_large_replay_runs_in_worker_and_page_shows_progress(cell: Cell) -> None:
     before = look(cell)
     assert before.waiting is not None
     assert (before.waiting.done, before.waiting.total) == (0, 3)
@@ -65,12 +65,12 @@ def test_many_trials_are_replayed_by_a_worker_and_the_address_shows_how_far(cell
     assert after.waiting is None
     assert after.totals is not None
     assert after.totals.sentence == "3 pass → fail"
-    assert [one.after for one, _ in after.changes] == ["fail"] * 3
+    assert [item.after for item, _ in after.changes] == ["fail"] * 3
     assert after.requests == (9, 9)
     assert Replay.objects.count() == 1
 
 
-def test_a_row_is_worked_through_by_one_worker_and_taken_up_when_it_is_lost(cell: Cell) -> None:
+def test_replay_row_is_run_by_one_worker_and_resumed_when_lost(cell: Cell) -> None:
     row = look(cell).waiting
     assert row is not None
     Replay.objects.update(state="running", lease=uuid4(), lease_until=timezone.now() + timedelta(seconds=60))
@@ -102,9 +102,7 @@ def test_settings_that_do_not_go_together_end_the_row_in_words(cell: Cell) -> No
     assert "no_such_key" in look(cell, WhatIfSettings(presets=("bad",))).refused
 
 
-def test_one_that_failed_within_toolbench_says_how_far_it_came_and_can_be_tried_again(
-    cell: Cell, owner_client: Client
-) -> None:
+def test_replay_failed_within_toolbench_shows_progress_and_can_be_retried(cell: Cell, owner_client: Client) -> None:
     row, address = look(cell).waiting, f"cell={cell.pk}&max_turns=2"
     assert row is not None
     whole = {body.pk: bytes(body.facts) for body in StepBody.objects.all()}

@@ -60,7 +60,7 @@ def test_what_a_drive_shows_is_found_again_in_its_stored_steps() -> None:
     happy, weather = (run.trials.get(scenario=slug) for slug in ("happy_path", "weather"))
     assert (happy.cause, happy.failed_calls) == ("schema_type", 2)
     assert happy.cause_signature == "schema_type · happy_path · $.ops · turn 2"
-    assert {one["code"] for one in happy.causes} == {"schema_missing", "schema_type"}
+    assert {cause["code"] for cause in happy.causes} == {"schema_missing", "schema_type"}
     assert (happy.missing_calls, happy.type_calls, happy.answered_turns, happy.good_turns) == (1, 1, 3, 1)
     assert (weather.cause, weather.arguments_asked, weather.arguments_right) == ("task_not_done", 1, 0)
     assert run.trials.get(scenario="chat_only").call_expected is None
@@ -80,7 +80,7 @@ def test_reclassify_trial_of_an_older_table_gets_its_new_cause() -> None:
     assert reclassify() == (1, 1)
     assert told(run.trials.get()) == before
     assert (before["cause"], before["cause_signature"]) == ("no_call", "no_call · long_arguments_guard · $ · turn 2")
-    assert [(one["code"], one["mended"]) for one in trial.causes] == [("arguments_too_large", False)]
+    assert [(cause["code"], cause["mended"]) for cause in trial.causes] == [("arguments_too_large", False)]
     assert get_failures(FailuresQuery(run=run.pk)).version == 2
 
 

@@ -57,15 +57,13 @@ def run(scripted: ScriptedServer) -> Run:
 def corrected(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Version 1 of the scenario is gone, and version 2, which took its place, does not ask for two calls at once."""
     newest = scenarios.lookup_scenario(STRICT)
-    known = {one.slug: scenarios.list_versions(one.slug) for one in scenarios.list_scenarios()}
+    known = {scenario.slug: scenarios.list_versions(scenario.slug) for scenario in scenarios.list_scenarios()}
     monkeypatch.setattr(newest, "behaviour", "")
     monkeypatch.setattr(registry, "_versions", lambda: {**known, STRICT: (newest,)})
     return run
 
 
-def test_a_corrected_scenario_judges_stored_trials_again_and_both_verdicts_are_kept(
-    corrected: Run, scripted: ScriptedServer
-) -> None:
+def test_corrected_scenario_rejudges_stored_trials_and_keeps_both(corrected: Run, scripted: ScriptedServer) -> None:
     asked = len(scripted.seen)
 
     done = rejudge_trials(list_run_trials(corrected.pk).values_list("pk", flat=True))
@@ -89,7 +87,7 @@ def test_causes_and_due_calls_follow_the_current_verdict(corrected: Run) -> None
     assert set(trials.values_list("cause", "cause_signature")) == {("", "")}
 
 
-def test_a_re_judgement_that_fails_ends_and_says_so_and_may_be_asked_for_again(
+def test_failed_rejudgement_says_so_and_can_be_requested_again(
     corrected: Run, monkeypatch: pytest.MonkeyPatch, admin_client: Client
 ) -> None:
     monkeypatch.setattr(queue, "MAX_REJUDGED_AT_ONCE", 1)
@@ -105,7 +103,7 @@ def test_a_re_judgement_that_fails_ends_and_says_so_and_may_be_asked_for_again(
     assert len(list_waiting_replays()) == 1
 
 
-def test_a_large_run_is_left_to_a_worker_and_taken_up_again_when_that_one_is_lost(
+def test_large_rejudgement_is_queued_and_resumed_after_lost_worker(
     corrected: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "MAX_REJUDGED_AT_ONCE", 1)

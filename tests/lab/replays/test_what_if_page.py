@@ -59,7 +59,7 @@ def test_what_cannot_be_known_is_counted_as_all_fail_and_as_all_pass(personas: N
     assert found.totals is not None
     assert found.totals.sentence == "3 unknown"
     assert (found.totals.after.least.k, found.totals.after.most.k, found.totals.after.least.n) == (0, 3, 3)
-    assert {(one.unknown_from, one.why) for one, _ in found.changes} == {(3, "no further answer is stored")}
+    assert {(item.unknown_from, item.why) for item, _ in found.changes} == {(3, "no further answer is stored")}
 
 
 def test_every_transform_is_left_out_one_at_a_time(personas: None) -> None:
@@ -90,14 +90,14 @@ def test_requests_that_differ_where_no_model_looks_are_named(personas: None) -> 
     assert found.totals.sentence == "3 unchanged"
 
 
-def test_several_calls_at_once_are_unknown_where_parallel_calls_would_be_refused(personas: None) -> None:
+def test_parallel_replay_is_unknown_if_parallel_calls_would_be_refused(personas: None) -> None:
     cell = run_to_end(
         get_simulated_model("several-at-once"), strategies=("raw",), scenarios=("happy_path",)
     ).cells.get()
 
     found = get_what_if_page(ReplayScope("cell", cell.pk), WhatIfSettings(strategy="baseline"))
 
-    assert {one.unknown_from for one, _ in found.changes} == {1}
+    assert {item.unknown_from for item, _ in found.changes} == {1}
 
 
 def test_limits_and_own_presets_are_followed(scripted: ScriptedServer) -> None:
@@ -109,7 +109,7 @@ def test_limits_and_own_presets_are_followed(scripted: ScriptedServer) -> None:
 
     assert short.totals is not None
     assert short.totals.sentence == "3 pass → fail"
-    assert {one.after for one, _ in tiny.changes} == {"unknown"}
+    assert {item.after for item, _ in tiny.changes} == {"unknown"}
 
 
 def test_what_flips_stands_first_and_two_configurations_are_told_apart(personas: None) -> None:
@@ -121,7 +121,7 @@ def test_what_flips_stands_first_and_two_configurations_are_told_apart(personas:
         ReplayScope("run", run.pk), WhatIfSettings(without=("assistant_function_call_to_tool_calls",))
     )
 
-    assert [one.flips for one, _ in found.changes] == [True, True, False, False]
+    assert [item.flips for item, _ in found.changes] == [True, True, False, False]
     assert ["legacy-function-call" in config for _, config in found.changes] == [True, True, False, False]
 
 
@@ -132,25 +132,25 @@ def test_a_text_format_reads_calls_in_text() -> None:
     with ScriptedServer(play) as provider:
         cell = _cell(provider, scenarios=("weather",), strategies=("raw",))
 
-    asked = WhatIfSettings(presets=("content_tag_tool_call_fallback",))
-    found = get_what_if_page(ReplayScope("cell", cell.pk), asked)
+    settings = WhatIfSettings(presets=("content_tag_tool_call_fallback",))
+    found = get_what_if_page(ReplayScope("cell", cell.pk), settings)
 
     assert found.totals is not None
     assert found.totals.before.k == 0
-    assert {one.unknown_from for one, _ in found.changes} == {None}
-    assert not any("calls no tool" in one.why for one, _ in found.changes)
+    assert {item.unknown_from for item, _ in found.changes} == {None}
+    assert not any("calls no tool" in item.why for item, _ in found.changes)
 
 
 def test_another_strategy_leaves_the_mode_that_the_run_asked_for(scripted: ScriptedServer) -> None:
     (config,) = load_frozen_configs(
         launch_run(make_scripted_model(scripted)).configs.values_list("pk", flat=True)
     ).values()
-    asked = WhatIfSettings(strategy="default_tool_calling").apply(config)
-    assert resolve_policy(asked.layers).policy.tool_use_mode == "enforced"
+    settings = WhatIfSettings(strategy="default_tool_calling").apply(config)
+    assert resolve_policy(settings.layers).policy.tool_use_mode == "enforced"
 
 
 @pytest.mark.parametrize("known", ["beside", "here"])
-def test_a_strategy_of_a_model_from_elsewhere_is_that_of_its_run_or_of_its_names_here(known: str) -> None:
+def test_strategy_of_imported_model_is_taken_from_run_or_names(known: str) -> None:
     run, tags = make_run(imported=True), "content_tag_tool_call_fallback"
     model = make_model("there/a", workarounds=[tags] if known == "here" else [])
     frozen = [["infrastructure", {}], [f"workaround {tags}", {"response_transforms": ["tool_calls_from_text"]}]]
@@ -182,7 +182,7 @@ def test_settings_that_do_not_go_together_are_refused_in_words(scripted: Scripte
 
 def test_an_address_says_the_whole_what_if() -> None:
     Preset.objects.create(name="own", patch={})
-    asked = WhatIfSettings.from_query(
+    settings = WhatIfSettings.from_query(
         {
             "strategy": ["raw"],
             "preset": ["own", "nobody"],
@@ -193,10 +193,10 @@ def test_an_address_says_the_whole_what_if() -> None:
         }
     )
 
-    assert asked == WhatIfSettings("raw", ("own",), ("cut_value",), "hermes", (("max_turns", 3),))
-    assert asked.query() == "strategy=raw&preset=own&without=cut_value&format=hermes&max_turns=3"
-    assert asked.ignored == ("preset nobody", "without <b>", "without no_such_step", "max_tool_args_bytes -1")
-    assert asked.words == "strategy raw, with own, without cut_value, text format hermes, max turns 3"
+    assert settings == WhatIfSettings("raw", ("own",), ("cut_value",), "hermes", (("max_turns", 3),))
+    assert settings.query() == "strategy=raw&preset=own&without=cut_value&format=hermes&max_turns=3"
+    assert settings.ignored == ("preset nobody", "without <b>", "without no_such_step", "max_tool_args_bytes -1")
+    assert settings.words == "strategy raw, with own, without cut_value, text format hermes, max turns 3"
 
 
 def _cell(provider: ScriptedServer, **fields: Any) -> Cell:

@@ -23,7 +23,7 @@ def test_three_failures_of_different_classes_the_newest_of_each() -> None:
     fail("wrong_state")
     newest = [fail("wrong_state"), fail("no_tool_calls"), fail("tool_error")]
     fail("other", simulated=True)
-    assert [one.trial_id for one in get_home_page().failures] == newest[::-1]
+    assert [failure.trial_id for failure in get_home_page().failures] == newest[::-1]
 
 
 def test_a_control_is_not_worth_opening_and_nothing_is_made_up() -> None:

@@ -55,7 +55,7 @@ def test_no_cell_is_called_best_while_intervals_overlap(published: PublishedMatr
     assert (published.clear, published.undecided, published.below, published.perfect) == (12, 10, 6, 12)
 
 
-def test_timeouts_are_left_out_of_success_given_an_answer_and_stay_in_the_published_rate(
+def test_timeouts_leave_answered_rate_and_stay_in_published_rate(
     published: PublishedMatrix,
 ) -> None:
     grok = next(row for row in published.rows if row.profile == "default" and row.name == "grok-4.1-fast")

@@ -118,7 +118,7 @@ def test_sweep_of_a_count_below_the_stored_attempts_corrects_it() -> None:
     assert run.requests_reserved == 3
 
 
-def test_a_cap_that_no_column_takes_is_refused_and_raised_caps_of_a_run_that_goes_on_are_as_they_were() -> None:
+def test_oversized_cap_is_refused_and_earlier_caps_stay() -> None:
     run = launch_run(make_model(), request_cap=10)
     with pytest.raises(RunActionError, match="at most 2,147,483,647 requests"):
         control.raise_caps_and_resume(run.pk, request_cap=10**15, token_cap=None)

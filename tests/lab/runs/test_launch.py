@@ -84,7 +84,7 @@ def test_a_run_with_nothing_applicable_is_finished_at_once() -> None:
     assert run.finished_at is not None
 
 
-def test_much_that_has_to_be_paid_for_is_agreed_to_first_and_for_no_greater_number() -> None:
+def test_paid_launch_needs_confirmation_of_at_least_its_number() -> None:
     request = build_request(make_model(), trials=300)
     with pytest.raises(ConfirmationNeededError) as needed:
         launch(request)

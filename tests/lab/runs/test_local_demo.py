@@ -82,7 +82,7 @@ def test_without_a_local_provider_the_box_says_it_is_off() -> None:
     assert get_local_demo().state == "off"
 
 
-def test_where_the_local_model_is_left_out_the_box_says_so_and_looks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_demo_without_local_model_says_so_and_stops_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     builtin_data.load_builtin_data()
     monkeypatch.setattr(settings, "LOCAL_MODEL", False)
     assert get_local_demo().state == "off"

@@ -28,16 +28,18 @@ def test_what_is_no_seed_shows_the_case_studys_own_wording(seed: str) -> None:
 
 def test_published_wording_is_claimed_only_of_published_scenarios() -> None:
     claimed = [scenario.slug for scenario in scenarios.list_scenarios() if get_scenario(scenario.slug).published]
-    assert claimed == [one.slug for one in scenarios.select_scenarios("all")]
+    assert claimed == [scenario.slug for scenario in scenarios.select_scenarios("all")]
     assert len(claimed) == 8
 
 
 def test_scenario_page_says_own_wording_only_where_it_is(admin_client: Client) -> None:
     shown = {
-        one.slug: "The case study’s own wording" in read_html(admin_client.get(f"/scenarios/{one.slug}/"))
-        for one in scenarios.list_scenarios()
+        scenario.slug: "The case study’s own wording" in read_html(admin_client.get(f"/scenarios/{scenario.slug}/"))
+        for scenario in scenarios.list_scenarios()
     }
-    assert {slug for slug, said in shown.items() if said} == {one.slug for one in scenarios.select_scenarios("all")}
+    assert {slug for slug, said in shown.items() if said} == {
+        scenario.slug for scenario in scenarios.select_scenarios("all")
+    }
 
 
 def test_get_scenario_shows_an_earlier_version() -> None:

@@ -101,7 +101,7 @@ def test_slots_are_kept_for_trials_that_come_back() -> None:
     assert len(claim(model.provider_id, want=3, worker="w", free=SlotHints(reserved=2))) == 1
 
 
-def test_first_requests_are_counted_with_the_claim_where_that_leaves_enough_below_the_cap() -> None:
+def test_claim_counts_first_requests_if_enough_is_left_below_cap() -> None:
     model, enough = model_with(concurrency=50), 12 * MIN_SPARE_REQUESTS + 3 * REQUESTS_RESERVED_AT_CLAIM
     caps: tuple[dict[str, int], ...] = ({}, {"request_cap": enough}, {"request_cap": enough - 1}, {"token_cap": 99})
     runs = [launch_run(model, **cap).pk for cap in caps]
@@ -179,7 +179,7 @@ def test_claims_and_a_cancel_at_once_leave_no_trial_behind(elsewhere: RunInThrea
     assert run.trials.filter(state="running").count() == 0
 
 
-def test_a_cap_lets_no_more_trials_begin_than_it_is_likely_to_carry_to_their_end() -> None:
+def test_cap_limits_started_trials_to_those_likely_to_finish() -> None:
     model = model_with(concurrency=50)
     launch_run(model, trials=40, request_cap=12)
     first = claim(model.provider_id, want=50, worker="w")

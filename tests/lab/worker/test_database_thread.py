@@ -33,7 +33,7 @@ def ask() -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_locks_of_a_worker_that_freezes_in_a_transaction_are_free_after_a_lease(elsewhere: RunInThread) -> None:
+def test_locks_of_worker_frozen_in_transaction_end_after_lease(elsewhere: RunInThread) -> None:
     async def freeze() -> int:
         database = DatabaseThread()
         await database.run(begin_and_leave_it_lying)

@@ -249,7 +249,9 @@ class Watch:
     def __init__(self, folder: Path) -> None:
         self.said: list[str] = []
         environment = {**os.environ, **build_environment()}
-        self.supervisor = Supervisor(folder, Lock(folder / "lock").handle, say=self.said.append, silent_limit=60)
+        self.supervisor = Supervisor(
+            folder, Lock(folder / "lock").handle, print_message=self.said.append, silent_limit=60
+        )
         self.registrar = self.supervisor.registrar = ServiceRegistrar(environment, self.said.append)
         command = [sys.executable, "-m", "toolbench.providers.simulated", "--latency", "0.1"]
         command = build_confined_command(
@@ -301,7 +303,7 @@ def kill_often(watch: Watch, run: Run, shift: Future[int]) -> None:
     def is_stuck() -> bool:
         """Whether the same trials have been in flight for a second: none of them was answered before the stop."""
         waiting.append(set(run.trials.filter(state="running").values_list("pk", flat=True)))
-        return len(waiting[-1]) == limit and len(waiting) > 20 and all(one == waiting[-1] for one in waiting[-20:])
+        return len(waiting[-1]) == limit and len(waiting) > 20 and all(item == waiting[-1] for item in waiting[-20:])
 
     watch.tick_until(is_stuck)
     watch.child.process.send_signal(signal.SIGKILL)

@@ -75,7 +75,7 @@ def test_what_is_left_out_and_why_is_written_on_each_trial() -> None:
     (kept,) = RefusedParameter.objects.all()
     assert (kept.run, kept.name, kept.why, kept.trial) == (run, "tool_choice", said, first)
     facts = [json.loads(bytes(step.body.facts)) for step in Step.objects.filter(trial=first).select_related("body")]
-    changes = [change["path"] for one in facts for change in one.get("request_changes", ())]
+    changes = [change["path"] for item in facts for change in item.get("request_changes", ())]
     assert changes.count("$.tool_choice") == 3
 
 

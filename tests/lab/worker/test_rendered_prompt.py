@@ -39,7 +39,7 @@ def tried_locally(prompt: str, prompt_without_tools: str, *, delay: float = 0.0,
     return run.trials.get()
 
 
-def test_tools_that_the_template_drops_are_found_with_the_prompt_the_model_read() -> None:
+def test_tools_dropped_by_template_are_found_in_rendered_prompt() -> None:
     trial = tried_locally("user: hello \ud83d", "user: hello \ud83d")
     assert trial.tools_dropped
     assert (trial.outcome, trial.failure_class) == ("pass", "")

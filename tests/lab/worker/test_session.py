@@ -168,9 +168,7 @@ def test_a_trial_is_counted_once_when_its_lease_is_lost(elsewhere: RunInThread) 
     assert_cells_equal_their_trials(run)
 
 
-def test_a_trial_that_a_worker_loses_and_claims_again_is_its_own_to_the_end(
-    elsewhere: RunInThread, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_reclaimed_trial_keeps_new_lease(elsewhere: RunInThread, caplog: pytest.LogCaptureFixture) -> None:
     released = [threading.Event(), threading.Event()]
     with ScriptedServer(lambda seen: answer_on_release(released[len(blocking.seen) - 1], seen)) as blocking:
         model = make_scripted_model(blocking)
@@ -295,7 +293,7 @@ def test_a_plan_this_engine_does_not_take_ends_the_trial_and_not_the_shift(scrip
     assert set(run.trials.values_list("outcome", "failure_class")) == {("infra", "plan_refused")}
 
 
-def test_a_defect_of_ours_while_judging_is_logged_and_what_was_sent_is_counted(
+def test_defect_while_judging_is_logged_and_requests_are_counted(
     scripted: ScriptedServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:

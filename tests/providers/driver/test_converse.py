@@ -35,9 +35,9 @@ def talked(
     conversation = Conversation("scripted", tools.registry)
 
     async def talk() -> list[LoopResult]:
-        async with HttpClient() as door:
-            world = run_context(provider.endpoint(), door, tools, heard)
-            return [await converse(conversation, text, world) for text in texts]
+        async with HttpClient() as client:
+            context = run_context(provider.endpoint(), client, tools, heard)
+            return [await converse(conversation, text, context) for text in texts]
 
     return conversation, asyncio.run(talk())
 
@@ -70,7 +70,7 @@ def test_calls_of_one_answer_run_side_by_side_also_where_functions_block(provide
 
     conversation, _ = talked(provider, PythonTools.of(meet), "Meet.")
 
-    assert [one["data"]["value"] for one in told(conversation)] == ["a", "b"]
+    assert [item["data"]["value"] for item in told(conversation)] == ["a", "b"]
 
 
 def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedServer) -> None:
@@ -99,7 +99,7 @@ def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedServ
     release.set()
 
     assert ended.end is EndReason.FINAL
-    assert [one["errors"][0]["code"] for one in told(conversation)] == [
+    assert [item["errors"][0]["code"] for item in told(conversation)] == [
         "TOOL_TIMEOUT",
         "INTERNAL_ERROR",
         "INTERNAL_ERROR",
@@ -111,9 +111,9 @@ def test_every_failure_of_a_function_is_told_to_the_model(provider: ScriptedServ
 def test_a_conversation_outlives_an_endpoint_that_fails(provider: ScriptedServer) -> None:
     async def refused() -> LoopResult:
         conversation = Conversation("scripted")
-        async with HttpClient() as door:
+        async with HttpClient() as client:
             endpoint = replace(provider.endpoint(), max_attempts=1, timeouts=Timeouts(deadline=20))
-            ended = await converse(conversation, "Hello?", run_context(endpoint, door, PythonTools()))
+            ended = await converse(conversation, "Hello?", run_context(endpoint, client, PythonTools()))
         assert conversation.history == ()
         return ended
 
@@ -122,11 +122,11 @@ def test_a_conversation_outlives_an_endpoint_that_fails(provider: ScriptedServer
 
 def test_who_listens_hears_the_loops_events(provider: ScriptedServer) -> None:
     provider.set_script(tool_call_reply(("get_weather", {"city": "Oslo"})), text_reply("4 degrees."))
-    heard: list[Event] = []
+    received: list[Event] = []
 
-    talked(provider, PythonTools.of(get_weather), "Weather?", heard=heard.append)
+    talked(provider, PythonTools.of(get_weather), "Weather?", heard=received.append)
 
-    assert [event.type for event in heard if event.type.startswith("tool")] == ["tool_call_start", "tool_call_end"]
+    assert [event.type for event in received if event.type.startswith("tool")] == ["tool_call_start", "tool_call_end"]
 
 
 @pytest.mark.parametrize("parallel", [True, False])
@@ -150,8 +150,8 @@ def test_the_policy_decides_whether_calls_run_side_by_side(provider: ScriptedSer
     provider.set_script(tool_call_reply(("count", {}), ("count", {}), ("count", {})), text_reply("Done."))
 
     async def talk() -> None:
-        async with HttpClient() as door:
-            await converse(conversation, "Go.", run_context(provider.endpoint(), door, tools))
+        async with HttpClient() as client:
+            await converse(conversation, "Go.", run_context(provider.endpoint(), client, tools))
 
     asyncio.run(talk())
 

@@ -29,9 +29,9 @@ GIGABYTE = 1024**3
 
 def carried(endpoint: Endpoint, body: bytes | None = b"{}") -> Exchange:
     async def once() -> Exchange:
-        async with HttpClient() as door:
-            exchange = door.open(endpoint, PATH, body)
-            await door.send(exchange)
+        async with HttpClient() as client:
+            exchange = client.open(endpoint, PATH, body)
+            await client.send(exchange)
             return exchange
 
     return asyncio.run(once())
@@ -79,11 +79,11 @@ def test_one_connection_serves_many_requests(provider: ScriptedServer) -> None:
     provider.set_script(text_reply("one"), text_reply("two"))
 
     async def twice() -> list[int | None]:
-        async with HttpClient() as door:
+        async with HttpClient() as client:
             statuses = []
             for _ in range(2):
-                exchange = door.open(provider.endpoint(), PATH, b"{}")
-                await door.send(exchange)
+                exchange = client.open(provider.endpoint(), PATH, b"{}")
+                await client.send(exchange)
                 statuses.append(exchange.status)
             return statuses
 
@@ -166,7 +166,7 @@ def test_silence_before_the_first_byte_is_a_read_timeout(provider: ScriptedServe
     assert code_of(exchange) == "read_timeout"
 
 
-def test_silence_in_the_middle_of_a_body_is_a_cut_answer_and_keeps_the_half(provider: ScriptedServer) -> None:
+def test_silence_within_body_is_cut_answer_and_keeps_received_part(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(body=b'{"choices"', declared=100, ending=ConnectionEnd.HANG))
     exchange = carried(provider.endpoint(timeouts=Timeouts(read=0.2)))
     assert code_of(exchange) == "answer_cut"
@@ -200,9 +200,9 @@ def test_cookies_are_not_kept(provider: ScriptedServer) -> None:
     provider.set_script(ScriptedReply(200, {"set-cookie": "a=b"}, b"{}"), text_reply("two"))
 
     async def twice() -> None:
-        async with HttpClient() as door:
+        async with HttpClient() as client:
             for _ in range(2):
-                await door.send(door.open(provider.endpoint(), PATH, b"{}"))
+                await client.send(client.open(provider.endpoint(), PATH, b"{}"))
 
     asyncio.run(twice())
     assert "cookie" not in provider.seen[1].headers
@@ -285,9 +285,9 @@ def test_a_body_in_countless_chunks_keeps_a_bounded_number_of_times() -> None:
 
     async def once() -> Exchange:
         transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Drops()))
-        async with HttpClient(transport) as door:
-            exchange = door.open(Endpoint("http://scripted", "m"), PATH, b"{}")
-            await door.send(exchange)
+        async with HttpClient(transport) as client:
+            exchange = client.open(Endpoint("http://scripted", "m"), PATH, b"{}")
+            await client.send(exchange)
             return exchange
 
     exchange = asyncio.run(once())
@@ -299,9 +299,9 @@ def test_being_cancelled_in_flight_keeps_what_had_come(provider: ScriptedServer)
     provider.set_script(ScriptedReply(body=b'{"choices"', declared=100, ending=ConnectionEnd.HANG))
 
     async def cut_off() -> Exchange:
-        async with HttpClient() as door:
-            exchange = door.open(provider.endpoint(), PATH, b"{}")
-            carrying = asyncio.create_task(door.send(exchange))
+        async with HttpClient() as client:
+            exchange = client.open(provider.endpoint(), PATH, b"{}")
+            carrying = asyncio.create_task(client.send(exchange))
             while not exchange.chunks:
                 await asyncio.sleep(0.01)
             carrying.cancel()
@@ -358,9 +358,9 @@ def test_masking_of_a_large_body_survives_cancellation(provider: ScriptedServer)
     provider.set_script(ScriptedReply(200, {}, b'{"a": "%s"}' % (b"sk-secret-1234 " * MIN_THREAD_MASKING_BYTES)))
 
     async def cancelled() -> Exchange:
-        async with HttpClient() as door:
-            exchange = door.open(provider.endpoint(key="sk-secret-1234"), PATH, b"{}")
-            await door.send(exchange)
+        async with HttpClient() as client:
+            exchange = client.open(provider.endpoint(key="sk-secret-1234"), PATH, b"{}")
+            await client.send(exchange)
             exchange.finish()
             masking = asyncio.create_task(exchange.mask_large_body())
             await asyncio.sleep(0)

@@ -307,7 +307,7 @@ def test_messages_are_bounded() -> None:
 def test_anthropics_errors_are_told_by_their_type_after_a_200_too(kind: str, code: str) -> None:
     told = {"type": "error", "error": {"type": kind, "message": "No."}, "request_id": "req_1"}
     start = {"type": "message_start", "message": {"content": []}}
-    stream = b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in (start, told))
+    stream = b"".join(f"event: {item['type']}\ndata: {json.dumps(item)}\n\n".encode() for item in (start, told))
     for body in (json.dumps(told).encode(), stream):
         found = classify_response(status=200, headers={}, body=body)
         assert found is not None
@@ -317,7 +317,7 @@ def test_anthropics_errors_are_told_by_their_type_after_a_200_too(kind: str, cod
 def test_an_error_after_anthropics_first_block_cuts_the_answer() -> None:
     begun = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "We"}}
     told = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    stream = b"".join(f"data: {json.dumps(one)}\n\n".encode() for one in (begun, told))
+    stream = b"".join(f"data: {json.dumps(item)}\n\n".encode() for item in (begun, told))
     found = classify_response(status=200, headers={}, body=stream)
     assert found is not None
     assert found.code == "answer_cut"

@@ -49,7 +49,7 @@ def test_what_the_provider_asks_for_comes_before_our_own_reckoning() -> None:
     assert compute_wait_seconds(5, {"retry-after": "1"}) == 1.0
 
 
-def test_without_a_word_from_the_provider_waits_grow_with_jitter_up_to_a_limit() -> None:
+def test_waits_without_retry_after_grow_with_jitter_up_to_limit() -> None:
     bounds = [(0.5, 1.0), (1.0, 1.5), (2.0, 2.5), (4.0, 4.5)]
     for attempt, (least, most) in enumerate(bounds, start=1):
         assert least <= compute_wait_seconds(attempt, {}) <= most

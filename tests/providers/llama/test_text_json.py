@@ -44,9 +44,7 @@ def tried(server: ReadyLine, seed: int, options: JsonObject) -> tuple[LoopResult
     ],
     ids=["as usual", "cut", "wild"],
 )
-def test_by_text_json_no_parse_error_ends_a_turn_and_a_tool_not_executed_is_said(
-    own: ReadyLine, options: JsonObject
-) -> None:
+def test_text_json_parse_error_ends_no_turn_and_unexecuted_tool_is_noted(own: ReadyLine, options: JsonObject) -> None:
     for seed in SEEDS:
         ended, notes = tried(own, seed, options)
         assert ended.end in (EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED, EndReason.LENGTH)

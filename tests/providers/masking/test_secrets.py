@@ -39,7 +39,7 @@ def test_a_short_key_is_masked_in_its_header_only() -> None:
     assert masker.mask_headers({"authorization": "Bearer ollama"}) == {"authorization": "*" * 13}
 
 
-def test_headers_that_carry_secrets_by_name_are_overwritten_and_searched_for() -> None:
+def test_secret_headers_by_name_are_masked_and_searched_for() -> None:
     headers = {"x-api-key": "first-secret", "cookie": "second-secret", "x-title": "sent with first-secret"}
     masker = build_masker("", headers.items())
     assert masker.mask_headers(headers) == {
@@ -54,7 +54,7 @@ def test_headers_that_carry_secrets_by_name_are_overwritten_and_searched_for() -
     "name",
     ["ocp-apim-subscription-key", "x-functions-key", "x-access-key", "x-auth", "x-credential", "api_key", "x-region"],
 )
-def test_an_extra_header_is_taken_for_a_secret_unless_it_is_known_to_be_none(name: str) -> None:
+def test_extra_header_counts_as_secret_unless_known_not_to_be(name: str) -> None:
     masker = build_masker("", [(name, "planted-secret")])
     assert masker.mask_headers({name: "planted-secret"}) == {name: "*" * 14}
     assert masker.mask_headers({"x-request-id": "planted-secret"}) == {"x-request-id": "*" * 14}

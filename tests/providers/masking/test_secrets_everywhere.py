@@ -95,7 +95,7 @@ def _check(masker: Masker, body: bytes) -> None:
     masked = masker.mask_body(body)
     assert not SEARCH.has_canary(masked), masked.decode()
     assert len(masked) == len(body)
-    ends = [[place for place, byte in enumerate(one) if byte in b"\r\n"] for one in (body, masked)]
+    ends = [[place for place, byte in enumerate(item) if byte in b"\r\n"] for item in (body, masked)]
     assert ends[0] == ends[1]
     assert _shapes(masked) == _shapes(body)
     assert masker.mask_body(masked) is masked

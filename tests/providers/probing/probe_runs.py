@@ -40,8 +40,8 @@ class _NoWaitProber(Prober):
 
 def run_probe(endpoint: Endpoint, probe: RunProbe = probe_first_use) -> ProbeFindings:
     async def run() -> ProbeFindings:
-        async with HttpClient() as door:
-            return await _run_probe(endpoint, door, probe)
+        async with HttpClient() as client:
+            return await _run_probe(endpoint, client, probe)
 
     return asyncio.run(run())
 
@@ -56,19 +56,19 @@ def probe_personas(
         await server.start()
         limits = Timeouts(connect=5, read=1, deadline=20)
         try:
-            async with HttpClient() as door:
+            async with HttpClient() as client:
                 endpoints = {
                     name: Endpoint(server.url, name, key=server.key, timeouts=limits, wire=wire) for name in names
                 }
-                return {name: await _run_probe(endpoint, door, probe) for name, endpoint in endpoints.items()}
+                return {name: await _run_probe(endpoint, client, probe) for name, endpoint in endpoints.items()}
         finally:
             await server.stop()
 
     return asyncio.run(run())
 
 
-async def _run_probe(endpoint: Endpoint, door: HttpClient, probe: RunProbe) -> ProbeFindings:
+async def _run_probe(endpoint: Endpoint, client: HttpClient, probe: RunProbe) -> ProbeFindings:
     async def permit() -> None: ...
 
-    prober = _NoWaitProber(endpoint, door, lambda check, step: None, permit, time.monotonic, RANDOM_WORD)
+    prober = _NoWaitProber(endpoint, client, lambda check, step: None, permit, time.monotonic, RANDOM_WORD)
     return ProbeFindings([check async for check in probe(prober)], prober.exchanges)

@@ -156,7 +156,7 @@ def test_refused_second_question_teaches_nothing_about_tools() -> None:
     assert found.capabilities.supports_tool_use is None
 
 
-def test_a_history_with_its_own_call_that_is_refused_is_found_in_the_second_step() -> None:
+def test_refused_history_with_own_call_is_found_in_second_step() -> None:
     with ScriptedServer([tool_call_reply(("probe_echo", {"value": "x"})), error_reply(400, "bad id")]) as provider:
         found = run_probe(provider.endpoint())
 

@@ -352,7 +352,7 @@ def test_effort_and_limit_are_known_by_the_names_that_have_their_effect(name: st
     assert (found.raw_completion, found.prompt_endpoint) == (True, "llama")
 
 
-def test_constraints_of_messages_and_its_efforts_are_asked_for_in_its_own_words() -> None:
+def test_messages_constraints_and_efforts_are_sent_in_messages_fields() -> None:
     def play(seen: ReceivedRequest) -> ScriptedReply:
         body = seen.json()
         config = body.get("output_config") or {} if isinstance(body["messages"], list) else {}

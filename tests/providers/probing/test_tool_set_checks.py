@@ -38,7 +38,7 @@ def test_what_is_no_refusal_of_these_tools_teaches_nothing(refusal: int | str) -
     assert {check.outcome for check in found.checks.values()} == {"unknown"}
 
 
-def test_a_pattern_that_a_refusal_names_is_believed_where_it_refuses_the_same() -> None:
+def test_refused_pattern_is_believed_if_sending_it_again_is_refused() -> None:
     def narrow(functions: list[dict[str, Any]]) -> ScriptedReply | None:
         fine = all(re.fullmatch("[a-z0-9_]{1,32}", function["name"]) for function in functions)
         return (
@@ -53,7 +53,7 @@ def test_a_pattern_that_a_refusal_names_is_believed_where_it_refuses_the_same() 
 
 
 @pytest.mark.parametrize(("said", "most"), [("at most 40 tools", 40), ("error 12: too many", None)])
-def test_a_number_that_a_refusal_names_is_believed_where_one_more_is_refused(said: str, most: int | None) -> None:
+def test_refused_number_is_believed_if_one_more_is_refused(said: str, most: int | None) -> None:
     found = offered(lambda functions: error_reply(400, said) if len(functions) > 40 else None)
 
     assert found.capabilities.max_tools == most

@@ -54,25 +54,25 @@ def iter_requests(persona: Persona) -> Iterator[JsonObject]:
 
 
 async def read_with_toolbench(
-    server: SimulatedServer, door: HttpClient, body: JsonObject, wire: str
+    server: SimulatedServer, client: HttpClient, body: JsonObject, wire: str
 ) -> AnswerContent | str:
-    heard: list[ChatAnswer] = []
+    received: list[ChatAnswer] = []
 
     def read(answer: ChatAnswer) -> Turn:
-        heard.append(answer)
+        received.append(answer)
         return Turn(answer.message, "")
 
     chosen = get_wire_format(wire)
     endpoint = Endpoint(server.url, body["model"], key=server.key, wire=wire)
-    exchange = door.open(endpoint, chosen.path, json.dumps(body).encode())
-    await door.send(exchange)
+    exchange = client.open(endpoint, chosen.path, json.dumps(body).encode())
+    await client.send(exchange)
     decoder = chosen.decoder(read, lambda delta: None, stream=bool(body.get("stream")))
     decoder.feed(exchange.body)
     try:
         decoder.close()
     except MalformedAnswerError:
         return REFUSED_ANSWER
-    return _read_content(heard[0]) if exchange.error() is None else REFUSED_ANSWER
+    return _read_content(received[0]) if exchange.error() is None else REFUSED_ANSWER
 
 
 def _read_content(answer: ChatAnswer) -> AnswerContent:
@@ -82,8 +82,8 @@ def _read_content(answer: ChatAnswer) -> AnswerContent:
     return AnswerContent(
         message["content"],
         tuple(
-            (one.get("id"), one["function"]["name"], _parse_arguments(one["function"].get("arguments")))
-            for one in calls
+            (call.get("id"), call["function"]["name"], _parse_arguments(call["function"].get("arguments")))
+            for call in calls
         ),
         answer.finish_reason,
         (usage.input_tokens, usage.output_tokens) if usage else (None, None),

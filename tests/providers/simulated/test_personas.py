@@ -111,9 +111,7 @@ def test_a_persona_that_recovers_does_the_task_in_the_end(serving: Serving, slug
 
 
 @pytest.mark.parametrize("slug", ["rate-limited", "flaky-503", "error-in-200"])
-def test_a_refusal_that_passes_is_served_at_the_second_try_and_comes_again_in_a_repeat(
-    serving: Serving, slug: str
-) -> None:
+def test_passing_refusal_is_served_at_second_try_and_repeats_with_seed(serving: Serving, slug: str) -> None:
     async def tries(client: aiohttp.ClientSession, seed: int) -> list[bool]:
         return ["drift=" in (await post_request(client, build_state_request(slug, seed))).label for _ in range(4)]
 

@@ -47,7 +47,7 @@ async def compare(wire: str) -> Found:
     async with (
         served() as mine,
         served() as theirs,
-        HttpClient() as door,
+        HttpClient() as client,
         openai.AsyncOpenAI(base_url=f"{theirs.url}/v1", api_key=theirs.key, max_retries=0) as chat,
         anthropic.AsyncAnthropic(base_url=theirs.url, api_key=theirs.key, max_retries=0) as messages,
     ):
@@ -55,7 +55,7 @@ async def compare(wire: str) -> Found:
             for body in iter_requests(persona):
                 for stream in (False, True):
                     sent = shaped(body, wire, stream)
-                    read = await read_with_toolbench(mine, door, sent, wire)
+                    read = await read_with_toolbench(mine, client, sent, wire)
                     other = await (
                         read_with_anthropic(messages, sent) if wire == "anthropic" else read_with_openai(chat, sent)
                     )
@@ -75,7 +75,9 @@ async def served() -> AsyncIterator[SimulatedServer]:
 
 
 def spoken_on(wire: str) -> list[Persona]:
-    return [one for one in load_personas().values() if wire in one.wires and one.slug not in NEVER_ANSWERS]
+    return [
+        persona for persona in load_personas().values() if wire in persona.wires and persona.slug not in NEVER_ANSWERS
+    ]
 
 
 def shaped(body: JsonObject, wire: str, stream: bool) -> JsonObject:
@@ -101,7 +103,7 @@ def test_openais_client_reads_every_persona_as_we_do_but_for_those_named() -> No
     assert asyncio.run(compare("chat")) == expected("openai")
 
 
-def test_anthropics_client_reads_every_persona_as_we_do_but_for_those_named() -> None:
+def test_anthropic_sdk_reads_every_persona_as_we_do_except_named_ones() -> None:
     assert asyncio.run(compare("anthropic")) == expected("anthropic")
 
 

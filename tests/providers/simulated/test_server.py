@@ -106,7 +106,7 @@ def test_without_a_seed_answers_differ(serving: Serving) -> None:
     assert len(asyncio.run(journey())) == 5
 
 
-def test_a_dropped_connection_ends_without_an_answer_and_the_next_try_is_served(serving: Serving) -> None:
+def test_dropped_connection_has_no_answer_and_next_try_is_served(serving: Serving) -> None:
     async def journey() -> None:
         async with serving() as client:
             for seed in range(40):

@@ -61,7 +61,7 @@ def test_a_drift_of_streams_is_found(drift: str, finding: str) -> None:
     events = build_events(completion(content=None, tool_calls=CALLS), random.Random(1), with_usage=True)
     STREAM_FAULTS[drift](events)
     turn = sent(events)
-    assert finding in [one.code for one in turn.findings]
+    assert finding in [finding.code for finding in turn.findings]
     assert turn.cut == (drift == "cut_inside_arguments")
 
 

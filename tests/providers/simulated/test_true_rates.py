@@ -98,7 +98,7 @@ def test_faults_of_a_provider_befall_the_recovery_pack_as_infrastructure(slug: s
 @pytest.mark.parametrize(
     "slug", [slug for slug, persona in load_personas().items() if persona.true_rates["infrastructure"]]
 )
-def test_a_provider_in_trouble_is_infrastructure_and_no_failure_of_the_model(slug: str) -> None:
+def test_provider_in_trouble_is_infrastructure_not_model_failure(slug: str) -> None:
     if slug in NEEDS_PATIENCE:
         assert load_personas()[slug].drift == "never_answers"
         return

@@ -4,7 +4,7 @@ from toolbench.web.templatetags.differences import p_value, points, signed_secon
 
 
 def test_points_near_zero_keep_their_sign() -> None:
-    assert [points(one) for one in (0.0, 0.123, -0.05, 0.0003, -0.000004)] == [
+    assert [points(item) for item in (0.0, 0.123, -0.05, 0.0003, -0.000004)] == [
         "0.0",
         "+12.3",
         "−5.0",
@@ -16,7 +16,7 @@ def test_points_near_zero_keep_their_sign() -> None:
 
 
 def test_p_value_near_its_limit_keeps_its_side() -> None:
-    assert [p_value(one) for one in (0.116, 0.05, 0.0502, 0.04998)] == [
+    assert [p_value(item) for item in (0.116, 0.05, 0.0502, 0.04998)] == [
         "p = 0.116",
         "p = 0.050",
         "p = 0.0502",
@@ -27,4 +27,4 @@ def test_p_value_near_its_limit_keeps_its_side() -> None:
 
 
 def test_signed_seconds_near_zero_keep_their_sign() -> None:
-    assert [signed_seconds(one) for one in (0.0, 1500.0, -2.0, None)] == ["0.00", "+1.50", "−0.002", "open"]
+    assert [signed_seconds(item) for item in (0.0, 1500.0, -2.0, None)] == ["0.00", "+1.50", "−0.002", "open"]

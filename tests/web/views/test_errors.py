@@ -43,7 +43,7 @@ def test_an_unknown_host_is_told_how_to_be_allowed() -> None:
 
 
 @pytest.mark.django_db
-def test_more_than_is_read_at_once_is_told_its_limit_and_how_to_get_back_what_was_typed(owner_client: Client) -> None:
+def test_oversized_input_error_names_limit_and_way_back(owner_client: Client) -> None:
     kept = "What you typed is still in the form"
     pasted = owner_client.post("/cases/new/", {"tools": "x" * 2_621_440})
     assert pasted.status_code == 413

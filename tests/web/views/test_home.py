@@ -44,7 +44,7 @@ def test_the_local_run_is_polled_while_it_goes_on_and_no_longer(owner_client: Cl
     assert "hx-trigger" not in read_html(owner_client.get("/", headers={"HX-Request": "true"}))
 
 
-def test_valid_is_not_correct_stands_beside_the_figures_and_no_figure_in_the_title(owner_client: Client) -> None:
+def test_home_says_valid_is_not_correct_and_title_has_no_figure(owner_client: Client) -> None:
     live_run()
     text = read_html(owner_client.get("/"))
     assert "a correct call also names the requested city" in text

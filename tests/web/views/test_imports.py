@@ -74,7 +74,7 @@ def test_a_run_that_can_only_be_private_says_so_instead_of_a_download(owner_clie
     assert f"All cases of run {run.pk} are private" in text
 
 
-def test_private_cases_leave_only_with_a_tick_and_nothing_of_an_imported_run_is_offered_to_be_sent(
+def test_private_cases_are_exported_only_with_tick_and_never_of_imports(
     owner_client: Client,
 ) -> None:
     run = small_run()

@@ -46,7 +46,7 @@ def test_the_forecast_follows_the_form_and_writes_nothing(owner_client: Client) 
     assert not Run.objects.exists()
 
 
-def test_an_address_written_by_hand_has_the_blank_forms_values_where_it_says_nothing(
+def test_typed_address_without_values_has_blank_form_values(
     owner_client: Client,
 ) -> None:
     text = read_html(owner_client.get(f"/runs/new/?models={local_model().pk}&scenarios=happy_path&trials=3"))
@@ -54,7 +54,7 @@ def test_an_address_written_by_hand_has_the_blank_forms_values_where_it_says_not
     assert "Start 3 trials" in text
 
 
-def test_paid_requests_above_the_limit_are_asked_about_before_anything_is_sent(owner_client: Client) -> None:
+def test_paid_requests_above_limit_need_confirmation_before_sending(owner_client: Client) -> None:
     SamplingProfile.objects.get_or_create(name="default")
     model = make_model()
     response = owner_client.post("/runs/new/", asked(model, trials="200"))
@@ -63,7 +63,7 @@ def test_paid_requests_above_the_limit_are_asked_about_before_anything_is_sent(o
     assert response.context["plan"].most_paid == shown_price(response)
 
 
-def test_a_run_that_grew_after_its_price_was_agreed_to_is_asked_about_again(owner_client: Client) -> None:
+def test_run_that_grew_after_confirmation_needs_confirmation_again(owner_client: Client) -> None:
     SamplingProfile.objects.get_or_create(name="default")
     model = make_model()
     agreed = shown_price(owner_client.post("/runs/new/", asked(model, trials="200")))

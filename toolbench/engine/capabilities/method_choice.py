@@ -42,7 +42,7 @@ class MethodChoice:
         return {
             "method": self.method,
             "reason": self.reason,
-            "passed": [{"method": one.method, "why": one.why} for one in self.passed],
+            "passed": [{"method": refusal.method, "why": refusal.why} for refusal in self.passed],
             "deprecated": self.deprecated,
         }
 
@@ -62,7 +62,7 @@ def choose_method(paths: Iterable[str], capabilities: Capabilities) -> MethodCho
         unstable = unstable or (method == "text_json" and capabilities.json_stability == "low")
         passed.append(SkippedMethod(method, why))
     if unstable:
-        kept = [one for one in passed if one.method != "text_json"]
+        kept = [refusal for refusal in passed if refusal.method != "text_json"]
         return _build_choice("text_json", capabilities, kept)
     return MethodChoice(
         "", "No method is left: connect an endpoint with tool calls, or allow text_json.", tuple(passed)
@@ -96,8 +96,8 @@ def _check_native(known: Capabilities) -> str:
     if known.tools_field == "dropped":
         return "The endpoint drops the tools: the model never sees them."
     if known.supports_tool_use is False:
-        said = f" ({known.text_format})" if known.text_format else ""
-        return f"The model does not answer with tool calls in their own field{said}."
+        note = f" ({known.text_format})" if known.text_format else ""
+        return f"The model does not answer with tool calls in their own field{note}."
     return ""
 
 

@@ -43,11 +43,11 @@ def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[s
     return tuple(layers.items())
 
 
-def build_layer_name(told: CapabilityRecord) -> str:
+def build_layer_name(record: CapabilityRecord) -> str:
     """Return a name such as `capability from probe 12 of 2026-11-22` or `capability declared by a person`."""
-    if told.source == "declared":
-        return f"{PREFIX}declared by {told.who}"
-    return f"{PREFIX}from {told.who}" + (f" of {told.at:%Y-%m-%d}" if told.at else "")
+    if record.source == "declared":
+        return f"{PREFIX}declared by {record.who}"
+    return f"{PREFIX}from {record.who}" + (f" of {record.at:%Y-%m-%d}" if record.at else "")
 
 
 def _iterate_patches(known: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:

@@ -132,7 +132,7 @@ def parse_capabilities(patch: Mapping[str, Any]) -> Capabilities:
 
 def _parse_field(name: str, value: Any) -> Any:
     if name in _LISTS:
-        if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
             return tuple(value)
     elif name in _TERNARY:
         if isinstance(value, bool):
@@ -176,20 +176,20 @@ class EffectiveCapabilities:
     contradicted: Mapping[str, tuple[CapabilityRecord, ...]]
 
 
-def merge_records(told: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
+def merge_records(records: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
     """Merge records field by field by authority: measured over probed over declared.
 
     Among records of the same authority, the later one wins.
     """
-    ordered = sorted(told, key=lambda one: AUTHORITY.index(one.source))
+    ordered = sorted(records, key=lambda record: AUTHORITY.index(record.source))
     values: JsonObject = {}
     origins: dict[str, CapabilityRecord] = {}
     contradicted: dict[str, tuple[CapabilityRecord, ...]] = {}
-    for one in ordered:
-        for name, value in one.capabilities.known().items():
+    for record in ordered:
+        for name, value in record.capabilities.known().items():
             if name in values and values[name] != value:
                 contradicted[name] = (*contradicted.get(name, ()), origins[name])
-            values[name], origins[name] = value, one
+            values[name], origins[name] = value, record
     return EffectiveCapabilities(Capabilities(**values), origins, contradicted)
 
 

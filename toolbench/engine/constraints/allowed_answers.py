@@ -43,7 +43,7 @@ def is_final_answer_allowed(tool_choice: RequestChoice) -> bool:
 
 
 def build_allowed_answers(
-    tools_json: Sequence[JsonObject], *, final: bool, dialect: SchemaSupport, limits: SizeLimits, many: int = 1
+    tools_json: Sequence[JsonObject], *, final: bool, dialect: SchemaSupport, limits: SizeLimits, most: int = 1
 ) -> AllowedAnswers:
     """Return the allowed answers.
 
@@ -56,7 +56,7 @@ def build_allowed_answers(
         for place, tool in enumerate(tools_json)
     )
     text = normaliser.text() if final else None
-    return AllowedAnswers(calls, text, normaliser.definitions, normaliser.dropped, many)
+    return AllowedAnswers(calls, text, normaliser.definitions, normaliser.dropped, most)
 
 
 def build_answer_schema(answers: AllowedAnswers, *, one_object: bool = False, counted: bool = True) -> JsonObject:

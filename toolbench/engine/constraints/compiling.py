@@ -50,7 +50,7 @@ class CompiledConstraint:
 
 
 def compile_constraint(
-    tools_json: Sequence[JsonObject], constraint: str, asked: ConstraintOptions
+    tools_json: Sequence[JsonObject], constraint: str, options: ConstraintOptions
 ) -> CompiledConstraint:
     """Return the constraint that holds an answer to calls of these tools. Equal sets of tools are compiled once.
 
@@ -59,7 +59,7 @@ def compile_constraint(
     """
     if constraint not in SCHEMA_SUPPORT:
         raise PlanError(f"no constraint is called {constraint!r}; known are {', '.join(SCHEMA_SUPPORT)}")
-    return _compile_cached(_build_cache_key(tools_json), constraint, asked)
+    return _compile_cached(_build_cache_key(tools_json), constraint, options)
 
 
 def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
@@ -75,24 +75,24 @@ def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _compile_cached(tools: bytes, constraint: str, asked: ConstraintOptions) -> CompiledConstraint:
+def _compile_cached(tools: bytes, constraint: str, options: ConstraintOptions) -> CompiledConstraint:
     tools_json = pickle.loads(tools)
     dialect = SCHEMA_SUPPORT[constraint]
     if constraint in TOOL_CONSTRAINTS:
-        strict, dropped = build_strict_tools(tools_json, asked.limits, dialect)
+        strict, dropped = build_strict_tools(tools_json, options.limits, dialect)
         return CompiledConstraint({"tools": strict}, dropped)
     answers = build_allowed_answers(
-        tools_json, final=asked.final, dialect=dialect, limits=asked.limits, many=asked.many
+        tools_json, final=options.final, dialect=dialect, limits=options.limits, most=options.many
     )
     if constraint == "grammar":
-        text = build_llguidance(answers, asked.limits, asked.format)
+        text = build_llguidance(answers, options.limits, options.format)
         _check_grammar(text)
         return CompiledConstraint({"grammar": text}, answers.dropped, text)
     if dialect is GBNF_SUPPORT:
-        text = build_gbnf(answers, asked.limits, asked.format)
+        text = build_gbnf(answers, options.limits, options.format)
         return CompiledConstraint(_build_grammar_fields(constraint, text), answers.dropped, text)
-    if asked.format:
-        raise PlanError(f"{constraint} holds JSON only, not the format {asked.format}")
+    if options.format:
+        raise PlanError(f"{constraint} holds JSON only, not the format {options.format}")
     return CompiledConstraint(_build_schema_fields(constraint, answers), answers.dropped)
 
 

@@ -83,18 +83,18 @@ class GbnfGrammar:
             self._values[key] = self._recursive(schema["$ref"]) if "$ref" in schema else self._value(schema)
         return self._values[key]
 
-    def object_of(self, pairs: list[tuple[str, str, bool]], others: str = "") -> str:
+    def object_of(self, pairs: list[tuple[str, str, bool]], additional: str = "") -> str:
         """Return a symbol for an object.
 
         Args:
             pairs: key, symbol of the value, and whether the key is required.
-            others: symbol of a further pair; "" for none.
+            additional: symbol of a further pair; "" for none.
         """
         written = [
             (self.define("pair", f"{render_json_literal(key)} {self._gap(':')} {value}"), must)
             for key, value, must in pairs
         ]
-        members = self._members(written, others)
+        members = self._members(written, additional)
         return self.define("object", f'"{{" {self.space()} {members} "}}"')
 
     def list_of(self, item: str, least: int, most: int) -> str:
@@ -194,21 +194,21 @@ class GbnfGrammar:
     def _object(self, schema: JsonObject) -> str:
         properties, required = schema.get("properties", {}), schema.get("required", ())
         pairs = [(name, self.value(part), name in required) for name, part in properties.items()]
-        others = ""
+        additional = ""
         if schema["additionalProperties"] is not False:
             value = self.value(schema["additionalProperties"])
             name = render_other_name(properties, self.define) if properties else self._key()
-            others = self.define("pair", f'"\\"" {name} "\\"" {self._gap(":")} {value}')
-        return self.object_of(pairs, others)
+            additional = self.define("pair", f'"\\"" {name} "\\"" {self._gap(":")} {value}')
+        return self.object_of(pairs, additional)
 
     def _key(self) -> str:
         return self.define("key", f"{render_char_class(complement_ranges(((0, 31), (34, 34), (92, 92))))}{{0,64}}")
 
-    def _members(self, pairs: list[tuple[str, bool]], others: str) -> str:
+    def _members(self, pairs: list[tuple[str, bool]], additional: str) -> str:
         """Return the text between the braces. `rest[i]` is what may follow after the first pair."""
         comma = self._gap(",")
-        rest = f"({comma} {others}){{0,{MAX_OTHER_KEYS}}}" if others else ""
-        starts = [f"{others} {rest}"] if others else []
+        rest = f"({comma} {additional}){{0,{MAX_OTHER_KEYS}}}" if additional else ""
+        starts = [f"{additional} {rest}"] if additional else []
         optional = all(not must for _, must in pairs)
         for place, (name, must) in reversed(list(enumerate(pairs))):
             starts = [f"{name} {rest}".strip()] if must else [f"{name} {rest}".strip(), *starts]

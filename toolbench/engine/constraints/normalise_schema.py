@@ -121,10 +121,10 @@ class SchemaNormaliser:
         """Return the pointer of a schema that is only a reference to itself; "" for other schemas."""
         if "$ref" not in part and "allOf" not in part:
             return ""
-        said = [keyword for keyword in part if keyword not in ANNOTATIONS]
-        if said == ["allOf"] and len(part["allOf"]) == 1 and isinstance(part["allOf"][0], dict):
+        unsupported = [keyword for keyword in part if keyword not in ANNOTATIONS]
+        if unsupported == ["allOf"] and len(part["allOf"]) == 1 and isinstance(part["allOf"][0], dict):
             return self._recursive(part["allOf"][0])
-        pointer = part["$ref"] if said == ["$ref"] else ""
+        pointer = part["$ref"] if unsupported == ["$ref"] else ""
         target = self._references.target(pointer) if pointer else None
         return pointer if target is not None and self._references.is_recursive(pointer) else ""
 
@@ -160,16 +160,16 @@ class SchemaNormaliser:
         result = {keyword: value for keyword, value in part.items() if keyword not in ("$ref", "allOf")}
         if depth > MAX_DEPTH or len(result) == len(part):
             return result
-        others = list(part.get("allOf") or ())
+        branches = list(part.get("allOf") or ())
         pointer = part.get("$ref")
         if isinstance(pointer, str):
             target = self._references.target(pointer)
             if target is None:
                 self.drop(path, "$ref", pointer)
-            others.append(target)
-        for other in others:
-            if isinstance(other, dict):
-                flat = self._flat(other, path, depth + 1)
+            branches.append(target)
+        for branch in branches:
+            if isinstance(branch, dict):
+                flat = self._flat(branch, path, depth + 1)
                 result = merge_schemas(result, flat, lambda keyword, value: self.drop(path, keyword, value))
         return result
 
@@ -193,7 +193,7 @@ class SchemaNormaliser:
             at = f"{path}.{keyword}[{place}]"
             both = {"allOf": [option, beside]} if beside else option
             made = self._schema(both, at, depth + 1)
-            found += [one for one in made.get("anyOf", [made] if made else []) if one not in found]
+            found += [branch for branch in made.get("anyOf", [made] if made else []) if branch not in found]
         return _build_any_of(found)
 
     def _typed(self, flat: JsonObject, path: str, depth: int) -> JsonObject:
@@ -283,12 +283,12 @@ class SchemaNormaliser:
             named.setdefault(name, self._anything(MAX_ANY_LEVELS))
         if self._dialect.closed:
             return self._closed_object(flat, path, named, required)
-        others = self._others(flat, path, depth, closed=bool(named) or isinstance(properties, dict))
-        counts = self._counts(flat, path, others, counted=named.keys() <= set(required))
-        kept = {"properties": named} if named or others is False else {}
+        additional = self._others(flat, path, depth, closed=bool(named) or isinstance(properties, dict))
+        counts = self._counts(flat, path, additional, counted=named.keys() <= set(required))
+        kept = {"properties": named} if named or additional is False else {}
         needed = [name for name in named if name in required]
         patterns = self._patterns(flat, path, depth)
-        more = {"additionalProperties": others, **({"patternProperties": patterns} if patterns else {}), **counts}
+        more = {"additionalProperties": additional, **({"patternProperties": patterns} if patterns else {}), **counts}
         return {"type": "object", **kept, **({"required": needed} if needed else {}), **more}
 
     def _closed_object(self, flat: JsonObject, path: str, named: JsonObject, required: list[str]) -> JsonObject:
@@ -326,7 +326,7 @@ class SchemaNormaliser:
             return {}
         return {name: self._schema(part, f"{path}.patternProperties.{name}", depth + 1) for name, part in given.items()}
 
-    def _counts(self, flat: JsonObject, path: str, others: Any, *, counted: bool) -> JsonObject:
+    def _counts(self, flat: JsonObject, path: str, additional: Any, *, counted: bool) -> JsonObject:
         """Return bounds of the number of keys.
 
         They are enforced only if every named key is required (`counted`).
@@ -334,11 +334,11 @@ class SchemaNormaliser:
         for keyword in ("propertyNames", "dependentRequired"):
             if keyword in flat:
                 self.drop(path, keyword, flat[keyword])
-        if others is not False and flat.get("unevaluatedProperties") is not None:
+        if additional is not False and flat.get("unevaluatedProperties") is not None:
             self.drop(path, "unevaluatedProperties", flat["unevaluatedProperties"])
         given: JsonObject = {name: flat[name] for name in ("minProperties", "maxProperties") if name in flat}
         if "maxProperties" in self._dialect.keeps and counted:
-            return given if others is False else {"maxProperties": self._limits.max_items, **given}
+            return given if additional is False else {"maxProperties": self._limits.max_items, **given}
         for keyword, value in given.items():
             self.drop(path, keyword, value)
         return {}

@@ -15,13 +15,13 @@ ANNOTATIONS = frozenset(
 ) | frozenset(("$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary"))
 
 
-def merge_schemas(one: Mapping[str, Any], other: Mapping[str, Any], lost: OnLost) -> JsonObject:
+def merge_schemas(first: Mapping[str, Any], second: Mapping[str, Any], lost: OnLost) -> JsonObject:
     """Return a schema that requires what both do.
 
-    `lost` is called with each keyword of `other` that cannot be merged.
+    `lost` is called with each keyword of `second` that cannot be merged.
     """
-    result = dict(one)
-    for keyword, value in other.items():
+    result = dict(first)
+    for keyword, value in second.items():
         if keyword not in result or keyword in ANNOTATIONS:
             result.setdefault(keyword, value)
         elif result[keyword] != value:
@@ -29,39 +29,39 @@ def merge_schemas(one: Mapping[str, Any], other: Mapping[str, Any], lost: OnLost
     return result
 
 
-def _merge_keyword(keyword: str, one: Any, other: Any, lost: OnLost) -> Any:
+def _merge_keyword(keyword: str, first: Any, second: Any, lost: OnLost) -> Any:
     if keyword in _SMALLER_WINS:
-        return min(one, other)
+        return min(first, second)
     if keyword in _GREATER_WINS:
-        return max(one, other)
+        return max(first, second)
     if keyword == "required":
-        return list(dict.fromkeys([*one, *other]))
+        return list(dict.fromkeys([*first, *second]))
     if keyword in ("properties", "patternProperties"):
         return {
-            **one,
-            **{name: _merge_nested(one[name], part) if name in one else part for name, part in other.items()},
+            **first,
+            **{name: _merge_nested(first[name], part) if name in first else part for name, part in second.items()},
         }
     if keyword in _NESTED_SCHEMAS:
-        return _merge_nested(one, other)
-    common = _intersect(keyword, one, other)
+        return _merge_nested(first, second)
+    common = _intersect(keyword, first, second)
     if not common:
-        lost(keyword, other)
-    return common or one
+        lost(keyword, second)
+    return common or first
 
 
-def _merge_nested(one: Any, other: Any) -> Any:
-    if one is False or other is False:
+def _merge_nested(first: Any, second: Any) -> Any:
+    if first is False or second is False:
         return False
-    return {"allOf": [part for part in (one, other) if part is not True]}
+    return {"allOf": [part for part in (first, second) if part is not True]}
 
 
-def _intersect(keyword: str, one: Any, other: Any) -> Any:
+def _intersect(keyword: str, first: Any, second: Any) -> Any:
     """Return the values or types that both lists have; None for none, and for keywords that cannot be intersected."""
     if keyword == "enum":
-        return [value for value in one if value in other] or None
+        return [value for value in first if value in second] or None
     if keyword != "type":
         return None
-    ones, others = ([given] if isinstance(given, str) else list(given) for given in (one, other))
+    ones, others = ([given] if isinstance(given, str) else list(given) for given in (first, second))
     shared = [name for name in ones if name in others]
     if "integer" in (*ones, *others) and "integer" not in shared and "number" in (*ones, *others):
         shared.append("integer")

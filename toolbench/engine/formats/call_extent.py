@@ -125,11 +125,11 @@ class BracketExtent:
     """
 
     def __init__(
-        self, closers: Sequence[str], enders: Sequence[str] = (), *, passed: Sequence[str] = (), many: bool = True
+        self, closers: Sequence[str], enders: Sequence[str] = (), *, passed: Sequence[str] = (), is_list: bool = True
     ) -> None:
         self.size = self.body = self.total = 0
         self.ended = False
-        self._closers, self._enders, self._passed, self._many = closers, enders, passed, many
+        self._closers, self._enders, self._passed, self._many = closers, enders, passed, is_list
         self._heading = get_marker_finder(*closers, *enders, *passed, "{", "[")
         self._longest = max(map(len, (*closers, *enders)), default=0)
         self._depth = 0
@@ -233,7 +233,7 @@ class BracketExtent:
 
 def find_value_end(text: str, at: int) -> int | None:
     """Return the index behind the bracket that closes the one at `at`, or None if it is not closed."""
-    scanner = BracketExtent((), many=False).begin_with_value()
+    scanner = BracketExtent((), is_list=False).begin_with_value()
     scanner.scan(text, at, final=True)
     return at + scanner.total if scanner.ended else None
 

@@ -31,7 +31,7 @@ def json_call_writer(
 
 
 def tool_lines_writer(
-    before: str, after: str = "", *, flat: bool = False, each: tuple[str, str] = ("", "")
+    before: str, after: str = "", *, flat: bool = False, pair: tuple[str, str] = ("", "")
 ) -> Callable[[Sequence[JsonObject]], str]:
     """Return a writer of tools with one line of JSON each.
 
@@ -39,12 +39,12 @@ def tool_lines_writer(
         before: the text before all tools.
         after: the text behind all tools.
         flat: write the function alone, without OpenAI's wrapper around it.
-        each: the texts before and behind each line.
+        pair: the texts before and behind each line.
     """
 
     def write(tools: Sequence[JsonObject]) -> str:
         listed = [get_function(tool) for tool in tools] if flat else tools
-        return before + "\n".join(each[0] + render_spaced_json(tool) + each[1] for tool in listed) + after
+        return before + "\n".join(pair[0] + render_spaced_json(tool) + pair[1] for tool in listed) + after
 
     return write
 

@@ -106,9 +106,9 @@ def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], known:
         value = read_value(text)
     except InvalidJsonError:
         return text
-    for one in allowed.listed:
-        if isinstance(one, bool) == isinstance(value, bool) and one == value:
-            return one
+    for value_schema in allowed.listed:
+        if isinstance(value_schema, bool) == isinstance(value, bool) and value_schema == value:
+            return value_schema
     return _convert_to_types(value, allowed.kinds if "string" in kinds else kinds, text)
 
 
@@ -148,13 +148,13 @@ def group_by_key(
         notes: receives `parameter_repeated` if a key is repeated and may not have a list.
     """
     by_key: dict[str, list[Found]] = {}
-    for key, one in found:
-        by_key.setdefault(key, []).append(one)
+    for key, found_value in found:
+        by_key.setdefault(key, []).append(found_value)
     values: dict[str, Any] = {}
     for key, ones in by_key.items():
         values[key] = value(key, ones[-1])
         if len(ones) > 1 and lists(key):
-            values[key] = [item for one in ones for item in items(key, one)]
+            values[key] = [item for value in ones for item in items(key, value)]
         elif len(ones) > 1:
             notes.add("parameter_repeated")
     return values
@@ -167,15 +167,15 @@ def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
     """
     waiting, hops = [schema], _MAX_REFERENCES
     while waiting and hops:
-        one, hops = waiting.pop(0), hops - 1
-        if not isinstance(one, Mapping):
+        part, hops = waiting.pop(0), hops - 1
+        if not isinstance(part, Mapping):
             continue
-        properties = one.get("properties")
+        properties = part.get("properties")
         named = properties.get(key) if isinstance(properties, Mapping) else None
-        found = one.get("items") if not key else named or one.get("additionalProperties")
+        found = part.get("items") if not key else named or part.get("additionalProperties")
         if isinstance(found, Mapping):
             return found
-        waiting += [_find_reference(one.get("$ref"), root), *(b for u in _UNIONS for b in _get_list(one, u))]
+        waiting += [_find_reference(part.get("$ref"), root), *(b for u in _UNIONS for b in _get_list(part, u))]
     return None
 
 
@@ -209,17 +209,17 @@ def _guess_value(text: str) -> Any:
 def _get_allowed(schema: object, root: Mapping[str, Any]) -> AllowedValues:
     kinds: set[str] = set()
     listed: list[Any] = []
-    for one in _iterate_subschemas(schema, root, _MAX_REFERENCES):
-        named = {kind for kind in map(find_json_type, _list_type_words(one)) if kind}
-        values = [*_get_list(one, "enum"), *([one["const"]] if "const" in one else [])]
+    for part in _iterate_subschemas(schema, root, _MAX_REFERENCES):
+        named = {kind for kind in map(find_json_type, _list_type_words(part)) if kind}
+        values = [*_get_list(part, "enum"), *([part["const"]] if "const" in part else [])]
         fitting = [value for value in values if not named or _has_type(value, named)]
         listed += fitting
         if not fitting:
             kinds |= named
-        if one.get("nullable") is True:
+        if part.get("nullable") is True:
             kinds.add("null")
         if not named:
-            kinds |= {implied for key, implied in (("properties", "object"), ("items", "array")) if key in one}
+            kinds |= {implied for key, implied in (("properties", "object"), ("items", "array")) if key in part}
     return AllowedValues(frozenset(kinds), tuple(listed))
 
 
@@ -237,7 +237,7 @@ def _iterate_subschemas(schema: object, root: Mapping[str, Any], hops: int) -> I
 def _list_type_words(schema: Mapping[str, Any]) -> list[str]:
     kind = schema.get("type")
     listed = kind if isinstance(kind, list) else [kind]
-    return [each for each in listed if isinstance(each, str)]
+    return [word for word in listed if isinstance(word, str)]
 
 
 def _get_list(schema: Mapping[str, Any], key: str) -> list[Any]:

@@ -234,7 +234,7 @@ class TextDecoder:
             skipped = block.skip.match(self._tape.text, self._tape.at)
             self._opener += self._tape.take(skipped.end()) if skipped else ""
         if block.values and (self._trusting or not (block.closers or block.enders)):
-            self._scanner = BracketExtent(block.closers, block.enders, passed=block.passed, many=block.many)
+            self._scanner = BracketExtent(block.closers, block.enders, passed=block.passed, is_list=block.many)
         else:
             self._scanner = MarkerExtent(block.closers, block.enders, block.guard if self._trusting else None)
         if block.inner:

@@ -31,9 +31,9 @@ class MarkerSet:
         self.reasoning = dict(form.reasoning)
         self.closers = frozenset(self.reasoning.values())
         self._openers = tuple(block.opener for block in blocks if not block.bare)
-        others = [*self.dropped, *self.reasoning, *self.closers]
-        self.markers = MarkerFinder([*self.blocks, *others], ticks=True)
-        self.lasting = MarkerFinder([*self._openers, *others], ticks=True)
+        additional = [*self.dropped, *self.reasoning, *self.closers]
+        self.markers = MarkerFinder([*self.blocks, *additional], ticks=True)
+        self.lasting = MarkerFinder([*self._openers, *additional], ticks=True)
         self.ticks = MarkerFinder([], ticks=True)
         self.line_or_ticks = MarkerFinder(["\n"], ticks=True)
 

@@ -40,8 +40,8 @@ class MarkerFinder:
     """
 
     def __init__(self, words: Iterable[str], *, ticks: bool = False) -> None:
-        wanted = {word for word in words if word and not (ticks and not word.strip(TICKS))}
-        ordered = sorted(wanted, key=len, reverse=True)
+        distinct = {word for word in words if word and not (ticks and not word.strip(TICKS))}
+        ordered = sorted(distinct, key=len, reverse=True)
         # Where every alternative begins with a plain character, `re` skips to the next of them at once.
         runs = f"{TICKS}{TICKS}{{0,{MAX_TICKS - 1}}}" if ticks else ""
         self._pattern = re.compile("|".join(filter(None, (_build_pattern(ordered), runs))) or r"(?!)")
@@ -78,7 +78,7 @@ def _build_pattern(words: Sequence[str], levels: int = MAX_SHARED_LEVELS) -> str
     alike: dict[str, list[str]] = {}
     for word in words:
         alike.setdefault(word[0], []).append(word)
-    return "|".join(_group_by_prefix(some, levels) for some in alike.values())
+    return "|".join(_group_by_prefix(group, levels) for group in alike.values())
 
 
 def _group_by_prefix(words: Sequence[str], levels: int) -> str:

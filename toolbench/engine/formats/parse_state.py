@@ -108,7 +108,7 @@ class ParseState:
             if _GAP.fullmatch(text):
                 self._held.append((text, False))
                 return
-            self._decide(spoken=True)
+            self._decide(has_text=True)
         if self._pending:
             self._pending.append((text, False))
             if text.strip():
@@ -231,16 +231,16 @@ class ParseState:
         for note in written.notes:
             self.note(note)
 
-    def _decide(self, *, spoken: bool) -> None:
-        """Add what was held back. `spoken` says whether the answer has words."""
+    def _decide(self, *, has_text: bool) -> None:
+        """Add what was held back. `has_text` says whether the answer has words."""
         held, self._held = self._held, []
-        for one in held:
-            if isinstance(one, ParsedCalls):
-                (self._refuse if spoken and one.unsure else self._run)(one)
-            elif not one[1]:
-                self.say(one[0])
+        for event in held:
+            if isinstance(event, ParsedCalls):
+                (self._refuse if has_text and event.unsure else self._run)(event)
+            elif not event[1]:
+                self.say(event[0])
             elif not self._behind_call:
-                self.wait(one[0])
+                self.wait(event[0])
 
     def call(self, found: FoundCall, raw: str) -> None:
         """Add a call. `raw` is the text of its block."""
@@ -268,7 +268,7 @@ class ParseState:
 
     def parsed(self) -> ParsedText:
         """Return the parsed answer. Call it once, when the whole text was read."""
-        self._decide(spoken=False)
+        self._decide(has_text=False)
         self._end()
         if self._proposed:
             raw, calls = self._proposed
@@ -281,7 +281,7 @@ class ParseState:
     def _end(self) -> None:
         """Drop leaked tokens at the end of the answer, beginning with the last one; the others are text."""
         pending, self._pending = self._pending, []
-        text = "".join([*self._told, *(each for each, _ in pending)])
+        text = "".join([*self._told, *(event for event, _ in pending)])
         end, opened = len(text), dict[str, int]()
 
         def is_opened(name: str) -> bool:

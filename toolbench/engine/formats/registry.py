@@ -98,9 +98,9 @@ def _build_auto_format() -> TextFormat:
     )
 
 
-def _build_reasoning_format(everything: TextFormat) -> TextFormat:
+def _build_reasoning_format(all_formats: TextFormat) -> TextFormat:
     """Build a format that reads only reasoning, in the tags of every model family."""
-    return TextFormat("", (), HERMES.layout, HERMES.prompt, reasoning=everything.reasoning, native=False)
+    return TextFormat("", (), HERMES.layout, HERMES.prompt, reasoning=all_formats.reasoning, native=False)
 
 
 def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
@@ -128,31 +128,31 @@ def _merge_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
     )
 
 
-def _join_blocks(one: Block, other: Block) -> Block:
+def _join_blocks(first: Block, second: Block) -> Block:
     return replace(
-        one,
-        read=_join_readers(one.read, other.read),
-        closers=tuple(dict.fromkeys((*one.closers, *other.closers))),
-        enders=tuple(dict.fromkeys((*one.enders, *other.enders))),
-        guard=one.guard or other.guard,
+        first,
+        read=_join_readers(first.read, second.read),
+        closers=tuple(dict.fromkeys((*first.closers, *second.closers))),
+        enders=tuple(dict.fromkeys((*first.enders, *second.enders))),
+        guard=first.guard or second.guard,
     )
 
 
-def _join_readers(one: BlockReader, other: BlockReader) -> BlockReader:
+def _join_readers(first_reader: BlockReader, second_reader: BlockReader) -> BlockReader:
     """Return a reader that tries both readers.
 
     Both headings are tried before either reader falls back to JSON without a heading, because the arguments may have
     the form of a call themselves.
     """
-    if not (isinstance(one, NamedJsonReader) and isinstance(other, NamedJsonReader)):
-        return FirstMatchReader((one, other))
-    first, second = one.heading, other.heading
+    if not (isinstance(first_reader, NamedJsonReader) and isinstance(second_reader, NamedJsonReader)):
+        return FirstMatchReader((first_reader, second_reader))
+    first, second = first_reader.heading, second_reader.heading
 
     def heading(text: str) -> tuple[str, str]:
         found = first(text)
         return found if found[0] else second(text)
 
-    return replace(one, heading=heading)
+    return replace(first_reader, heading=heading)
 
 
 _BY_NAME = {form.name: form for form in (*FORMATS, _build_auto_format())}

@@ -97,8 +97,8 @@ class TaggedReader:
                 (self.attribute(found["key"].strip()), (found, text[found.end() : end]))
                 for found, end in zip(opened, ends, strict=True)
             ),
-            lambda key, one: self._value(tool, *one, known, convert_value),
-            lambda key, one: list_items(self._value(tool, *one, known, convert_items)),
+            lambda key, pair: self._value(tool, *pair, known, convert_value),
+            lambda key, pair: list_items(self._value(tool, *pair, known, convert_items)),
             lambda key: is_list_allowed(tool, key, known),
             notes,
         )
@@ -188,8 +188,8 @@ class FirstMatchReader:
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Read the calls in the text of a block."""
-        said = [reader(body, known, cut=cut) for reader in self.readers]
-        return next((reading for reading in said if reading.calls), said[0])
+        readings = [reader(body, known, cut=cut) for reader in self.readers]
+        return next((reading for reading in readings if reading.calls), readings[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _render_type(schema: object, depth: int = _MAX_DEPTH) -> str:
         return " | ".join(render_spaced_json(value) for value in schema["enum"])
     kind = schema.get("type")
     if isinstance(kind, list):
-        return " | ".join(_render_type({**schema, "type": each}, depth - 1) for each in kind)
+        return " | ".join(_render_type({**schema, "type": type_name}, depth - 1) for type_name in kind)
     if kind == "array":
         items = schema.get("items")
         return f"{_render_type(items, depth - 1) if depth else 'any'}[]"

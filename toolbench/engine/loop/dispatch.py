@@ -62,10 +62,10 @@ def find_tool(
     The name is trimmed and looked up in the aliases. Unless `exactly` is set, a name with `.` that no tool has is also
     looked up with `_` instead.
     """
-    wanted = name.strip()
-    wanted = aliases.get(wanted, wanted)
-    dotted = "." in wanted and not exactly
-    return tools.find(wanted) or (tools.find(wanted.replace(".", "_")) if dotted else None)
+    stripped = name.strip()
+    stripped = aliases.get(stripped, stripped)
+    dotted = "." in stripped and not exactly
+    return tools.find(stripped) or (tools.find(stripped.replace(".", "_")) if dotted else None)
 
 
 def build_tool_result(dispatched: DispatchedCall, outcome: Outcome | None, policy: Policy) -> ToolResult:

@@ -59,13 +59,13 @@ class EventEmitter:
         and whether the arguments are complete.
         """
 
-        def heard(delta: Delta) -> None:
-            said: JsonObject = {"text": delta.text, "reasoning": delta.reasoning}
+        def on_delta(delta: Delta) -> None:
+            event: JsonObject = {"text": delta.text, "reasoning": delta.reasoning}
             if delta.call is not None:
-                said = {"call": delta.call, "name": delta.name, "arguments": delta.arguments, "closed": delta.closed}
-            self._emit_event("llm_delta", turn, **said)
+                event = {"call": delta.call, "name": delta.name, "arguments": delta.arguments, "closed": delta.closed}
+            self._emit_event("llm_delta", turn, **event)
 
-        return heard
+        return on_delta
 
     def request_error(self, turn: int, error: ExchangeError, with_tools: bool) -> None:
         """Emit `llm_request_error`."""

@@ -38,12 +38,16 @@ def read_refused_answer(setup: TurnSetup, text: str, *, with_tools: bool, taken:
         turn = read_answer(setup, ChatAnswer(message, findings=(finding,)), with_tools=True, taken=taken)
         if turn.calls:
             return turn
-    meant = find_unread_call(_restore_start_marker(text, names), names)
-    if not meant:
+    call_text = find_unread_call(_restore_start_marker(text, names), names)
+    if not call_text:
         return ""
-    said = f"What the model wrote is a call ({meant})"
-    lost = heals or meant in UNREADABLE_CODES
-    return f"{said} that cannot be read." if lost else f"{said}; the transform {HEALING_TRANSFORM} reads such answers."
+    description = f"What the model wrote is a call ({call_text})"
+    lost = heals or call_text in UNREADABLE_CODES
+    return (
+        f"{description} that cannot be read."
+        if lost
+        else f"{description}; the transform {HEALING_TRANSFORM} reads such answers."
+    )
 
 
 def _restore_start_marker(text: str, names: list[str]) -> str:

@@ -106,5 +106,7 @@ def render_envelope(
 def _render_content(
     envelope: Envelope, transforms: tuple[str, ...], call_id: str
 ) -> tuple[str, tuple[TransformChange, ...]]:
-    told, changes = apply_result(envelope_to_json(envelope), transforms, tool_name=envelope.tool_name, call_id=call_id)
-    return write_json(told), changes
+    payload, changes = apply_result(
+        envelope_to_json(envelope), transforms, tool_name=envelope.tool_name, call_id=call_id
+    )
+    return write_json(payload), changes

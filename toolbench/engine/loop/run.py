@@ -123,7 +123,7 @@ def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Exec
             run.state.messages,
             with_tools=with_tools,
             must_call=run.must_call,
-            heard=run.emitter.hear(turn),
+            on_delta=run.emitter.hear(turn),
         )
         ask = replace(
             ask,
@@ -209,12 +209,12 @@ class _Run:
 
     def add_further_message(self, turn: int) -> bool:
         """Add the user's next message; return whether the next request has tools."""
-        said = self._further[self._message]
+        message = self._further[self._message]
         self._message, self._began = self._message + 1, turn + 1
         self.setup = self._setups[self._message]
         self._asked_for_final_text = self._called = False
-        self._unsent = said.text
-        self.state.say(said.text)
+        self._unsent = message.text
+        self.state.say(message.text)
         self.emitter = EventEmitter(self.setup, self._emit, brief=self._brief)
         return self.has_tools
 
@@ -222,8 +222,8 @@ class _Run:
         """Return the request with the number of its message; the first request of a message also gets its text."""
         if not self._message:
             return request
-        said, self._unsent = self._unsent, ""
-        return replace(request, message=self._message, said=said)
+        user_message, self._unsent = self._unsent, ""
+        return replace(request, message=self._message, user_message=user_message)
 
     def build_refused_reader(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
         """Return the function that parses an answer which the server refused to pass on."""
@@ -262,8 +262,8 @@ class _Run:
     def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
         """Return whether to send one more request because a call could not run; at most once per run."""
         policy = self.setup.policy
-        wanted = policy.repair_request and not self.state.asked_again and not self.is_turn_limit_reached(turn + 1)
-        return wanted and answer.not_executed and self.has_tools
+        is_due = policy.repair_request and not self.state.asked_again and not self.is_turn_limit_reached(turn + 1)
+        return is_due and answer.not_executed and self.has_tools
 
     def reprompt_for_call(self, turn: int, answer: Turn) -> None:
         """Add the user message that quotes the error."""
@@ -274,8 +274,8 @@ class _Run:
     def should_reprompt_for_text(self, answer: Turn) -> bool:
         """Return whether to send one more request after an empty answer; at most once per message of the user."""
         policy = self.setup.policy
-        wanted = policy.fix_empty_final and not self._asked_for_final_text
-        return wanted and self._called and is_blank(answer.text)
+        is_due = policy.fix_empty_final and not self._asked_for_final_text
+        return is_due and self._called and is_blank(answer.text)
 
     def reprompt_for_text(self, turn: int) -> bool:
         """Add the user message that asks for an answer; return whether the next request has tools."""
@@ -305,8 +305,8 @@ def _list_offered_tools(plan: LoopPlan) -> Iterator[ToolRegistry]:
     """Yield the tools for each message of the user."""
     tools = plan.tools
     yield tools
-    for said in plan.further:
-        tools = ToolRegistry((*tools.definitions, *said.tools)) if said.tools else tools
+    for message in plan.further:
+        tools = ToolRegistry((*tools.definitions, *message.tools)) if message.tools else tools
         yield tools
 
 

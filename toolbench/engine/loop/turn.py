@@ -44,7 +44,7 @@ def build_ask(
     *,
     with_tools: bool,
     must_call: bool = False,
-    heard: OnDelta = lambda delta: None,
+    on_delta: OnDelta = lambda delta: None,
 ) -> Ask:
     """Return the request of one turn with the decoder of its answer.
 
@@ -54,24 +54,24 @@ def build_ask(
         messages: the conversation without the system text; not changed.
         with_tools: whether the request has tools.
         must_call: whether the run fails without a call and has none yet; a constraint then allows only calls.
-        heard: called with each part of a streamed answer.
+        on_delta: called with each part of a streamed answer.
     """
 
     def read(answer: ChatAnswer) -> Turn:
         return read_answer(setup, answer, with_tools=with_tools, taken=frozenset(list_call_ids(messages)))
 
-    decoder = _build_decoder(setup, read, heard, with_tools=with_tools)
+    decoder = _build_decoder(setup, read, on_delta, with_tools=with_tools)
     return Ask(build_request(setup, turn, messages, with_tools=with_tools, must_call=must_call), decoder)
 
 
 def _build_decoder(
-    setup: TurnSetup, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, with_tools: bool
+    setup: TurnSetup, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, with_tools: bool
 ) -> AnswerDecoder:
     tools = setup.tools.definitions if with_tools else ()
     watch = setup.asking.watch(tools) if setup.stream and tools else None
     if watch is None:
-        return setup.wire.decoder(read, heard, stream=setup.stream)
-    return CallWatchingDecoder(lambda told: setup.wire.decoder(read, told, stream=True), heard, watch)
+        return setup.wire.decoder(read, on_delta, stream=setup.stream)
+    return CallWatchingDecoder(lambda payload: setup.wire.decoder(read, payload, stream=True), on_delta, watch)
 
 
 def build_request(
@@ -96,8 +96,8 @@ def build_request(
     streaming = _merge_stream_options(options.pop("stream_options", USAGE_OPTIONS)) if setup.stream else {}
     body, body_changes = apply_request({**body, **options, **streaming}, setup.policy.request_transforms)
     travelling, on_the_wire = setup.wire.encode(body)
-    left_out = tuple(one for name, one in setup.left_out.items() if name in travelling)
-    on_the_wire = (*on_the_wire, *(_build_omission_change(one, travelling[one.name]) for one in left_out))
+    left_out = tuple(omitted for name, omitted in setup.left_out.items() if name in travelling)
+    on_the_wire = (*on_the_wire, *(_build_omission_change(omitted, travelling[omitted.name]) for omitted in left_out))
     travelling = {name: value for name, value in travelling.items() if name not in setup.left_out}
     return Request(
         turn=turn,
@@ -154,8 +154,8 @@ def read_answer(setup: TurnSetup, answer: ChatAnswer, *, with_tools: bool, taken
     remarks = (remark for remark in noted if remark.code not in usual)
     calls, call_changes = apply_calls(read.calls, policy.tool_call_transforms if with_tools else ())
     mode = get_mode(setup.asking.method) if with_tools else ""
-    asked, values = (calls, () if call_changes else read.values) if with_tools else ((), ())
-    mended = repair_calls(asked, policy, mode=mode, cut=answer.finish_reason == "length", values=values)
+    calls_made, values = (calls, () if call_changes else read.values) if with_tools else ((), ())
+    mended = repair_calls(calls_made, policy, mode=mode, cut=answer.finish_reason == "length", values=values)
     shut = frozenset(taken).difference(list_call_ids([answer.message]))
     kept = [] if answer.cut else _repair_calls(mended.calls, shut)[: setup.calls_kept]
     return Turn(
@@ -192,13 +192,13 @@ def read_answer(setup: TurnSetup, answer: ChatAnswer, *, with_tools: bool, taken
 
 def _keep_standard_calls(setup: TurnSetup, message: Message, received: Message) -> tuple[Message, tuple[Finding, ...]]:
     """Return the message with the calls that the policy reads, for methods with calls in a field of their own."""
-    wanted = setup.policy.wire_standard_only and isinstance(setup.asking, NativeMethod)
-    return keep_standard_calls(message, received) if wanted else (message, ())
+    is_standard_only = setup.policy.wire_standard_only and isinstance(setup.asking, NativeMethod)
+    return keep_standard_calls(message, received) if is_standard_only else (message, ())
 
 
 def _drop_filled_in_findings(remarks: Iterable[Finding], policy: Policy) -> Iterator[Finding]:
     """Yield the findings without those on added arguments, if the policy reads standard calls only and so adds none."""
-    return (one for one in remarks if not (policy.wire_standard_only and one.code == "arguments_missing"))
+    return (remark for remark in remarks if not (policy.wire_standard_only and remark.code == "arguments_missing"))
 
 
 def _repair_calls(calls: list[JsonObject], taken: Collection[str]) -> list[JsonObject]:

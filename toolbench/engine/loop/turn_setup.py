@@ -58,7 +58,7 @@ class TurnSetup:
 
     def without(self, more: Iterable[OmittedParameter]) -> "TurnSetup":
         """Return the setup with further parameters left out."""
-        return replace(self, left_out={**self.left_out, **{one.name: one for one in more}})
+        return replace(self, left_out={**self.left_out, **{omitted.name: omitted for omitted in more}})
 
     def facts(self, *, with_tools: bool) -> TransformContext:
         """Return the context of the transforms."""
@@ -160,10 +160,10 @@ def _select_tools(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
 
 def _build_method(policy: Policy, options: JsonObject) -> CallMethod:
     """Return the method; a constrained answer has several calls only if the options ask for parallel calls."""
-    wanted = options.get("parallel_tool_calls") is True
-    many = (policy.max_tool_calls_per_turn or MAX_PARALLEL_CALLS) if wanted else 1
+    is_parallel = options.get("parallel_tool_calls") is True
+    most_calls = (policy.max_tool_calls_per_turn or MAX_PARALLEL_CALLS) if is_parallel else 1
     limits = SizeLimits(policy.constraint_max_string, policy.constraint_max_items)
-    return build_method(policy, ConstraintOptions(many=many, limits=limits))
+    return build_method(policy, ConstraintOptions(many=most_calls, limits=limits))
 
 
 def _check_transforms(policy: Policy) -> None:

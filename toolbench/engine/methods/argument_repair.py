@@ -101,8 +101,8 @@ def build_departure_errors(departures: Sequence[Finding], received: Message, mod
 
 
 def _build_parse_errors(findings: Sequence[Finding], mode: str, written: str) -> tuple[ParseError, ...]:
-    said = [finding.message.partition(";")[0] for finding in findings if finding.code == "parse_error"]
-    return tuple(build_parse_error(mode, error, written) for error in said)
+    messages = [finding.message.partition(";")[0] for finding in findings if finding.code == "parse_error"]
+    return tuple(build_parse_error(mode, error, written) for error in messages)
 
 
 def build_parse_error(
@@ -117,10 +117,10 @@ def build_repair_finding(found: RepairedArguments, path: str) -> Finding:
     """Return the finding that names the repairs of a call."""
     names = ", ".join(found.repairs)
     if found.truncated:
-        said = (
+        message = (
             f"The arguments break off; to read them their end had to be made up ({names}), so they were not executed."
         )
-        return Finding("arguments_truncated", said, path)
+        return Finding("arguments_truncated", message, path)
     return Finding("arguments_repaired", f"The arguments were no JSON object and were repaired: {names}.", path)
 
 

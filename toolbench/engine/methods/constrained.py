@@ -44,9 +44,9 @@ class ConstrainedMethod:
     method = "constrained"
     prompt_version = get_prompt_version("constrained")
 
-    def __init__(self, constraint: str, asked: ConstraintOptions | None = None) -> None:
+    def __init__(self, constraint: str, options: ConstraintOptions | None = None) -> None:
         self.constraint = constraint
-        self._asked = asked or ConstraintOptions()
+        self._asked = options or ConstraintOptions()
 
     def prepare_body(
         self,
@@ -58,10 +58,10 @@ class ConstrainedMethod:
         """Return the request body; see CallMethod."""
         if not tools_json or tool_choice == "none":
             return dict(body)
-        told = build_instruction(
+        instruction = build_instruction(
             self.method, tools_json, final=is_final_answer_allowed(tool_choice), several=self._asked.many > 1
         )
-        messages = append_to_system(body["messages"], told)
+        messages = append_to_system(body["messages"], instruction)
         return {**body, "messages": messages, **self._compiled(tools_json, tool_choice).fields}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
@@ -76,14 +76,14 @@ class ConstrainedMethod:
         try:
             value = read_json(text)
         except InvalidJsonError:
-            return _build_off_schema_answer(message, text, asked=bool(tools))
+            return _build_off_schema_answer(message, text, has_final=bool(tools))
         if self.constraint == "strict" and isinstance(value, dict):
             value = value.get(FINAL_ANSWER_KEY, value)
         if isinstance(value, dict) and isinstance(value.get("final"), str):
             return ParsedAnswer((), value["final"], "constrained")
         calls = self._calls(value, tools)
         if not calls:
-            return _build_off_schema_answer(message, text, asked=bool(tools))
+            return _build_off_schema_answer(message, text, has_final=bool(tools))
         made = (
             build_openai_call(f"constrained_call_{n}", call.name, call.arguments)
             for n, call in enumerate(calls, start=1)
@@ -113,14 +113,14 @@ class ConstrainedMethod:
         return tuple(dropped.as_change() for dropped in self._compiled(tools_json, tool_choice).dropped)
 
     def _compiled(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> CompiledConstraint:
-        asked = replace(self._asked, final=is_final_answer_allowed(tool_choice))
-        return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, asked)
+        options = replace(self._asked, final=is_final_answer_allowed(tool_choice))
+        return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, options)
 
     def _calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
         """Return the calls of an answer; none if one of several is of an unknown tool."""
         schemas = {tool.name: tool.parameters for tool in tools}
         several = value.get("calls") if isinstance(value, dict) and self._asked.many > 1 else None
-        found = [parse_call(one, list(schemas)) for one in (several if isinstance(several, list) else [value])]
+        found = [parse_call(call, list(schemas)) for call in (several if isinstance(several, list) else [value])]
         calls = [call for call in found if call is not None]
         if len(calls) < len(found):
             return []
@@ -133,15 +133,17 @@ def _find_final_text(text: str) -> str:
     return write_json({"final": text})
 
 
-def _build_off_schema_answer(message: Message, text: str, *, asked: bool) -> ParsedAnswer:
+def _build_off_schema_answer(message: Message, text: str, *, has_final: bool) -> ParsedAnswer:
     """Return an answer that violates the schema: it was cut off, or the endpoint ignores constraints."""
-    if not asked:
+    if not has_final:
         return ParsedAnswer((), text, "text")
     if list_structured_calls(message):
-        said = "The answer has tool_calls although no tools were sent; they were not executed."
-        return ParsedAnswer((), text, "text", (Finding("unasked_tool_calls", said, "$.tool_calls"),), not_executed=True)
+        description = "The answer has tool_calls although no tools were sent; they were not executed."
+        return ParsedAnswer(
+            (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), not_executed=True
+        )
     if text.lstrip().startswith("{"):
-        said = f"The answer is not of the schema it was held to; nothing was executed: {truncate_snippet(text)}"
-        return ParsedAnswer((), text, "text", (Finding("parse_error", said, "$.content"),), not_executed=True)
-    said = "The answer is free text: the endpoint did not keep to the schema."
-    return ParsedAnswer((), text, "text", (Finding("constraint_ignored", said, "$.content"),))
+        description = f"The answer is not of the schema it was held to; nothing was executed: {truncate_snippet(text)}"
+        return ParsedAnswer((), text, "text", (Finding("parse_error", description, "$.content"),), not_executed=True)
+    description = "The answer is free text: the endpoint did not keep to the schema."
+    return ParsedAnswer((), text, "text", (Finding("constraint_ignored", description, "$.content"),))

@@ -36,10 +36,10 @@ def split_text_reasoning(text: str) -> tuple[str, str]:
     if not any(tag in text for tag in _TAGS):
         return text, ""
     veil = _MaskedJson(text)
-    said, thought = split_reasoning(veil.text)
+    visible, thought = split_reasoning(veil.text)
     if veil.is_value(thought) and not any(opener in veil.text for opener in _START_TAGS):
-        return veil.lifted(thought + said), ""  # nobody thinks in nothing but a call
-    return veil.lifted(said), veil.lifted(thought)
+        return veil.lifted(thought + visible), ""  # nobody thinks in nothing but a call
+    return veil.lifted(visible), veil.lifted(thought)
 
 
 def split_partial_reasoning(text: str) -> str:
@@ -50,9 +50,9 @@ def split_partial_reasoning(text: str) -> str:
     if not any(tag in text for tag in _TAGS):
         return text
     veil = _MaskedJson(text)
-    said, _ = split_reasoning(veil.text)
-    opened = [at for opener in _START_TAGS if (at := said.find(opener)) >= 0]
-    return veil.lifted(said[: min(opened, default=len(said))])
+    visible, _ = split_reasoning(veil.text)
+    opened = [at for opener in _START_TAGS if (at := visible.find(opener)) >= 0]
+    return veil.lifted(visible[: min(opened, default=len(visible))])
 
 
 class _MaskedJson:
@@ -60,12 +60,12 @@ class _MaskedJson:
 
     def __init__(self, text: str) -> None:
         self._sign = next((chr(code) for code in _PRIVATE_USE_CODES if chr(code) not in text), "")
-        self._hidden = [one for one in find_objects(text)[0] if _is_json(one)] if self._sign else []
+        self._hidden = [json_text for json_text in find_objects(text)[0] if _is_json(json_text)] if self._sign else []
         parts, at = [], 0
-        for place, one in enumerate(self._hidden):
-            start = text.index(one, at)
+        for place, json_text in enumerate(self._hidden):
+            start = text.index(json_text, at)
             parts += [text[at:start], f"{self._sign}{place}{self._sign}"]
-            at = start + len(one)
+            at = start + len(json_text)
         self.text = "".join([*parts, text[at:]])
 
     def is_value(self, text: str) -> bool:

@@ -31,7 +31,7 @@ def build_instruction(
         final: add how to answer without a tool, for methods that say this separately.
         several: add how to make several calls at once.
     """
-    added = [_PROMPTS[method][part] for part, wanted in (("several", several), ("final", final)) if wanted]
+    added = [_PROMPTS[method][part] for part, is_included in (("several", several), ("final", final)) if is_included]
     lines = [*_PROMPTS[method]["instruction"], *added]
     tools = "\n".join(write_json(tool["function"]) for tool in tools_json)
     example = _build_example(tools_json[0]["function"])
@@ -75,25 +75,25 @@ def render_history_as_text(
         as_final: returns the text of a final answer.
     """
     results = {str(m.get("tool_call_id")): str(m.get("content")) for m in messages if m.get("role") == "tool"}
-    told: list[Message] = []
+    rewritten: list[Message] = []
     for message in messages:
         if message.get("role") == "tool":
             continue
         if message.get("role") != "assistant":
-            told.append(message)
+            rewritten.append(message)
         elif not list_structured_calls(message):
-            told.append({**remove_calls(message), "content": as_final(str(message.get("content") or ""))})
+            rewritten.append({**remove_calls(message), "content": as_final(str(message.get("content") or ""))})
         for call in list_structured_calls(message):
-            told += _render_call_with_results(call, results, as_call)
-    return told
+            rewritten += _render_call_with_results(call, results, as_call)
+    return rewritten
 
 
 def _render_call_with_results(call: JsonObject, results: dict[str, str], as_call: RenderCall) -> list[Message]:
     function = get_called_function(call)
     made = ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), function.get("arguments"))
     arguments = made.arguments if isinstance(made.arguments, str) else write_json(made.arguments or {})
-    said: Message = {"role": "assistant", "content": as_call(made.name, arguments)}
-    return [said, build_result_message(made, results[made.id])] if made.id in results else [said]
+    message: Message = {"role": "assistant", "content": as_call(made.name, arguments)}
+    return [message, build_result_message(made, results[made.id])] if made.id in results else [message]
 
 
 def render_call_json(name: str, arguments: str) -> str:
@@ -104,8 +104,8 @@ def render_call_json(name: str, arguments: str) -> str:
 def _build_example(function: JsonObject) -> str:
     schema = function.get("parameters") or {}
     properties = schema.get("properties") or {}
-    wanted = schema.get("required") or list(properties)[:1]
-    arguments = {name: _build_placeholder(properties.get(name)) for name in wanted}
+    required = schema.get("required") or list(properties)[:1]
+    arguments = {name: _build_placeholder(properties.get(name)) for name in required}
     return render_call_json(str(function["name"]), json.dumps(arguments, ensure_ascii=False))
 
 

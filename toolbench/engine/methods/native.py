@@ -34,23 +34,23 @@ class NativeMethod:
         """Return the request body; see CallMethod."""
         if not tools_json:
             return dict(body)
-        told = (
+        messages = (
             append_to_system(body["messages"], build_instruction(self.method, tools_json))
             if self.prompt_version
             else None
         )
-        return {**body, **({"messages": told} if told else {}), "tools": tools_json, "tool_choice": tool_choice}
+        return {**body, **({"messages": messages} if messages else {}), "tools": tools_json, "tool_choice": tool_choice}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
         calls, text = list_structured_calls(message), get_message_text(message)
         if calls:
             return ParsedAnswer(calls, text, "tool_use")
-        meant = find_unread_call(text, [tool.name for tool in tools])
-        if meant is None:
+        call_text = find_unread_call(text, [tool.name for tool in tools])
+        if call_text is None:
             return ParsedAnswer((), text, "text")
-        said = f"The answer spells a call in its text ({meant}) and has no tool_calls; it was not executed."
-        return ParsedAnswer((), text, "text", (Finding("call_in_text", said, "$.content"),), not_executed=True)
+        description = f"The answer spells a call in its text ({call_text}) and has no tool_calls; it was not executed."
+        return ParsedAnswer((), text, "text", (Finding("call_in_text", description, "$.content"),), not_executed=True)
 
     def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
         """Return what finds calls in streamed text; see CallMethod."""

@@ -22,10 +22,10 @@ class NativeStrictMethod(NativeMethod):
 
     method = "constrained"
 
-    def __init__(self, constraint: str, asked: ConstraintOptions) -> None:
+    def __init__(self, constraint: str, options: ConstraintOptions) -> None:
         super().__init__()
         self._constraint = constraint
-        self._asked = asked
+        self._asked = options
 
     def prepare_body(
         self,

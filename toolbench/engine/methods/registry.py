@@ -78,12 +78,12 @@ class CallMethod(Protocol):
         ...
 
 
-def build_method(policy: Policy, asked: ConstraintOptions | None = None) -> CallMethod:
+def build_method(policy: Policy, options: ConstraintOptions | None = None) -> CallMethod:
     """Return the method that the policy names.
 
     Args:
         policy: the settings of the run.
-        asked: options of a constraint.
+        options: options of a constraint.
 
     Raises:
         PlanError: there is no such method, constraint or text format.
@@ -96,7 +96,7 @@ def build_method(policy: Policy, asked: ConstraintOptions | None = None) -> Call
     if method == "template":
         return TemplateMethod(policy.text_format, guess_untyped=policy.guess_untyped)
     if method == "constrained" and constraint in TOOL_CONSTRAINTS:
-        return NativeStrictMethod(constraint, asked or ConstraintOptions())
+        return NativeStrictMethod(constraint, options or ConstraintOptions())
     if method == "constrained" and constraint in CONSTRAINTS:
-        return ConstrainedMethod(constraint, asked or ConstraintOptions())
+        return ConstrainedMethod(constraint, options or ConstraintOptions())
     raise PlanError(f"No way of asking for {method!r} with {constraint!r}.")

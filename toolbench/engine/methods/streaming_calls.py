@@ -87,7 +87,7 @@ class _BracketTracker:
 
 
 class _PartialDecoder(Protocol):
-    def __call__(self, heard: OnDelta) -> AnswerDecoder: ...
+    def __call__(self, on_delta: OnDelta) -> AnswerDecoder: ...
 
 
 class CallWatchingDecoder:
@@ -99,9 +99,9 @@ class CallWatchingDecoder:
         watch: makes a FindCalls for each attempt.
     """
 
-    def __init__(self, decoder: _PartialDecoder, heard: OnDelta, watch: Callable[[], FindCalls]) -> None:
+    def __init__(self, decoder: _PartialDecoder, on_delta: OnDelta, watch: Callable[[], FindCalls]) -> None:
         self._decoder = decoder(self._hear)
-        self._heard = heard
+        self._heard = on_delta
         self._new_watch = watch
         self._begin()
 

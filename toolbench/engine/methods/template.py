@@ -121,8 +121,8 @@ def _build_watch(decoder: TextDecoder) -> FindCalls:
 
 
 def _build_parse_error(trouble: Finding, text: str) -> Finding:
-    said = trouble.message.partition(";")[0]
-    return Finding("parse_error", f"{said}; it was not executed: {truncate_snippet(text)}", trouble.path)
+    message = trouble.message.partition(";")[0]
+    return Finding("parse_error", f"{message}; it was not executed: {truncate_snippet(text)}", trouble.path)
 
 
 def _to_openai_call(call: TextCall) -> JsonObject:
@@ -152,7 +152,7 @@ def _to_prompt_messages(messages: Iterable[Message]) -> Iterator[PromptMessage]:
 
 def _get_reasoning(message: Message) -> str:
     """Return the assistant's reasoning before a call, which is sent while its tools run."""
-    return next((said for key in _REASONING_FIELDS if isinstance(said := message.get(key), str)), "")
+    return next((text for key in _REASONING_FIELDS if isinstance(text := message.get(key), str)), "")
 
 
 def _to_text_call(call: JsonObject) -> TextCall:

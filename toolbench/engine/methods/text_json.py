@@ -103,8 +103,8 @@ def _build_repaired_answer(text: str, mended: RepairedBlock) -> ParsedAnswer:
     error = build_parse_error("json_fallback", "The call is no JSON object", mended.written, call=0, repaired=found)
     noted = build_repair_finding(found, "$.content")
     if found.truncated:
-        said = f"The call breaks off; nothing was executed: {truncate_snippet(text)}"
-        findings = (Finding("parse_error", said, "$.content"), noted)
+        message = f"The call breaks off; nothing was executed: {truncate_snippet(text)}"
+        findings = (Finding("parse_error", message, "$.content"), noted)
         return ParsedAnswer((), text, "text", findings, not_executed=True, parse_errors=(replace(error, call=None),))
     rest = (text[: mended.start] + text[mended.end :]).strip()
     changes = build_repair_changes(mended.written, found, "$.content")
@@ -129,11 +129,13 @@ def _build_findings(block: JsonBlock, call: JsonCall, rest: str, calls: int) -> 
 
 def _build_answer_without_call(message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
     if list_structured_calls(message):
-        said = "The answer has tool_calls although no tools were sent; they were not executed."
-        return ParsedAnswer((), text, "text", (Finding("unasked_tool_calls", said, "$.tool_calls"),), not_executed=True)
+        description = "The answer has tool_calls although no tools were sent; they were not executed."
+        return ParsedAnswer(
+            (), text, "text", (Finding("unasked_tool_calls", description, "$.tool_calls"),), not_executed=True
+        )
     if find_unread_call(text, names) or _has_unreadable_block(text):
-        said = f"No call of a known tool can be read; nothing was executed: {truncate_snippet(text)}"
-        return ParsedAnswer((), text, "text", (Finding("parse_error", said, "$.content"),), not_executed=True)
+        description = f"No call of a known tool can be read; nothing was executed: {truncate_snippet(text)}"
+        return ParsedAnswer((), text, "text", (Finding("parse_error", description, "$.content"),), not_executed=True)
     return ParsedAnswer((), text, "text")
 
 

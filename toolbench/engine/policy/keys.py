@@ -51,16 +51,16 @@ def normalise_name(text: str) -> str:
 
 def build_choice_kind(*names: str, aliases: Mapping[str, str] | None = None) -> KeyKind:
     """Return the kind of one of these words; `aliases` are further words by which they may be given."""
-    others = dict(aliases or {})
+    alias_map = dict(aliases or {})
 
     def read(value: Any) -> str:
         word = normalise_name(str(value)) if isinstance(value, (str, int)) else ""
-        word = others.get(word, word)
+        word = alias_map.get(word, word)
         if word not in names:
             raise ValueError
         return word
 
-    also = f" (also {', '.join(sorted(others))})" if others else ""
+    also = f" (also {', '.join(sorted(alias_map))})" if alias_map else ""
     return KeyKind("choice", f"one of {', '.join(names)}{also}", read, choices=names)
 
 

@@ -59,16 +59,16 @@ def list_refused_parameters(error: ExchangeError, sent: Collection[str]) -> tupl
         error.status not in (None, *_REFUSAL_STATUSES) and (error.status or 0) >= 300
     ):
         return ()
-    asked = [name for name in OPTIONAL_PARAMETERS if name in sent]
-    said = f"{error.message}\n{error.hint}"[:_MAX_READ_CHARACTERS]
-    places = [*error.named, *_list_locations(said)]
+    requested = [name for name in OPTIONAL_PARAMETERS if name in sent]
+    error_text = f"{error.message}\n{error.hint}"[:_MAX_READ_CHARACTERS]
+    places = [*error.named, *_list_locations(error_text)]
     if places:
         named = {_normalise_name(_get_first_key(place)) for place in places}
-        return tuple(name for name in asked if _normalise_name(name) in named)
-    if _INSIDE.search(said):
+        return tuple(name for name in requested if _normalise_name(name) in named)
+    if _INSIDE.search(error_text):
         return ()
-    text = _SUGGESTED.sub("", said)
-    return tuple(name for name in asked if _is_named(OPTIONAL_PARAMETERS[name], text))
+    text = _SUGGESTED.sub("", error_text)
+    return tuple(name for name in requested if _is_named(OPTIONAL_PARAMETERS[name], text))
 
 
 def _list_locations(text: str) -> Iterator[str]:
@@ -102,4 +102,4 @@ def _is_named(parameter: OptionalParameter, text: str) -> bool:
         rf"\bnot\s+support(?:ed|ing)?\s+(?:the\s+)?(?:use\s+of\s+)?{name}\b",
         rf"(?<![\w.-]){name}=",
     )
-    return any(re.search(f"(?i){one}", text) for one in found)
+    return any(re.search(f"(?i){pattern}", text) for pattern in found)

@@ -52,7 +52,7 @@ def python_literals(text: str) -> str:
 
 def control_characters(text: str) -> str:
     """Escape line breaks, tabs and other control characters inside a text."""
-    return _map_strings(text, lambda inside: _CONTROL.sub(lambda one: json.dumps(one.group())[1:-1], inside))
+    return _map_strings(text, lambda inside: _CONTROL.sub(lambda match: json.dumps(match.group())[1:-1], inside))
 
 
 def invalid_escapes(text: str) -> str:
@@ -173,12 +173,12 @@ def _is_last_value_complete(tokens: Sequence[Token]) -> bool:
 
 def _get_missing_pair_end(tokens: Sequence[Token]) -> list[Token]:
     """Return what the last pair of key and value lacks: nothing, a null, or a colon and a null."""
-    said = [token for token in tokens if is_significant(token)]
+    significant = [token for token in tokens if is_significant(token)]
     null = [Token(MARK, ":"), Token(WORD, "null")]
-    if not said:
+    if not significant:
         return []
-    if said[-1].text == ":":
+    if significant[-1].text == ":":
         return null[1:]
-    in_object = _balance_brackets(said)[1].startswith("}")
-    is_key = said[-1].kind == DOUBLE and in_object and said[-2].text in ("{", ",")
+    in_object = _balance_brackets(significant)[1].startswith("}")
+    is_key = significant[-1].kind == DOUBLE and in_object and significant[-2].text in ("{", ",")
     return null if is_key else []

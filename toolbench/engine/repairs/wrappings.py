@@ -48,7 +48,7 @@ def doubled_object(text: str) -> str:
     """Keep one of several equal objects in a row, and drop empty ones beside a real one."""
     found, outside = find_objects(text)
     distinct = list(dict.fromkeys(found))
-    full = [one for one in distinct if one.strip("{} \t\r\n")] or distinct
+    full = [text for text in distinct if text.strip("{} \t\r\n")] or distinct
     return full[0] if len(found) > 1 and len(full) == 1 and not outside.strip() else text
 
 

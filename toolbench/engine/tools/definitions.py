@@ -58,7 +58,7 @@ class ToolDefinition:
         schema = dict(of) if isinstance(of, Mapping) else build_schema(of)
         described = {"description": description} if description else {}
         properties = {**self.parameters.get("properties", {}), name: {**schema, **described, **keywords}}
-        needed = [each for each in self.parameters.get("required", ()) if each != name]
+        needed = [required_name for required_name in self.parameters.get("required", ()) if required_name != name]
         more = {"properties": properties, "required": [*needed, name] if required else needed}
         return replace(self, parameters={"type": "object", **self.parameters, **more})
 

@@ -46,8 +46,8 @@ def _lint_set(tools: list[ToolDefinition]) -> Iterator[Finding]:
     total = sum(size for size, _ in sized)
     if total > MAX_BYTES:
         biggest = ", ".join(name for _, name in sorted(sized, reverse=True)[:5])
-        said = f"{total} bytes of definitions, more than {MAX_BYTES}; the biggest: {biggest}."
-        yield Finding("tools_bytes", said)
+        message = f"{total} bytes of definitions, more than {MAX_BYTES}; the biggest: {biggest}."
+        yield Finding("tools_bytes", message)
     for name, count in Counter(tool.name for tool in tools).items():
         if count > 1:
             yield Finding("name_duplicate", f"{count} tools are called {name}.")
@@ -105,8 +105,8 @@ def _lint_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("keyword_not_portable", f"{keyword}: {reason}.", f"{path}.{keyword}")
     form = schema.get("format")
     if isinstance(form, str) and form not in _FACTS["formats"]:
-        said = f"format {form} is held by few; {', '.join(_FACTS['formats'])} are safe."
-        yield Finding("format_not_portable", said, f"{path}.format")
+        message = f"format {form} is held by few; {', '.join(_FACTS['formats'])} are safe."
+        yield Finding("format_not_portable", message, f"{path}.format")
     required = schema.get("required")
     if required == []:
         yield Finding("required_empty", "Some backends refuse an empty list; it is left out on the wire.", path)

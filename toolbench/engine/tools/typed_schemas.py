@@ -61,7 +61,9 @@ class Signature:
         try:
             return self._adapter.validate_python(ArgsKwargs((), arguments))
         except ValidationError as error:
-            found = (f"{render_json_path(each['loc'])}: {each['msg']}" for each in error.errors(include_url=False))
+            found = (
+                f"{render_json_path(problem['loc'])}: {problem['msg']}" for problem in error.errors(include_url=False)
+            )
             raise ToolArgumentError("; ".join(found)) from None
 
 

@@ -47,8 +47,8 @@ def check_schema(tool: ToolDefinition) -> None:
         _get_validator(IdentityKey(tool))
     except (ValueError, TypeError, RecursionError) as error:
         where = f"{render_json_path(error.instance_path)}: " if isinstance(error, jsonschema_rs.ValidationError) else ""
-        said = f"{where}{_get_first_line(error)}"
-        raise PlanError(f"the parameters of tool {tool.name} are no usable JSON Schema: {said}") from None
+        message = f"{where}{_get_first_line(error)}"
+        raise PlanError(f"the parameters of tool {tool.name} are no usable JSON Schema: {message}") from None
 
 
 def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaError, ...]:

@@ -38,13 +38,13 @@ def describe_transform(kind: str, name: str) -> str:
     return KINDS[kind].describe(name)
 
 
-def check_names(kind: str, wanted: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
+def check_names(kind: str, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
     """Return the known names in canonical form.
 
     Raises:
         UnknownTransformError: a name is unknown; only if `strict` is set.
     """
-    return KINDS[kind].check(wanted, strict=strict)
+    return KINDS[kind].check(names, strict=strict)
 
 
 def apply_message(

@@ -28,7 +28,7 @@ def multi_tool_use_parallel_to_calls(calls: list[JsonObject]) -> list[JsonObject
 
     No application has this tool; some OpenAI models invent it.
     """
-    unpacked = [one for call in calls for one in _unpack_parallel(call)]
+    unpacked = [inner for call in calls for inner in _unpack_parallel(call)]
     return unpacked if len(unpacked) != len(calls) or unpacked != calls else calls
 
 

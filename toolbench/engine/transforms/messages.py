@@ -115,8 +115,8 @@ def missing_tool_results_added(messages: list[Message]) -> list[Message]:
 
 def _list_unanswered_ids(message: Message, following: list[Message]) -> list[object]:
     """Return the ids of calls without a result before the next answer of the model."""
-    until = takewhile(lambda one: one.get("role") != "assistant", following)
-    answered = [one.get("tool_call_id") for one in until if one.get("role") == "tool"]
+    until = takewhile(lambda message: message.get("role") != "assistant", following)
+    answered = [message.get("tool_call_id") for message in until if message.get("role") == "tool"]
     return [given for call in list_structured_calls(message) if (given := call.get("id")) and given not in answered]
 
 

@@ -82,7 +82,7 @@ def _remove_reasoning(message: Message) -> Message:
 def _move_to_tags(message: Message) -> Message:
     """Return the message with its reasoning in tags; reasoning that is not text is left out."""
     thought = next(
-        (said for name in REASONING_FIELDS if isinstance(said := message.get(name), str) and said.strip()), ""
+        (text for name in REASONING_FIELDS if isinstance(text := message.get(name), str) and text.strip()), ""
     )
     content = message.get("content")
     if not thought or not (content is None or isinstance(content, str)):

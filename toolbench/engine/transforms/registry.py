@@ -61,9 +61,9 @@ class TransformKind(Generic[Value]):
         self._keep(function.__name__, function.__doc__, function)
         return function
 
-    def _keep(self, name: str, said: str | None, function: Callable[[Value, TransformContext], Value]) -> None:
+    def _keep(self, name: str, description: str | None, function: Callable[[Value, TransformContext], Value]) -> None:
         self._by_name[name] = function
-        self._described[name] = " ".join((said or "").split())
+        self._described[name] = " ".join((description or "").split())
 
     def names(self) -> tuple[str, ...]:
         """Return the names in the order of registration."""
@@ -86,11 +86,11 @@ class TransformKind(Generic[Value]):
         Raises:
             UnknownTransformError: a name is unknown; only if `strict` is set, otherwise it is left out.
         """
-        wanted = [name for name in map(normalise_name, names) if name]
-        unknown = tuple(name for name in wanted if name not in self._by_name)
+        chosen = [name for name in map(normalise_name, names) if name]
+        unknown = tuple(name for name in chosen if name not in self._by_name)
         if unknown and strict:
             raise self._unknown(unknown)
-        return tuple(name for name in wanted if name in self._by_name)
+        return tuple(name for name in chosen if name in self._by_name)
 
     def apply(
         self, value: Value, names: Iterable[str], facts: TransformContext = EMPTY_CONTEXT

@@ -110,8 +110,8 @@ def _to_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
         if not isinstance(calls, list) or not calls:
             yield message
             continue
-        following = takewhile(lambda one: one.get("role") == "tool", messages[place + 1 :])
-        results = {one.get("tool_call_id"): one.get("content") for one in following}
+        following = takewhile(lambda message: message.get("role") == "tool", messages[place + 1 :])
+        results = {message.get("tool_call_id"): message.get("content") for message in following}
         rest = remove_calls(message)
         for at, call in enumerate(calls):
             function = call["function"]

@@ -43,11 +43,11 @@ def extract_tagged_calls(content: str, names: Collection[str] = ()) -> tuple[str
     """
     calls: list[JsonObject | None] = []
     tags = list(_find_tags(content))
-    spoken = "".join(_get_text_between(content, tags)).strip() != ""
+    has_text = "".join(_get_text_between(content, tags)).strip() != ""
     cut: list[tuple[int, int]] = []
     for start, end in tags:
         call = _build_call(len(calls) + 1, content[start + len(OPENER) : end - len(CLOSER)])
-        if not (call and names and spoken and call["function"]["name"] not in names):
+        if not (call and names and has_text and call["function"]["name"] not in names):
             calls.append(call)
             cut.append((start, end))
     read = [call for call in calls if call is not None]

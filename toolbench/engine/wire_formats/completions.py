@@ -32,9 +32,9 @@ class CompletionsFormat:
         limit = sent.pop("max_completion_tokens", None)
         return ({"max_tokens": limit, **sent} if limit is not None else sent), ()
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
-        return _build_decoder(read, heard, _completion_to_chat, stream=stream)
+        return _build_decoder(read, on_delta, _completion_to_chat, stream=stream)
 
 
 class LlamaFormat:
@@ -52,9 +52,9 @@ class LlamaFormat:
         limit = body.get("max_tokens", body.get("max_completion_tokens"))
         return ({**sent, "n_predict": limit} if limit is not None else sent), ()
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
-        return _build_decoder(read, heard, _llama_to_chat, stream=stream)
+        return _build_decoder(read, on_delta, _llama_to_chat, stream=stream)
 
 
 def _check_body(body: JsonObject) -> None:
@@ -62,23 +62,25 @@ def _check_body(body: JsonObject) -> None:
         raise PlanError("A raw completion takes a rendered prompt: use the method template.")
 
 
-def _build_decoder(read: Callable[[ChatAnswer], Turn], heard: OnDelta, told: ToChat, *, stream: bool) -> AnswerDecoder:
+def _build_decoder(
+    read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, to_chat: ToChat, *, stream: bool
+) -> AnswerDecoder:
     """Return a decoder of answers that `told(payload, "message" or "delta")` converts to chat format."""
 
     def whole(body: bytes) -> ChatAnswer:
-        return parse_chat_answer(told(read_object(body), "message"))
+        return parse_chat_answer(to_chat(read_object(body), "message"))
 
     return (
-        StreamDecoder(read, heard, assemble=lambda: _CompletionAssembler(told), whole=whole)
+        StreamDecoder(read, on_delta, assemble=lambda: _CompletionAssembler(to_chat), whole=whole)
         if stream
         else BodyDecoder(read, whole)
     )
 
 
 class _CompletionAssembler(ChatAssembler):
-    def __init__(self, told: ToChat) -> None:
+    def __init__(self, to_chat: ToChat) -> None:
         super().__init__()
-        self._told = told
+        self._told = to_chat
 
     def take(self, event: Payload) -> Iterator[Delta]:
         """Add an event and yield what a listener gets."""
@@ -109,14 +111,14 @@ def _llama_to_chat(payload: JsonObject, kind: str) -> JsonObject:
     """Return `content` and token counts in OpenAI's format; an error stays as it is."""
     if "content" not in payload:
         return payload
-    told: JsonObject = {"model": payload.get("model"), "choices": [_build_llama_choice(payload, kind)]}
+    chat_payload: JsonObject = {"model": payload.get("model"), "choices": [_build_llama_choice(payload, kind)]}
     if payload.get("stop") is True:
         counts = payload.get("tokens_evaluated"), payload.get("tokens_predicted")
-        told["usage"] = {"tokens_evaluated": counts[0], "tokens_predicted": counts[1]}
-    return told
+        chat_payload["usage"] = {"tokens_evaluated": counts[0], "tokens_predicted": counts[1]}
+    return chat_payload
 
 
 def _build_llama_choice(payload: JsonObject, kind: str) -> JsonObject:
-    said = {"role": "assistant", "content": payload["content"]}
+    message = {"role": "assistant", "content": payload["content"]}
     end = _FINISH_REASONS.get(str(payload.get("stop_type")), "stop") if payload.get("stop") is True else None
-    return {"index": 0, kind: said, "finish_reason": end}
+    return {"index": 0, kind: message, "finish_reason": end}

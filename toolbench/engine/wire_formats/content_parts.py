@@ -47,8 +47,8 @@ def restore_content_parts(message: Message) -> Message:
     thoughts = [part for part in parts if _is_part(part, _THINKING)]
     same = text == "".join(get_text(part.get(_TEXT)) for part in parts)
     rest = {key: value for key, value in message.items() if key not in (PARTS_FIELD, _REASONING)}
-    said = [{"type": _TEXT, _TEXT: text}] if text else []
-    return {**rest, "content": parts if same else [*thoughts, *said]} if thoughts else rest
+    text_parts = [{"type": _TEXT, _TEXT: text}] if text else []
+    return {**rest, "content": parts if same else [*thoughts, *text_parts]} if thoughts else rest
 
 
 def join_content(pieces: Sequence[Any]) -> Any:

@@ -81,10 +81,10 @@ class CallAssembler:
 
     def to_json(self) -> JsonObject:
         """Return the call in OpenAI's format, without fields that did not come."""
-        said = {"id": self.id, "type": self.type}
+        call = {"id": self.id, "type": self.type}
         arguments = self.arguments
         return {
-            **{key: value for key, value in said.items() if value is not None},
+            **{key: value for key, value in call.items() if value is not None},
             "function": {
                 "name": self.name,
                 **({} if arguments is None else {"arguments": arguments}),

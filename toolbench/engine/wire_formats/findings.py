@@ -17,22 +17,22 @@ def list_findings(calls: Sequence[JsonObject], text: str, finish_reason: str | N
     """
     if not calls:
         if finish_reason in _CALL_FINISH_REASONS[:2]:
-            said = f"The finish reason is {finish_reason} and there is no call."
-            yield Finding("finish_without_calls", said, "$.choices[0].finish_reason")
+            message = f"The finish reason is {finish_reason} and there is no call."
+            yield Finding("finish_without_calls", message, "$.choices[0].finish_reason")
         return
     if finish_reason not in _CALL_FINISH_REASONS:
-        said = f"There are calls and the finish reason is {finish_reason or 'missing'}; they count all the same."
-        yield Finding("finish_mismatch", said, "$.choices[0].finish_reason")
+        message = f"There are calls and the finish reason is {finish_reason or 'missing'}; they count all the same."
+        yield Finding("finish_mismatch", message, "$.choices[0].finish_reason")
     if text.strip():
         yield Finding("content_beside_calls", "There is text beside the calls.", "$.choices[0].message.content")
     ids = [call.get("id") for call in calls]
-    if any(not isinstance(one, str) or not one.strip() for one in ids):
+    if any(not isinstance(call_id, str) or not call_id.strip() for call_id in ids):
         yield Finding("call_id_missing", "A call has no id and was given one.", "$.choices[0].message.tool_calls")
     elif len(set(ids)) < len(ids):
         yield Finding("call_id_repeated", "Calls share an id and were told apart.", "$.choices[0].message.tool_calls")
     if any(get_called_function(call).get("arguments") is None for call in calls):
-        said = "A call has no arguments and was given an empty object."
-        yield Finding("arguments_missing", said, "$.choices[0].message.tool_calls")
+        message = "A call has no arguments and was given an empty object."
+        yield Finding("arguments_missing", message, "$.choices[0].message.tool_calls")
     if any(call.get("type") != "function" for call in calls):
-        said = "A call has another type than function, or none."
-        yield Finding("call_type", said, "$.choices[0].message.tool_calls")
+        message = "A call has another type than function, or none."
+        yield Finding("call_type", message, "$.choices[0].message.tool_calls")

@@ -22,12 +22,14 @@ def keep_standard_calls(message: Message, received: Message) -> tuple[Message, t
     findings = list(_list_misplaced_calls(message))
     if not isinstance(calls, list):
         return {**message, "tool_calls": []} if calls else message, tuple(findings)
-    asked = [*_match_received_calls(received, len(calls))]
-    wrong = [_find_violation(call, came, block) for call, (came, block) in zip(calls, asked, strict=True)]
-    findings += [_build_parse_error(said, f"{_MESSAGE_PATH}.tool_calls[{at}]") for at, said in enumerate(wrong) if said]
+    pairs = [*_match_received_calls(received, len(calls))]
+    wrong = [_find_violation(call, came, block) for call, (came, block) in zip(calls, pairs, strict=True)]
+    findings += [
+        _build_parse_error(message, f"{_MESSAGE_PATH}.tool_calls[{at}]") for at, message in enumerate(wrong) if message
+    ]
     if not any(wrong):
         return message, tuple(findings)
-    return {**message, "tool_calls": [call for call, said in zip(calls, wrong, strict=True) if not said]}, tuple(
+    return {**message, "tool_calls": [call for call, message in zip(calls, wrong, strict=True) if not message]}, tuple(
         findings
     )
 
@@ -49,7 +51,7 @@ def _match_received_calls(received: Message, count: int) -> Iterator[tuple[JsonO
     calls = received.get("tool_calls")
     came = calls if isinstance(calls, list) and len(calls) == count else [None] * count
     kept = received.get(KEPT_BLOCKS_FIELD)
-    blocks = [one for one in kept if isinstance(one, dict) and one.get("type") == "tool_use"] if kept else []
+    blocks = [block for block in kept if isinstance(block, dict) and block.get("type") == "tool_use"] if kept else []
     for place, call in enumerate(came):
         yield call if isinstance(call, dict) else None, blocks[place] if len(blocks) == count else None
 
@@ -74,5 +76,5 @@ def _find_violation(call: object, came: JsonObject | None, block: JsonObject | N
     return ""
 
 
-def _build_parse_error(said: str, path: str) -> Finding:
-    return Finding("parse_error", f"No wire standard allows this: {said}; it was not executed.", path)
+def _build_parse_error(message: str, path: str) -> Finding:
+    return Finding("parse_error", f"No wire standard allows this: {message}; it was not executed.", path)

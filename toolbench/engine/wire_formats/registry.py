@@ -37,12 +37,12 @@ class WireFormat(Protocol):
         """
         ...
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
         """Return the decoder of one answer.
 
         Args:
             read: called with the answer in chat format.
-            heard: called with each part of a streamed answer.
+            on_delta: called with each part of a streamed answer.
             stream: whether the answer is streamed.
         """
         ...
@@ -58,12 +58,12 @@ class ChatFormat:
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
         """Return the body to send; see WireFormat."""
         messages = body.get("messages")
-        own = [restore_content_parts(message) for message in messages] if isinstance(messages, list) else []
-        return ({**body, "messages": own} if own != messages and own else body), ()
+        restored = [restore_content_parts(message) for message in messages] if isinstance(messages, list) else []
+        return ({**body, "messages": restored} if restored != messages and restored else body), ()
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
-        return StreamDecoder(read, heard) if stream else BodyDecoder(read)
+        return StreamDecoder(read, on_delta) if stream else BodyDecoder(read)
 
 
 CHAT = ChatFormat()

@@ -37,7 +37,7 @@ class EventAssembler(Protocol):
     """Assembles the events of one answer."""
 
     @property
-    def said(self) -> bool:
+    def has_content(self) -> bool:
         """Whether there is more than a role."""
         ...
 
@@ -71,13 +71,13 @@ class StreamDecoder:
     def __init__(
         self,
         read: Callable[[ChatAnswer], Turn],
-        heard: Callable[[Delta], None] = lambda delta: None,
+        on_delta: Callable[[Delta], None] = lambda delta: None,
         *,
         assemble: Callable[[], EventAssembler] | None = None,
         whole: Callable[[bytes], ChatAnswer] = decode_chat_answer,
     ) -> None:
         self._read = read
-        self._heard = heard
+        self._heard = on_delta
         self._assemble = assemble or ChatAssembler
         self._decode_whole = whole
         self._begin()
@@ -89,7 +89,7 @@ class StreamDecoder:
     @property
     def partial(self) -> Message:
         """The message so far, with the arguments so far (see streaming_answer.StreamingCall); {} before any content."""
-        return self._assembly.message() if self._assembly.said else {}
+        return self._assembly.message() if self._assembly.has_content else {}
 
     def feed(self, chunk: bytes) -> None:
         """Decode the next bytes."""
@@ -135,7 +135,7 @@ class ChatAssembler:
         self._has_choice = False
 
     @property
-    def said(self) -> bool:
+    def has_content(self) -> bool:
         """Whether there is more than a role."""
         return bool(self._all_calls) or any(key != "role" for key in self._fields)
 
@@ -158,7 +158,9 @@ class ChatAssembler:
         self._root["usage"] = find_usage(payload) or self._root.get("usage")
         given = payload.get("choices")
         choices = given if isinstance(given, list) else []
-        choice = next((one for one in choices if isinstance(one, dict) and one.get("index") in (0, None)), {})
+        choice = next(
+            (choice for choice in choices if isinstance(choice, dict) and choice.get("index") in (0, None)), {}
+        )
         self._error = self._error or payload.get("error") or choice.get("error")
         if choice:
             yield from self._choice(choice)

@@ -65,10 +65,10 @@ class UsageReader:
         return found.get(member) if isinstance(found, dict) else None
 
     def _note(self, path: str, value: Any, rule: str) -> None:
-        said = (
+        message = (
             f"The answer's usage is implausible: {path} is {_describe_value(value)}, but {rule}. It counts as unknown."
         )
-        self.findings.append(Finding(IMPLAUSIBLE, said, path))
+        self.findings.append(Finding(IMPLAUSIBLE, message, path))
 
 
 def find_usage(root: JsonObject) -> Any:

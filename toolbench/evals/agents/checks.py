@@ -57,7 +57,7 @@ def _is_list(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
 
 def _is_text_list(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
     value = arguments.get(name)
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _is_share(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
@@ -67,7 +67,7 @@ def _is_share(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
 
 def _is_known(arguments: JsonObject, name: str, allowed: Sequence[str]) -> bool:
     value: Any = arguments.get(name)
-    return value is not None and all(one in allowed for one in (value if isinstance(value, list) else [value]))
+    return value is not None and all(item in allowed for item in (value if isinstance(value, list) else [value]))
 
 
 RULE_PREDICATES: dict[str, Callable[[JsonObject, str, Sequence[str]], bool]] = {

@@ -73,7 +73,7 @@ def _parse_query(text: str) -> exp.Expr:
     if len(text) > MAX_QUERY_CHARACTERS:
         raise _QueryError(f"the query is longer than {MAX_QUERY_CHARACTERS} characters")
     try:
-        found = [one for one in sqlglot.parse(text) if one is not None]
+        found = [statement for statement in sqlglot.parse(text) if statement is not None]
     except (SqlglotError, RecursionError) as error:
         raise _QueryError(f"the query cannot be read: {str(error).splitlines()[0][:120]}") from error
     if len(found) != 1 or not isinstance(found[0], exp.Query) or found[0].find(*WRITE_EXPRESSIONS):
@@ -82,8 +82,8 @@ def _parse_query(text: str) -> exp.Expr:
 
 
 def _list_table_names(tree: exp.Expr) -> set[str]:
-    made = {one.alias_or_name.lower() for one in tree.find_all(exp.CTE)}
-    return {one.name.lower() for one in tree.find_all(exp.Table)} - made
+    made = {table.alias_or_name.lower() for table in tree.find_all(exp.CTE)}
+    return {table.name.lower() for table in tree.find_all(exp.Table)} - made
 
 
 def _check_select(text: str, tables: SqlTables, reference: str) -> None:
@@ -113,10 +113,10 @@ def _check_answer(text: str, tables: SqlTables, reference: str) -> None:
         _QueryError: The query cannot be run, or an answer differs.
     """
     for left_out in (None, 0, 1, 2):
-        kept = {name: SqlTable(one.columns, _drop_third(one.rows, left_out)) for name, one in tables.items()}
-        wanted, given = _run_query(reference, kept), _run_query(text, kept)
-        if given != wanted:
-            raise _QueryError(f"the query gives {render_short(given[:3])}; {render_short(wanted[:3])} is right")
+        kept = {name: SqlTable(table.columns, _drop_third(table.rows, left_out)) for name, table in tables.items()}
+        expected, given = _run_query(reference, kept), _run_query(text, kept)
+        if given != expected:
+            raise _QueryError(f"the query gives {render_short(given[:3])}; {render_short(expected[:3])} is right")
 
 
 def _drop_third(rows: Sequence[tuple[Any, ...]], left_out: int | None) -> tuple[tuple[Any, ...], ...]:

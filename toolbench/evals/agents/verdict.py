@@ -56,14 +56,14 @@ class AgentStep:
     def build_problem(self, ended: LoopResult) -> Problem:
         """Return the problem of this agent's call, or of the missing call."""
         if self.call is None:
-            what = f"the run ends here; the {self.agent} agent never called {TOOL_BY_AGENT[self.agent]}."
-            return Problem("missing_call", locate_problem(find_last_turn(ended), path=CALLS_PATH, what=what))
+            sentence = f"the run ends here; the {self.agent} agent never called {TOOL_BY_AGENT[self.agent]}."
+            return Problem("missing_call", locate_problem(find_last_turn(ended), path=CALLS_PATH, sentence=sentence))
         wrong = self.failed_check or self.checks[0]
         path = wrong.detail if wrong.detail.startswith("$.") else f"$.{FIELD_BY_AGENT[self.agent]}"
         why = f"; {wrong.detail}" if wrong.detail and wrong.detail != path else ""
-        what = f"the {self.agent} agent is wrong at {path}: not so that {_describe_check(wrong)}{why}."
+        sentence = f"the {self.agent} agent is wrong at {path}: not so that {_describe_check(wrong)}{why}."
         kind = "wrong_sql" if self.agent == "sql" and path == "$.sql_query" else "wrong_arguments"
-        return Problem(kind, locate_problem(self.call.turn, call=self.call.place, path=path, what=what))
+        return Problem(kind, locate_problem(self.call.turn, call=self.call.place, path=path, sentence=sentence))
 
 
 def judge_agent(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) -> Verdict:
@@ -72,7 +72,7 @@ def judge_agent(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) 
     The case study has no such scenario, so its rule is not applied.
     """
     (agent,) = agents
-    step = _build_step(agent, instance, [one for one in iter_calls(ended) if one.turn == 0])
+    step = _build_step(agent, instance, [call for call in iter_calls(ended) if call.turn == 0])
     made = sum(1 for _ in iter_calls(ended))
     once = Check(
         f"one valid call of {TOOL_BY_AGENT[agent]}", made == 1 and _is_valid_call(step.call), f"calls made: {made}"
@@ -85,7 +85,7 @@ def judge_agent(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) 
         case_study_checks=None,
         fallback_problem=_find_agent_problem(ended, step, made),
         good_ends=frozenset({EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED}),
-        counts={f"{agent}_checks": len(step.checks), f"{agent}_checks_held": sum(one.ok for one in step.checks)},
+        counts={f"{agent}_checks": len(step.checks), f"{agent}_checks_held": sum(check.ok for check in step.checks)},
     )
     return judging.judge(case)
 
@@ -105,17 +105,17 @@ def judge_chain(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) 
 
     It names the first wrong agent, and the later ones that are wrong too.
     """
-    every = [_build_step(agent, instance, list(iter_calls(ended))) for agent in agents]
-    wrong = [step for step in every if step.failed_check]
+    steps = [_build_step(agent, instance, list(iter_calls(ended))) for agent in agents]
+    wrong = [step for step in steps if step.failed_check]
     case = judging.CheckedResult(
         instance=instance,
         ended=ended,
         rule=CHAIN_RULE,
-        checks=(*(check for step in every for check in step.checks), _check_order(every)),
+        checks=(*(check for step in steps for check in step.checks), _check_order(steps)),
         case_study_checks=None,
         fallback_problem=_find_chain_problem(ended, wrong),
         counts={
-            **{f"{step.agent}_wrong": int(step.failed_check is not None) for step in every},
+            **{f"{step.agent}_wrong": int(step.failed_check is not None) for step in steps},
             "wrong_after_the_first": max(len(wrong) - 1, 0),
         },
     )
@@ -125,9 +125,9 @@ def judge_chain(instance: Instance, ended: LoopResult, agents: tuple[str, ...]) 
 
 def _build_step(agent: str, instance: Instance, calls: Sequence[RecordedCall]) -> AgentStep:
     """Return the agent's part: its last call counts, so that an agent may correct itself."""
-    mine = [one for one in calls if one.tool == TOOL_BY_AGENT[agent]]
-    arguments = mine[-1].result.arguments if mine else None
-    return AgentStep(agent, mine[-1] if mine else None, _run_checks(agent, instance, arguments or {}))
+    agent_calls = [call for call in calls if call.tool == TOOL_BY_AGENT[agent]]
+    arguments = agent_calls[-1].result.arguments if agent_calls else None
+    return AgentStep(agent, agent_calls[-1] if agent_calls else None, _run_checks(agent, instance, arguments or {}))
 
 
 def _run_checks(agent: str, instance: Instance, given: JsonObject) -> tuple[Check, ...]:
@@ -145,18 +145,18 @@ def _has_right_arguments(agent: str, instance: Instance, arguments: JsonObject) 
     return all(check.ok for check in _run_checks(agent, instance, arguments))
 
 
-def _is_valid_call(one: RecordedCall | None) -> bool:
-    return one is not None and one.ok and not one.result.schema_errors
+def _is_valid_call(call: RecordedCall | None) -> bool:
+    return call is not None and call.ok and not call.result.schema_errors
 
 
-def _check_order(every: Sequence[AgentStep]) -> Check:
-    places = [(step.call.turn, step.call.place) for step in every if step.call]
-    return Check("the agents come in their order", len(places) == len(every) and places == sorted(places))
+def _check_order(steps: Sequence[AgentStep]) -> Check:
+    places = [(step.call.turn, step.call.place) for step in steps if step.call]
+    return Check("the agents come in their order", len(places) == len(steps) and places == sorted(places))
 
 
 def _check_intent(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
-    wanted = instance.values["workspace_id"]
-    return (_check_equal("intent: workspace_id is the right one", given.get("workspace_id"), wanted),)
+    expected_id = instance.values["workspace_id"]
+    return (_check_equal("intent: workspace_id is the right one", given.get("workspace_id"), expected_id),)
 
 
 def _check_tables(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
@@ -166,8 +166,8 @@ def _check_tables(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
 
 def _check_columns(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
     kept, pruned = _to_sorted_texts(given.get("relevant_columns")), _to_sorted_texts(given.get("irrelevant_columns"))
-    lost = [one for one in instance.values["columns"] if one not in kept]
-    both = [one for one in pruned if one in kept]
+    lost = [value for value in instance.values["columns"] if value not in kept]
+    both = [column for column in pruned if column in kept]
     return (
         Check("column: every needed column is kept", not lost, f"{', '.join(lost)} is missing" if lost else ""),
         Check("column: none is both kept and pruned", not both, "$.irrelevant_columns" if both else ""),
@@ -176,7 +176,7 @@ def _check_columns(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
 
 def _check_sql(given: JsonObject, instance: Instance) -> tuple[Check, ...]:
     query, tables = str(given.get("sql_query") or ""), load_workspaces()[instance.values["workspace_id"]].tables
-    used = _to_sorted_texts([str(one).lower() for one in given.get("tables_used") or ()])
+    used = _to_sorted_texts([str(table).lower() for table in given.get("tables_used") or ()])
     read = list(sql.list_tables(query))
     agree = Check("sql: tables_used are the tables of the query", used == read, "$.tables_used" if used != read else "")
     return (*sql.build_query_checks(query, tables, instance.values["sql"]), agree)
@@ -190,16 +190,16 @@ CHECKS_BY_AGENT: dict[str, Callable[[JsonObject, Instance], tuple[Check, ...]]] 
 }
 
 
-def _check_equal(name: str, given: object, wanted: object) -> Check:
+def _check_equal(name: str, given: object, expected: object) -> Check:
     return Check(
         name,
-        given == wanted,
-        "" if given == wanted else f"it is {render_short(given)}; {render_short(wanted)} is right",
+        given == expected,
+        "" if given == expected else f"it is {render_short(given)}; {render_short(expected)} is right",
     )
 
 
 def _to_sorted_texts(value: object) -> list[str]:
-    return sorted({str(one) for one in value}) if isinstance(value, list) else []
+    return sorted({str(item) for item in value}) if isinstance(value, list) else []
 
 
 def _describe_check(check: Check) -> str:
@@ -209,11 +209,11 @@ def _describe_check(check: Check) -> str:
 def _find_agent_problem(ended: LoopResult, step: AgentStep, made: int) -> Problem:
     if not has_calls(ended):
         return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
     if step.call is not None and made > 1:
         return Problem(
-            "too_many_calls", locate_problem(0, path=CALLS_PATH, what=f"{made} calls were made; one was asked for.")
+            "too_many_calls", locate_problem(0, path=CALLS_PATH, sentence=f"{made} calls were made; one was asked for.")
         )
     return step.build_problem(ended)
 
@@ -221,11 +221,11 @@ def _find_agent_problem(ended: LoopResult, step: AgentStep, made: int) -> Proble
 def _find_chain_problem(ended: LoopResult, wrong: Sequence[AgentStep]) -> Problem:
     if not has_calls(ended):
         return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
     if not wrong:
-        what = "all four agents are right, but they did not come in their order."
-        return Problem("wrong_order", locate_problem(find_last_turn(ended), path=CALLS_PATH, what=what))
+        description = "all four agents are right, but they did not come in their order."
+        return Problem("wrong_order", locate_problem(find_last_turn(ended), path=CALLS_PATH, sentence=description))
     found = wrong[0].build_problem(ended)
     if len(wrong) == 1:
         return found
@@ -234,7 +234,7 @@ def _find_chain_problem(ended: LoopResult, wrong: Sequence[AgentStep]) -> Proble
     return replace(found, bad=replace(found.bad, sentence=sentence))
 
 
-def _apply_first_cause(verdict: Verdict, own: Problem, *, called: bool) -> Verdict:
+def _apply_first_cause(verdict: Verdict, step_problem: Problem, *, called: bool) -> Verdict:
     """Return the verdict with the wrong agent as the first problem, if it `called` before the first failed call.
 
     It also replaces the class of a run that ran out of turns, which says only how the run ended.
@@ -243,6 +243,11 @@ def _apply_first_cause(verdict: Verdict, own: Problem, *, called: bool) -> Verdi
     if verdict.outcome != "fail" or bad is None:
         return verdict
     out_of_turns = verdict.failure_class == classify_end(EndReason.MAX_TURNS_EXCEEDED)
-    if not out_of_turns and not (called and own.bad.turn < bad.turn):
+    if not out_of_turns and not (called and step_problem.bad.turn < bad.turn):
         return verdict
-    return replace(verdict, failure_class=own.failure_class, sentence=own.bad.sentence, first_bad=own.bad)
+    return replace(
+        verdict,
+        failure_class=step_problem.failure_class,
+        sentence=step_problem.bad.sentence,
+        first_bad=step_problem.bad,
+    )

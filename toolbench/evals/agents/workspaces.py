@@ -69,4 +69,6 @@ class AgentWorkspace:
 
 
 def _build_tables(rows: JsonObject) -> Mapping[str, SqlTable]:
-    return {name: SqlTable(row["columns"], tuple(tuple(one) for one in row["rows"])) for name, row in rows.items()}
+    return {
+        name: SqlTable(row["columns"], tuple(tuple(values) for values in row["rows"])) for name, row in rows.items()
+    }

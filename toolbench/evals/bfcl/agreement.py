@@ -17,7 +17,7 @@ class CheckerComparison:
 
     Attributes:
         kind: The change made to the golden answer; `golden` for none.
-        says: The mistake that Toolbench found; "" for none.
+        message: The mistake that Toolbench found; "" for none.
     """
 
     case: str
@@ -25,7 +25,7 @@ class CheckerComparison:
     kind: str
     checker_accepts: bool
     toolbench_accepts: bool
-    says: str
+    message: str
 
     @property
     def agrees(self) -> bool:
@@ -39,11 +39,11 @@ def compare_with_checker(cases: Iterable[BfclCase]) -> tuple[CheckerComparison, 
     Raises:
         NotInstalledError: BFCL is not installed.
     """
-    asked = [(case, kind, calls) for case in cases for kind, calls in iter_answers(case)]
-    judged = check_answers([(case, calls) for case, _, calls in asked])
+    requests = [(case, kind, calls) for case in cases for kind, calls in iter_answers(case)]
+    judged = check_answers([(case, calls) for case, _, calls in requests])
     return tuple(
-        _build_comparison(case, kind, calls, theirs.valid)
-        for (case, kind, calls), theirs in zip(asked, judged, strict=True)
+        _build_comparison(case, kind, calls, answer.valid)
+        for (case, kind, calls), answer in zip(requests, judged, strict=True)
     )
 
 
@@ -58,7 +58,7 @@ def iter_answers(case: BfclCase) -> Iterator[tuple[str, tuple[BfclCall, ...]]]:
     name, arguments = golden[-1]
     yield "an argument more", (*golden[:-1], (name, {**arguments, "not_asked_for": 1}))
     for key, value in arguments.items():
-        rest = {other: one for other, one in arguments.items() if other != key}
+        rest = {name: argument for name, argument in arguments.items() if name != key}
         yield f"{key} missing", (*golden[:-1], (name, rest))
         for number, changed in enumerate(_iter_changes(value)):
             yield f"{key} changed ({number})", (*golden[:-1], (name, {**arguments, key: changed}))
@@ -74,14 +74,14 @@ def _iter_changes(value: Any) -> Iterator[Any]:
     elif isinstance(value, int | float):
         yield from (value + 1, float(value), int(value), str(value))
     elif isinstance(value, list):
-        yield from (value[::-1], [*value, "more"], value[:-1], [str(one) for one in value])
+        yield from (value[::-1], [*value, "more"], value[:-1], [str(item) for item in value])
     elif isinstance(value, dict):
         yield {**copy.deepcopy(value), "more": 1}
-        yield from ({key: one for key, one in value.items() if key != left} for left in value)
-        yield {key: one.upper() if isinstance(one, str) else one for key, one in value.items()}
+        yield from ({key: argument for key, argument in value.items() if key != left} for left in value)
+        yield {key: argument.upper() if isinstance(argument, str) else argument for key, argument in value.items()}
 
 
-def _build_comparison(case: BfclCase, kind: str, calls: tuple[BfclCall, ...], theirs: bool) -> CheckerComparison:
+def _build_comparison(case: BfclCase, kind: str, calls: tuple[BfclCall, ...], checker_valid: bool) -> CheckerComparison:
     wrong = find_mistake(case.category, case.functions, case.answers, calls)
-    says = f"{wrong.argument} {wrong.says}".strip() if wrong else ""
-    return CheckerComparison(case.id, case.category, kind, theirs, wrong is None, says)
+    sentence = f"{wrong.argument} {wrong.message}".strip() if wrong else ""
+    return CheckerComparison(case.id, case.category, kind, checker_valid, wrong is None, sentence)

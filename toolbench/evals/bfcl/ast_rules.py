@@ -36,7 +36,7 @@ class AnswerMistake:
         call: The index of the call among those made; None if it concerns no single call.
     """
 
-    says: str
+    message: str
     argument: str = ""
     call: int | None = None
 
@@ -60,7 +60,9 @@ def find_call_mistake(function: JsonObject | None, accepted: JsonObject, call: B
         return AnswerMistake(
             f"{call[0]} was called instead of {function['name'] if function else 'a function of the case'}"
         )
-    found = (AnswerMistake(says, name) for name, says in iter_argument_mistakes(function, accepted, call[1]) if says)
+    found = (
+        AnswerMistake(message, name) for name, message in iter_argument_mistakes(function, accepted, call[1]) if message
+    )
     return next(found, None)
 
 
@@ -105,7 +107,7 @@ def _find_nearest_mistake(
     place, wrong = next(same, (None, None))
     if wrong is None:
         return AnswerMistake(f"no call of {name} is left that fits")
-    return AnswerMistake(wrong.says, wrong.argument, place)
+    return AnswerMistake(wrong.message, wrong.argument, place)
 
 
 def _find_function(functions: Sequence[JsonObject], name: str) -> JsonObject | None:
@@ -122,30 +124,30 @@ def _find_value_mistake(described: JsonObject, value: Any, accepted: Sequence[An
 
 def _is_right(described: JsonObject, value: Any, accepted: Sequence[Any]) -> bool:
     kind = described["type"]
-    wanted = _PYTHON_TYPES[kind]
+    expected_type = _PYTHON_TYPES[kind]
     inner = _PYTHON_TYPES[described["items"]["type"]] if kind in ("array", "tuple") else None
     if kind == "float" and type(value) is int:
         value = float(value)
-    fits, variable = _is_right_type(value, accepted, wanted, inner)
+    fits, variable = _is_right_type(value, accepted, expected_type, inner)
     if not fits:
         return False
     if variable:
         return value in accepted
-    if wanted is dict:
+    if expected_type is dict:
         return _is_object(value, accepted)
-    if wanted is list:
+    if expected_type is list:
         return _is_list_of_objects(value, accepted) if inner is dict else _is_list(value, accepted)
-    return _is_text(value, accepted) if wanted is str else value in accepted
+    return _is_text(value, accepted) if expected_type is str else value in accepted
 
 
-def _is_right_type(value: Any, accepted: Sequence[Any], wanted: type, inner: type | None) -> tuple[bool, bool]:
+def _is_right_type(value: Any, accepted: Sequence[Any], expected_type: type, inner: type | None) -> tuple[bool, bool]:
     """Return whether the type is right, and whether the value stands for a variable.
 
     It does if its type is that of the accepted values and not the parameter's.
     """
     shown = next((type(option) for option in accepted if option != OMITTED), None)
-    variable = shown is not None and shown is not wanted
-    if type(value) is wanted:
+    variable = shown is not None and shown is not expected_type
+    if type(value) is expected_type:
         if inner is None or any(_has_right_items(value, option, inner) for option in accepted):
             return True, variable
         return False, variable
@@ -168,7 +170,7 @@ def _is_list_of_objects(value: list[Any], accepted: Sequence[Any]) -> bool:
     for option in accepted:
         if len(option) == len(value):
             pairs = zip(value, option, strict=True)
-            if all(_is_object(item, [wanted]) for item, wanted in pairs):
+            if all(_is_object(item, [expected_type]) for item, expected_type in pairs):
                 return True
     return False
 
@@ -179,7 +181,7 @@ def _is_object(value: JsonObject, accepted: Sequence[Any]) -> bool:
 
 def _has_members(value: JsonObject, option: Mapping[str, Sequence[Any]]) -> bool:
     for key, item in value.items():
-        if key not in option or _normalise(item) not in [_normalise(one) for one in option[key]]:
+        if key not in option or _normalise(item) not in [_normalise(value) for value in option[key]]:
             return False
     return all(key in value or OMITTED in options for key, options in option.items())
 

@@ -51,9 +51,9 @@ class BfclCase:
     answers: tuple[JsonObject, ...]
 
     @classmethod
-    def from_json(cls, told: JsonObject) -> "BfclCase":
+    def from_json(cls, document: JsonObject) -> "BfclCase":
         """Return the case from its plain data, as `dataclasses.asdict` returns it."""
-        return cls(**freeze_row(told))
+        return cls(**freeze_row(document))
 
     @property
     def tools(self) -> tuple[JsonObject, ...]:

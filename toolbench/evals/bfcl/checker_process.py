@@ -24,37 +24,39 @@ def main() -> None:
     vars(table)["MODEL_CONFIG_MAPPING"] = {MODEL_NAME: SimpleNamespace(underscore_to_dot=False)}
     sys.modules[_MODEL_TABLE_MODULE] = table
     for line in sys.stdin:
-        asked = json.loads(line)
-        sys.stdout.write(json.dumps(_run_check(_check_turns if "turns" in asked else _check_answer, asked)) + "\n")
+        request = json.loads(line)
+        sys.stdout.write(json.dumps(_run_check(_check_turns if "turns" in request else _check_answer, request)) + "\n")
 
 
-def _run_check(check: Callable[[dict[str, Any]], dict[str, Any]], asked: dict[str, Any]) -> dict[str, Any]:
+def _run_check(check: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
     """Return the checker's verdict; an answer for which it raises an exception is not valid."""
     try:
-        said = check(asked)
+        answer = check(request)
     except Exception as error:
         return {"valid": False, "error": f"the checker failed: {type(error).__name__}: {error}"}
-    return {"valid": said["valid"], "error": str(said.get("error", said.get("error_message", "")))[:500]}
+    return {"valid": answer["valid"], "error": str(answer.get("error", answer.get("error_message", "")))[:500]}
 
 
-def _check_answer(asked: dict[str, Any]) -> dict[str, Any]:
+def _check_answer(request: dict[str, Any]) -> dict[str, Any]:
     check = importlib.import_module("bfcl_eval.eval_checker.ast_eval.ast_checker").ast_checker
     python = importlib.import_module("bfcl_eval.constants.enums").Language.PYTHON
-    calls = [{name: arguments} for name, arguments in asked["calls"]]
-    said: dict[str, Any] = check(asked["functions"], calls, asked["answers"], python, asked["category"], MODEL_NAME)
-    return said
+    calls = [{name: arguments} for name, arguments in request["calls"]]
+    answer: dict[str, Any] = check(
+        request["functions"], calls, request["answers"], python, request["category"], MODEL_NAME
+    )
+    return answer
 
 
-def _check_turns(asked: dict[str, Any]) -> dict[str, Any]:
+def _check_turns(request: dict[str, Any]) -> dict[str, Any]:
     """Judge a conversation, and delete its instances, which BFCL keeps under global names."""
     check = importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_checker").multi_turn_checker
     try:
-        said: dict[str, Any] = check(asked["turns"], asked["answers"], asked["entry"], "", MODEL_NAME)
+        answer: dict[str, Any] = check(request["turns"], request["answers"], request["entry"], "", MODEL_NAME)
     finally:
         kept = vars(importlib.import_module(f"{_MULTI_TURN_MODULE}.multi_turn_utils"))
         for name in [name for name in kept if name.endswith("_instance")]:
             del kept[name]
-    return said
+    return answer
 
 
 if __name__ == "__main__":

@@ -78,10 +78,10 @@ class BfclScenario:
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
         """Return the calls that BFCL accepts."""
         functions = {str(function["name"]): function for function in self.case.functions}
-        wanted = ((name, accepted) for answer in self.case.answers for name, accepted in answer.items())
+        accepted_calls = ((name, accepted) for answer in self.case.answers for name, accepted in answer.items())
         calls = (
-            ExpectedToolCall(sanitise_name(name), partial(_is_accepted, functions[name], one))
-            for name, one in wanted
+            ExpectedToolCall(sanitise_name(name), partial(_is_accepted, functions[name], accepted))
+            for name, accepted in accepted_calls
             if name in functions
         )
         return ExpectedCalls(bool(self.case.answers), tuple(calls))
@@ -93,8 +93,8 @@ class BfclScenario:
     def judge(self, instance: Instance, ended: LoopResult, workspace: Workspace) -> Verdict:
         """Return the verdict by BFCL's rules, on the first answer."""
         names = {sanitise_name(function["name"]): str(function["name"]) for function in self.case.functions}
-        made = [one for one in iter_calls(ended) if one.turn == 0]
-        calls = [(names.get(one.tool, one.tool), one.result.arguments or {}) for one in made]
+        made = [call for call in iter_calls(ended) if call.turn == 0]
+        calls = [(names.get(call.tool, call.tool), call.result.arguments or {}) for call in made]
         wrong = find_mistake(self.case.category, self.case.functions, self.case.answers, calls)
         case = verdict.CheckedResult(
             instance=instance,
@@ -119,21 +119,21 @@ def _is_accepted(function: JsonObject, accepted: JsonObject, arguments: JsonObje
 
 def _iter_checks(case: BfclCase, calls: list[BfclCall], wrong: AnswerMistake | None) -> Iterator[Check]:
     """Yield the check by BFCL's rules, and one for each argument if one call is expected."""
-    yield Check("accepted by BFCL's rules", wrong is None, f"{wrong.argument} {wrong.says}".strip() if wrong else "")
+    yield Check("accepted by BFCL's rules", wrong is None, f"{wrong.argument} {wrong.message}".strip() if wrong else "")
     if len(calls) == 1 == len(case.answers):
         (name,) = case.answers[0]
-        function = next((one for one in case.functions if one["name"] == name == calls[0][0]), None)
+        function = next((function for function in case.functions if function["name"] == name == calls[0][0]), None)
         if function is not None:
             found = dict(iter_argument_mistakes(function, case.answers[0][name], calls[0][1]))
-            yield from (Check(f"{name} $.{argument}", not says, says) for argument, says in found.items())
+            yield from (Check(f"{name} $.{argument}", not message, message) for argument, message in found.items())
 
 
 def _find_problem(wrong: AnswerMistake | None, made: int) -> Problem:
     if wrong is None or not made:
         return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
     path = f"$.{wrong.argument}" if wrong.argument else CALLS_PATH
     call = wrong.call if wrong.call is not None else 0 if wrong.argument else None
-    what = f"{f'{path} ' if wrong.argument else ''}{wrong.says}."
-    return Problem("wrong_arguments", locate_problem(0, call=call, path=path, what=what))
+    sentence = f"{f'{path} ' if wrong.argument else ''}{wrong.message}."
+    return Problem("wrong_arguments", locate_problem(0, call=call, path=path, sentence=sentence))

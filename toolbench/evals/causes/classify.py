@@ -71,12 +71,12 @@ def find_occurrences(steps: Sequence[WireStep]) -> tuple[CauseOccurrence, ...]:
 def group_occurrences(found: Sequence[CauseOccurrence]) -> tuple[CauseOccurrence, ...]:
     """Return one occurrence per code and path (list indices ignored), in the order of the first ones."""
     groups: dict[tuple[str, str], CauseOccurrence] = {}
-    for one in found:
-        key = (one.code, remove_indices(one.path))
+    for occurrence in found:
+        key = (occurrence.code, remove_indices(occurrence.path))
         known = groups.get(key)
-        first = known or replace(one, count=0)
-        mended, healed = first.mended and one.mended, first.healed and one.healed
-        groups[key] = replace(first, count=first.count + one.count, mended=mended, healed=healed)
+        first = known or replace(occurrence, count=0)
+        mended, healed = first.mended and occurrence.mended, first.healed and occurrence.healed
+        groups[key] = replace(first, count=first.count + occurrence.count, mended=mended, healed=healed)
     return tuple(groups.values())
 
 
@@ -101,10 +101,10 @@ class _LaterSteps:
         ran = [(place, step) for place, step in enumerate(steps) if isinstance(step, ToolRun)]
         good = [(place, step) for place, step in ran if step.ok]
         answers = [(place, s.answer) for place, s in enumerate(steps) if isinstance(s, ExchangeAttempt) and s.answer]
-        said = [place for place, answer in answers if answer.calls_found or not is_blank(answer.text)]
+        answered = [place for place, answer in answers if answer.calls_found or not is_blank(answer.text)]
         self.first_call = ran[0][0] if ran else len(steps)
         self.answer = answers[-1][0] if answers else -1
-        self.word = said[-1] if said else -1
+        self.word = answered[-1] if answered else -1
         self.success = good[-1][0] if good else -1
         self.success_turn = good[-1][1].turn if good else -1
         self.success_of_tool = {step.tool: place for place, step in good}
@@ -153,7 +153,7 @@ def _classify_answer(
 
 def _iter_named_codes(answer: Turn) -> Iterator[tuple[str, str]]:
     """Yield each code that an answer's transforms and findings name, once, with its path."""
-    said = dict.fromkeys(
+    codes_and_paths = dict.fromkeys(
         [
             *((lookup_code("changes", change.name), MESSAGE_PATH) for change in answer.changes),
             *((_classify_finding(finding, answer), finding.path) for finding in answer.findings),
@@ -161,7 +161,7 @@ def _iter_named_codes(answer: Turn) -> Iterator[tuple[str, str]]:
         ]
     )
     codes: dict[str, str] = {}
-    for code, path in said:
+    for code, path in codes_and_paths:
         codes.setdefault(code, path)
     yield from ((code, path) for code, path in codes.items() if code)
 

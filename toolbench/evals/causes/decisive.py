@@ -63,33 +63,35 @@ def iter_departures(
     by_ordinal = {step.ordinal: step for step in steps}
     lacking = _lacks_call(steps, ending)
     stopped = _find_last_calling_turn(steps)
-    for one in _skip_provoked(found, ending.needs.provoked):
-        step = by_ordinal[one.ordinal]
-        if one.mended:
+    for occurrence in _skip_provoked(found, ending.needs.provoked):
+        step = by_ordinal[occurrence.ordinal]
+        if occurrence.mended:
             continue
         if isinstance(step, ExchangeAttempt):
-            counts = not _is_missing_text(one, step) or lacking or ending.needs.reply or ending.needs.tools is None
+            counts = (
+                not _is_missing_text(occurrence, step) or lacking or ending.needs.reply or ending.needs.tools is None
+            )
         else:
-            counts = _is_relevant_call(step, one, ending, lacking) or (lacking and one.turn == stopped)
+            counts = _is_relevant_call(step, occurrence, ending, lacking) or (lacking and occurrence.turn == stopped)
         if counts:
-            yield one
+            yield occurrence
 
 
-def _is_missing_text(one: CauseOccurrence, step: ExchangeAttempt) -> bool:
+def _is_missing_text(occurrence: CauseOccurrence, step: ExchangeAttempt) -> bool:
     """Return whether the problem is missing text: a blank answer, or a truncated one without a call."""
-    cut_words = one.code == CUT_ANSWER_CODE and step.answer is not None and not step.answer.calls_found
-    return one.code in BLANK_ANSWER_CODES or cut_words
+    cut_words = occurrence.code == CUT_ANSWER_CODE and step.answer is not None and not step.answer.calls_found
+    return occurrence.code in BLANK_ANSWER_CODES or cut_words
 
 
 def _find_named_cause(code: str, steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> CauseOccurrence:
     """Return the cause that a failure class names, at its last occurrence; without one, at the first step."""
-    seen = [one for one in found if one.code == code]
+    seen = [occurrence for occurrence in found if occurrence.code == code]
     return seen[-1] if seen else CauseOccurrence(code, "$", 0, steps[0].ordinal if steps else 0, mended=False)
 
 
 def _find_ending_exchange(steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> CauseOccurrence | None:
     failed = {step.ordinal for step in steps if isinstance(step, ExchangeAttempt) and step.error}
-    ended_by = [one for one in found if one.ordinal in failed]
+    ended_by = [occurrence for occurrence in found if occurrence.ordinal in failed]
     return ended_by[-1] if ended_by else None
 
 
@@ -110,7 +112,7 @@ def _find_departure(
     turn = departed[-1].turn
     if _has_used_all_turns(steps, ending) and turn < steps[-1].turn:
         return None
-    return next(one for one in departed if one.turn == turn)
+    return next(occurrence for occurrence in departed if occurrence.turn == turn)
 
 
 def _classify_end(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrence:
@@ -124,12 +126,12 @@ def _classify_end(steps: Sequence[WireStep], ending: TrialEnd) -> CauseOccurrenc
     return _build_occurrence("task_not_done", last)
 
 
-def _is_relevant_call(step: ToolRun, one: CauseOccurrence, ending: TrialEnd, lacking: bool) -> bool:
+def _is_relevant_call(step: ToolRun, occurrence: CauseOccurrence, ending: TrialEnd, lacking: bool) -> bool:
     """Return whether a failed call is one that the task needs, or may have been meant as one."""
     needed = ending.needs.tools
     if needed is None or ending.end == EndReason.TOOL_ERROR:
         return True
-    return step.tool in needed or (lacking and one.code in UNKNOWN_TOOL_CODES)
+    return step.tool in needed or (lacking and occurrence.code in UNKNOWN_TOOL_CODES)
 
 
 def _skip_provoked(found: Sequence[CauseOccurrence], provoked: Sequence[str]) -> Iterator[CauseOccurrence]:
@@ -139,13 +141,13 @@ def _skip_provoked(found: Sequence[CauseOccurrence], provoked: Sequence[str]) ->
     """
     left = Counter(provoked)
     forgiven: set[tuple[str, int]] = set()
-    for one in found:
-        place = (one.code, one.ordinal)
-        if place not in forgiven and left[one.code]:
-            left[one.code] -= 1
+    for occurrence in found:
+        place = (occurrence.code, occurrence.ordinal)
+        if place not in forgiven and left[occurrence.code]:
+            left[occurrence.code] -= 1
             forgiven.add(place)
         if place not in forgiven:
-            yield one
+            yield occurrence
 
 
 def _lacks_call(steps: Sequence[WireStep], ending: TrialEnd) -> bool:

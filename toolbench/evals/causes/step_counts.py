@@ -17,7 +17,7 @@ def count_steps(steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> 
     calls = [step for step in steps if isinstance(step, ToolRun)]
     answers = [step for step in steps if isinstance(step, ExchangeAttempt) and step.answer is not None]
     answered = {step.turn for step in answers}
-    bad = {one.turn for one in found if not one.healed}
+    bad = {occurrence.turn for occurrence in found if not occurrence.healed}
     kinds = [{error.kind for error in step.result.schema_errors} for step in calls]
     return {
         "failed_calls": sum(not step.ok for step in calls),
@@ -25,5 +25,5 @@ def count_steps(steps: Sequence[WireStep], found: Sequence[CauseOccurrence]) -> 
         "answered_turns": len(answered),
         "good_turns": len(answered - bad),
         "final_answers": sum(not step.answer.calls_found for step in answers if step.answer is not None),
-        "empty_finals": sum(one.code == "empty_final" for one in found),
+        "empty_finals": sum(occurrence.code == "empty_final" for occurrence in found),
     }

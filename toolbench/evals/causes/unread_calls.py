@@ -24,19 +24,19 @@ def classify_written_call(answer: Turn, found: Finding) -> str:
     It depends on where the call is and whether it can be read. The tools offered are not known here: the tool that
     `found` names is taken, or else any word may be one.
     """
-    said = split_partial_reasoning(answer.text)
+    text = split_partial_reasoning(answer.text)
     names = _find_tool_names(answer.text, found.message)
-    if has_readable_call(said, names):
-        return "call_in_tags" if _CALL_TAG.search(said) else "call_in_text"
-    if said != answer.text and has_readable_call(answer.text, names):
+    if has_readable_call(text, names):
+        return "call_in_tags" if _CALL_TAG.search(text) else "call_in_text"
+    if text != answer.text and has_readable_call(answer.text, names):
         return "call_in_reasoning"
     return "call_unreadable"
 
 
 def find_call_in_reasoning(answer: Turn) -> str:
     """Return the path of reasoning that has a call in a text format, in an answer without other text; "" for none."""
-    said, thought = split_text_reasoning(answer.text)
-    if not is_blank(said):
+    text, thought = split_text_reasoning(answer.text)
+    if not is_blank(text):
         return ""
     if _has_call(thought):
         return CONTENT_PATH
@@ -57,10 +57,10 @@ def _has_call(text: object) -> bool:
     return bool(formats.parse(end, tools=[{"name": word} for word in _find_tool_names(end)]).calls)
 
 
-def _find_tool_names(text: str, told: str = "") -> list[str]:
-    """Return the first words of a text that may be a tool's name, beginning with one in brackets in `told`.
+def _find_tool_names(text: str, call_text: str = "") -> list[str]:
+    """Return the first words of a text that may be a tool's name, beginning with one in brackets in `call_text`.
 
     Of `functions.get` the last part may be a name too.
     """
     words = dict.fromkeys(part for word in _TOOL_NAME.findall(text) for part in (word, word.rpartition(".")[2]) if part)
-    return sorted(words, key=lambda word: f"({word})" not in told)[:MAX_TOOL_NAMES]
+    return sorted(words, key=lambda word: f"({word})" not in call_text)[:MAX_TOOL_NAMES]

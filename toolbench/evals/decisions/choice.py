@@ -105,10 +105,12 @@ def choose_config(measured: Iterable[MeasuredConfig], rule: DecisionRule) -> Dec
     qualify come first.
     """
     standings = tuple(
-        sorted((assess_config(one, rule) for one in measured), key=lambda one: _build_sort_key(one, rule))
+        sorted(
+            (assess_config(config, rule) for config in measured), key=lambda standing: _build_sort_key(standing, rule)
+        )
     )
-    able = [one for one in standings if one.state == "qualified"]
-    by_hand = [one for one in standings if one.state == TO_CONFIRM]
+    able = [standing for standing in standings if standing.state == "qualified"]
+    by_hand = [standing for standing in standings if standing.state == TO_CONFIRM]
     if not able and by_hand:
         sentence = f"{by_hand[0].measured.label} would qualify, but not by such trials: only fresh ones may say so."
         return Decision(
@@ -148,11 +150,19 @@ def find_pareto_configs(standings: Iterable[Assessment]) -> frozenset[str]:
 
     Configurations without a p95 are left out.
     """
-    known = {one.measured.key: (one, one.p95) for one in standings if one.p95 and one.measured.tried}
-    priced = all(one.measured.cost for one, _ in known.values())
+    known = {
+        standing.measured.key: (standing, standing.p95)
+        for standing in standings
+        if standing.p95 and standing.measured.tried
+    }
+    priced = all(standing.measured.cost for standing, _ in known.values())
     points = {
-        key: (-one.measured.delivered_pool.share, float(p95.value), _get_cost(one.measured) if priced else 0.0)
-        for key, (one, p95) in known.items()
+        key: (
+            -standing.measured.delivered_pool.share,
+            float(p95.value),
+            _get_cost(standing.measured) if priced else 0.0,
+        )
+        for key, (standing, p95) in known.items()
         if p95
     }
     return find_pareto_front(points)
@@ -201,8 +211,12 @@ def compute_cost_difference(
     Both figures are independent.
     """
 
-    def spread(one: IntervalEstimate) -> float:
-        return one.value * math.log(one.high / one.low) / 2 if one.low > 0 else one.high - one.value
+    def spread(estimate: IntervalEstimate) -> float:
+        return (
+            estimate.value * math.log(estimate.high / estimate.low) / 2
+            if estimate.low > 0
+            else estimate.high - estimate.value
+        )
 
     value, reach = second.value - first.value, math.hypot(spread(first), spread(second))
     reach *= float(ndtri(1 - ALPHA / comparisons / 2)) / Z
@@ -242,11 +256,13 @@ def _decide_verdict(
         return NO_CANDIDATE, *_describe_no_candidate(standings, rule)
     leader, name = able[0], able[0].measured.label
     if len(able) == 1:
-        told, more = _find_possible_rivals(leader, standings, rule)
-        return ONLY_CANDIDATE, f"Only {name} qualifies.{told}", more
+        outlook_text, more = _find_possible_rivals(leader, standings, rule)
+        return ONLY_CANDIDATE, f"Only {name} qualifies.{outlook_text}", more
     best = get_target_figure(leader, rule)
     near = [
-        (one, other) for one in able[1:] if (other := get_target_figure(one, rule)) and best and other.low <= best.high
+        (standing, other)
+        for standing in able[1:]
+        if (other := get_target_figure(standing, rule)) and best and other.low <= best.high
     ]
     if not near or not best:
         sentence = f"{name} is {rule.goal} of {len(able)} that qualify, and its interval lies apart from theirs."
@@ -258,20 +274,22 @@ def _decide_verdict(
 def _describe_overlap(
     leader: tuple[Assessment, IntervalEstimate], rival: tuple[Assessment, IntervalEstimate]
 ) -> tuple[str, AdditionalTrials | None]:
-    (ahead, best), (behind, other) = leader, rival
-    trials = min(one.measured.answered for one in (ahead, behind))
-    needed = count_trials_to_separate(best, other, trials)
+    (ahead, best), (behind, rival_figure) = leader, rival
+    trials = min(standing.measured.answered for standing in (ahead, behind))
+    needed = count_trials_to_separate(best, rival_figure, trials)
     scenarios = len(ahead.measured.delivered_samples)
-    each = math.ceil(needed / scenarios) if needed else 0
-    more = AdditionalTrials((ahead, behind), TrialShortfall(tuple(range(scenarios)), each)) if each else None
-    tell = (
+    trials_each = math.ceil(needed / scenarios) if needed else 0
+    more = (
+        AdditionalTrials((ahead, behind), TrialShortfall(tuple(range(scenarios)), trials_each)) if trials_each else None
+    )
+    advice = (
         f"{more.total:,} more trials of each would decide it"
         if more
         else "their figures are equal, so more trials may not decide it"
     )
     sentence = (
         f"No clear winner: {ahead.measured.label} is ahead, but its interval overlaps with that of "
-        f"{behind.measured.label}; {tell}."
+        f"{behind.measured.label}; {advice}."
     )
     return sentence, more
 
@@ -281,7 +299,7 @@ def _describe_no_candidate(
 ) -> tuple[str, AdditionalTrials | None]:
     """Return the sentence on the best candidate and what it lacks, and the trials that would decide."""
     begun = "No clear winner: no configuration qualifies."
-    tried = [one for one in standings if one.measured.tried]
+    tried = [standing for standing in standings if standing.measured.tried]
     if not tried:
         goal = format_rounded(rule.success)
         return (
@@ -289,12 +307,12 @@ def _describe_no_candidate(
             None,
         )
     closest = tried[0]
-    if rule.want == CHEAPEST and not any(one.measured.cost for one in tried):
+    if rule.want == CHEAPEST and not any(standing.measured.cost for standing in tried):
         return f"{begun} {_describe_missing_price(tried)}", None
     lacks = " ".join(reason.sentence for reason in closest.reasons)
     if not _would_lift(closest, rule):
-        who = "it" if len(tried) == 1 else f"any of the {len(tried)} that were tried"
-        lacks = f"{lacks} More trials at the observed rates and times would not make {who} qualify."
+        pronoun = "it" if len(tried) == 1 else f"any of the {len(tried)} that were tried"
+        lacks = f"{lacks} More trials at the observed rates and times would not make {pronoun} qualify."
     return (
         f"{begun} {closest.measured.label} comes closest to being the {rule.goal}. {lacks}",
         _build_additional_trials(closest),
@@ -302,10 +320,10 @@ def _describe_no_candidate(
 
 
 def _describe_missing_price(tried: list[Assessment]) -> str:
-    who = "the one" if len(tried) == 1 else f"any of the {len(tried)}"
+    pronoun = "the one" if len(tried) == 1 else f"any of the {len(tried)}"
     return (
-        f"No price is known of {who} that was measured, so none can be called cheapest. A price that its provider does "
-        f"not name can be added to {PRICES_FILE}; or ask for the fastest or the most reliable."
+        f"No price is known of {pronoun} that was measured, so none can be called cheapest. A price that its "
+        f"provider does not name can be added to {PRICES_FILE}; or ask for the fastest or the most reliable."
     )
 
 
@@ -317,14 +335,14 @@ def _build_additional_trials(standing: Assessment) -> AdditionalTrials | None:
 def _find_possible_rivals(
     leader: Assessment, standings: tuple[Assessment, ...], rule: DecisionRule
 ) -> tuple[str, AdditionalTrials | None]:
-    undecided = [one for one in standings if one.state == OPEN]
-    better = [one for one in undecided if _get_target_value(one, rule) < _get_target_value(leader, rule)]
+    undecided = [standing for standing in standings if standing.state == OPEN]
+    better = [standing for standing in undecided if _get_target_value(standing, rule) < _get_target_value(leader, rule)]
     if not better:
         return "", None
     word = {FASTEST: "faster", CHEAPEST: "cheaper"}.get(rule.want, "more reliable")
     lifted = _would_lift(better[0], rule)
     more = _build_additional_trials(better[0]) if lifted else None
-    told = "; more trials at its observed rate and times would not make it qualify"
+    sentence = "; more trials at its observed rate and times would not make it qualify"
     if lifted:
-        told = f": {more.total:,} more trials would decide it" if more else ""
-    return f" {better[0].measured.label} would be {word} and is not decided yet{told}.", more
+        sentence = f": {more.total:,} more trials would decide it" if more else ""
+    return f" {better[0].measured.label} would be {word} and is not decided yet{sentence}.", more

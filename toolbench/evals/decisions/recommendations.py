@@ -81,7 +81,7 @@ class RecommendationRule:
     verdict: str
     means: str
     holds: Callable[[ProfileResult, float], bool]
-    says: Callable[[ProfileResult, float], str]
+    describe: Callable[[ProfileResult, float], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,10 @@ def _describe_undecided(tried: ProfileResult, target: float) -> str:
         delivery=tried.delivery, given=tried.given, scenarios=tried.scenarios,
     )  # fmt: skip
     lacking = assess_config(measured, DecisionRule(RELIABLE, 100 * target, None)).shortfall
-    told = "more trials at this rate would not make it qualify"
+    sentence = "more trials at this rate would not make it qualify"
     if lacking:
-        told = f"{in_words(lacking, measured)} at this rate would decide it"
-    return f"{tried.delivered_text} %: {format_rounded(100 * target)} % lies inside, so it is not decided; {told}."
+        sentence = f"{in_words(lacking, measured)} at this rate would decide it"
+    return f"{tried.delivered_text} %: {format_rounded(100 * target)} % lies inside, so it is not decided; {sentence}."
 
 
 RECOMMENDATION_RULES: tuple[RecommendationRule, ...] = (
@@ -195,7 +195,7 @@ def recommend(profiles: Sequence[ProfileResult], target: float) -> ModelRecommen
     """
     chosen, name, why = _choose_profile(profiles)
     rule = next(rule for rule in RECOMMENDATION_RULES if rule.holds(chosen, target))
-    return ModelRecommendation(chosen.model, chosen, rule.verdict, rule.name, rule.says(chosen, target), name, why)
+    return ModelRecommendation(chosen.model, chosen, rule.verdict, rule.name, rule.describe(chosen, target), name, why)
 
 
 def list_disagreements(advice: ModelRecommendation, *, recommended: str, profile: str) -> tuple[Disagreement, ...]:
@@ -223,16 +223,16 @@ def has_overlap(first: ProfileResult, second: ProfileResult) -> bool:
 def _choose_profile(profiles: Sequence[ProfileResult]) -> tuple[ProfileResult, str, str]:
     if len(profiles) == 1:
         return profiles[0], "only", PROFILE_RULES["only"]
-    best = max(profiles, key=lambda one: (one.bounds[0], one.profile == DEFAULT_PROFILE))
-    rest = [one for one in profiles if one is not best]
-    against = ", ".join(f"{one.profile} {one.delivered_text}" for one in rest)
-    if not any(has_overlap(best, one) for one in rest):
+    best = max(profiles, key=lambda profile: (profile.bounds[0], profile.profile == DEFAULT_PROFILE))
+    rest = [profile for profile in profiles if profile is not best]
+    against = ", ".join(f"{profile.profile} {profile.delivered_text}" for profile in rest)
+    if not any(has_overlap(best, profile) for profile in rest):
         return best, "apart", f"{best.delivered_text} % lies above {against}."
-    kept = next((one for one in _list_unbeaten(profiles) if one.profile == DEFAULT_PROFILE), best)
-    others = ", ".join(f"{one.profile} {one.delivered_text}" for one in profiles if one is not kept)
-    return kept, "even", f"{kept.delivered_text} % overlaps {others}: no profile is shown to be better."
+    kept = next((profile for profile in _list_unbeaten(profiles) if profile.profile == DEFAULT_PROFILE), best)
+    rejected = ", ".join(f"{profile.profile} {profile.delivered_text}" for profile in profiles if profile is not kept)
+    return kept, "even", f"{kept.delivered_text} % overlaps {rejected}: no profile is shown to be better."
 
 
 def _list_unbeaten(profiles: Iterable[ProfileResult]) -> list[ProfileResult]:
     listed = list(profiles)
-    return [one for one in listed if not any(other.bounds[0] > one.bounds[1] for other in listed)]
+    return [profile for profile in listed if not any(other.bounds[0] > profile.bounds[1] for other in listed)]

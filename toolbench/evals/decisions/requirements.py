@@ -190,7 +190,9 @@ def assess_config(measured: MeasuredConfig, rule: DecisionRule) -> Assessment:
     found = [(name, kind, check(bare, rule)) for name, kind, check in REQUIREMENT_CHECKS]
     reasons = tuple(Reason(name, kind, sentence) for name, kind, sentence in found if sentence)
     return replace(
-        bare, reasons=reasons, shortfall=_find_shortfall(bare, rule, [one.name for one in reasons if one.kind == OPEN])
+        bare,
+        reasons=reasons,
+        shortfall=_find_shortfall(bare, rule, [reason.name for reason in reasons if reason.kind == OPEN]),
     )
 
 
@@ -221,18 +223,18 @@ def _find_shortfall(standing: Assessment, rule: DecisionRule, names: Sequence[st
 
     Scenarios with few trials may be the only obstacle of a share, whereas any answer counts for p95.
     """
-    places = list_smallest_samples(standing.measured.delivered_samples)
-    found = [
-        _compute_shortfall(standing, rule, names, some) for some in (places if UNDECIDED in names else places[-1:])
-    ]
-    return min((one for one in found if one), key=lambda one: (one.total, one.each), default=None)
+    subsets = list_smallest_samples(standing.measured.delivered_samples)
+    tried_subsets = subsets if UNDECIDED in names else subsets[-1:]
+    found = [_compute_shortfall(standing, rule, names, subset) for subset in tried_subsets]
+    shortfalls = [shortfall for shortfall in found if shortfall]
+    return min(shortfalls, key=lambda shortfall: (shortfall.total, shortfall.each), default=None)
 
 
 def _compute_shortfall(
     standing: Assessment, rule: DecisionRule, names: Sequence[str], places: tuple[int, ...]
 ) -> TrialShortfall | None:
     needed = [COUNT_SHORTFALL_BY_CHECK[name](standing, rule, places) for name in names]
-    known = [each for each in needed if each is not None]
+    known = [count for count in needed if count is not None]
     return TrialShortfall(places, max(known)) if known and len(known) == len(needed) else None
 
 
@@ -310,10 +312,11 @@ def _check_decided(standing: Assessment, rule: DecisionRule) -> str:
     lacking = _find_shortfall(standing, rule, [UNDECIDED])
     if lacking is None:
         return f"{begun} At the observed share, no number of trials would lift its lower bound to {goal} %."
-    told = f"{begun} {in_words(lacking, measured)} at this rate would decide it"
+    sentence = f"{begun} {in_words(lacking, measured)} at this rate would decide it"
     if measured.delivered == measured.tried and _is_plain_count(measured):
-        return f"{told}: {count_passes_without_failure(rule.target)} passes without a failure are needed for {goal} %."
-    return f"{told}."
+        needed = count_passes_without_failure(rule.target)
+        return f"{sentence}: {needed} passes without a failure are needed for {goal} %."
+    return f"{sentence}."
 
 
 def _is_plain_count(measured: MeasuredConfig) -> bool:
@@ -337,9 +340,9 @@ def _check_p95_known(standing: Assessment, rule: DecisionRule) -> str:
     if not p95.is_open or _check_p95(standing, rule):
         return ""
     lacking = _find_shortfall(standing, rule, [P95_UNKNOWN])
-    told = in_words(lacking, standing.measured) if lacking else ""
+    sentence = in_words(lacking, standing.measured) if lacking else ""
     counted_answers = f"{answers} answer{'' if answers == 1 else 's'}"
-    return f"The upper bound of its p95 is open with {counted_answers}: it closes with {told}."
+    return f"The upper bound of its p95 is open with {counted_answers}: it closes with {sentence}."
 
 
 def _check_p95(standing: Assessment, rule: DecisionRule) -> str:

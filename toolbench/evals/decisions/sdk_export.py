@@ -191,17 +191,17 @@ RENDERER_BY_FILE: dict[str, tuple[str, Callable[[ExportedSettings], str]]] = {
 _EXAMPLE_MESSAGE: JsonObject = {"role": "user", "content": "Hello"}
 
 
-def _render_head(chosen: ExportedSettings, who: str, notes: Sequence[str] = (), *, whole: bool = False) -> str:
+def _render_head(chosen: ExportedSettings, title: str, notes: Sequence[str] = (), *, whole: bool = False) -> str:
     """Return comment lines that describe the export.
 
     Args:
         chosen: The settings.
-        who: The software that the export is for.
+        title: The software that the export is for.
         notes: Further lines.
         whole: Whether the export has the whole policy; if not, the lines say what is left out.
     """
     policy = resolve_policy(chosen.layers).policy
-    lines = [f"{chosen.name}, for {who}.", *chosen.about, *notes]
+    lines = [f"{chosen.name}, for {title}.", *chosen.about, *notes]
     if not whole and policy.method != NATIVE_METHOD:
         lines.append(f"It was measured with method {policy.method}, which only our engine speaks: this asks natively.")
     if not whole:

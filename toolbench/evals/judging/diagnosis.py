@@ -66,21 +66,21 @@ def iter_problems(ended: LoopResult, tools: Sequence[ToolDefinition]) -> Iterato
     for number, record in enumerate(ended.turns):
         later = ended.turns[number + 1 :]
         if record.failure is not None:
-            yield _diagnose_exchange(record, mended=any(one.answer for one in later))
+            yield _diagnose_exchange(record, mended=any(step.answer for step in later))
         if record.answer is not None:
-            called_before = any(one.results for one in ended.turns[:number])
+            called_before = any(turn.results for turn in ended.turns[:number])
             yield from _diagnose_answer(record, record.answer, later, called_before=called_before)
-        for one in iter_calls(replace(ended, turns=(record,))):
-            if not one.ok:
-                last = last_success.get(one.tool)
-                mended = last is not None and last > (number, one.place)
-                yield _diagnose_call(one, by_name.get(one.tool), mended=mended)
+        for call in iter_calls(replace(ended, turns=(record,))):
+            if not call.ok:
+                last = last_success.get(call.tool)
+                mended = last is not None and last > (number, call.place)
+                yield _diagnose_call(call, by_name.get(call.tool), mended=mended)
 
 
-def locate_problem(turn: int, *, call: int | None = None, path: str = "$", what: str) -> ProblemLocation:
+def locate_problem(turn: int, *, call: int | None = None, path: str = "$", sentence: str) -> ProblemLocation:
     """Return a location with its sentence, in which turns and calls count from 1."""
     where = f"Turn {turn + 1}" if call is None else f"Turn {turn + 1}, parsed call {call + 1}"
-    return ProblemLocation(turn, call, path, f"{where}: {what}")
+    return ProblemLocation(turn, call, path, f"{where}: {sentence}")
 
 
 def find_last_turn(ended: LoopResult) -> int:
@@ -90,13 +90,13 @@ def find_last_turn(ended: LoopResult) -> int:
 
 def _diagnose_exchange(record: TurnRecord, *, mended: bool) -> Problem:
     assert record.failure is not None
-    what = (
+    sentence = (
         record.failure.message
         or failure_classes.lookup_class(failure_classes.classify_exchange_error(record.failure)).sentence
     )
     return Problem(
         failure_classes.classify_exchange_error(record.failure),
-        locate_problem(record.turn, what=what),
+        locate_problem(record.turn, sentence=sentence),
         record.failure.code,
         mended,
     )
@@ -106,9 +106,11 @@ def _diagnose_answer(
     record: TurnRecord, answer: Turn, later: Sequence[TurnRecord], *, called_before: bool
 ) -> Iterator[Problem]:
     if answer.finish_reason == CUT_FINISH_REASON and not any(result.envelope.ok for result in record.results):
-        what = "the answer was cut at the token limit (finish_reason length)."
+        sentence = "the answer was cut at the token limit (finish_reason length)."
         yield Problem(
-            "cut_by_length", locate_problem(record.turn, path=FINISH_REASON_PATH, what=what), mended=_has_success(later)
+            "cut_by_length",
+            locate_problem(record.turn, path=FINISH_REASON_PATH, sentence=sentence),
+            mended=_has_success(later),
         )
     if answer.calls:
         return
@@ -116,19 +118,26 @@ def _diagnose_answer(
     for name, finding in known:
         if name:
             kind = "call_in_tags" if name == "text_instead_of_call" and has_call_tag(answer) else name
-            what = finding.message[:1].lower() + finding.message[1:]
-            yield Problem(kind, locate_problem(record.turn, path=finding.path, what=what), mended=_has_success(later))
+            sentence = finding.message[:1].lower() + finding.message[1:]
+            yield Problem(
+                kind, locate_problem(record.turn, path=finding.path, sentence=sentence), mended=_has_success(later)
+            )
     if is_blank(answer.text):
         name, when = ("empty_final", " after the calls") if called_before else ("empty_answer", "")
-        what = f"the answer{when} is empty: no visible text and no call."
-        yield Problem(name, locate_problem(record.turn, path=CONTENT_PATH, what=what), mended=_has_output(later))
+        sentence = f"the answer{when} is empty: no visible text and no call."
+        yield Problem(
+            name, locate_problem(record.turn, path=CONTENT_PATH, sentence=sentence), mended=_has_output(later)
+        )
 
 
-def _diagnose_call(one: RecordedCall, tool: ToolDefinition | None, *, mended: bool) -> Problem:
-    codes = list_error_codes(one.result)
-    name, path, what = _describe_failed_call(one.result, one.tool, tool)
+def _diagnose_call(call: RecordedCall, tool: ToolDefinition | None, *, mended: bool) -> Problem:
+    codes = list_error_codes(call.result)
+    name, path, sentence = _describe_failed_call(call.result, call.tool, tool)
     return Problem(
-        name, locate_problem(one.turn, call=one.place, path=path, what=what), codes[0] if codes else "", mended
+        name,
+        locate_problem(call.turn, call=call.place, path=path, sentence=sentence),
+        codes[0] if codes else "",
+        mended,
     )
 
 
@@ -149,10 +158,10 @@ def _describe_failed_call(result: ToolResult, name: str, tool: ToolDefinition | 
 def _diagnose_gave_up(ended: LoopResult, problem: Problem) -> Problem:
     """Return the problem at the first later turn without a call, where the model gave up; else at the last turn."""
     later = (record.turn for record in ended.turns if record.turn > problem.bad.turn and not record.results)
-    what = f"no call makes good the {problem.code} of turn {problem.bad.turn + 1}."
+    sentence = f"no call makes good the {problem.code} of turn {problem.bad.turn + 1}."
     return Problem(
         "gave_up_after_error",
-        locate_problem(next(later, find_last_turn(ended)), path=CALLS_PATH, what=what),
+        locate_problem(next(later, find_last_turn(ended)), path=CALLS_PATH, sentence=sentence),
         problem.code,
     )
 

@@ -104,12 +104,12 @@ def _judge_broken_off(case: CheckedResult) -> Verdict | None:
 
 def _judge_checks(case: CheckedResult) -> Verdict:
     """Return the verdict of the checks; without an answer nothing passes, even if no call is expected."""
-    said = record_counts.has_answer(case.ended)
-    passed = said and case.ended.end in case.good_ends and all(check.ok for check in case.checks)
+    has_answer = record_counts.has_answer(case.ended)
+    passed = has_answer and case.ended.end in case.good_ends and all(check.ok for check in case.checks)
     by_parity = (
         None
         if case.case_study_checks is None
-        else said and case_study_rule.is_case_study_pass(case.ended, case.case_study_checks)
+        else has_answer and case_study_rule.is_case_study_pass(case.ended, case.case_study_checks)
     )
     if passed:
         return _build_verdict(case, "pass", task_pass=True, parity_pass=by_parity)
@@ -127,7 +127,7 @@ def mark_tools_dropped(verdict: Verdict, ended: LoopResult) -> Verdict:
     if verdict.outcome != "fail" or ended.end in (EndReason.PROVIDER_ERROR, EndReason.DEADLINE_EXCEEDED):
         return verdict
     row = failure_classes.lookup_class("tools_dropped")
-    bad = locate_problem(0, path="$.tools", what=row.sentence[:1].lower() + row.sentence[1:])
+    bad = locate_problem(0, path="$.tools", sentence=row.sentence[:1].lower() + row.sentence[1:])
     return replace(verdict, failure_class=row.code, sentence=bad.sentence, first_bad=bad)
 
 
@@ -145,7 +145,7 @@ def _find_cause(case: CheckedResult) -> Problem:
     if case.ended.end in case.good_ends and [check.name for check in wrong] == [FINAL_TEXT_CHECK]:
         return Problem(
             "empty_final",
-            locate_problem(find_last_turn(case.ended), path=record_counts.CONTENT_PATH, what=f"{wrong[0].detail}."),
+            locate_problem(find_last_turn(case.ended), path=record_counts.CONTENT_PATH, sentence=f"{wrong[0].detail}."),
         )
     found = find_first_problem(case.ended, case.instance.tools, expected=case.expected)
     if found is not None:
@@ -156,21 +156,21 @@ def _find_cause(case: CheckedResult) -> Problem:
     return Problem(
         name,
         locate_problem(
-            find_last_turn(case.ended), what=case.ended.message or failure_classes.lookup_class(name).sentence
+            find_last_turn(case.ended), sentence=case.ended.message or failure_classes.lookup_class(name).sentence
         ),
     )
 
 
 def _build_broken_off(case: CheckedResult, outcome: str, failure_class: str) -> Verdict:
     error = case.ended.error
-    what = error.message if error and error.message else failure_classes.lookup_class(failure_class).sentence
+    sentence = error.message if error and error.message else failure_classes.lookup_class(failure_class).sentence
     return _build_verdict(
         case,
         outcome,
         task_pass=None if outcome == "infra" else False,
         parity_pass=None if case.case_study_checks is None else False,
         failure_class=failure_class,
-        bad=locate_problem(find_last_turn(case.ended), what=what),
+        bad=locate_problem(find_last_turn(case.ended), sentence=sentence),
     )
 
 

@@ -88,7 +88,7 @@ def _build_right_values(question: JsonObject) -> JsonObject:
     return {
         "workspace_id": question["workspace"],
         "tables": list(question["tables"]),
-        "columns": [one for one in question["columns"] if one not in loose],
+        "columns": [column for column in question["columns"] if column not in loose],
     }
 
 
@@ -99,7 +99,7 @@ def _build_prompt_context(workspace_id: str) -> Mapping[str, str]:
         f"{name}({', '.join(f'{column} {kind}' for column, kind in table.columns.items())})"
         for name, table in load_workspaces()[workspace_id].tables.items()
     ]
-    spaces = [f"{name}: {one.about}" for name, one in load_workspaces().items()]
+    spaces = [f"{name}: {workspace.about}" for name, workspace in load_workspaces().items()]
     return {"workspaces": "Workspaces: " + "; ".join(spaces) + ".", "tables": "Tables: " + "; ".join(tables) + "."}
 
 

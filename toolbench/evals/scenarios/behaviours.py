@@ -62,13 +62,13 @@ def has_parallel_turn(ended: LoopResult) -> bool:
 
 def is_id_omitted(ended: LoopResult) -> bool:
     """Return whether there are calls of state tools and none of them passes a workspace_id."""
-    arguments = [one.result.arguments for one in iter_calls(ended) if one.tool.startswith("state_")]
+    arguments = [call.result.arguments for call in iter_calls(ended) if call.tool.startswith("state_")]
     return bool(arguments) and all(not (given or {}).get("workspace_id") for given in arguments)
 
 
 def has_refused_ops(ended: LoopResult) -> bool:
     """Return whether a state_patch was refused because `ops` is not an array."""
-    return any(_is_ops_error(one) for one in iter_calls(ended))
+    return any(_is_ops_error(call) for call in iter_calls(ended))
 
 
 def count_long_arguments(ended: LoopResult) -> JsonObject:
@@ -82,13 +82,13 @@ def _has_result(record: TurnRecord, tool: str, *, ok: bool) -> bool:
     return any(result.envelope.tool_name == tool and result.envelope.ok is ok for result in record.results)
 
 
-def _is_ops_error(one: RecordedCall) -> bool:
-    if one.tool != "state_patch" or one.ok:
+def _is_ops_error(call: RecordedCall) -> bool:
+    if call.tool != "state_patch" or call.ok:
         return False
-    if any(error.path == "$.ops" and error.kind == "type" for error in one.result.schema_errors):
+    if any(error.path == "$.ops" and error.kind == "type" for error in call.result.schema_errors):
         return True
-    given = (one.result.arguments or {}).get("ops")
-    return "ARGUMENT_ERROR" in list_error_codes(one.result) and given is not None and not isinstance(given, list)
+    given = (call.result.arguments or {}).get("ops")
+    return "ARGUMENT_ERROR" in list_error_codes(call.result) and given is not None and not isinstance(given, list)
 
 
 def _is_cut_off(record: TurnRecord) -> bool:

@@ -100,7 +100,7 @@ def _find_problem(ended: LoopResult, checks: tuple[Check, ...]) -> Problem:
         turn = next(record.turn for record in ended.turns if record.answer and record.answer.calls)
         return Problem(
             "needless_call",
-            locate_problem(turn, path=CALLS_PATH, what="a tool is called for a question that needs none."),
+            locate_problem(turn, path=CALLS_PATH, sentence="a tool is called for a question that needs none."),
         )
     detail = wrong.detail if wrong else "the run has no answer"
-    return Problem("wrong_reply", locate_problem(find_last_turn(ended), path=CONTENT_PATH, what=f"{detail}."))
+    return Problem("wrong_reply", locate_problem(find_last_turn(ended), path=CONTENT_PATH, sentence=f"{detail}."))

@@ -57,15 +57,15 @@ class JsonDifference:
     """The first difference of two JSON values; ABSENT stands for a missing value."""
 
     path: str
-    wanted: object
+    expected: object
     given: object
 
     def describe(self) -> str:
         """Return the difference as a sentence."""
-        if self.wanted is ABSENT:
+        if self.expected is ABSENT:
             return f"{self.path} is {render_short(self.given)}; nothing was asked for there."
         given = "missing" if self.given is ABSENT else render_short(self.given)
-        return f"{self.path} is {given}; {render_short(self.wanted)} was asked for."
+        return f"{self.path} is {given}; {render_short(self.expected)} was asked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def judge(instance: Instance, ended: LoopResult, expected: TaskExpectation) -> V
     matched = _match_calls(ended, expected)
     checks = (*_build_call_checks(ended, expected, matched), *_build_reply_checks(ended, expected))
     faults = tuple(expected.faults)
-    seen = any(set(list_error_codes(one.result)) & set(faults) for one in iter_calls(ended)) if faults else None
+    seen = any(set(list_error_codes(call.result)) & set(faults) for call in iter_calls(ended)) if faults else None
     good = (
         {EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED} if expected.one_turn and expected.calls else {EndReason.FINAL}
     )
@@ -103,7 +103,10 @@ def judge(instance: Instance, ended: LoopResult, expected: TaskExpectation) -> V
 
 def build_expected_calls(expected: TaskExpectation, provoked: Sequence[str] = ()) -> ExpectedCalls:
     """Return the expected calls; without any, no call is needed. `provoked` is as in TaskNeeds."""
-    calls = tuple(ExpectedToolCall(wanted["tool"], partial(_has_right_arguments, wanted)) for wanted in expected.calls)
+    calls = tuple(
+        ExpectedToolCall(expected_call["tool"], partial(_has_right_arguments, expected_call))
+        for expected_call in expected.calls
+    )
     return ExpectedCalls(
         bool(calls),
         calls,
@@ -113,26 +116,29 @@ def build_expected_calls(expected: TaskExpectation, provoked: Sequence[str] = ()
     )
 
 
-def find_first_difference(wanted: Any, given: Any, path: str = "$") -> JsonDifference | None:
+def find_first_difference(expected: Any, given: Any, path: str = "$") -> JsonDifference | None:
     """Return the first difference of two JSON values; None if they are equal.
 
     Case and white space around and between words are ignored, as is a null for a value that was not asked for.
     """
-    if isinstance(wanted, dict) and isinstance(given, dict):
-        return _compare_objects(wanted, given, path)
-    if isinstance(wanted, list) and isinstance(given, list) and len(wanted) == len(given):
-        pairs = enumerate(zip(wanted, given, strict=True))
-        found = (find_first_difference(one, other, f"{path}[{place}]") for place, (one, other) in pairs)
-        return next((one for one in found if one), None)
-    same = type(wanted) is not bool and type(given) is not bool and _normalise(wanted) == _normalise(given)
-    return None if same or wanted is given else JsonDifference(path, wanted, given)
+    if isinstance(expected, dict) and isinstance(given, dict):
+        return _compare_objects(expected, given, path)
+    if isinstance(expected, list) and isinstance(given, list) and len(expected) == len(given):
+        pairs = enumerate(zip(expected, given, strict=True))
+        found = (
+            find_first_difference(expected_item, given_item, f"{path}[{place}]")
+            for place, (expected_item, given_item) in pairs
+        )
+        return next((difference for difference in found if difference), None)
+    same = type(expected) is not bool and type(given) is not bool and _normalise(expected) == _normalise(given)
+    return None if same or expected is given else JsonDifference(path, expected, given)
 
 
-def _compare_objects(wanted: JsonObject, given: JsonObject, path: str) -> JsonDifference | None:
-    for key, value in wanted.items():
+def _compare_objects(expected: JsonObject, given: JsonObject, path: str) -> JsonDifference | None:
+    for key, value in expected.items():
         if found := find_first_difference(value, given.get(key, ABSENT), f"{path}.{key}"):
             return found
-    extra = next((key for key, value in given.items() if key not in wanted and value is not None), None)
+    extra = next((key for key, value in given.items() if key not in expected and value is not None), None)
     return JsonDifference(f"{path}.{extra}", ABSENT, given[extra]) if extra is not None else None
 
 
@@ -140,37 +146,37 @@ def _normalise(value: object) -> object:
     return " ".join(value.split()).casefold() if isinstance(value, str) else value
 
 
-def _compare_arguments(arguments: JsonObject | None, wanted: JsonObject) -> JsonDifference | None:
-    free = wanted.get("any", ())
+def _compare_arguments(arguments: JsonObject | None, expected: JsonObject) -> JsonDifference | None:
+    free = expected.get("any", ())
     given = {key: value for key, value in (arguments or {}).items() if key not in free}
-    return find_first_difference(wanted["arguments"], given)
+    return find_first_difference(expected["arguments"], given)
 
 
-def _has_right_arguments(wanted: JsonObject, arguments: JsonObject) -> bool:
-    return _compare_arguments(arguments, wanted) is None
+def _has_right_arguments(expected_call: JsonObject, arguments: JsonObject) -> bool:
+    return _compare_arguments(arguments, expected_call) is None
 
 
-def _is_match(one: RecordedCall, wanted: JsonObject) -> bool:
-    return one.tool == wanted["tool"] and _compare_arguments(one.result.arguments, wanted) is None
+def _is_match(call: RecordedCall, expected_call: JsonObject) -> bool:
+    return call.tool == expected_call["tool"] and _compare_arguments(call.result.arguments, expected_call) is None
 
 
 def _match_calls(ended: LoopResult, expected: TaskExpectation) -> _MatchedCalls:
     missing, extra = list(expected.calls), []
-    for one in iter_calls(ended):
-        if not one.ok or one.result.schema_errors:
+    for call in iter_calls(ended):
+        if not call.ok or call.result.schema_errors:
             continue
-        hit = next((wanted for wanted in missing if _is_match(one, wanted)), None)
+        hit = next((expected_call for expected_call in missing if _is_match(call, expected_call)), None)
         if hit is not None:
             missing.remove(hit)
-        elif not (expected.repeats and any(_is_match(one, wanted) for wanted in expected.calls)):
-            extra.append(one)
+        elif not (expected.repeats and any(_is_match(call, expected_call) for expected_call in expected.calls)):
+            extra.append(call)
     return _MatchedCalls(tuple(missing), tuple(extra))
 
 
 def _build_call_checks(ended: LoopResult, expected: TaskExpectation, matched: _MatchedCalls) -> tuple[Check, ...]:
     if not expected.calls:
         return (Check("calls no tool", not has_calls(ended)),)
-    names = ", ".join(wanted["tool"] for wanted in matched.missing)
+    names = ", ".join(expected_call["tool"] for expected_call in matched.missing)
     checks = [
         Check("every wanted call is made", not matched.missing, f"missing: {names}" if names else ""),
         Check("no other call succeeds", not matched.extra),
@@ -185,23 +191,25 @@ def _has_parallel_calls(ended: LoopResult, expected: TaskExpectation) -> bool:
 
 
 def _build_reply_checks(ended: LoopResult, expected: TaskExpectation) -> tuple[Check, ...]:
-    said = f"the final text is {ended.final_text[:80]!r}"
-    checks = [_check_reply_text(text, ended.final_text, said) for text in expected.reply]
+    detail = f"the final text is {ended.final_text[:80]!r}"
+    checks = [_check_reply_text(text, ended.final_text, detail) for text in expected.reply]
     if expected.question:
         asks = re.search(r"[??؟]", ended.final_text) is not None
-        checks.append(Check("asks for what is missing", asks, "" if asks else said))
+        checks.append(Check("asks for what is missing", asks, "" if asks else detail))
     if not expected.calls and not checks:
         checks.append(Check("says something", not is_blank(ended.final_text)))
     return tuple(checks)
 
 
-def _check_reply_text(text: str, final: str, said: str) -> Check:
+def _check_reply_text(text: str, final: str, detail: str) -> Check:
     found = re.search(rf"(?<!\w){re.escape(text)}(?!\w)", final, re.IGNORECASE) is not None
-    return Check(f"the reply says {text}", found, "" if found else said)
+    return Check(f"the reply says {text}", found, "" if found else detail)
 
 
 def _render_rule(expected: TaskExpectation) -> str:
-    calls = ", ".join(f"{wanted['tool']} {render_short(wanted['arguments'])}" for wanted in expected.calls)
+    calls = ", ".join(
+        f"{expected_call['tool']} {render_short(expected_call['arguments'])}" for expected_call in expected.calls
+    )
     parts = [RULE.format(calls=calls) if calls else NO_CALL_RULE]
     parts += ["All in one message."] if expected.together else []
     parts += [f"The reply says {', '.join(expected.reply)}."] if expected.reply else []
@@ -214,36 +222,38 @@ def _find_problem(ended: LoopResult, expected: TaskExpectation, matched: _Matche
     if not expected.calls and has_calls(ended):
         turn = next(record.turn for record in ended.turns if count_calls(record))
         return Problem(
-            "needless_call", locate_problem(turn, path=CALLS_PATH, what="a tool is called, and none is wanted.")
+            "needless_call", locate_problem(turn, path=CALLS_PATH, sentence="a tool is called, and none is wanted.")
         )
     if expected.calls and not has_calls(ended):
         return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
     if matched.extra:
         return _diagnose_extra_call(matched.extra[0], matched.missing, expected.calls)
     last = find_last_turn(ended)
     if matched.missing:
-        what = f"the run ends here; {matched.missing[0]['tool']} was not called as wanted."
-        return Problem("missing_call", locate_problem(last, path=CALLS_PATH, what=what))
+        sentence = f"the run ends here; {matched.missing[0]['tool']} was not called as wanted."
+        return Problem("missing_call", locate_problem(last, path=CALLS_PATH, sentence=sentence))
     if expected.together and not _has_parallel_calls(ended, expected):
-        what = f"this message and all later ones hold fewer than {len(expected.calls)} calls."
-        return Problem("not_parallel", locate_problem(0, path=CALLS_PATH, what=what))
+        sentence = f"this message and all later ones hold fewer than {len(expected.calls)} calls."
+        return Problem("not_parallel", locate_problem(0, path=CALLS_PATH, sentence=sentence))
     wrong = next((check for check in _build_reply_checks(ended, expected) if not check.ok), None)
     return Problem(
         "wrong_reply",
-        locate_problem(last, path=CONTENT_PATH, what=f"{wrong.detail if wrong else 'there is no reply'}."),
+        locate_problem(last, path=CONTENT_PATH, sentence=f"{wrong.detail if wrong else 'there is no reply'}."),
     )
 
 
-def _diagnose_extra_call(one: RecordedCall, missing: Sequence[JsonObject], calls: Sequence[JsonObject]) -> Problem:
-    names = [wanted["tool"] for wanted in calls]
-    if one.tool not in names:
-        what = f"{one.tool} was called; the task needs {', '.join(dict.fromkeys(names))}."
-        return Problem("wrong_tool", locate_problem(one.turn, call=one.place, what=what))
-    meant = next((wanted for wanted in missing if wanted["tool"] == one.tool), None)
-    found = _compare_arguments(one.result.arguments, meant) if meant else None
+def _diagnose_extra_call(call: RecordedCall, missing: Sequence[JsonObject], calls: Sequence[JsonObject]) -> Problem:
+    names = [expected_call["tool"] for expected_call in calls]
+    if call.tool not in names:
+        sentence = f"{call.tool} was called; the task needs {', '.join(dict.fromkeys(names))}."
+        return Problem("wrong_tool", locate_problem(call.turn, call=call.place, sentence=sentence))
+    same_tool = next((expected_call for expected_call in missing if expected_call["tool"] == call.tool), None)
+    found = _compare_arguments(call.result.arguments, same_tool) if same_tool else None
     if found is None:
-        what = f"{one.tool} was called once more than wanted."
-        return Problem("too_many_calls", locate_problem(one.turn, call=one.place, what=what))
-    return Problem("wrong_arguments", locate_problem(one.turn, call=one.place, path=found.path, what=found.describe()))
+        sentence = f"{call.tool} was called once more than wanted."
+        return Problem("too_many_calls", locate_problem(call.turn, call=call.place, sentence=sentence))
+    return Problem(
+        "wrong_arguments", locate_problem(call.turn, call=call.place, path=found.path, sentence=found.describe())
+    )

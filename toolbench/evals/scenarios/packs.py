@@ -141,11 +141,15 @@ def fill_values(value: Any, values: Mapping[str, Any]) -> Any:
     """
     if isinstance(value, str):
         alone = NAME_ONLY.fullmatch(value)
-        return values[alone[1]] if alone else fill_placeholders(value, {name: str(one) for name, one in values.items()})
+        return (
+            values[alone[1]]
+            if alone
+            else fill_placeholders(value, {name: str(value) for name, value in values.items()})
+        )
     if isinstance(value, list):
-        return [fill_values(one, values) for one in value]
+        return [fill_values(item, values) for item in value]
     if isinstance(value, Mapping):
-        done = {key: fill_values(one, values) for key, one in value.items()}
+        done = {key: fill_values(item, values) for key, item in value.items()}
         return done | {"tool": done["tool"].replace(" ", "_")} if "tool" in done else done
     return value
 
@@ -157,8 +161,8 @@ def _read_rows(name: str) -> list[JsonObject]:
 
 def _build_scenario(row: JsonObject, pack: JsonObject) -> PackScenario:
     """Return the scenario: the pack's fields, overridden by those of the row."""
-    own = {key: value for key, value in pack.items() if key not in ("scenarios", "tools")}
-    return PackScenario(**freeze_row({**own, **row}), tools=toolboxes.read_pool(pack["tools"]))
+    shared = {key: value for key, value in pack.items() if key not in ("scenarios", "tools")}
+    return PackScenario(**freeze_row({**shared, **row}), tools=toolboxes.read_pool(pack["tools"]))
 
 
 def _build_message(row: JsonObject) -> Message:

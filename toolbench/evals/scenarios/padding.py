@@ -15,11 +15,11 @@ def pad_text(text: str, rows: Mapping[str, Any], values: Mapping[str, Any], sour
     """
     if "lines" not in rows:
         return text
-    own = (values["first"], values["last"])
-    names = [pair for pair in product(rows["first"], rows["last"]) if pair != own]
+    ends = (values["first"], values["last"])
+    names = [pair for pair in product(rows["first"], rows["last"]) if pair != ends]
     drawn = source.sample(names, rows["lines"] - 1)
     lines = [_draw_line(rows["text"], first, last, source.randint(10, 999)) for first, last in drawn]
-    lines.insert(source.randrange(len(lines)), _draw_line(rows["text"], *own, values["number"]))
+    lines.insert(source.randrange(len(lines)), _draw_line(rows["text"], *ends, values["number"]))
     return "\n".join([*lines, "", text])
 
 

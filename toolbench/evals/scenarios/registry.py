@@ -30,7 +30,7 @@ SLUGS_BY_PRESET = {
 @cache
 def list_scenarios() -> tuple[Scenario, ...]:
     """Return all scenarios: the eight of the case study in its order, then the others."""
-    every: list[Scenario] = [
+    scenarios: list[Scenario] = [
         *state.load_scenarios(),
         *control.load_scenarios(),
         weather.WeatherScenario(),
@@ -38,9 +38,9 @@ def list_scenarios() -> tuple[Scenario, ...]:
         *agents.load_scenarios(),
         *packs.load_scenarios(),
     ]
-    by_slug = {scenario.slug: scenario for scenario in every}
-    own = [scenario for scenario in every if scenario.slug not in _CASE_STUDY_SLUGS]
-    return (*(by_slug[slug] for slug in _CASE_STUDY_SLUGS), *own)
+    by_slug = {scenario.slug: scenario for scenario in scenarios}
+    regular = [scenario for scenario in scenarios if scenario.slug not in _CASE_STUDY_SLUGS]
+    return (*(by_slug[slug] for slug in _CASE_STUDY_SLUGS), *regular)
 
 
 def lookup_scenario(slug: str, version: int | None = None) -> Scenario:
@@ -75,7 +75,10 @@ def list_versions(slug: str) -> tuple[Scenario, ...]:
 @cache
 def _versions() -> dict[str, tuple[Scenario, ...]]:
     earlier = state.load_scenarios(state.SPELT_OUT_VERSION)
-    return {one.slug: (one, *(old for old in earlier if old.slug == one.slug)) for one in list_scenarios()}
+    return {
+        scenario.slug: (scenario, *(old for old in earlier if old.slug == scenario.slug))
+        for scenario in list_scenarios()
+    }
 
 
 def group_scenarios() -> dict[str, tuple[Scenario, ...]]:
@@ -94,9 +97,9 @@ def select_scenarios(tokens: str | Sequence[str]) -> tuple[Scenario, ...]:
         tokens: The words, separated by commas or as a sequence.
     """
     words = tokens.split(",") if isinstance(tokens, str) else tokens
-    asked = [word.strip().lower() for word in words]
+    slugs = [word.strip().lower() for word in words]
     known = _index_sets()
-    chosen = {slug for word in asked for slug in known.get(word, (word,))}
+    chosen = {slug for word in slugs for slug in known.get(word, (word,))}
     found = tuple(scenario for scenario in list_scenarios() if scenario.slug in chosen)
     return found or tuple(scenario for scenario in list_scenarios() if scenario.slug in TYPICAL_SLUGS)
 
@@ -116,5 +119,5 @@ def list_words() -> tuple[str, ...]:
 @cache
 def _index_sets() -> dict[str, tuple[str, ...]]:
     """Return groups and preset words with their slugs; a preset word takes precedence over a group of its name."""
-    by_group = {name: tuple(one.slug for one in found) for name, found in group_scenarios().items()}
+    by_group = {name: tuple(scenario.slug for scenario in found) for name, found in group_scenarios().items()}
     return {**by_group, **SLUGS_BY_PRESET}

@@ -40,26 +40,26 @@ class ExpectedSingleCall:
         return ExpectedCalls(True, (ExpectedToolCall(self.tool, self.is_match),))
 
 
-def judge(instance: Instance, ended: LoopResult, wanted: ExpectedSingleCall) -> Verdict:
+def judge(instance: Instance, ended: LoopResult, expected: ExpectedSingleCall) -> Verdict:
     """Return the verdict on the first answer; running out of the one turn is a good end.
 
     The case study has no such scenario, so its rule is not applied.
     """
     first = next((record for record in ended.turns if record.answer), None)
     results = first.results if first else ()
-    valid = len(results) == 1 and _is_valid(results[0], wanted.tool)
-    right = valid and wanted.is_match(results[0].arguments)
+    valid = len(results) == 1 and _is_valid(results[0], expected.tool)
+    right = valid and expected.is_match(results[0].arguments)
     checks = (
-        Check(f"one valid call of {wanted.tool}", valid, "" if valid else f"calls made: {len(results)}"),
-        Check(f"{wanted.field} is {render_short(wanted.value)}", right),
+        Check(f"one valid call of {expected.tool}", valid, "" if valid else f"calls made: {len(results)}"),
+        Check(f"{expected.field} is {render_short(expected.value)}", right),
     )
     case = verdict.CheckedResult(
         instance=instance,
         ended=ended,
-        rule=RULE.format(tool=wanted.tool, field=wanted.field, wanted=render_short(wanted.value)),
+        rule=RULE.format(tool=expected.tool, field=expected.field, wanted=render_short(expected.value)),
         checks=checks,
         case_study_checks=None,
-        fallback_problem=_find_problem(first, wanted),
+        fallback_problem=_find_problem(first, expected),
         good_ends=ANSWERED_ENDS | {EndReason.MAX_TURNS_EXCEEDED},
     )
     return verdict.judge(case)
@@ -69,19 +69,19 @@ def _is_valid(result: ToolResult, tool: str) -> bool:
     return result.envelope.ok and result.envelope.tool_name == tool and not result.schema_errors
 
 
-def _find_problem(first: TurnRecord | None, wanted: ExpectedSingleCall) -> Problem:
+def _find_problem(first: TurnRecord | None, expected: ExpectedSingleCall) -> Problem:
     if first is None or not first.results:
         return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
     if len(first.results) > 1:
-        what = f"{len(first.results)} calls were made; one was asked for."
-        return Problem("too_many_calls", locate_problem(first.turn, path=CALLS_PATH, what=what))
+        sentence = f"{len(first.results)} calls were made; one was asked for."
+        return Problem("too_many_calls", locate_problem(first.turn, path=CALLS_PATH, sentence=sentence))
     result = first.results[0]
-    if result.envelope.tool_name != wanted.tool:
-        what = f"{result.envelope.tool_name} was called; the task needs {wanted.tool}."
-        return Problem("wrong_arguments", locate_problem(first.turn, call=0, what=what))
-    given = render_short((result.arguments or {}).get(wanted.field))
-    path = f"$.{wanted.field}"
-    what = f"{path} is {given}; {render_short(wanted.value)} was asked for."
-    return Problem("wrong_arguments", locate_problem(first.turn, call=0, path=path, what=what))
+    if result.envelope.tool_name != expected.tool:
+        sentence = f"{result.envelope.tool_name} was called; the task needs {expected.tool}."
+        return Problem("wrong_arguments", locate_problem(first.turn, call=0, sentence=sentence))
+    given = render_short((result.arguments or {}).get(expected.field))
+    path = f"$.{expected.field}"
+    sentence = f"{path} is {given}; {render_short(expected.value)} was asked for."
+    return Problem("wrong_arguments", locate_problem(first.turn, call=0, path=path, sentence=sentence))

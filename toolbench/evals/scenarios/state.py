@@ -148,10 +148,10 @@ def _draw_values(draw: SeededDraws) -> JsonObject:
 
 
 def _check_state(instance: Instance, workspace: Workspace) -> Check:
-    key, wanted = instance.values["key"], instance.values["value"]
+    key, expected = instance.values["key"], instance.values["value"]
     found = workspace.snapshot()["draft"].get(key)
-    name = f"/draft/{key} is {render_short(wanted)}"
-    return Check(name, found == wanted, "" if found == wanted else f"it is {render_short(found)}")
+    name = f"/draft/{key} is {render_short(expected)}"
+    return Check(name, found == expected, "" if found == expected else f"it is {render_short(found)}")
 
 
 def _find_problem(instance: Instance, ended: LoopResult, state: Check, behaviour: Behaviour) -> Problem:
@@ -159,17 +159,19 @@ def _find_problem(instance: Instance, ended: LoopResult, state: Check, behaviour
     last = find_last_turn(ended)
     if not has_calls(ended):
         return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
     if state.ok:
-        return Problem(behaviour.failure_class, locate_problem(0, path=CALLS_PATH, what=behaviour.missing))
-    patches = [one for one in iter_calls(ended) if one.tool == "state_patch" and one.ok]
+        return Problem(behaviour.failure_class, locate_problem(0, path=CALLS_PATH, sentence=behaviour.missing))
+    patches = [call for call in iter_calls(ended) if call.tool == "state_patch" and call.ok]
     if not patches:
         return Problem(
             "never_patched",
-            locate_problem(last, path=CALLS_PATH, what="the run ends here; state_patch was never called."),
+            locate_problem(last, path=CALLS_PATH, sentence="the run ends here; state_patch was never called."),
         )
-    one = patches[-1]
-    key, wanted = instance.values["key"], instance.values["value"]
-    what = f"/draft/{key} should be {render_short(wanted)}; {state.detail}."
-    return Problem("wrong_state", locate_problem(one.turn, call=one.place, path="$.ops", what=what))
+    last_patch = patches[-1]
+    key, expected = instance.values["key"], instance.values["value"]
+    sentence = f"/draft/{key} should be {render_short(expected)}; {state.detail}."
+    return Problem(
+        "wrong_state", locate_problem(last_patch.turn, call=last_patch.place, path="$.ops", sentence=sentence)
+    )

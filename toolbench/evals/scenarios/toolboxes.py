@@ -21,17 +21,18 @@ def read_pool(rows: Any) -> ToolPool:
     return tuple(build_definition(row) for row in rows)
 
 
-def choose_tools(pool: ToolPool, wanted: Sequence[str], offered: int, draw: SeededDraws) -> ToolPool:
+def choose_tools(pool: ToolPool, names: Sequence[str], offered: int, draw: SeededDraws) -> ToolPool:
     """Return `offered` tools of the pool (0: all) in random order.
 
     They include the wanted tools and the ones most similar to them.
     """
-    rest = [tool for tool in pool if tool.name not in wanted]
-    near = sorted(rest, key=lambda tool: -max((_count_shared_words(tool.name, name) for name in wanted), default=0))[
-        :SIMILAR_TOOLS
-    ]
-    others = draw.source.sample([tool for tool in rest if tool not in near], len(rest) - len(near))
-    kept = [*(tool for tool in pool if tool.name in wanted), *near, *others][: offered or len(pool)]
+    rest = [tool for tool in pool if tool.name not in names]
+    by_likeness = sorted(
+        rest, key=lambda tool: -max((_count_shared_words(tool.name, name) for name in names), default=0)
+    )
+    near = by_likeness[:SIMILAR_TOOLS]
+    rest_tools = draw.source.sample([tool for tool in rest if tool not in near], len(rest) - len(near))
+    kept = [*(tool for tool in pool if tool.name in names), *near, *rest_tools][: offered or len(pool)]
     return tuple(draw.shuffle(kept))
 
 

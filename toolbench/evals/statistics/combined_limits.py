@@ -33,6 +33,6 @@ def compute_difference_ends(first: ComputeLimits, second: ComputeLimits, alpha: 
         second: The same for the second figure.
         alpha: The error of the interval.
     """
-    ours, theirs = split_tails(alpha)
-    (first_low, first_high), (second_low, second_high) = first(ours), second(theirs)
+    first_tail, second_tail = split_tails(alpha)
+    (first_low, first_high), (second_low, second_high) = first(first_tail), second(second_tail)
     return float(np.min(second_low - first_high)), float(np.max(second_high - first_low))

@@ -86,9 +86,9 @@ def compute_difference(strata: Sequence[Stratum]) -> Difference | None:
     compared = [stratum for stratum in strata if stratum.compared]
     if not compared:
         return None
-    weights = [one.first_n * one.second_n / (one.first_n + one.second_n) for one in compared]
-    first = _weight_counts([(one.first_k, one.first_n) for one in compared], weights)
-    second = _weight_counts([(one.second_k, one.second_n) for one in compared], weights)
+    weights = [stratum.first_n * stratum.second_n / (stratum.first_n + stratum.second_n) for stratum in compared]
+    first = _weight_counts([(stratum.first_k, stratum.first_n) for stratum in compared], weights)
+    second = _weight_counts([(stratum.second_k, stratum.second_n) for stratum in compared], weights)
 
     def ends(alpha: float) -> tuple[float, float]:
         return compute_difference_ends(
@@ -141,8 +141,8 @@ def _weight_counts(counts: Sequence[tuple[int, int]], weights: Sequence[float]) 
     trials = sum(weights) ** 2 / sum(spreads)
     if none or all_of_them:
         return 0.0 if none else trials, trials
-    own = [(k + share) / (n + 1) for k, n in counts]
-    within = sum(spread * one * (1 - one) for spread, one in zip(spreads, own, strict=True)) / sum(spreads)
+    shares = [(k + share) / (n + 1) for k, n in counts]
+    within = sum(spread * share * (1 - share) for spread, share in zip(spreads, shares, strict=True)) / sum(spreads)
     trials *= max(1.0, share * (1 - share) / within)
     return share * trials, trials
 

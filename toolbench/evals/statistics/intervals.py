@@ -44,9 +44,9 @@ class ScenarioSample:
 
 def combine_stoppings(stoppings: Iterable[StoppingDesign]) -> StoppingDesign:
     """Return the design of the added counts of different cells."""
-    every = tuple(stoppings)
-    error = min((one.error for one in every if one.error is not None), default=None)
-    return StoppingDesign(error, sum(one.cells for one in every))
+    stoppings_seen = tuple(stoppings)
+    error = min((stopping.error for stopping in stoppings_seen if stopping.error is not None), default=None)
+    return StoppingDesign(error, sum(stopping.cells for stopping in stoppings_seen))
 
 
 def compute_interval(k: int, n: int, stopping: StoppingDesign = FIXED_STOPPING) -> tuple[float, float]:

@@ -30,9 +30,9 @@ def compute_paired_difference(shares: Sequence[tuple[float, float]]) -> Differen
     def ends(alpha: float) -> tuple[float, float]:
         direction, how_many = split_tails(alpha)
         favour_low, favour_high = compute_exact_limits(better, differing, direction)
-        few, many = compute_exact_limits(differing, n, how_many)
-        low = (2 * favour_low - 1) * np.where(favour_low > 0.5, few, many)
-        high = (2 * favour_high - 1) * np.where(favour_high < 0.5, few, many)
+        few, most_discordant = compute_exact_limits(differing, n, how_many)
+        low = (2 * favour_low - 1) * np.where(favour_low > 0.5, few, most_discordant)
+        high = (2 * favour_high - 1) * np.where(favour_high < 0.5, few, most_discordant)
         return float(np.min(low)), float(np.max(high))
 
     return reconcile_interval_with_test((better - worse) / n, compute_sign_p(better, worse), ends)

@@ -111,5 +111,5 @@ def _compute_effective_counts(parts: Sequence[ScenarioSample]) -> tuple[float, f
         return sum(part.k for part in parts), sum(part.n for part in parts)
     share = sum(part.k / part.n for part in parts) / len(parts)
     n = len(parts) ** 2 / sum(1 / part.n for part in parts)
-    every, none = all(part.k == part.n for part in parts), not any(part.k for part in parts)
-    return n if every else 0.0 if none else share * n, n
+    all_passed, none = all(part.k == part.n for part in parts), not any(part.k for part in parts)
+    return n if all_passed else 0.0 if none else share * n, n

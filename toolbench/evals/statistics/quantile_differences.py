@@ -46,14 +46,14 @@ def compute_quantile_difference(
     """
     if not first or not second:
         return None
-    one, other = (np.sort(np.asarray(side, dtype=float)) for side in (first, second))
+    first_values, second_values = (np.sort(np.asarray(side, dtype=float)) for side in (first, second))
     ends = compute_difference_ends(
-        lambda tails: _compute_limits(one, q, tails),
-        lambda tails: _compute_limits(other, q, tails),
+        lambda tails: _compute_limits(first_values, q, tails),
+        lambda tails: _compute_limits(second_values, q, tails),
         ALPHA / comparisons,
     )
     low, high = (end if math.isfinite(end) else None for end in ends)
-    before, after = (compute_quantile(side, q) for side in (one, other))
+    before, after = (compute_quantile(side, q) for side in (first_values, second_values))
     return QuantileDifference(after.value - before.value, low, high, before, after, comparisons)
 
 

@@ -55,17 +55,19 @@ def compare_calls(expect: CaseExpectation, ended: LoopResult) -> CallComparison:
     """
     made = _drop_recovered_calls(tuple(iter_calls(ended)))
     places = _match_in_order(expect.calls, made) if expect.ordered else _match_best(expect.calls, made)
-    pairs = tuple(_build_pair(one, made[place] if place is not None else None) for one, place in places)
+    pairs = tuple(
+        _build_pair(expected_call, made[place] if place is not None else None) for expected_call, place in places
+    )
     taken = {place for _, place in places}
-    return CallComparison(pairs, tuple(one for place, one in enumerate(made) if place not in taken))
+    return CallComparison(pairs, tuple(call for place, call in enumerate(made) if place not in taken))
 
 
-def iter_checks(comparison: CallComparison, *, others: bool) -> Iterator[Check]:
+def iter_checks(comparison: CallComparison, *, are_others_allowed: bool) -> Iterator[Check]:
     """Yield a check for every expected call, for each of its arguments, and for calls that were not expected.
 
     Args:
         comparison: The matched calls.
-        others: Whether calls that were not expected are permitted.
+        are_others_allowed: Whether calls that were not expected are permitted.
     """
     names = [pair.expected.name for pair in comparison.pairs]
     for number, pair in enumerate(comparison.pairs):
@@ -73,27 +75,27 @@ def iter_checks(comparison: CallComparison, *, others: bool) -> Iterator[Check]:
         label = f"{name} ({names[: number + 1].count(name)})" if names.count(name) > 1 else name
         yield Check(f"{label} is called", pair.made is not None)
         for argument, wrong in pair.wrong.items():
-            detail = "; ".join(f"{one.path}: {one.says}" for one in wrong)
+            detail = "; ".join(f"{mismatch.path}: {mismatch.message}" for mismatch in wrong)
             yield Check(f"{label} {build_member_path('$', argument)}", not wrong, detail)
-    if not others:
-        names = [one.tool for one in comparison.others]
+    if not are_others_allowed:
+        names = [call.tool for call in comparison.others]
         yield Check("no other call", not names, f"also called: {', '.join(names)}" if names else "")
 
 
 def build_expected_calls(case: UserCase) -> ExpectedCalls:
     """Return the calls that the case expects; whether a call is needed stays open if it judges only the answer."""
-    calls = tuple(ExpectedToolCall(one.name, partial(_is_match, one)) for one in case.expect.calls)
+    calls = tuple(ExpectedToolCall(call.name, partial(_is_match, call)) for call in case.expect.calls)
     reply = any(kind.startswith("answer_") for row in case.expect.checks for kind in row)
     return ExpectedCalls(_needs_a_call(case), calls, tools=(*_list_names(calls), *_iter_named_tools(case)), reply=reply)
 
 
 def _list_names(calls: Sequence[ExpectedToolCall]) -> tuple[str, ...]:
-    return tuple(one.tool for one in calls)
+    return tuple(call.tool for call in calls)
 
 
 def _iter_named_tools(case: UserCase) -> Iterator[str]:
     """Yield the tools that only a check names, as often as it requires them."""
-    expected = Counter(one.name for one in case.expect.calls)
+    expected = Counter(call.name for call in case.expect.calls)
     for row in case.expect.checks:
         if tool := row.get("called"):
             yield from [tool] * (row.get("times", 1) - expected[tool])
@@ -103,12 +105,12 @@ def _iter_named_tools(case: UserCase) -> Iterator[str]:
 def find_wrong_arguments(expected: ExpectedCall, arguments: dict[str, object]) -> dict[str, tuple[Mismatch, ...]]:
     """Return the mismatches of every argument that was expected or given; () for a right one."""
     found: dict[str, tuple[Mismatch, ...]] = {}
-    for name, wanted in expected.arguments.items():
+    for name, expected_value in expected.arguments.items():
         path = build_member_path("$", name)
         if name in arguments:
-            found[name] = tuple(iter_mismatches(wanted, arguments[name], path))
+            found[name] = tuple(iter_mismatches(expected_value, arguments[name], path))
         else:
-            found[name] = () if is_optional(wanted) else (Mismatch(path, "missing"),)
+            found[name] = () if is_optional(expected_value) else (Mismatch(path, "missing"),)
     if not expected.more:
         extra = (name for name in arguments if name not in expected.arguments)
         found |= {name: (Mismatch(build_member_path("$", name), "was not asked for"),) for name in extra}
@@ -121,7 +123,10 @@ def _is_match(expected: ExpectedCall, arguments: dict[str, object]) -> bool:
 
 def _needs_a_call(case: UserCase) -> bool | None:
     expect = case.expect
-    changes = any(list(iter_mismatches(wanted, find_value(case.initial, at))) for at, wanted in expect.state.items())
+    changes = any(
+        list(iter_mismatches(expected_value, find_value(case.initial, at)))
+        for at, expected_value in expect.state.items()
+    )
     named = any("before" in row or (row.get("called") and row.get("times") != 0) for row in expect.checks)
     if expect.calls or changes or named:
         return True
@@ -131,9 +136,9 @@ def _needs_a_call(case: UserCase) -> bool | None:
 
 def _drop_recovered_calls(made: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
     return tuple(
-        one
-        for place, one in enumerate(made)
-        if one.ok or not any(later.ok and later.tool == one.tool for later in made[place + 1 :])
+        call
+        for place, call in enumerate(made)
+        if call.ok or not any(later.ok and later.tool == call.tool for later in made[place + 1 :])
     )
 
 
@@ -145,11 +150,11 @@ def _match_best(
     expected: Sequence[ExpectedCall], made: Sequence[RecordedCall]
 ) -> list[tuple[ExpectedCall, int | None]]:
     if not expected or not made:
-        return [(one, None) for one in expected]
-    costs = np.array([[_compute_cost(one, other) for other in made] for one in expected])
+        return [(call, None) for call in expected]
+    costs = np.array([[_compute_cost(call, made_call) for made_call in made] for call in expected])
     rows, columns = linear_sum_assignment(costs)
     chosen = {int(row): int(column) for row, column in zip(rows, columns, strict=True)}
-    return [(one, _keep_same_tool(one, made, chosen.get(place))) for place, one in enumerate(expected)]
+    return [(call, _keep_same_tool(call, made, chosen.get(place))) for place, call in enumerate(expected)]
 
 
 def _match_in_order(
@@ -157,10 +162,10 @@ def _match_in_order(
 ) -> list[tuple[ExpectedCall, int | None]]:
     found: list[tuple[ExpectedCall, int | None]] = []
     start = 0
-    for one in expected:
-        place = next((at for at in range(start, len(made)) if made[at].tool == one.name), None)
+    for call in expected:
+        place = next((at for at in range(start, len(made)) if made[at].tool == call.name), None)
         start = start if place is None else place + 1
-        found.append((one, place))
+        found.append((call, place))
     return found
 
 

@@ -53,7 +53,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _list_called_tools(ended: LoopResult) -> list[str]:
-    return [one.tool for one in iter_calls(ended)]
+    return [call.tool for call in iter_calls(ended)]
 
 
 def _check_contains(row: JsonObject, ended: LoopResult) -> Check:

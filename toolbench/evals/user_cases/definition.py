@@ -77,13 +77,13 @@ def build_definition(tool: Mapping[str, Any]) -> ToolDefinition:
 
 def case_to_json(case: UserCase) -> JsonObject:
     """Return the case as plain data, in which keys keep their order; `parse.parse_case` reads it."""
-    told: JsonObject = {
+    document: JsonObject = {
         "messages": list(case.messages),
         "tools": list(case.tools),
         "expect": _expectation_to_json(case.expect),
     }
     rest = {"results": case.results, "initial": case.initial, "turns": case.turns, "parallel": case.parallel}
-    return told | {key: value for key, value in rest.items() if value}
+    return document | {key: value for key, value in rest.items() if value}
 
 
 def render_case(case: UserCase) -> str:
@@ -96,7 +96,7 @@ def _expectation_to_json(expect: CaseExpectation) -> JsonObject:
         {"name": call.name, "arguments": call.arguments} | ({"more": True} if call.more else {})
         for call in expect.calls
     ]
-    told: JsonObject = {
+    document: JsonObject = {
         "calls": calls,
         "ordered": expect.ordered,
         "others": expect.others,
@@ -104,4 +104,4 @@ def _expectation_to_json(expect: CaseExpectation) -> JsonObject:
         "state": expect.state,
         "checks": list(expect.checks),
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in document.items() if value}

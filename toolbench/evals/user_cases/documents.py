@@ -37,9 +37,9 @@ class DocumentError(Exception):
     `line` and `column` count from 1; they are None if the parser names no place.
     """
 
-    def __init__(self, says: str, line: int | None = None, column: int | None = None) -> None:
-        self.says, self.line, self.column = replace_surrogates(says), line, column
-        super().__init__(f"line {line}, column {column}: {self.says}" if line else self.says)
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        self.message, self.line, self.column = replace_surrogates(message), line, column
+        super().__init__(f"line {line}, column {column}: {self.message}" if line else self.message)
 
 
 class _PlainDataConstructor(Composer, SafeConstructor):
@@ -220,5 +220,5 @@ def _parse_finite(text: str) -> float:
     return number
 
 
-def _build_error(says: str, mark: yaml.error.Mark | None) -> DocumentError:
-    return DocumentError(says, mark.line + 1, mark.column + 1) if mark else DocumentError(says)
+def _build_error(message: str, mark: yaml.error.Mark | None) -> DocumentError:
+    return DocumentError(message, mark.line + 1, mark.column + 1) if mark else DocumentError(message)

@@ -32,68 +32,77 @@ class CaseProblem:
     """
 
     place: DocumentPath
-    says: str
+    message: str
 
 
 class InvalidCaseError(Exception):
     """All mistakes of a test case."""
 
     def __init__(self, faults: Sequence[CaseProblem]) -> None:
-        self.problems = tuple(CaseProblem(fault.place, replace_surrogates(fault.says)) for fault in faults)
-        super().__init__(" ".join(fault.says for fault in self.problems))
+        self.problems = tuple(CaseProblem(fault.place, replace_surrogates(fault.message)) for fault in faults)
+        super().__init__(" ".join(fault.message for fault in self.problems))
 
 
-def parse_case(told: Any) -> UserCase:
+def parse_case(document: Any) -> UserCase:
     """Return a test case from its plain data; expectations that are left out are not checked.
 
     Raises:
         InvalidCaseError: The data has mistakes.
     """
-    if not isinstance(told, Mapping):
+    if not isinstance(document, Mapping):
         raise InvalidCaseError([CaseProblem((), "A case is an object with tools, messages and expect.")])
-    tools = parse_tools(told.get("tools"))
-    messages = parse_messages(told.get("messages"))
+    tools = parse_tools(document.get("tools"))
+    messages = parse_messages(document.get("messages"))
     names = dict.fromkeys(sorted(name for tool in tools if (name := _find_name(tool))))
-    expect = parse_expectation(told.get("expect"))
+    expect = parse_expectation(document.get("expect"))
     faults = [
-        CaseProblem((key,), f"A case has no {key}: {', '.join(_CASE_KEYS)}.") for key in told if key not in _CASE_KEYS
+        CaseProblem((key,), f"A case has no {key}: {', '.join(_CASE_KEYS)}.")
+        for key in document
+        if key not in _CASE_KEYS
     ]
     faults += [*_find_tool_problems(tools), *_find_message_problems(messages), *_find_expect_problems(expect, names)]
     faults += [
-        CaseProblem(("results", *place), says) for place, says in find_result_problems(told.get("results") or {}, names)
+        CaseProblem(("results", *place), message)
+        for place, message in find_result_problems(document.get("results") or {}, names)
     ]
-    faults += _find_setting_problems(told)
+    faults += _find_setting_problems(document)
     if faults:
         raise InvalidCaseError(faults)
     return UserCase(
         messages=tuple(messages),
         tools=tuple(tools),
         expect=_build_expectation(expect),
-        results=told.get("results") or {},
-        initial=told.get("initial") or {},
-        turns=told.get("turns"),
-        parallel=bool(told.get("parallel")),
+        results=document.get("results") or {},
+        initial=document.get("initial") or {},
+        turns=document.get("turns"),
+        parallel=bool(document.get("parallel")),
     )
 
 
-def parse_tools(told: Any) -> list[Any]:
+def parse_tools(document: Any) -> list[Any]:
     """Return a list of tools from one tool or a list; a bare function is wrapped in OpenAI's format."""
-    listed = [told] if isinstance(told, Mapping) else told if isinstance(told, list) else []
+    listed = [document] if isinstance(document, Mapping) else document if isinstance(document, list) else []
     return [_wrap_function(tool) for tool in listed]
 
 
-def parse_messages(told: Any) -> list[Any]:
+def parse_messages(document: Any) -> list[Any]:
     """Return a list of messages; a bare text becomes the user's message."""
-    return [{"role": "user", "content": told}] if isinstance(told, str) else told if isinstance(told, list) else []
+    return (
+        [{"role": "user", "content": document}]
+        if isinstance(document, str)
+        else document
+        if isinstance(document, list)
+        else []
+    )
 
 
-def parse_expectation(told: Any) -> Any:
+def parse_expectation(document: Any) -> Any:
     """Return the expectation; one call or a list of calls stands for {"calls": […]}."""
-    if isinstance(told, list):
-        return {"calls": told}
-    if isinstance(told, Mapping) and "name" in told:
-        return {"calls": [told]}
-    return told
+    if isinstance(document, list):
+        return {"calls": document}
+    if isinstance(document, Mapping) and "name" in document:
+        return {"calls": [document]}
+    return document
 
 
 def _wrap_function(tool: Any) -> Any:
@@ -166,7 +175,9 @@ def _find_expect_problems(expect: Any, tools: Collection[str]) -> Iterator[CaseP
     if not isinstance(state, Mapping) or not all(isinstance(key, str) and is_pointer(key) for key in state):
         yield CaseProblem(("expect", "state"), "state is an object from JSON Pointers (/orders/17/status) to values.")
     else:
-        yield from (CaseProblem(("expect", "state", *place), says) for place, says in find_matcher_problems(state))
+        yield from (
+            CaseProblem(("expect", "state", *place), message) for place, message in find_matcher_problems(state)
+        )
     yield from _find_row_problems(expect.get("checks", []), tools)
     if not any(expect.get(key) for key in ("calls", "no_call", "state", "checks")):
         yield CaseProblem(("expect",), "Nothing is expected yet: calls, no_call, state and checks are all empty.")
@@ -188,7 +199,7 @@ def _find_call_problems(call: Any, place: DocumentPath, tools: Collection[str]) 
         yield CaseProblem((*place, "arguments"), "arguments is an object.")
     else:
         faults = find_matcher_problems(dict(arguments), (*place, "arguments"))
-        yield from (CaseProblem(where, says) for where, says in faults)
+        yield from (CaseProblem(where, message) for where, message in faults)
 
 
 def _find_row_problems(rows: Any, tools: Collection[str]) -> Iterator[CaseProblem]:
@@ -196,14 +207,14 @@ def _find_row_problems(rows: Any, tools: Collection[str]) -> Iterator[CaseProble
         yield CaseProblem(("expect", "checks"), "checks is a list.")
         return
     for number, row in enumerate(rows):
-        yield from (CaseProblem(("expect", "checks", number), says) for says in find_check_problems(row, tools))
+        yield from (CaseProblem(("expect", "checks", number), message) for message in find_check_problems(row, tools))
 
 
-def _find_setting_problems(told: Mapping[str, Any]) -> Iterator[CaseProblem]:
-    turns = told.get("turns")
+def _find_setting_problems(document: Mapping[str, Any]) -> Iterator[CaseProblem]:
+    turns = document.get("turns")
     if turns is not None and (isinstance(turns, bool) or not isinstance(turns, int) or not 1 <= turns <= MAX_TURNS):
         yield CaseProblem(("turns",), f"turns is a whole number from 1 to {MAX_TURNS}.")
-    if not isinstance(told.get("initial") or {}, Mapping):
+    if not isinstance(document.get("initial") or {}, Mapping):
         yield CaseProblem(("initial",), "initial is an object: the state before the first call.")
 
 

@@ -74,9 +74,9 @@ class UserCaseScenario:
         expect = self.case.expect
         comparison = compare_calls(expect, ended)
         checks = (
-            *(iter_checks(comparison, others=expect.others) if expect.calls else ()),
+            *(iter_checks(comparison, are_others_allowed=expect.others) if expect.calls else ()),
             *((Check("no tool is called", not has_calls(ended)),) if expect.no_call else ()),
-            *(_check_state(pointer, wanted, workspace) for pointer, wanted in expect.state.items()),
+            *(_check_state(pointer, expected_value, workspace) for pointer, expected_value in expect.state.items()),
             *(run_check(row, ended) for row in expect.checks),
         )
         ends = {EndReason.FINAL, EndReason.MAX_TURNS_EXCEEDED} if self.case.turns else {EndReason.FINAL}
@@ -116,43 +116,44 @@ def _split_messages(case: UserCase) -> tuple[str, tuple[JsonObject, ...], str]:
     return system, tuple(messages[1 if leads else 0 : -1]), str(messages[-1]["content"])
 
 
-def _check_state(pointer: str, wanted: object, workspace: Workspace) -> Check:
+def _check_state(pointer: str, expected: object, workspace: Workspace) -> Check:
     found = find_value(workspace.snapshot(), pointer)
-    wrong = "; ".join(one.says for one in iter_mismatches(wanted, found))
-    return Check(f"{pointer} is {render_short(wanted)}", not wrong, wrong)
+    wrong = "; ".join(mismatch.message for mismatch in iter_mismatches(expected, found))
+    return Check(f"{pointer} is {render_short(expected)}", not wrong, wrong)
 
 
 def _find_problem(case: UserCase, ended: LoopResult, comparison: CallComparison, checks: tuple[Check, ...]) -> Problem:
     """Return the problem if the record shows none and a check fails."""
     if case.expect.calls and not has_calls(ended):
         return Problem(
-            "no_tool_calls", locate_problem(0, path=CALLS_PATH, what="the answer is text and calls no tool.")
+            "no_tool_calls", locate_problem(0, path=CALLS_PATH, sentence="the answer is text and calls no tool.")
         )
     if case.expect.no_call and has_calls(ended):
         first = next(iter_calls(ended), None)
         turn, tool = (first.turn, first.tool) if first else (0, "a tool")
         return Problem(
-            "needless_call", locate_problem(turn, path=CALLS_PATH, what=f"{tool} is called; no call was expected.")
+            "needless_call", locate_problem(turn, path=CALLS_PATH, sentence=f"{tool} is called; no call was expected.")
         )
     return _find_call_problem(case, ended, comparison) or _find_check_problem(ended, checks)
 
 
 def _find_call_problem(case: UserCase, ended: LoopResult, comparison: CallComparison) -> Problem | None:
     for pair in comparison.pairs:
-        wrong = next((one for found in pair.wrong.values() for one in found), None)
+        wrong = next((mismatch for found in pair.wrong.values() for mismatch in found), None)
         if pair.made is None:
-            others = ", ".join(one.tool for one in comparison.others)
-            what = f"{pair.expected.name} was expected; {f'called was {others}' if others else 'it was not called'}."
-            return Problem("wrong_arguments", locate_problem(find_last_turn(ended), path=CALLS_PATH, what=what))
+            unexpected = ", ".join(call.tool for call in comparison.others)
+            outcome = f"called was {unexpected}" if unexpected else "it was not called"
+            sentence = f"{pair.expected.name} was expected; {outcome}."
+            return Problem("wrong_arguments", locate_problem(find_last_turn(ended), path=CALLS_PATH, sentence=sentence))
         if wrong is not None:
             bad = locate_problem(
-                pair.made.turn, call=pair.made.place, path=wrong.path, what=f"{wrong.path}: {wrong.says}."
+                pair.made.turn, call=pair.made.place, path=wrong.path, sentence=f"{wrong.path}: {wrong.message}."
             )
             return Problem("wrong_arguments", bad)
     if comparison.others and case.expect.calls and not case.expect.others:
-        one = comparison.others[0]
-        what = f"{one.tool} is called beside what was expected."
-        return Problem("too_many_calls", locate_problem(one.turn, call=one.place, what=what))
+        call = comparison.others[0]
+        sentence = f"{call.tool} is called beside what was expected."
+        return Problem("too_many_calls", locate_problem(call.turn, call=call.place, sentence=sentence))
     return None
 
 
@@ -160,11 +161,11 @@ def _find_check_problem(ended: LoopResult, checks: tuple[Check, ...]) -> Problem
     wrong = next((check for check in checks if not check.ok), None)
     if wrong is None:
         return Problem(
-            "wrong_reply", locate_problem(find_last_turn(ended), path=CONTENT_PATH, what="the run has no answer.")
+            "wrong_reply", locate_problem(find_last_turn(ended), path=CONTENT_PATH, sentence="the run has no answer.")
         )
     about_answer = wrong.name.startswith("the answer")
-    what = f"it does not hold that {wrong.name}{f': {wrong.detail}' if wrong.detail else ''}."
+    sentence = f"it does not hold that {wrong.name}{f': {wrong.detail}' if wrong.detail else ''}."
     return Problem(
         "wrong_reply" if about_answer else "wrong_state",
-        locate_problem(find_last_turn(ended), path=CONTENT_PATH, what=what),
+        locate_problem(find_last_turn(ended), path=CONTENT_PATH, sentence=sentence),
     )

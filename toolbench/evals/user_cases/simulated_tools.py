@@ -29,14 +29,14 @@ class SimulatedTools:
 
     def call(self, name: str, arguments: JsonObject, call_id: str) -> object:
         """Change the state as the case says, and return the tool's answer; a refusal changes no state."""
-        says = self._results.get(name, {})
-        if "error" in says:
-            return build_refusal(name, "ARGUMENT_ERROR", says["error"])
-        for pointer, value in says.get("set", {}).items():
+        entry = self._results.get(name, {})
+        if "error" in entry:
+            return build_refusal(name, "ARGUMENT_ERROR", entry["error"])
+        for pointer, value in entry.get("set", {}).items():
             _set_value(self._state, _fill_pointer(pointer, arguments), _build_value(value, arguments))
-        if "fixed" in says:
-            return copy.deepcopy(says["fixed"])
-        return build_sample(says["generated"]) if "generated" in says else {"simulated": True, "arguments": arguments}
+        if "fixed" in entry:
+            return copy.deepcopy(entry["fixed"])
+        return build_sample(entry["generated"]) if "generated" in entry else {"simulated": True, "arguments": arguments}
 
     def snapshot(self) -> JsonObject:
         """Return a copy of the state."""
@@ -45,10 +45,10 @@ class SimulatedTools:
 
 def describe_results(results: JsonObject, tool: str) -> str:
     """Return how a tool's results are produced, for the page."""
-    says = results.get(tool, {})
-    told = {"fixed": "a fixed result", "generated": "made up from a schema", "error": "always refuses"}
-    how = next((told[way] for way in RESULT_KINDS if way in says), "gives back its arguments")
-    return f"{how}, and changes the state" if "set" in says else how
+    entry = results.get(tool, {})
+    labels = {"fixed": "a fixed result", "generated": "made up from a schema", "error": "always refuses"}
+    how = next((labels[kind] for kind in RESULT_KINDS if kind in entry), "gives back its arguments")
+    return f"{how}, and changes the state" if "set" in entry else how
 
 
 def find_value(state: JsonObject, pointer: str) -> Any:
@@ -64,26 +64,26 @@ def find_result_problems(results: Any, tools: Collection[str]) -> Iterator[tuple
     if not isinstance(results, Mapping):
         yield (), "Results are an object: a tool's name, and what it answers."
         return
-    for name, says in results.items():
+    for name, entry in results.items():
         if name not in tools:
             yield (name,), f"There is no tool {name} in this case."
-        if not isinstance(says, Mapping) or not says or set(says) - {*RESULT_KINDS, "set"}:
+        if not isinstance(entry, Mapping) or not entry or set(entry) - {*RESULT_KINDS, "set"}:
             yield (
                 (name,),
                 "A tool's result is an object with fixed, generated or error, and set if it changes the state.",
             )
-        elif sum(way in says for way in RESULT_KINDS) > 1:
+        elif sum(kind in entry for kind in RESULT_KINDS) > 1:
             yield (name,), "Only one of fixed, generated and error can be given."
         else:
-            yield from _find_entry_problems(name, says)
+            yield from _find_entry_problems(name, entry)
 
 
-def _find_entry_problems(name: str, says: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    if not isinstance(says.get("error", ""), str):
+def _find_entry_problems(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if not isinstance(entry.get("error", ""), str):
         yield (name, "error"), "error takes a text."
-    if not isinstance(says.get("generated", {}), Mapping):
+    if not isinstance(entry.get("generated", {}), Mapping):
         yield (name, "generated"), "generated takes a JSON Schema."
-    changes = says.get("set", {})
+    changes = entry.get("set", {})
     if not isinstance(changes, Mapping) or not all(is_pointer(pointer) for pointer in changes):
         yield (name, "set"), "set takes an object from JSON Pointers (/orders/17/status) to values."
 

@@ -51,29 +51,29 @@ def parse_draft(draft: CaseDraft) -> tuple[str, UserCase]:
         DraftError: the draft is not valid; it has at most MAX_FAULTS_SHOWN errors of the case.
     """
     errors: dict[str, list[str]] = defaultdict(list)
-    told: JsonObject = {"turns": draft.turns, "parallel": draft.parallel}
+    document: JsonObject = {"turns": draft.turns, "parallel": draft.parallel}
     for part, field in _FIELD_BY_PART.items():
         text = getattr(draft, field)
         try:
-            told[part] = _parse_part(part, text)
+            document[part] = _parse_part(part, text)
         except DocumentError as error:
             errors[field].append(_describe_error(error))
     try:
         check_length(draft.system)
     except DocumentError as error:
-        errors["system"].append(error.says)
+        errors["system"].append(error.message)
     unread = set(errors)
     if draft.system.strip() and "message" not in unread:
-        told["messages"] = [{"role": "system", "content": draft.system}, *_build_messages(told["messages"])]
+        document["messages"] = [{"role": "system", "content": draft.system}, *_build_messages(document["messages"])]
     for part in ("results", "initial"):
-        told[part] = told.get(part) or {}
-    if draft.turns is None and _is_single_call(told.get("expect")):
-        told["turns"] = 1
+        document[part] = document.get(part) or {}
+    if draft.turns is None and _is_single_call(document.get("expect")):
+        document["turns"] = 1
     try:
-        case = parse_case(told)
+        case = parse_case(document)
     except InvalidCaseError as found:
         for fault in found.problems[:MAX_FAULTS_SHOWN]:
-            _add_fault(fault, (draft, told), errors, unread)
+            _add_fault(fault, (draft, document), errors, unread)
         raise DraftError(dict(errors)) from found
     if errors:
         raise DraftError(dict(errors))
@@ -124,12 +124,12 @@ def _parse_part(part: str, text: str) -> Any:
     return read_document(text) if text.strip() else None
 
 
-def _build_messages(told: Any) -> list[Any]:
-    return told if isinstance(told, list) else [{"role": "user", "content": told}]
+def _build_messages(document: Any) -> list[Any]:
+    return document if isinstance(document, list) else [{"role": "user", "content": document}]
 
 
-def _is_single_call(told: Any) -> bool:
-    expect = parse_expectation(told)
+def _is_single_call(document: Any) -> bool:
+    expect = parse_expectation(document)
     only_calls = isinstance(expect, dict) and not expect.keys() & {"state", "checks", "no_call"}
     return only_calls and isinstance(expect.get("calls"), list) and len(expect["calls"]) == 1
 
@@ -149,7 +149,7 @@ def _add_fault(
         if field in _FIELD_BY_PART.values()
         else None
     )
-    errors[field].append(f"Line {line}: {fault.says}" if line and place else fault.says)
+    errors[field].append(f"Line {line}: {fault.message}" if line and place else fault.message)
 
 
 def _find_typed_path(
@@ -160,12 +160,12 @@ def _find_typed_path(
     Parsing puts a single call or tool into a list, and a function into its wrapper.
     """
     draft, read = typed
-    told = read.get(part)
-    if part == "expect" and place[:1] == ("calls",) and (isinstance(told, list) or "name" in (told or {})):
-        return place[1:] if isinstance(told, list) else place[2:]
+    typed_path = read.get(part)
+    if part == "expect" and place[:1] == ("calls",) and (isinstance(typed_path, list) or "name" in (typed_path or {})):
+        return place[1:] if isinstance(typed_path, list) else place[2:]
     if part == "tools" and place:
-        alone = isinstance(told, dict)
-        tool = told[int(place[0])] if isinstance(told, list) else told
+        alone = isinstance(typed_path, dict)
+        tool = typed_path[int(place[0])] if isinstance(typed_path, list) else typed_path
         rest = place[2:] if tool not in parse_tools([tool]) and place[1:2] == ("function",) else place[1:]
         return rest if alone else (place[0], *rest)
     if part == "messages" and draft.system.strip() and place and isinstance(place[0], int):
@@ -175,21 +175,21 @@ def _find_typed_path(
 
 def _describe_error(error: DocumentError) -> str:
     where = f"Line {error.line}, column {error.column}: " if error.line else ""
-    return f"{where}{error.says}"
+    return f"{where}{error.message}"
 
 
 def build_default_title(case: UserCase) -> str:
     """Return the names of the expected tools and the beginning of the last message."""
-    said = " ".join(str(case.messages[-1]["content"]).split())
+    first_words = " ".join(str(case.messages[-1]["content"]).split())
     names = ", ".join(dict.fromkeys(call.name for call in case.expect.calls))
-    title = f"{names}: {said}" if names else said
+    title = f"{names}: {first_words}" if names else first_words
     return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}…"
 
 
 def build_expectation_json(case: UserCase) -> JsonObject:
     """Return the expectation as JSON values."""
-    told: JsonObject = case_to_json(case)["expect"]
-    return told
+    expectation: JsonObject = case_to_json(case)["expect"]
+    return expectation
 
 
 def _shorten_expectation(expect: JsonObject) -> Any:

@@ -50,9 +50,9 @@ def get_case(slug: str) -> Case:
     return case
 
 
-def add_case(title: str, told: UserCase, filing: NewCaseOptions = NewCaseOptions()) -> Case:
+def add_case(title: str, definition: UserCase, filing: NewCaseOptions = NewCaseOptions()) -> Case:
     """Create a case with its first version, and a private set of that name if there is none."""
-    return add_cases([(title, told, filing)])[0]
+    return add_cases([(title, definition, filing)])[0]
 
 
 def add_cases(new: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tuple[Case, ...]:
@@ -64,7 +64,7 @@ def add_cases(new: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tuple[Case
     with transaction.atomic():
         sets = {name: CaseSet.objects.get_or_create(name=name)[0] for name in dict.fromkeys(groups)}
         slugs = find_free_slugs(
-            [told.slug or build_slug(title) for title, (_, _, told) in zip(titles, new, strict=True)]
+            [case.slug or build_slug(title) for title, (_, _, case) in zip(titles, new, strict=True)]
         )
         cases = Case.objects.bulk_create(
             (
@@ -74,14 +74,14 @@ def add_cases(new: Sequence[tuple[str, UserCase, NewCaseOptions]]) -> tuple[Case
             batch_size=ROWS_PER_INSERT,
         )
         versions = (
-            CaseVersion(case=case, number=1, definition=render_case(told))
-            for case, (_, told, _) in zip(cases, new, strict=True)
+            CaseVersion(case=case, number=1, definition=render_case(definition))
+            for case, (_, definition, _) in zip(cases, new, strict=True)
         )
         CaseVersion.objects.bulk_create(versions, batch_size=ROWS_PER_INSERT)
     return tuple(cases)
 
 
-def edit_case(slug: str, title: str, told: UserCase) -> Case:
+def edit_case(slug: str, title: str, definition: UserCase) -> Case:
     """Save the case, with a new version if anything but the title has changed.
 
     Raises:
@@ -92,9 +92,9 @@ def edit_case(slug: str, title: str, told: UserCase) -> Case:
         if case is None:
             raise UnknownCaseError(f"There is no case {slug}; it may have been deleted.")
         case.title = to_column_text(title, 120)
-        if case.versions.get(number=case.current).definition != render_case(told):
+        if case.versions.get(number=case.current).definition != render_case(definition):
             case.current += 1
-            CaseVersion.objects.create(case=case, number=case.current, definition=render_case(told))
+            CaseVersion.objects.create(case=case, number=case.current, definition=render_case(definition))
         case.save(update_fields=["title", "current"])
     return case
 
@@ -131,7 +131,7 @@ def find_free_slugs(plain: Sequence[str]) -> list[str]:
     free = []
     for slug in plain:
         numbered = (f"{_shorten_slug(slug)}-{number}" for number in numbers.setdefault(slug, count(2)))
-        free.append(next(one for one in chain([slug], numbered) if one not in taken))
+        free.append(next(candidate for candidate in chain([slug], numbered) if candidate not in taken))
         taken.add(free[-1])
     return free
 

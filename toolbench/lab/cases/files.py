@@ -44,10 +44,10 @@ def render_cases(kind: str, *, private: bool = False) -> str:
         case__deleted_at=None, case__set__kind=CaseSet.Kind.OWN, number=F("case__current")
     )
     rows = rows if private else rows.filter(case__set__public=True)
-    told = [_case_to_json(row) for row in rows.select_related("case__set").order_by("case__set_id", "case_id")]
+    documents = [_case_to_json(row) for row in rows.select_related("case__set").order_by("case__set_id", "case_id")]
     if kind == "yaml":
-        return yaml.safe_dump(told, sort_keys=False, width=100)
-    return "".join(f"{json.dumps(one)}\n" for one in told)
+        return yaml.safe_dump(documents, sort_keys=False, width=100)
+    return "".join(f"{json.dumps(document)}\n" for document in documents)
 
 
 def import_cases(text: str, group: str = "") -> CaseImportResult:
@@ -64,16 +64,16 @@ def import_cases(text: str, group: str = "") -> CaseImportResult:
     troubles: list[str] = []
     slugs: set[str] = set()
     try:
-        for line, place, told in _iter_items(text):
+        for line, place, document in _iter_items(text):
             try:
-                found.append(_parse_case(told, slugs))
+                found.append(_parse_case(document, slugs))
             except InvalidCaseError as faults:
                 troubles += [
-                    f"Line {line or find_line(text, (*place, *fault.place)) or 1}: {fault.says}"
+                    f"Line {line or find_line(text, (*place, *fault.place)) or 1}: {fault.message}"
                     for fault in faults.problems[: max(0, MAX_FAULTS_SHOWN - len(troubles))]
                 ]
     except DocumentError as error:
-        troubles.append(f"Line {error.line or 1}, column {error.column or 1}: {error.says}")
+        troubles.append(f"Line {error.line or 1}, column {error.column or 1}: {error.message}")
     if not found and not troubles:
         troubles.append("There is no case in it.")
     if len(found) > MAX_CASES_PER_FILE:
@@ -100,28 +100,30 @@ def _iter_items(text: str) -> Iterator[tuple[int | None, tuple[int, ...], Any]]:
             try:
                 yield number, (), read_document(line)
             except DocumentError as error:
-                raise DocumentError(error.says, number, error.column) from error
+                raise DocumentError(error.message, number, error.column) from error
         return
-    told = read_document(text)
-    for place, one in enumerate(told if isinstance(told, list) else [told] if told is not None else []):
-        yield None, (place,) if isinstance(told, list) else (), one
+    documents = read_document(text)
+    for place, document in enumerate(
+        documents if isinstance(documents, list) else [documents] if documents is not None else []
+    ):
+        yield None, (place,) if isinstance(documents, list) else (), document
 
 
-def _parse_case(told: Any, slugs: set[str]) -> ParsedCase:
+def _parse_case(document: Any, slugs: set[str]) -> ParsedCase:
     """Return the parsed case and add its slug to `slugs`.
 
     Args:
-        told: one item of the file.
+        document: one item of the file.
         slugs: slugs of the cases before it.
 
     Raises:
         InvalidCaseError: the case is not valid or its slug is taken.
     """
-    if not isinstance(told, dict):
-        return ParsedCase("", parse_case(told))
-    case = parse_case({key: value for key, value in told.items() if key not in _FILE_KEYS})
-    slug, title, group = (value if isinstance(value := told.get(key), str) else "" for key in _FILE_KEYS)
-    if told.get("slug") is not None and not _SLUG_PATTERN.fullmatch(slug):
+    if not isinstance(document, dict):
+        return ParsedCase("", parse_case(document))
+    case = parse_case({key: value for key, value in document.items() if key not in _FILE_KEYS})
+    slug, title, group = (value if isinstance(value := document.get(key), str) else "" for key in _FILE_KEYS)
+    if document.get("slug") is not None and not _SLUG_PATTERN.fullmatch(slug):
         raise InvalidCaseError(
             [CaseProblem(("slug",), f"A slug begins with {SLUG_PREFIX} and has small letters, digits and - at most.")]
         )

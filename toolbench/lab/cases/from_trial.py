@@ -42,21 +42,22 @@ def build_draft_from_trial(trial_id: int) -> tuple[CaseDraft, str]:
         return build_draft(f"{scenario.title} (from trial {trial_id})", scenario.case), COPY_NOTE.format(id=trial_id)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
     if instance.further:
-        said = 1 + len(instance.further)
+        message_count = 1 + len(instance.further)
         raise CaseNotCreatedError(
-            f"In trial {trial_id} the user says {said} messages, each once the one before it is answered; a case of "
-            "one's own has one. Write a case of the message that matters, with what came before it as its history."
+            f"In trial {trial_id} the user says {message_count} messages, each once the one before it is answered; "
+            "a case of one's own has one. Write a case of the message that matters, with what came before it as its "
+            "history."
         )
-    steps = [one for one in list_steps(trial) if one.is_tool]
+    steps = [step for step in list_steps(trial) if step.is_tool]
     return _build_draft(f"{scenario.title} (from trial {trial_id})", instance, steps), note
 
 
 def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -> CaseDraft:
     messages: list[Message] = [*instance.history, {"role": "user", "content": instance.user_text}]
-    calls = [call for one in steps if (call := _find_call(one))]
-    results = {call["name"]: _build_result(one) for one in steps if (call := _find_call(one)) and _has_result(one)}
+    calls = [call for step in steps if (call := _find_call(step))]
+    results = {call["name"]: _build_result(step) for step in steps if (call := _find_call(step)) and _has_result(step)}
     offered = {tool.name for tool in instance.tools}
-    asked = instance.layer.get("request_overrides") or {}
+    overrides = instance.layer.get("request_overrides") or {}
     expect: object = calls[0] if len(calls) == 1 else {"calls": calls} if calls else {"no_call": True}
     return CaseDraft(
         title=title,
@@ -64,21 +65,21 @@ def _build_draft(title: str, instance: Instance, steps: list[StepWithDetails]) -
         message=render_json(messages) if instance.history else instance.user_text,
         expect=render_json(expect),
         system=instance.system,
-        results=render_json({name: says for name, says in results.items() if name in offered}) if results else "",
+        results=render_json({name: entry for name, entry in results.items() if name in offered}) if results else "",
         turns=instance.layer.get("max_turns"),
-        parallel=bool(asked.get("parallel_tool_calls")),
+        parallel=bool(overrides.get("parallel_tool_calls")),
     )
 
 
-def _find_call(one: StepWithDetails) -> JsonObject | None:
+def _find_call(step: StepWithDetails) -> JsonObject | None:
     """Return the call with its arguments; None if the arguments could not be parsed."""
-    arguments, name = one.facts.get("arguments"), one.facts.get("call", {}).get("name")
+    arguments, name = step.facts.get("arguments"), step.facts.get("call", {}).get("name")
     return {"name": name, "arguments": arguments} if isinstance(arguments, dict) and isinstance(name, str) else None
 
 
-def _has_result(one: StepWithDetails) -> bool:
-    return bool(one.facts.get("envelope", {}).get("ok"))
+def _has_result(step: StepWithDetails) -> bool:
+    return bool(step.facts.get("envelope", {}).get("ok"))
 
 
-def _build_result(one: StepWithDetails) -> JsonObject:
-    return {"fixed": one.facts["envelope"].get("data", {})}
+def _build_result(step: StepWithDetails) -> JsonObject:
+    return {"fixed": step.facts["envelope"].get("data", {})}

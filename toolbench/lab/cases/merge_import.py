@@ -54,7 +54,7 @@ class CaseImportResult:
             f"{UPDATED_TEXT}, in a public set, which exports hold": shared,
             "unchanged": self.unchanged,
         }
-        return " ".join(f"{_describe_cases(cases)} {what}." for what, cases in parts.items() if cases)
+        return " ".join(f"{_describe_cases(cases)} {outcome}." for outcome, cases in parts.items() if cases)
 
 
 def _describe_cases(cases: Sequence[Case]) -> str:
@@ -64,32 +64,34 @@ def _describe_cases(cases: Sequence[Case]) -> str:
 
 
 @transaction.atomic
-def merge_cases(told: Sequence[ParsedCase], group: str = "") -> CaseImportResult:
+def merge_cases(parsed: Sequence[ParsedCase], group: str = "") -> CaseImportResult:
     """Save the cases, all or none.
 
     A case whose slug exists is unchanged or gets a new version, whatever its set. A case with the same title and
     content as an existing one is unchanged. Any other case is new.
 
     Args:
-        told: the cases of the file.
+        parsed: the cases of the file.
         group: name of the set of new cases; empty for the set that each case names.
     """
     by_slug = {
-        row.case.slug: row for row in _get_current_versions(case__slug__in=[one.slug for one in told if one.slug])
+        row.case.slug: row for row in _get_current_versions(case__slug__in=[item.slug for item in parsed if item.slug])
     }
-    texts = [render_case(one.case) for one in told]
+    texts = [render_case(item.case) for item in parsed]
     alike = {(row.case.title, row.definition): row for row in _get_current_versions(definition__in=texts)}
     new: list[tuple[str, UserCase, NewCaseOptions]] = []
     changed, standing = [], []
-    for one, text in zip(told, texts, strict=True):
-        meant = to_column_text(one.title, 120), text
-        here = by_slug.get(one.slug) or alike.get(meant)
+    for item, text in zip(parsed, texts, strict=True):
+        title_and_text = to_column_text(item.title, 120), text
+        here = by_slug.get(item.slug) or alike.get(title_and_text)
         if here is None:
-            new.append((one.title, one.case, NewCaseOptions(set=group or one.set or DEFAULT_SET_NAME, slug=one.slug)))
-        elif (here.case.title, here.definition) == meant:
+            new.append(
+                (item.title, item.case, NewCaseOptions(set=group or item.set or DEFAULT_SET_NAME, slug=item.slug))
+            )
+        elif (here.case.title, here.definition) == title_and_text:
             standing.append(here.case)
         else:
-            changed.append(edit_case(here.case.slug, one.title, one.case))
+            changed.append(edit_case(here.case.slug, item.title, item.case))
     return CaseImportResult(add_cases(new), tuple(changed), tuple(standing))
 
 

@@ -89,7 +89,7 @@ class CaseRun:
     @property
     def worst_argument(self) -> FailedCaseCheck | None:
         """Return the most frequent failed check about an argument, or None."""
-        return next((one for one in self.failed_checks if one.is_argument), None)
+        return next((failed_check for failed_check in self.failed_checks if failed_check.is_argument), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,17 @@ class CasePage:
     @property
     def live(self) -> bool:
         """Return whether any of its runs is still changing."""
-        return any(one.live for one in self.runs)
+        return any(run.live for run in self.runs)
 
 
 def get_case_sets() -> tuple[CaseSetRow, ...]:
     """Return the sets that have a case, with two queries."""
     kept = Prefetch("cases", Case.objects.filter(deleted_at=None), to_attr="shown")
     sets = CaseSet.objects.filter(cases__deleted_at=None, cases__isnull=False).distinct().prefetch_related(kept)
-    return tuple(CaseSetRow(one, tuple(one.shown), render_launch_query(one, len(one.shown))) for one in sets)
+    return tuple(
+        CaseSetRow(case_set, tuple(case_set.shown), render_launch_query(case_set, len(case_set.shown)))
+        for case_set in sets
+    )
 
 
 def get_case_page(slug: str) -> CasePage:
@@ -140,7 +143,7 @@ def get_case_page(slug: str) -> CasePage:
     """
     case = get_case(slug)
     versions = tuple(case.versions.all())
-    row = next(one for one in versions if one.number == case.current)
+    row = next(version for version in versions if version.number == case.current)
     row.case = case
     scenario = build_scenario(row)
     return CasePage(
@@ -174,7 +177,7 @@ def _build_draft(scenario: Scenario, row: CaseVersion) -> CaseDraft:
     return CaseDraft(
         title=scenario.title,
         tools=render_json([tool.to_openai() for tool in instance.tools]),
-        message="\n\n".join((instance.user_text, *(said.text for said in instance.further))),
+        message="\n\n".join((instance.user_text, *(message.text for message in instance.further))),
         expect=render_json(json.loads(row.definition).get("answers", [])),
         system=instance.system,
     )

@@ -22,10 +22,10 @@ class KeyUnavailableError(Exception):
 class KeyFileLostError(KeyUnavailableError):
     """Stored keys cannot be decrypted: the key file is missing or has changed."""
 
-    def __init__(self, provider: str, what: str) -> None:
+    def __init__(self, provider: str, description: str) -> None:
         super().__init__(
             "Stored keys cannot be decrypted: the key file is missing or has changed. "
-            f"Enter the {what} of {provider} again."
+            f"Enter the {description} of {provider} again."
         )
 
 
@@ -82,8 +82,8 @@ def read_endpoint_headers(provider: Provider) -> JsonObject:
     return dict(json.loads(_decrypt_for_provider(provider.headers_encrypted, provider, "extra headers")))
 
 
-def _decrypt_for_provider(stored: bytes | memoryview, provider: Provider, what: str) -> str:
+def _decrypt_for_provider(stored: bytes | memoryview, provider: Provider, description: str) -> str:
     try:
         return decrypt(stored)
     except (InvalidToken, FileNotFoundError, ValueError) as error:
-        raise KeyFileLostError(provider.name, what) from error
+        raise KeyFileLostError(provider.name, description) from error

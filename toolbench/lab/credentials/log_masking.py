@@ -16,8 +16,8 @@ class MaskedRecord(logging.LogRecord):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.exc_info and self.exc_info[0] is not None:
-            said = "".join(traceback.format_exception(*self.exc_info))
-            self.exc_text = mask_known_secrets(said.rstrip("\n"))
+            text = "".join(traceback.format_exception(*self.exc_info))
+            self.exc_text = mask_known_secrets(text.rstrip("\n"))
         if self.stack_info:
             self.stack_info = mask_known_secrets(self.stack_info)
 

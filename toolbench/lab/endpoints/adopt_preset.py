@@ -32,9 +32,9 @@ def adopt_preset(probe_id: int) -> Preset:
             "This probe proposes nothing: the endpoint needs no preset, or its probe was inconclusive."
         )
     name = f"probe-{slugify(probe.model_name)[:50]}-{probe.model_id}"
-    said = f"From probe {probe.pk} of {probe.model_name}: {' '.join(proposal.reasons)}"
+    note = f"From probe {probe.pk} of {probe.model_name}: {' '.join(proposal.reasons)}"
     patch = json.loads(json.dumps(proposal.patch))
-    preset, _ = Preset.objects.update_or_create(name=name, defaults={"patch": patch, "description": said})
+    preset, _ = Preset.objects.update_or_create(name=name, defaults={"patch": patch, "description": note})
     model = Model.objects.select_for_update().get(pk=probe.model_id)
     model.workarounds = list(dict.fromkeys([*model.workarounds, name]))
     model.save(update_fields=["workarounds"])

@@ -74,8 +74,8 @@ def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCap
 
     Two queries, if `models` come with their providers.
     """
-    wanted = list(models)
-    probed, measured = _list_probed(wanted), get_measured_calls(wanted)
+    models_listed = list(models)
+    probed, measured = _list_probed(models_listed), get_measured_calls(models_listed)
     return {
         model.pk: merge_records(
             (
@@ -84,7 +84,7 @@ def get_capabilities_by_model(models: Iterable[Model]) -> dict[int, EffectiveCap
                 *_list_measured(measured.get(model.pk, MeasuredCalls()), probed[model.pk]),
             )
         )
-        for model in wanted
+        for model in models_listed
     }
 
 
@@ -114,12 +114,16 @@ def _read_capabilities(stored: Mapping[str, Any]) -> Capabilities:
 
 
 def _list_declared(model: Model) -> list[CapabilityRecord]:
-    told = [one for one in (find_declared_capabilities(get_template_slug(model.provider)),) if one is not None]
+    declared = [
+        capabilities
+        for capabilities in (find_declared_capabilities(get_template_slug(model.provider)),)
+        if capabilities is not None
+    ]
     if model.constraint:
-        own = Capabilities(constrained=(model.constraint,))
-        told.append(CapabilityRecord("declared", own, "the model's row"))
-    own = _read_capabilities(model.capabilities)
-    return [*told, CapabilityRecord("declared", own, "a person")] if own.known() else told
+        record = Capabilities(constrained=(model.constraint,))
+        declared.append(CapabilityRecord("declared", record, "the model's row"))
+    record = _read_capabilities(model.capabilities)
+    return [*declared, CapabilityRecord("declared", record, "a person")] if record.known() else declared
 
 
 def _list_probed(models: Iterable[Model]) -> Mapping[int, list[CapabilityRecord]]:
@@ -128,12 +132,12 @@ def _list_probed(models: Iterable[Model]) -> Mapping[int, list[CapabilityRecord]
     ids = [model.pk for model in models]
     rows = Probe.objects.filter(model__in=ids, state=Probe.State.DONE, ok=True, finished_at__gte=since)
     latest = {(probe.model_id, probe.kind): probe for probe in rows.order_by("finished_at").defer("checks")}
-    told: dict[int, list[CapabilityRecord]] = defaultdict(list)
+    records: dict[int, list[CapabilityRecord]] = defaultdict(list)
     for probe in sorted(latest.values(), key=lambda probe: probe.pk):
-        told[probe.model_id].append(
+        records[probe.model_id].append(
             CapabilityRecord("probed", read_probe_capabilities(probe), f"probe {probe.pk}", probe.finished_at, probe.pk)
         )
-    return told
+    return records
 
 
 def get_measured_calls(models: Iterable[Model]) -> dict[int, MeasuredCalls]:
@@ -170,24 +174,26 @@ def _list_measured(measured: MeasuredCalls, probed: Sequence[CapabilityRecord]) 
 
     Structured calls are ignored if a later probe found that the endpoint refuses requests with tools.
     """
-    told: list[CapabilityRecord] = []
+    records: list[CapabilityRecord] = []
     if measured.json_stability is not None:
-        who = f"{measured.parse_errors} of {measured.text_turns} turns could not be read"
-        told.append(
-            CapabilityRecord("measured", Capabilities(json_stability=measured.json_stability), who, measured.text_until)
+        note = f"{measured.parse_errors} of {measured.text_turns} turns could not be read"
+        records.append(
+            CapabilityRecord(
+                "measured", Capabilities(json_stability=measured.json_stability), note, measured.text_until
+            )
         )
     if measured.structured and not _is_refused_since(measured.structured_until, probed):
-        who = f"{measured.structured} answers with structured calls in trials"
+        note = f"{measured.structured} answers with structured calls in trials"
         seen = Capabilities(
             supports_tool_use=True,
             tools_field="accepted",
             supports_parallel_tools=measured.several or None,
             supports_stream_tools=bool(measured.streamed) or None,
         )
-        told.append(CapabilityRecord("measured", seen, who, measured.structured_until))
-    return told
+        records.append(CapabilityRecord("measured", seen, note, measured.structured_until))
+    return records
 
 
 def _is_refused_since(until: datetime | None, probed: Sequence[CapabilityRecord]) -> bool:
-    refusals = (one.at for one in probed if one.capabilities.tools_field == "refused")
+    refusals = (record.at for record in probed if record.capabilities.tools_field == "refused")
     return any(until is None or (at is not None and at > until) for at in refusals)

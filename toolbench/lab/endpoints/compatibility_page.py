@@ -108,7 +108,7 @@ def get_provider_tables() -> tuple[ProviderTable, ...]:
     models = list(Model.objects.filter(retired=False).select_related("provider").order_by("provider__name", "name"))
     effective, probes = get_capabilities_by_model(models), _get_latest_probes()
     grouped = groupby(models, key=lambda model: model.provider)
-    tables = [_build_table(provider, list(own), effective, probes) for provider, own in grouped]
+    tables = [_build_table(provider, list(provider_models), effective, probes) for provider, provider_models in grouped]
     return tuple(sorted(tables, key=lambda table: table.simulated))
 
 
@@ -141,7 +141,7 @@ def _build_table(
 
 
 def _build_cell(name: str, effective: EffectiveCapabilities) -> CapabilityCell:
-    told = effective.origins.get(name)
-    if told is None:
+    origin = effective.origins.get(name)
+    if origin is None:
         return CapabilityCell("", "", "", None)
-    return CapabilityCell(render_value(getattr(effective.capabilities, name)), told.source, told.who, told.at)
+    return CapabilityCell(render_value(getattr(effective.capabilities, name)), origin.source, origin.who, origin.at)

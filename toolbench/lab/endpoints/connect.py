@@ -192,10 +192,10 @@ def add_models(provider_id: int, names: Iterable[str]) -> int:
     """
     provider = Provider.objects.get(pk=provider_id)
     typed = (clean_text(name) for name in names)
-    wanted = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
+    valid_names = dict.fromkeys(name for name in typed if 0 < len(name) <= 200)
     known = set(provider.models.values_list("name", flat=True))
     personas = build_personas(provider) if provider.kind == Provider.Kind.SIMULATED else None
-    missing = [name for name in wanted if name not in known]
+    missing = [name for name in valid_names if name not in known]
     fresh = [
         personas[name] if personas else _build_model(provider, name)
         for name in missing

@@ -36,9 +36,9 @@ def get_text_format_rows() -> tuple[TextFormatRow, ...]:
     """Return a row for every text format. Three queries."""
     models = {model.pk: model for model in Model.objects.select_related("provider")}
     users: dict[str, list[Model]] = {}
-    for pk, one in get_capabilities_by_model(models.values()).items():
-        if one.capabilities.text_format:
-            users.setdefault(one.capabilities.text_format, []).append(models[pk])
+    for pk, capabilities in get_capabilities_by_model(models.values()).items():
+        if capabilities.capabilities.text_format:
+            users.setdefault(capabilities.capabilities.text_format, []).append(models[pk])
     return tuple(
         TextFormatRow(
             name=form.name,

@@ -93,13 +93,20 @@ def parse_with_every_format(text: str, tools: Sequence[JsonObject] = ()) -> Form
     """
     alone = [_parse_with_format(name, text, tools) for name in formats.list_format_names() if name != formats.AUTO]
     alike: dict[FormatReading, list[RemainingText]] = {}
-    for one in alone:
-        alike.setdefault(replace(one, rests=()), []).extend(one.rests)
-    readings = [replace(one, rests=_merge_remaining(rests)) for one, rests in alike.items()]
+    for reading in alone:
+        alike.setdefault(replace(reading, rests=()), []).extend(reading.rests)
+    readings = [replace(reading, rests=_merge_remaining(rests)) for reading, rests in alike.items()]
     return FormatReadings(
         auto=_parse_with_format(formats.AUTO, text, tools),
-        others=tuple(sorted((one for one in readings if one.has_result), key=lambda one: (not one.calls, one.formats))),
-        formats_without_result=tuple(name for one in readings if not one.has_result for name in one.formats),
+        others=tuple(
+            sorted(
+                (reading for reading in readings if reading.has_result),
+                key=lambda reading: (not reading.calls, reading.formats),
+            )
+        ),
+        formats_without_result=tuple(
+            name for reading in readings if not reading.has_result for name in reading.formats
+        ),
     )
 
 

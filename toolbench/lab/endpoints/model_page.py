@@ -105,12 +105,12 @@ def list_text_call_causes(
     `dialect` is the text format of a call found in the text of a trial; "" without one.
     """
     same = Model.objects.filter(canonical=model.canonical).exclude(pk=model.pk).exclude(canonical="")
-    others = {other.pk: other for other in same.select_related("provider")}
-    known = get_capabilities_by_model(others.values()) if others else {}
+    siblings = {sibling.pk: sibling for sibling in same.select_related("provider")}
+    known = get_capabilities_by_model(siblings.values()) if siblings else {}
 
     def places(calls: bool) -> tuple[str, ...]:
-        found = (pk for pk, one in known.items() if one.capabilities.supports_tool_use is calls)
-        return tuple(dict.fromkeys(str(others[pk].provider) for pk in found))
+        found = (pk for pk, capabilities in known.items() if capabilities.capabilities.supports_tool_use is calls)
+        return tuple(dict.fromkeys(str(siblings[pk].provider) for pk in found))
 
     hosted = model.provider.kind == Provider.Kind.LOCAL or model.provider.template in SELF_HOSTED_TEMPLATES
     measured = get_measured_calls([model]).get(model.pk, MeasuredCalls())
@@ -138,17 +138,17 @@ def render_value(value: object) -> str:
 
 
 def _build_row(name: str, effective: EffectiveCapabilities) -> CapabilityRow:
-    told = effective.origins.get(name)
+    origin = effective.origins.get(name)
     return CapabilityRow(
         name=name,
         doc=DOCS[name],
         value=render_value(getattr(effective.capabilities, name)),
-        source=told.source if told else "",
-        who=told.who if told else "",
-        at=told.at if told else None,
+        source=origin.source if origin else "",
+        who=origin.who if origin else "",
+        at=origin.at if origin else None,
         overruled_values=tuple(
-            (_describe_source(one), render_value(getattr(one.capabilities, name)))
-            for one in _list_overruled(name, effective)
+            (_describe_source(record), render_value(getattr(record.capabilities, name)))
+            for record in _list_overruled(name, effective)
         ),
     )
 
@@ -157,5 +157,5 @@ def _list_overruled(name: str, effective: EffectiveCapabilities) -> tuple[Capabi
     return effective.contradicted.get(name, ())
 
 
-def _describe_source(told: CapabilityRecord) -> str:
-    return f"{told.source} by {told.who}" if told.who else told.source
+def _describe_source(record: CapabilityRecord) -> str:
+    return f"{record.source} by {record.who}" if record.who else record.source

@@ -85,8 +85,8 @@ def get_offered_models(provider_id: int, search: str = "") -> OfferedModels:
     if listed is None:
         return OfferedModels(provider, search=search)
     there = set(provider.models.values_list("name", flat=True))
-    wanted = [name for name in listed.names if search.lower() in name.lower()]
-    offered = tuple(OfferedModel(name, name in there) for name in wanted[:MAX_MODELS_OFFERED])
+    names = [name for name in listed.names if search.lower() in name.lower()]
+    offered = tuple(OfferedModel(name, name in there) for name in names[:MAX_MODELS_OFFERED])
     return OfferedModels(provider, offered, len(listed.names), search, listed.trouble, listed.listed_at)
 
 

@@ -162,9 +162,9 @@ def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress |
         KeyUnavailableError: the key cannot be read.
     """
     model = Model.objects.select_related("provider").get(pk=claimed.model_id)
-    to = load_provider_access(model.provider)
+    access = load_provider_access(model.provider)
     try:
-        endpoint = build_model_endpoint(to, model.provider.service, model.name)
+        endpoint = build_model_endpoint(access, model.provider.service, model.name)
     except ServerNotReadyError as error:
         if 1 < claimed.execution < MAX_EXECUTIONS:
             raise ProbeInterruptedError from error
@@ -172,7 +172,7 @@ def _resolve_endpoint(claimed: ClaimedProbe) -> tuple[Endpoint, ServiceAddress |
     limits = replace(
         endpoint.timeouts, read=min(endpoint.timeouts.read, MAX_ANSWER_SECONDS), deadline=MAX_ANSWER_SECONDS
     )
-    return replace(endpoint, timeouts=limits), find_local_server(to, model.provider.service)
+    return replace(endpoint, timeouts=limits), find_local_server(access, model.provider.service)
 
 
 @dataclass(slots=True)
@@ -193,13 +193,13 @@ class _ProbeRun:
     async def run(self) -> None:
         """Send the requests of all checks, and store every check and the result."""
         try:
-            async with HttpClient() as door, self._keep_lease():
+            async with HttpClient() as client, self._keep_lease():
                 if self.address is not None:
-                    self._server = LocalServerCheck(self.address, self.endpoint, door, self._database)
+                    self._server = LocalServerCheck(self.address, self.endpoint, client, self._database)
                 await self._wait_for_slot()
                 word = f"kestrel-{secrets.randbelow(9000) + 1000}"
                 prober = Prober(
-                    self.endpoint, door, self._record_exchange, self._check_may_continue, time.perf_counter, word
+                    self.endpoint, client, self._record_exchange, self._check_may_continue, time.perf_counter, word
                 )
                 full = self.claimed.kind == Probe.Kind.CONFORMANCE
                 async for check in probe_conformance(prober) if full else probe_first_use(prober):
@@ -221,8 +221,8 @@ class _ProbeRun:
             await self._check_may_continue()
 
     async def _store_exchanges(self) -> None:
-        heard, self._unstored_exchanges = self._unstored_exchanges, []
-        await self._database.run(store_exchanges, self.claimed, heard, self._checks)
+        exchanges, self._unstored_exchanges = self._unstored_exchanges, []
+        await self._database.run(store_exchanges, self.claimed, exchanges, self._checks)
 
     def _record_exchange(self, check: str, step: ExchangeStep) -> None:
         self._unstored_exchanges.append((check, step))

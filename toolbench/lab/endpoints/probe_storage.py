@@ -77,7 +77,7 @@ def renew_lease(claimed: ClaimedProbe) -> bool:
 
 
 def store_exchanges(
-    claimed: ClaimedProbe, heard: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]
+    claimed: ClaimedProbe, exchanges: Sequence[tuple[str, ExchangeStep]], checks: Sequence[ProbeCheck]
 ) -> None:
     """Store new exchanges, each with the slug of its check, and replace the checks stored so far.
 
@@ -86,7 +86,7 @@ def store_exchanges(
     """
     with transaction.atomic():
         _update_probe(claimed, checks=[_check_to_json(check) for check in checks])
-        ProbeExchange.objects.bulk_create(_build_exchange(claimed, slug, step) for slug, step in heard)
+        ProbeExchange.objects.bulk_create(_build_exchange(claimed, slug, step) for slug, step in exchanges)
 
 
 def finish_probe(

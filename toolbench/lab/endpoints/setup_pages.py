@@ -23,7 +23,7 @@ class ProviderRow:
     Attributes:
         key: the source of the key in words, or the name of its variable.
         state: an outcome mark. Whether a key is correct is only known when it is used.
-        says: the state in words.
+        state_text: the state in words.
         models: the number of models that are not retired.
         runs: the number of runs that used the provider; 0 in the list of providers.
     """
@@ -31,7 +31,7 @@ class ProviderRow:
     provider: Provider
     key: str
     state: str
-    says: str
+    state_text: str
     models: int
     runs: int = 0
 
@@ -41,7 +41,7 @@ class ProviderRow:
         return mask_provider_url(self.provider.base_url, list_provider_secrets(self.provider)) or self.provider.service
 
     @property
-    def own(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether a person connected the provider and can edit and delete it; the others come with Toolbench."""
         return not self.provider.service or self.provider.template == SIMULATED
 
@@ -121,12 +121,12 @@ def get_provider(provider_id: int) -> ProviderRow:
 
 
 def _build_provider_row(provider: Provider, ready: set[str], models: int) -> ProviderRow:
-    state, says = _find_state(provider, ready, models)
+    state, sentence = _find_state(provider, ready, models)
     key = {
         Provider.KeySource.ENVIRONMENT: provider.key_env,
         Provider.KeySource.STORED: "stored, encrypted",
     }.get(Provider.KeySource(provider.key_source), "none needed")
-    return ProviderRow(provider=provider, key=key, state=state, says=says, models=models)
+    return ProviderRow(provider=provider, key=key, state=state, state_text=sentence, models=models)
 
 
 def _find_state(provider: Provider, ready: set[str], models: int) -> tuple[str, str]:

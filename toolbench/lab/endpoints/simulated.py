@@ -51,6 +51,6 @@ def get_personas() -> tuple[Model, ...]:
 
     In Anthropic's wire format they behave in the same way, so those rows are left out.
     """
-    spoken = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
-    personas = Model.objects.filter(**spoken, retired=False)
+    chat_only = {"provider__kind": Provider.Kind.SIMULATED, "provider__wire": Provider.Wire.CHAT}
+    personas = Model.objects.filter(**chat_only, retired=False)
     return tuple(personas.select_related("provider"))

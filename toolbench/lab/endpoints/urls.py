@@ -38,11 +38,11 @@ def find_prefix_error(text: str, known: Iterable[str] = ()) -> str:
     return "The prefix is a plain path, such as /v1." if " " in text.strip() else ""
 
 
-def _find_secret_error(what: str, text: str, names_a_user: bool, known: Iterable[str]) -> str:
+def _find_secret_error(url_name: str, text: str, names_a_user: bool, known: Iterable[str]) -> str:
     found = {"a user name or password": names_a_user, "a query": "?" in text, "a fragment": "#" in text}
     found["what looks like a key in its path"] = bool(find_keys(text.strip(), known))
     held = next((name for name, there in found.items() if there), "")
-    return REFUSED_TEXT.format(what=what, held=held) if held else ""
+    return REFUSED_TEXT.format(what=url_name, held=held) if held else ""
 
 
 def mask_provider_url(text: str, known: Iterable[str] = ()) -> str:
@@ -50,12 +50,12 @@ def mask_provider_url(text: str, known: Iterable[str] = ()) -> str:
     return mask_address(text, (*list_environment_secrets(), *known))
 
 
-def is_same_origin(one: str, other: str) -> bool:
+def is_same_origin(first: str, second: str) -> bool:
     """Return whether two base URLs have the same scheme, host and port.
 
     Only then may a secret for one be sent to the other. All loopback names are the same host.
     """
-    places = [_parse_origin(one), _parse_origin(other)]
+    places = [_parse_origin(first), _parse_origin(second)]
     return None not in places and places[0] == places[1]
 
 

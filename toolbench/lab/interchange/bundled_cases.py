@@ -51,9 +51,9 @@ class BundledCase:
 
 def get_bundled_cases(tried: Iterable[tuple[str, int]]) -> tuple[BundledCase, ...]:
     """Return the test cases among these pairs of scenario and version. One query."""
-    wanted = set(tried)
-    rows = CaseVersion.objects.select_related("case__set").filter(case__slug__in={slug for slug, _ in wanted})
-    found = (row for row in rows.order_by("case__slug", "number") if (row.case.slug, row.number) in wanted)
+    tried_slugs = set(tried)
+    rows = CaseVersion.objects.select_related("case__set").filter(case__slug__in={slug for slug, _ in tried_slugs})
+    found = (row for row in rows.order_by("case__slug", "number") if (row.case.slug, row.number) in tried_slugs)
     return tuple(
         BundledCase(row.case.slug, row.number, row.case.title, row.case.set.kind, row.case.set.public, row.definition)
         for row in found
@@ -74,7 +74,7 @@ def parse_cases(whole: JsonObject) -> tuple[BundledCase, ...]:
     listed = whole.get("cases")
     if not isinstance(listed, list):
         raise InvalidRowError("cases is no list")
-    return tuple(_parse_case(one) for one in listed)
+    return tuple(_parse_case(item) for item in listed)
 
 
 def create_cases(seeds: Sequence[BundledCase], tried: Iterable[str]) -> Mapping[str, str]:
@@ -93,11 +93,11 @@ def create_cases(seeds: Sequence[BundledCase], tried: Iterable[str]) -> Mapping[
     by_slug = {slug: tuple(group) for slug, group in groupby(sorted(seeds, key=_get_sort_key), lambda seed: seed.slug)}
     names: dict[str, str] = {}
     for slug in sorted({*by_slug, *tried}):
-        own = by_slug.get(slug, ())
-        names[slug] = next((name for name in _iter_names(slug) if _is_name_usable(name, own)), "")
+        existing = by_slug.get(slug, ())
+        names[slug] = next((name for name in _iter_names(slug) if _is_name_usable(name, existing)), "")
         if not names[slug]:
             raise InvalidRowError(f"there is no free name for the case {slug}")
-        _create_case(names[slug], own)
+        _create_case(names[slug], existing)
     return {there: here for there, here in names.items() if there != here}
 
 
@@ -105,10 +105,10 @@ def _get_sort_key(seed: BundledCase) -> tuple[str, int]:
     return seed.slug, seed.version
 
 
-def _parse_case(told: Any) -> BundledCase:
-    if not isinstance(told, dict) or not all(isinstance(told.get(name), str) for name in _TEXT_FIELDS):
+def _parse_case(document: Any) -> BundledCase:
+    if not isinstance(document, dict) or not all(isinstance(document.get(name), str) for name in _TEXT_FIELDS):
         raise InvalidRowError("a case has no slug, title, kind or definition")
-    slug, kind, version, public = told["slug"], told["kind"], told.get("version"), told.get("public")
+    slug, kind, version, public = document["slug"], document["kind"], document.get("version"), document.get("public")
     if not slug.isascii() or not slug.replace("-", "").replace("_", "").isalnum() or len(slug) > 60:
         raise InvalidRowError(f"{slug[:60]!r} is no name of a case")
     if (
@@ -119,11 +119,11 @@ def _parse_case(told: Any) -> BundledCase:
     ):
         raise InvalidRowError(f"the case {slug} has no version, or does not say whether it is public")
     try:
-        plain = json.loads(told["definition"])
+        plain = json.loads(document["definition"])
         {CaseSet.Kind.OWN.value: parse_case, CaseSet.Kind.BFCL.value: BfclCase.from_json}[kind](plain)
     except (InvalidCaseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidRowError(f"the case {slug} cannot be read: {str(error)[:200]}") from error
-    return BundledCase(slug, version, to_column_text(told["title"], 120), kind, public, told["definition"])
+    return BundledCase(slug, version, to_column_text(document["title"], 120), kind, public, document["definition"])
 
 
 def _iter_names(slug: str) -> Iterator[str]:
@@ -169,11 +169,11 @@ def _get_or_create_set(seed: BundledCase) -> CaseSet:
     Public and private cases are in different sets, and both are separate from cases written here.
     """
     kind = CaseSet.Kind(seed.kind)
-    wanted = {"kind": kind, "public": seed.public, **_SET_FIELDS_BY_KIND[kind]}
-    found = CaseSet.objects.filter(**wanted).first()
+    columns = {"kind": kind, "public": seed.public, **_SET_FIELDS_BY_KIND[kind]}
+    found = CaseSet.objects.filter(**columns).first()
     if found is not None:
         return found
     title = f"{'BFCL' if kind == CaseSet.Kind.BFCL else 'Cases'} from bundles, {'public' if seed.public else 'private'}"
     taken = set(CaseSet.objects.filter(name__startswith=title).values_list("name", flat=True))
     free = next(name for name in (title, *(f"{title} {n}" for n in range(2, len(taken) + 3))) if name not in taken)
-    return CaseSet.objects.create(name=free, **wanted)
+    return CaseSet.objects.create(name=free, **columns)

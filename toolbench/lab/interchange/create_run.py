@@ -120,7 +120,7 @@ def create_run(
     with _translate_row_errors(), transaction.atomic():
         _lock_evidence(origin.sha256)
         check_not_imported(origin.sha256)
-        names = create_cases(seed.cases, {str(one.cell.get("scenario", "")) for one in seed.cells})
+        names = create_cases(seed.cases, {str(cell.cell.get("scenario", "")) for cell in seed.cells})
         private = tuple(names.get(slug, slug) for slug in origin.private)
         origin = replace(origin, private=private, renamed=names)
         run = _create_run_row(seed, origin, owner)
@@ -158,8 +158,8 @@ def _translate_row_errors() -> Iterator[None]:
     try:
         yield
     except (InvalidRowError, DataError, IntegrityError, ValueError, TypeError, IndexError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RunImportError(f"A row cannot be stored: {said[:300]}. Nothing was imported.") from error
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RunImportError(f"A row cannot be stored: {message[:300]}. Nothing was imported.") from error
 
 
 def _create_run_row(seed: NewRun, origin: Origin, owner: AbstractBaseUser | None) -> Run:
@@ -181,17 +181,19 @@ def _create_configs(run: Run, given: Sequence[ColumnValues]) -> list[RunConfig]:
 
 def _create_cells(bed: _CreatedRun, given: Sequence[NewCell]) -> list[Cell]:
     made = (
-        Cell(**rename_scenarios(one.cell, bed.names), run=bed.run, config=_get_row(bed.configs, one.config))
-        for one in given
+        Cell(**rename_scenarios(new_cell.cell, bed.names), run=bed.run, config=_get_row(bed.configs, new_cell.config))
+        for new_cell in given
     )
     return Cell.objects.bulk_create(made)
 
 
 def _create_trials(bed: _CreatedRun, seeds: Sequence[NewTrial]) -> int:
     ids = copy_rows(Trial, [_build_trial(bed, seed) for seed in seeds])
-    pairs = [(trial_id, one) for trial_id, seed in zip(ids, seeds, strict=True) for one in seed.steps]
-    steps = copy_rows(Step, [{**one.step, "trial_id": trial_id} for trial_id, one in pairs])
-    copy_rows(StepBody, [{**one.body, "step_id": step_id} for step_id, (_, one) in zip(steps, pairs, strict=True)])
+    pairs = [(trial_id, step) for trial_id, seed in zip(ids, seeds, strict=True) for step in seed.steps]
+    steps = copy_rows(Step, [{**new_step.step, "trial_id": trial_id} for trial_id, new_step in pairs])
+    copy_rows(
+        StepBody, [{**new_step.body, "step_id": step_id} for step_id, (_, new_step) in zip(steps, pairs, strict=True)]
+    )
     judged = ((trial_id, columns) for trial_id, seed in zip(ids, seeds, strict=True) for columns in seed.judgements)
     copy_rows(
         Judgement, [{**rename_scenarios(columns, bed.names), "trial_id": trial_id} for trial_id, columns in judged]
@@ -235,7 +237,7 @@ def _iter_batches(seeds: Iterable[NewTrial]) -> Iterator[list[NewTrial]]:
     size = 0
     for seed in seeds:
         batch.append(seed)
-        size += sum(len(part or b"") for one in seed.steps for part in one.body.values())
+        size += sum(len(part or b"") for step in seed.steps for part in step.body.values())
         if len(batch) == TRIALS_PER_BATCH or size > MAX_BATCH_BYTES:
             yield batch
             batch, size = [], 0

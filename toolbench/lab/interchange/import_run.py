@@ -34,5 +34,7 @@ def import_run(
     Raises:
         RunImportError: the file cannot be imported.
     """
-    wanted, caps = (import_log, LOG_LIMITS) if name.lower().endswith(LOG_SUFFIXES) else (import_bundle, DEFAULT_LIMITS)
-    return wanted(file, name, owner=owner, caps=replace(caps, member_bytes=member_bytes), progress=progress)
+    importer, caps = (
+        (import_log, LOG_LIMITS) if name.lower().endswith(LOG_SUFFIXES) else (import_bundle, DEFAULT_LIMITS)
+    )
+    return importer(file, name, owner=owner, caps=replace(caps, member_bytes=member_bytes), progress=progress)

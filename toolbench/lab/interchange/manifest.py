@@ -101,7 +101,7 @@ def parse_manifest(content: bytes) -> Manifest:
             known = " and ".join(map(str, READABLE_VERSIONS))
             raise ManifestError(f"its version is {str(given['version'])[:20]}, and this Toolbench reads {known}")
         members = {str(name): Member(str(m["sha256"]), int(m["bytes"])) for name, m in given["members"].items()}
-        left_out = tuple(LeftOutItem(str(one["what"]), str(one["why"])) for one in given["left_out"])
+        left_out = tuple(LeftOutItem(str(item["what"]), str(item["why"])) for item in given["left_out"])
         source = given["source"] if isinstance(given["source"], dict) else {}
         return Manifest(str(given["made_at"]), source, members, left_out, evidence=str(given["evidence"]))
     except KeyError as error:

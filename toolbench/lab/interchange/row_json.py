@@ -99,10 +99,10 @@ def decode_bytes(given: object) -> bytes | None:
 
 
 def _list_fields(model: type[models.Model]) -> "tuple[models.Field[Any, Any], ...]":
-    own = (field for field in model._meta.concrete_fields if not field.is_relation and not field.primary_key)
+    fields = (field for field in model._meta.concrete_fields if not field.is_relation and not field.primary_key)
     if model is Cell:
-        return tuple(field for field in own if field.name in _CELL_COLUMNS)
-    return tuple(field for field in own if field.name not in _OMITTED_COLUMNS[model])
+        return tuple(field for field in fields if field.name in _CELL_COLUMNS)
+    return tuple(field for field in fields if field.name not in _OMITTED_COLUMNS[model])
 
 
 def _value_to_json(value: Any) -> Any:

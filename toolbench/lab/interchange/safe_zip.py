@@ -45,8 +45,8 @@ _CHUNK_BYTES = 1 << 20
 class RunImportError(Exception):
     """A file that is not imported; its text says why. Nothing of it is stored."""
 
-    def __init__(self, says: str) -> None:
-        super().__init__(to_column_text(says))  # the text may quote the file, and it is stored and shown
+    def __init__(self, message: str) -> None:
+        super().__init__(to_column_text(message))  # the text may quote the file, and it is stored and shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +104,17 @@ def check_members(archive: ZipFile, caps: UnpackLimits) -> None:
     Raises:
         RunImportError: a name is unsafe or not unique, a member is encrypted, or a limit is exceeded.
     """
-    every = archive.infolist()
-    if len(every) > caps.members:
-        raise RunImportError(f"The file has {len(every):,} members; {caps.members:,} are taken. Nothing was imported.")
-    names = [info.filename for info in every]
+    members = archive.infolist()
+    if len(members) > caps.members:
+        raise RunImportError(
+            f"The file has {len(members):,} members; {caps.members:,} are taken. Nothing was imported."
+        )
+    names = [info.filename for info in members]
     if len(set(names)) < len(names):
         raise RunImportError("Two members of the file have the same name. Nothing was imported.")
-    for info in every:
+    for info in members:
         _check_member(info, caps)
-    whole, stored = sum(info.file_size for info in every), sum(info.compress_size for info in every)
+    whole, stored = sum(info.file_size for info in members), sum(info.compress_size for info in members)
     if whole > caps.bytes or (whole > MIN_RATIO_CHECK_BYTES and whole > MAX_RATIO * max(stored, 1)):
         raise RunImportError(
             f"The file would unpack to {whole:,} bytes from {stored:,}: that is too much. Nothing was imported."

@@ -96,11 +96,11 @@ def mark_stale(cell_ids: Iterable[int]) -> None:
 
     Cells are locked in sorted order, so that two batches never wait for each other.
     """
-    wanted = sorted(set(cell_ids))
-    if not wanted:
+    unique_ids = sorted(set(cell_ids))
+    if not unique_ids:
         return
     with connection.cursor() as cursor:
-        cursor.execute(_MARK_STALE, [wanted])
+        cursor.execute(_MARK_STALE, [unique_ids])
 
 
 def recompute_immediately(cell_ids: Iterable[int]) -> None:
@@ -149,8 +149,8 @@ def recompute(cells: Sequence[int]) -> None:
     """
     if not cells:
         return
-    configs, asked, answered = to_price_columns(find_prices(RunConfig.objects.filter(cells__in=cells)))
-    prices: dict[str, Any] = {"priced": configs, "input": asked, "output": answered}
+    configs, input_price, answered = to_price_columns(find_prices(RunConfig.objects.filter(cells__in=cells)))
+    prices: dict[str, Any] = {"priced": configs, "input": input_price, "output": answered}
     _recompute_or_split(list(cells), {"lag": SATURATED_LAG_MS, **prices})
 
 

@@ -92,18 +92,18 @@ def _add_price_list(paid: CostSums, price: Price | None) -> CostSums:
     return replace(paid, price_lists=(price.named,)) if price and paid.named < paid.known else paid
 
 
-def add_costs(every: Iterable[CostSums]) -> CostSums:
+def add_costs(costs: Iterable[CostSums]) -> CostSums:
     """Add up sums of costs."""
-    some = tuple(every)
+    sums = tuple(costs)
     return CostSums(
-        tried=sum(one.tried for one in some),
-        named=sum(one.named for one in some),
-        known=sum(one.known for one in some),
-        dollars=sum(one.dollars for one in some),
-        squares=sum(one.squares for one in some),
-        with_pass=sum(one.with_pass for one in some),
-        delivered=sum(one.delivered for one in some),
-        price_lists=tuple(dict.fromkeys(name for one in some for name in one.price_lists)),
+        tried=sum(cost.tried for cost in sums),
+        named=sum(cost.named for cost in sums),
+        known=sum(cost.known for cost in sums),
+        dollars=sum(cost.dollars for cost in sums),
+        squares=sum(cost.squares for cost in sums),
+        with_pass=sum(cost.with_pass for cost in sums),
+        delivered=sum(cost.delivered for cost in sums),
+        price_lists=tuple(dict.fromkeys(name for cost in sums for name in cost.price_lists)),
     )
 
 

@@ -201,8 +201,10 @@ def _compute_f1(counted: MetricInput) -> Figure | None:
     )
 
 
-def _build_violation_metric(kind: str, what: str) -> Metric:
-    return Metric(f"{kind}_calls", f"Calls with {what}", "such calls / calls", _build_rate(f"{kind}_calls", "calls"))
+def _build_violation_metric(kind: str, description: str) -> Metric:
+    return Metric(
+        f"{kind}_calls", f"Calls with {description}", "such calls / calls", _build_rate(f"{kind}_calls", "calls")
+    )
 
 
 def _build_pass_metrics(k: int) -> Iterable[Metric]:

@@ -109,7 +109,7 @@ class Rate:
         return {"clears": True, "below": False}.get(self.target_status)
 
     @property
-    def says(self) -> str:
+    def status_text(self) -> str:
         """The rate and its status in words, for screen readers."""
         words = {"clears": f"clears {self.target}", "below": f"below {self.target}", "open": "undecided"}
         return words[self.target_status] if self.n else "nothing to judge"

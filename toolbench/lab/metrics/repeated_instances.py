@@ -65,8 +65,8 @@ def find_repeated_instances(trials: QuerySet[Trial], key: Sequence[str]) -> Repe
     drawn = trials.filter(TRIED, instance_kind=DRAWN).order_by().values(*columns, "instance_seed")
     found: dict[tuple[Any, ...], list[RepeatedInstance]] = defaultdict(list)
     for row in drawn.annotate(**_COUNTS).filter(tried__gt=1):
-        one = RepeatedInstance((row["passed"] - row["late"], row["tried"]), (row["passed"], row["answered"]))
-        found[tuple(row[name] for name in columns)].append(one)
+        repeated = RepeatedInstance((row["passed"] - row["late"], row["tried"]), (row["passed"], row["answered"]))
+        found[tuple(row[name] for name in columns)].append(repeated)
     return found
 
 
@@ -79,10 +79,10 @@ def build_scenario_sample(
     """
     clusters = [pair for pair in again if pair[1]]
     alone_n = max(0, n - sum(of for _, of in clusters))
-    alone_k = min(alone_n, max(0, k - sum(one for one, _ in clusters)))
+    alone_k = min(alone_n, max(0, k - sum(cluster for cluster, _ in clusters)))
     whole = ClusterSums(alone_n, alone_k, alone_n, alone_k, alone_k, alone_n)
-    for one, of in clusters:
-        whole += ClusterSums(1, one, of, one * one, one * of, of * of)
+    for cluster, of in clusters:
+        whole += ClusterSums(1, cluster, of, cluster * cluster, cluster * of, of * of)
     if whole.design_effect == 1:
         return ScenarioSample(k, n, stopping)
     return ScenarioSample(*whole.compute_effective_counts(), stopping, clustered=True)

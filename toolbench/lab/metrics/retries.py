@@ -60,7 +60,7 @@ class RetryCounts:
     retries_known: bool = True
 
     def __add__(self, other: "RetryCounts") -> "RetryCounts":
-        sums = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        sums = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         return RetryCounts(**sums | {"retries_known": self.retries_known and other.retries_known})
 
 
@@ -88,9 +88,9 @@ def annotate_retry_counts(trials: QuerySet[Trial]) -> QuerySet[Trial]:
         **{
             name: Case(
                 When(unknown, then=None),
-                default=Coalesce(Subquery(noted.values("trial").annotate(found=what).values("found")), zero),
+                default=Coalesce(Subquery(noted.values("trial").annotate(found=figure).values("found")), zero),
             )
-            for (name, what), zero in zip(found.items(), (0, 0, 0, 0.0), strict=True)
+            for (name, figure), zero in zip(found.items(), (0, 0, 0, 0.0), strict=True)
         }
     )
 

@@ -24,12 +24,16 @@ def group_cells_by_config(
     configs: Iterable[RunConfig], cells: Iterable[Cell]
 ) -> tuple[tuple[RunConfig, str, list[Cell]], ...]:
     """Return each configuration with each group of its cells; the group is "" where all have the same one."""
-    own: dict[int, list[Cell]] = defaultdict(list)
+    cells_by_config: dict[int, list[Cell]] = defaultdict(list)
     for cell in cells:
-        own[cell.config_id].append(cell)
-    found = tuple((config, name, some) for config in configs for name, some in group_cells(own[config.pk]).items())
+        cells_by_config[cell.config_id].append(cell)
+    found = tuple(
+        (config, name, grouped_cells)
+        for config in configs
+        for name, grouped_cells in group_cells(cells_by_config[config.pk]).items()
+    )
     several = len({name for _, name, _ in found}) > 1
-    return tuple((config, name if several else "", some) for config, name, some in found)
+    return tuple((config, name if several else "", grouped_cells) for config, name, grouped_cells in found)
 
 
 def build_group_sort_key(group: str) -> tuple[bool, str]:

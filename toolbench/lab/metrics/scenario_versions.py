@@ -80,9 +80,9 @@ def find_omitted_versions(cells: QuerySet[Cell]) -> tuple[tuple[OmittedVersion, 
     for line in lines:
         by_model.setdefault((line[MODEL_COLUMNS[0]], line[MODEL_COLUMNS[1]]), []).append(line)
     found: dict[ModelKey, ModelVersions] = {}
-    for key, own in by_model.items():
-        counted, others = _split_versions(own)
-        found[key] = ModelVersions(others, tuple(one for one in counted if one in overall))
+    for key, versions in by_model.items():
+        counted, uncounted = _split_versions(versions)
+        found[key] = ModelVersions(uncounted, tuple(version for version in counted if version in overall))
     return overall, found
 
 
@@ -93,13 +93,13 @@ def _group_by_version(cells: QuerySet[Cell], *keys: str) -> CellRows:
 
 def _split_versions(lines: CellRows) -> tuple[tuple[OmittedVersion, ...], tuple[OmittedVersion, ...]]:
     """Return the counted versions with finished trials, and the others, for each kind of instance."""
-    counted, others = set[OmittedVersion](), set[OmittedVersion]()
+    counted, uncounted = set[OmittedVersion](), set[OmittedVersion]()
     for kind in {line["instance_kind"] for line in lines}:
         newest, earlier = split_newest_versions([line for line in lines if line["instance_kind"] == kind])
         counted |= {_build_version(line) for line in newest if has_finished_trials(line)}
-        others |= {_build_version(line) for line in earlier}
+        uncounted |= {_build_version(line) for line in earlier}
     in_order = attrgetter("scenario", "version", "kind")
-    return tuple(sorted(counted, key=in_order)), tuple(sorted(others, key=in_order))
+    return tuple(sorted(counted, key=in_order)), tuple(sorted(uncounted, key=in_order))
 
 
 def _build_version(line: Mapping[str, Any]) -> OmittedVersion:

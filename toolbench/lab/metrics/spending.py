@@ -36,4 +36,4 @@ def find_prices(configs: QuerySet[RunConfig]) -> Mapping[int, Price]:
 
 def to_price_columns(prices: Mapping[int, Price]) -> tuple[list[int], list[float], list[float]]:
     """Return ids of configurations, and dollars for a million input and output tokens, for `unnest`."""
-    return list(prices), [one.input for one in prices.values()], [one.output for one in prices.values()]
+    return list(prices), [price.input for price in prices.values()], [price.output for price in prices.values()]

@@ -170,6 +170,6 @@ def build_tally(line: Mapping[str, Any]) -> Tally:
 def add_tallies(tallies: Iterable[Tally]) -> Tally:
     """Add up tallies."""
     tallies = tuple(tallies)
-    counts = {name: sum(getattr(one, name) for one in tallies) for name in (*_COUNTED_FIELDS, *COUNTERS)}
-    cost = _sum_costs((one.cost for one in tallies), counts["unpriced"])
-    return Tally(cost=cost, error=_find_min_error(one.error for one in tallies), **counts)
+    counts = {name: sum(getattr(tally, name) for tally in tallies) for name in (*_COUNTED_FIELDS, *COUNTERS)}
+    cost = _sum_costs((tally.cost for tally in tallies), counts["unpriced"])
+    return Tally(cost=cost, error=_find_min_error(tally.error for tally in tallies), **counts)

@@ -79,7 +79,7 @@ def load_cell_times(cells: Iterable[Cell]) -> Mapping[int, Times]:
 def merge_times(parts: Iterable[Times]) -> Times:
     """Return the times of all parts together."""
     parts = tuple(parts)
-    return Times(b"".join(one.durations for one in parts), b"".join(one.first_tokens for one in parts))
+    return Times(b"".join(part.durations for part in parts), b"".join(part.first_tokens for part in parts))
 
 
 def list_quantile_columns(name: str) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def find_value_range(
 
     Without such a part it is None.
     """
-    values = [one.value for one in map(of, parts) if one is not None and one.n >= least]
+    values = [value_range.value for value_range in map(of, parts) if value_range is not None and value_range.n >= least]
     return (min(values), max(values)) if values else None
 
 
@@ -124,7 +124,9 @@ class QuantileRange:
 
 def build_quantile_range(found: Iterable[Quantile | None]) -> QuantileRange | None:
     """Return the range by value, or None without a quantile."""
-    ordered = sorted((one for one in found if one is not None), key=lambda one: one.value)
+    ordered = sorted(
+        (value_range for value_range in found if value_range is not None), key=lambda value_range: value_range.value
+    )
     return QuantileRange(ordered[0], ordered[-1] if len(ordered) > 1 else None) if ordered else None
 
 

@@ -161,8 +161,8 @@ class CellCounts(TrialCounts):
     )
 
 
-COUNTERS: dict[str, CounterSpec] = {one.name: one.metadata["counter"] for one in fields(CellCounts)}
-TRIAL_COUNTERS = tuple(one.name for one in fields(TrialCounts))
+COUNTERS: dict[str, CounterSpec] = {field.name: field.metadata["counter"] for field in fields(CellCounts)}
+TRIAL_COUNTERS = tuple(field.name for field in fields(TrialCounts))
 
 # Bases of the models: they tell type checkers which attributes `add_count_columns` adds.
 if TYPE_CHECKING:

@@ -58,28 +58,28 @@ class SimilarCells:
     others: tuple[int, ...] = ()
 
 
-def find_similar_cells(asked: Sequence[PlannedTrials]) -> tuple[SimilarCells | None, ...]:
+def find_similar_cells(planned: Sequence[PlannedTrials]) -> tuple[SimilarCells | None, ...]:
     """Return similar cells for each planned cell, in order, with two queries; None where there are none.
 
     Of other models, the newest cell of each is used.
     """
     newest: dict[MatchKey, list[int]] = defaultdict(list)
     there: set[tuple[MatchKey, object]] = set()
-    for cell_id, model, *identity in _iter_cells(asked):
+    for cell_id, model, *identity in _iter_cells(planned):
         for key in _build_keys(model, *identity):
-            one = (key, model if key[0] == "others" else cell_id)
-            if len(newest[key]) < MAX_CELLS_PER_KIND and one not in there:
-                there.add(one)
+            cell_key = (key, model if key[0] == "others" else cell_id)
+            if len(newest[key]) < MAX_CELLS_PER_KIND and cell_key not in there:
+                there.add(cell_key)
                 newest[key].append(cell_id)
-    return tuple(_find_closest(one, newest) for one in asked)
+    return tuple(_find_closest(trials, newest) for trials in planned)
 
 
-def _find_closest(one: PlannedTrials, newest: dict[MatchKey, list[int]]) -> SimilarCells | None:
+def _find_closest(trials: PlannedTrials, newest: dict[MatchKey, list[int]]) -> SimilarCells | None:
     """Return the closest similar cells.
 
     Cells of another strategy may stop where this one continues, so cells of other models are added to the range.
     """
-    keys = one.keys()
+    keys = trials.keys()
     others = tuple(newest.get(keys[-1], ()))
     for key, words in zip(keys, _KIND_DESCRIPTIONS, strict=True):
         if cells := tuple(newest.get(key, ())):
@@ -102,12 +102,12 @@ def _build_keys(
     )
 
 
-def _iter_cells(asked: Sequence[PlannedTrials]) -> Iterator[tuple[int, object, object, object, object, object]]:
+def _iter_cells(planned: Sequence[PlannedTrials]) -> Iterator[tuple[int, object, object, object, object, object]]:
     """Yield cells, the newest first, of these models and then of these scenarios."""
     tried = Cell.objects.filter(run__deleted_at=None, run__imported=False, requests__gt=0).order_by("-pk")
     named = ("pk", "config__model_id", "config__provider_kind", "config__method", "config__strategy", "scenario")
-    models = {one.model for one in asked if one.model is not None}
+    models = {trials.model for trials in planned if trials.model is not None}
     yield from tried.filter(config__model_id__in=models).values_list(*named)[:_MAX_CELLS_READ]
-    scenarios, kinds = {one.scenario for one in asked}, {one.kind for one in asked}
+    scenarios, kinds = {trials.scenario for trials in planned}, {trials.kind for trials in planned}
     wider = tried.filter(scenario__in=scenarios, config__provider_kind__in=kinds)
     yield from wider.values_list(*named)[:_MAX_CELLS_READ]

@@ -162,16 +162,16 @@ def _awaits_probe(request: RunRequest, choice: ConfigChoice, effective: Effectiv
     A run with a request limit sends no more than the limit, and no limit counts a probe; but `auto` needs one.
     """
     capped = request.request_cap is not None or request.token_cap is not None
-    wanted = choice.method == AUTO or (request.probe_unknown and not capped)
-    return wanted and needs_probe(effective.capabilities)
+    would_probe = choice.method == AUTO or (request.probe_unknown and not capped)
+    return would_probe and needs_probe(effective.capabilities)
 
 
 def _list_policy_errors(error: PolicyError) -> dict[str, list[str]]:
     errors: dict[str, list[str]] = defaultdict(list)
     for problem in error.problems:
-        mine = problem.layer == "run"
-        where = "" if mine else f"In {problem.layer}: "
-        errors["overrides" if mine else "strategies"].append(f"{where}{problem.key}: {problem.message}.")
+        is_run_layer = problem.layer == "run"
+        where = "" if is_run_layer else f"In {problem.layer}: "
+        errors["overrides" if is_run_layer else "strategies"].append(f"{where}{problem.key}: {problem.message}.")
     return dict(errors)
 
 
@@ -192,7 +192,7 @@ def _plan_cells(
             )
             continue
         instance = scenario.draw_instance(0, kind="parity")
-        tools = (*instance.tools, *(tool for said in instance.further for tool in said.tools))
+        tools = (*instance.tools, *(tool for message in instance.further for tool in message.tools))
         troubles = list_tool_problems(tools, found.effective[config.model].capabilities)
         if troubles and config.method in ("native", AUTO):
             skipped.append(SkippedItem(f"{config} × {scenario.slug}", troubles[0]))

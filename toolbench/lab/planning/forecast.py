@@ -83,27 +83,29 @@ class _EstimateTotals:
     prices: dict[str, None] = field(default_factory=dict)
 
 
-def estimate_trials(asked: Sequence[PlannedTrials], limits: RemainingLimits) -> Estimate | None:
+def estimate_trials(planned: Sequence[PlannedTrials], limits: RemainingLimits) -> Estimate | None:
     """Estimate planned trials, with four queries.
 
     Returns:
         None where no earlier trials are similar, or where the requests of a cell without similar trials are unknown.
     """
-    found = find_similar_cells(asked)
-    pairs = list(zip(asked, found, strict=True))
-    unseen = [one for one, history in pairs if history is None]
-    if not any(found) or not all(one.requests for one in unseen):
+    found = find_similar_cells(planned)
+    pairs = list(zip(planned, found, strict=True))
+    unseen = [trials for trials, history in pairs if history is None]
+    if not any(found) or not all(trials.requests for trials in unseen):
         return None
-    samples = _get_samples({cell for one in found if one for cell in (*one.cells, *one.others)})
+    samples = _get_samples(
+        {cell for found_cells in found if found_cells for cell in (*found_cells.cells, *found_cells.others)}
+    )
     totals = _EstimateTotals()
-    for one, history in pairs:
+    for trials, history in pairs:
         if history is not None:
-            _add_trials(totals, one, _list_samples(history, samples))
-        elif one.requests is not None:
-            totals.figures["requests"].add(one.least * one.requests[0], one.most * one.requests[1])
-    known = [one for one, history in pairs if history is not None]
-    told = _apply_limits(totals, known, limits, _describe_sources(found, totals))
-    return replace(told, cells=len(asked), unseen=len(unseen))
+            _add_trials(totals, trials, _list_samples(history, samples))
+        elif trials.requests is not None:
+            totals.figures["requests"].add(trials.least * trials.requests[0], trials.most * trials.requests[1])
+    known = [trials for trials, history in pairs if history is not None]
+    estimate = _apply_limits(totals, known, limits, _describe_sources(found, totals))
+    return replace(estimate, cells=len(planned), unseen=len(unseen))
 
 
 def estimate_range(samples: Sequence[CellSample], least: int, most: int) -> tuple[float, float]:
@@ -111,10 +113,10 @@ def estimate_range(samples: Sequence[CellSample], least: int, most: int) -> tupl
 
     The errors are those of the further trials, of the observed mean, and of a cell that differs from the others.
     """
-    n = sum(one.n for one in samples)
-    mean = sum(one.n * one.mean for one in samples) / n
-    within = sum(one.n * one.variance for one in samples) / n
-    between = sum((one.mean - mean) ** 2 for one in samples) / max(1, len(samples) - 1)
+    n = sum(sample.n for sample in samples)
+    mean = sum(sample.n * sample.mean for sample in samples) / n
+    within = sum(sample.n * sample.variance for sample in samples) / n
+    between = sum((sample.mean - mean) ** 2 for sample in samples) / max(1, len(samples) - 1)
 
     def off(trials: int) -> float:
         return 2 * float((trials * within + trials**2 * (within / n + between)) ** 0.5)
@@ -125,7 +127,11 @@ def estimate_range(samples: Sequence[CellSample], least: int, most: int) -> tupl
 def _get_samples(cells: Iterable[int]) -> Mapping[int, Mapping[str, CellSample]]:
     """Return samples by cell and figure; a figure that no trial of the cell has is missing."""
     tried: QuerySet[Trial] = Trial.objects.filter(TRIED, cell_id__in=list(cells), state="done").order_by()
-    numbers = {f"{name}_{what.name}": what(name) for name in ESTIMATED_FIGURES for what in (Count, Avg, Variance)}
+    numbers = {
+        f"{name}_{aggregate.name}": aggregate(name)
+        for name in ESTIMATED_FIGURES
+        for aggregate in (Count, Avg, Variance)
+    }
     lines: Any = tried.values("cell_id").annotate(**numbers)
     return {
         line["cell_id"]: {
@@ -146,35 +152,35 @@ def _list_samples(
     return [*(samples[cell] for cell in history.cells if cell in samples), *without_cost]
 
 
-def _add_trials(totals: _EstimateTotals, one: PlannedTrials, cells: Sequence[Mapping[str, CellSample]]) -> None:
+def _add_trials(totals: _EstimateTotals, trials: PlannedTrials, cells: Sequence[Mapping[str, CellSample]]) -> None:
     ranges = {
-        name: estimate_range(having, one.least, one.most)
+        name: estimate_range(having, trials.least, trials.most)
         for name in ESTIMATED_FIGURES
         if (having := [cell[name] for cell in cells if name in cell])
     }
     for name in ("requests", "input_tokens", "output_tokens"):
         totals.figures[name].add(*ranges.get(name, (0.0, 0.0)))
-    totals.busy[one.provider].add(*ranges.get("duration_ms", (0.0, 0.0)))
-    totals.trials[one.provider] += one.most
-    if one.kind in FREE_KINDS:
+    totals.busy[trials.provider].add(*ranges.get("duration_ms", (0.0, 0.0)))
+    totals.trials[trials.provider] += trials.most
+    if trials.kind in FREE_KINDS:
         return
     if "cost" in ranges:
         totals.figures["cost"].add(*ranges["cost"])
-    elif (price := find_price(one.template, one.model_name)) and ranges.get("input_tokens", (0, 0))[1]:
+    elif (price := find_price(trials.template, trials.model_name)) and ranges.get("input_tokens", (0, 0))[1]:
         totals.figures["cost"].add(*_compute_cost_range(price, ranges))
         totals.prices[price.named] = None
     else:
-        totals.unpriced[one.model_name] = None
+        totals.unpriced[trials.model_name] = None
 
 
 def _compute_cost_range(price: Price, ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
     ends = zip(ranges["input_tokens"], ranges["output_tokens"], strict=True)
-    low, high = (price.compute_cost(asked, answered) for asked, answered in ends)
+    low, high = (price.compute_cost(input_tokens, answered) for input_tokens, answered in ends)
     return low, high
 
 
 def _apply_limits(
-    totals: _EstimateTotals, asked: Sequence[PlannedTrials], limits: RemainingLimits, sources: tuple[str, ...]
+    totals: _EstimateTotals, planned: Sequence[PlannedTrials], limits: RemainingLimits, sources: tuple[str, ...]
 ) -> Estimate:
     """Reduce the estimate to what the limits allow; tokens, cost and time shrink with the requests."""
     sums = totals.figures
@@ -182,8 +188,8 @@ def _apply_limits(
     for name in ("input_tokens", "output_tokens"):
         tokens.add(sums[name].low, sums[name].high)
     part = min(1.0, _compute_share(limits.requests, sums["requests"]), _compute_share(limits.tokens, tokens))
-    time = _compute_seconds(totals, asked, limits)
-    free = all(one.kind in FREE_KINDS for one in asked)
+    time = _compute_seconds(totals, planned, limits)
+    free = all(trials.kind in FREE_KINDS for trials in planned)
     return Estimate(
         requests=_build_figure(sums["requests"], part, ""),
         tokens=_build_figure(tokens, part, "tokens") if tokens.high else None,
@@ -199,12 +205,14 @@ def _compute_share(cap: int | None, total: _RangeSum) -> float:
     return 1.0 if cap is None or not total.high else cap / total.high
 
 
-def _compute_seconds(totals: _EstimateTotals, asked: Sequence[PlannedTrials], limits: RemainingLimits) -> _RangeSum:
+def _compute_seconds(totals: _EstimateTotals, planned: Sequence[PlannedTrials], limits: RemainingLimits) -> _RangeSum:
     """Return the seconds of the slowest provider, with as many simultaneous trials as it and the run allow."""
     time = _RangeSum()
-    for one in asked:
-        at_once = max(1, min(one.max_concurrency, limits.jobs or one.max_concurrency, totals.trials[one.provider]))
-        busy = totals.busy[one.provider]
+    for trials in planned:
+        at_once = max(
+            1, min(trials.max_concurrency, limits.jobs or trials.max_concurrency, totals.trials[trials.provider])
+        )
+        busy = totals.busy[trials.provider]
         time = _RangeSum(max(time.low, busy.low / at_once / 1000), max(time.high, busy.high / at_once / 1000))
     return time
 
@@ -215,8 +223,8 @@ def _build_figure(total: _RangeSum, part: float, unit: str) -> Figure:
 
 def _describe_sources(found: Sequence[SimilarCells | None], totals: _EstimateTotals) -> tuple[str, ...]:
     counted: dict[str, int] = defaultdict(int)
-    for one in found:
-        if one is not None:
-            counted[one.description] += 1
+    for found_cells in found:
+        if found_cells is not None:
+            counted[found_cells.description] += 1
     history = tuple(f"{count} cell{'' if count == 1 else 's'} from {words}" for words, count in counted.items())
     return (*history, *(f"prices: {named}" for named in totals.prices))

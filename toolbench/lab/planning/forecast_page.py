@@ -17,7 +17,7 @@ def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
     if not cells:
         return None
     least, most = plan.least_trials // len(plan.cells), plan.trials // len(plan.cells)
-    asked = [
+    planned = [
         replace(
             _build_planned_trials(models[config.model], config, scenario=cell.scenario, least=least, most=most),
             requests=(cell.least_requests, cell.most_requests),
@@ -26,7 +26,7 @@ def estimate_plan(plan: Plan, request: RunRequest) -> Estimate | None:
         if cell.applicable
         for config in (plan.configs[cell.config],)
     ]
-    return estimate_trials(asked, RemainingLimits(request.request_cap, request.token_cap, request.jobs))
+    return estimate_trials(planned, RemainingLimits(request.request_cap, request.token_cap, request.jobs))
 
 
 def estimate_remaining(run_id: int) -> Estimate | None:

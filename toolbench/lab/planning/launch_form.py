@@ -43,7 +43,7 @@ class FormChoice:
     muted: bool = False
     heading: str = ""  # of the choices from here on
 
-    def says(self, words: Sequence[str]) -> bool:
+    def matches(self, words: Sequence[str]) -> bool:
         """Return whether label or hint contain all words."""
         return all(word in f"{self.label} {self.hint}".casefold() for word in words)
 
@@ -58,7 +58,7 @@ class ChoiceList:
 
 def list_choices(lists: tuple[ChoiceList, ...]) -> list[FormChoice]:
     """Return the choices of all lists."""
-    return [choice for one in lists for choice in one.choices]
+    return [choice for choices in lists for choice in choices.choices]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,16 @@ class ProviderChoices:
 
     def filter_models(self, words: str, keep: Container[str]) -> "ProviderChoices":
         """Keep the models that have all words in name or hint, and those in `keep`."""
-        wanted = words.casefold().split()
+        words_folded = words.casefold().split()
         groups = (
-            replace(group, models=tuple(one for one in group.models if one.value in keep or one.says(wanted)))
+            replace(
+                group,
+                models=tuple(model for model in group.models if model.value in keep or model.matches(words_folded)),
+            )
             for group in self.groups
         )
         left = tuple(group for group in groups if group.models)
-        return replace(self, groups=left, open=self.open or bool(wanted))
+        return replace(self, groups=left, open=self.open or bool(words_folded))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def get_launch_choices() -> LaunchChoices:
         profiles=_list_profiles(),
         scenarios=_list_scenarios(),
         sets=tuple(
-            (name, tuple(one.slug for one in scenarios.select_scenarios(name)))
+            (name, tuple(scenario.slug for scenario in scenarios.select_scenarios(name)))
             for name in (*scenarios.SETS, *scenarios.PACKS)
         ),
         strategies=_list_strategies(),
@@ -131,7 +134,7 @@ def get_launch_choices() -> LaunchChoices:
 
 def _list_providers() -> tuple[ProviderChoices, ...]:
     rows = Model.objects.select_related("provider").order_by("provider__name", "retired", "name")
-    away = {line.provider.pk: line.says for line in get_providers() if line.state != "pass"}
+    away = {line.provider.pk: line.state_text for line in get_providers() if line.state != "pass"}
     grouped = ((provider, tuple(models)) for provider, models in groupby(rows, key=lambda row: row.provider))
     return tuple(
         ProviderChoices(
@@ -188,7 +191,7 @@ def _collapse_lists(
 ) -> tuple[ChoiceList, ...]:
     """Return the visible list, then each collapsed list with its number and name; empty lists are left out."""
     lists = (ChoiceList(choices, f"{len(choices)} {names[len(choices) != 1]}") for names, choices in folded)
-    return tuple(one for one in (ChoiceList(spread), *lists) if one.choices)
+    return tuple(choice_list for choice_list in (ChoiceList(spread), *lists) if choice_list.choices)
 
 
 def _build_profile_choice(profile: SamplingProfile) -> FormChoice:
@@ -199,14 +202,14 @@ def _build_profile_choice(profile: SamplingProfile) -> FormChoice:
 
 def _list_scenarios() -> tuple[ChoiceList, ...]:
     """Return scenarios by group; the first of each group has its heading. Packs and user cases are collapsed."""
-    own: list[FormChoice] = []
+    own_choices: list[FormChoice] = []
     packs: list[FormChoice] = []
     for name, members in scenarios.group_scenarios().items():
         first, *others = (_build_scenario_choice(scenario) for scenario in members)
-        found = packs if name in scenarios.PACKS else own
+        found = packs if name in scenarios.PACKS else own_choices
         found += [replace(first, heading=name), *others]
     return _collapse_lists(
-        tuple(own),
+        tuple(own_choices),
         (("scenario of the packs", "scenarios of the packs"), tuple(packs)),
         (("set of cases", "sets of cases"), tuple(_iter_case_sets())),
         (("case of your own", "cases of your own"), tuple(_iter_user_cases())),

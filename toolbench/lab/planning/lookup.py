@@ -39,11 +39,11 @@ def look_up_request(request: RunRequest) -> LookupResult:
         LaunchError: plain sentences by field.
     """
     errors: dict[str, list[str]] = defaultdict(list)
-    wanted = {choice.model for choice in request.configs} or set(request.models)
-    models = {model.pk: model for model in Model.objects.filter(pk__in=wanted).select_related("provider")}
-    if not wanted:
+    model_ids = {choice.model for choice in request.configs} or set(request.models)
+    models = {model.pk: model for model in Model.objects.filter(pk__in=model_ids).select_related("provider")}
+    if not model_ids:
         errors["models"].append("Choose at least one model.")
-    errors["models"] += [f"There is no model {pk}." for pk in sorted(wanted - set(models))]
+    errors["models"] += [f"There is no model {pk}." for pk in sorted(model_ids - set(models))]
     profiles = {profile.name: profile for profile in SamplingProfile.objects.all()}
     names = {choice.profile for choice in request.configs} or set(request.profiles)
     errors["profiles"] += [f"There is no profile {name}." for name in sorted(names - set(profiles) - {DEFAULT_PROFILE})]

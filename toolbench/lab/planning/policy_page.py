@@ -111,9 +111,9 @@ def _resolve_layers(choice: PolicyQuery, models: tuple[Model, ...]) -> tuple[str
     model = next((model for model in models if model.pk == (choice.model or models[0].pk)), None) if models else None
     if model is None:
         return "", (), ("There is no such model: choose one." if models else "No model is known yet: connect one.",)
-    wanted = ConfigChoice(model.pk, choice.profile, choice.strategy, choice.method)
+    config_choice = ConfigChoice(model.pk, choice.profile, choice.strategy, choice.method)
     try:
-        plan = build_plan(RunRequest(configs=(wanted,), scenarios=(choice.scenario,), trials=1))
+        plan = build_plan(RunRequest(configs=(config_choice,), scenarios=(choice.scenario,), trials=1))
     except LaunchError as refused:
         return str(model), (), tuple(sentence for found in refused.errors.values() for sentence in found)
     config = plan.configs[0]

@@ -20,9 +20,9 @@ def count_max_requests(policy: Policy, provider: Provider, instance: Instance, *
     Every turn of each user message is used. Every turn is repeated without tools where the policy allows it. Every
     optional parameter is refused once where the policy then asks without it. Every request is sent as often as allowed.
     """
-    asked = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
+    requests_per_turn = 2 if policy.tool_use_mode == "relaxed" and policy.fallback_retry_count else 1
     refused = len(_list_optional_parameters(policy, provider, instance, stream=stream))
-    turns = (1 + len(instance.further)) * policy.max_turns * asked
+    turns = (1 + len(instance.further)) * policy.max_turns * requests_per_turn
     again = refused if policy.drop_refused_parameters else 0
     return (turns + again) * max(provider.max_attempts, policy.cut_stream_retries + 1)
 
@@ -32,7 +32,7 @@ def _list_optional_parameters(
 ) -> frozenset[str]:
     """Return the optional parameters that requests of a trial may carry."""
     sent = set(merge_options(policy.llm_options_defaults, policy.request_overrides))
-    if policy.method in ("native", AUTO) and (instance.tools or any(said.tools for said in instance.further)):
+    if policy.method in ("native", AUTO) and (instance.tools or any(message.tools for message in instance.further)):
         sent.add("tool_choice")
     else:
         sent.discard("parallel_tool_calls")  # never sent without tools

@@ -18,7 +18,7 @@ def add_rules_layer(layers: Layers) -> Layers:
     rest = tuple(layer for layer in layers if layer[0] != RULES_LAYER)
     place = next((at for at, (name, _) in enumerate(rest) if name == RUN_LAYER), len(rest))
     launched = [layer for layer in rest if layer[0] == LAUNCH_LAYER]
-    asked, below = resolve_policy(launched).policy, resolve_policy(rest[:place]).policy
-    wanted = {key: getattr(asked, key) for key in _RULE_KEYS if any(key in patch for _, patch in launched)}
-    lost = {key: value for key, value in wanted.items() if getattr(below, key) not in (value, "disabled")}
+    launched_policy, below = resolve_policy(launched).policy, resolve_policy(rest[:place]).policy
+    changed = {key: getattr(launched_policy, key) for key in _RULE_KEYS if any(key in patch for _, patch in launched)}
+    lost = {key: value for key, value in changed.items() if getattr(below, key) not in (value, "disabled")}
     return (*rest[:place], (RULES_LAYER, lost), *rest[place:]) if lost else rest

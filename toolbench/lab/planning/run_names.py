@@ -25,7 +25,8 @@ def build_run_title(plan: Plan) -> str:
 def _describe_scenarios(slugs: Collection[str]) -> str:
     chosen = set(slugs)
     named = next(
-        (name for name in scenarios.SETS if {one.slug for one in scenarios.select_scenarios(name)} == chosen), ""
+        (name for name in scenarios.SETS if {scenario.slug for scenario in scenarios.select_scenarios(name)} == chosen),
+        "",
     )
     return named or _join_names(slugs)
 

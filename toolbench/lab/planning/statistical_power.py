@@ -32,10 +32,10 @@ def get_power_hint(plan: Plan, points: int | None) -> PowerHint | None:
         return None
     fewest, repeats = min(scenarios.values()), plan.trials // len(plan.cells)
     found = find_detectable_difference(fewest * repeats, share=ASSUMED_SUCCESS)
-    wanted = points or DEFAULT_POINTS
+    chosen_points = points or DEFAULT_POINTS
     return PowerHint(
         trials=fewest * repeats,
         least=None if found is None else round(100 * found),
-        points=wanted,
-        needed=-(-count_trials_to_detect(wanted / 100, share=ASSUMED_SUCCESS) // fewest),
+        points=chosen_points,
+        needed=-(-count_trials_to_detect(chosen_points / 100, share=ASSUMED_SUCCESS) // fewest),
     )

@@ -17,25 +17,27 @@ _ANSWER_TEXTS = {True: "yes", False: "no", None: "inconclusive"}
 
 def build_support(effective: EffectiveCapabilities) -> JsonObject:
     """Return who says whether tools can be used, and what; {} without a source."""
-    field, told = _find_deciding_record(effective)
-    if told is None:
+    field, record = _find_deciding_record(effective)
+    if record is None:
         return {}
-    return _build_support_json(field, getattr(effective.capabilities, field), told.source, told.who, told.at)
+    return _build_support_json(field, getattr(effective.capabilities, field), record.source, record.who, record.at)
 
 
 def find_deciding_probe(effective: EffectiveCapabilities) -> int | None:
     """Return the id of the probe that `build_support` names, or None."""
-    _, told = _find_deciding_record(effective)
-    return told.probe if told else None
+    _, record = _find_deciding_record(effective)
+    return record.probe if record else None
 
 
 def build_probe_columns(model_id: int, effective: EffectiveCapabilities) -> dict[str, Any]:
     """Return the columns of configurations whose probe is done; after an inconclusive probe, with its error."""
     support, probe = build_support(effective), find_deciding_probe(effective)
-    asked = Probe.objects.filter(model_id=model_id, state=Probe.State.DONE).order_by("-pk").first()
-    if not support and asked is not None:
-        told = _build_support_json(SUPPORT_FIELD, None, "probed", f"probe {asked.pk}", asked.finished_at)
-        support, probe = {**told, "ok": bool(asked.ok), "error": asked.error}, asked.pk
+    last_probe = Probe.objects.filter(model_id=model_id, state=Probe.State.DONE).order_by("-pk").first()
+    if not support and last_probe is not None:
+        support_json = _build_support_json(
+            SUPPORT_FIELD, None, "probed", f"probe {last_probe.pk}", last_probe.finished_at
+        )
+        support, probe = {**support_json, "ok": bool(last_probe.ok), "error": last_probe.error}, last_probe.pk
     return {"support": support, "probe_id": probe}
 
 
@@ -44,10 +46,10 @@ def describe_support(support: JsonObject) -> str:
     if not support:
         return "Nobody had said so before the first request: it was tried."
     value = support["value"]
-    said = _ANSWER_TEXTS.get(value, value) if isinstance(value, bool) or value is None else value
+    text = _ANSWER_TEXTS.get(value, value) if isinstance(value, bool) or value is None else value
     error = f" ({support['error']})" if support["error"] else ""
     dated = f", {support['at'][:10]}" if support["at"] else ""
-    return f"{DOCS[support['field']]} {str(said).capitalize()}{error}: {support['source']}, {support['who']}{dated}."
+    return f"{DOCS[support['field']]} {str(text).capitalize()}{error}: {support['source']}, {support['who']}{dated}."
 
 
 def _find_deciding_record(effective: EffectiveCapabilities) -> tuple[str, CapabilityRecord | None]:
@@ -57,6 +59,6 @@ def _find_deciding_record(effective: EffectiveCapabilities) -> tuple[str, Capabi
     return field, effective.origins.get(field)
 
 
-def _build_support_json(field: str, value: object, source: str, who: str, at: datetime | None) -> JsonObject:
+def _build_support_json(field: str, value: object, source: str, source_name: str, at: datetime | None) -> JsonObject:
     dated = at.isoformat() if at else ""
-    return {"field": field, "value": value, "source": source, "who": who, "at": dated, "ok": True, "error": ""}
+    return {"field": field, "value": value, "source": source, "who": source_name, "at": dated, "ok": True, "error": ""}

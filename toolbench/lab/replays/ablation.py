@@ -36,42 +36,42 @@ class Ablation:
     unsure: int
 
 
-def list_transforms(trial_ids: Sequence[int], asked: WhatIfSettings) -> tuple[str, ...]:
+def list_transforms(trial_ids: Sequence[int], settings: WhatIfSettings) -> tuple[str, ...]:
     """Return the transforms and repairs that the settings apply in any configuration of these trials, in order."""
     configs = set(Trial.objects.filter(pk__in=trial_ids).values_list("config_id", flat=True))
     found: dict[str, None] = {}
     for _, config in sorted(load_frozen_configs(configs).items()):
-        policy = resolve_policy(asked.apply(config).layers).policy
+        policy = resolve_policy(settings.apply(config).layers).policy
         for names in list_policy_transforms(policy).values():
             found.update(dict.fromkeys(names))
     return tuple(found)
 
 
 def run_ablation(
-    trial_ids: Sequence[int], asked: WhatIfSettings, names: Iterable[str], chosen: Sequence[TrialChange]
+    trial_ids: Sequence[int], settings: WhatIfSettings, names: Iterable[str], chosen: Sequence[TrialChange]
 ) -> tuple[Ablation, ...]:
     """Return one result for each name, then one with all of them left out. Call it in a thread without an event loop.
 
     Args:
         trial_ids: the trials.
-        asked: the chosen settings.
+        settings: the chosen settings.
         names: transforms and repairs to leave out.
         chosen: the changes under the chosen settings.
     """
-    every = tuple(names)
-    rows = [(name, (name,)) for name in every] + ([(ALL_TRANSFORMS, every)] if len(every) > 1 else [])
-    return tuple(_build_ablation(name, trial_ids, _leave_out(asked, left_out), chosen) for name, left_out in rows)
+    all_names = tuple(names)
+    rows = [(name, (name,)) for name in all_names] + ([(ALL_TRANSFORMS, all_names)] if len(all_names) > 1 else [])
+    return tuple(_build_ablation(name, trial_ids, _leave_out(settings, left_out), chosen) for name, left_out in rows)
 
 
-def _leave_out(asked: WhatIfSettings, names: tuple[str, ...]) -> WhatIfSettings:
-    return replace(asked, without=(*asked.without, *names))
+def _leave_out(settings: WhatIfSettings, names: tuple[str, ...]) -> WhatIfSettings:
+    return replace(settings, without=(*settings.without, *names))
 
 
 def _build_ablation(
-    name: str, trial_ids: Sequence[int], asked: WhatIfSettings, chosen: Sequence[TrialChange]
+    name: str, trial_ids: Sequence[int], settings: WhatIfSettings, chosen: Sequence[TrialChange]
 ) -> Ablation:
-    changes = tuple(build_change(one) for one in replay_trials(trial_ids, asked.apply))
-    before = {one.trial: one.after for one in chosen}
-    other = [one for one in changes if one.after != before[one.trial]]
-    sure = tuple(one for one in other if UNKNOWN not in (one.after, before[one.trial]))
-    return Ablation(name, compute_totals(count_changes(changes)), sure, unsure=len(other) - len(sure))
+    changes = tuple(build_change(replay_trial) for replay_trial in replay_trials(trial_ids, settings.apply))
+    before = {change.trial: change.after for change in chosen}
+    differing = [change for change in changes if change.after != before[change.trial]]
+    sure = tuple(change for change in differing if UNKNOWN not in (change.after, before[change.trial]))
+    return Ablation(name, compute_totals(count_changes(changes)), sure, unsure=len(differing) - len(sure))

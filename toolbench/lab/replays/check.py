@@ -50,37 +50,39 @@ def check_replay(run_id: int) -> ReplayCheck:
     newer: list[str] = []
     differing: list[str] = []
     unknown: list[str] = []
-    for one in replay_trials(ids):
-        name = f"trial {one.trial.pk} ({one.trial.scenario})"
-        if one.never_sent:
+    for replay_trial in replay_trials(ids):
+        name = f"trial {replay_trial.trial.pk} ({replay_trial.trial.scenario})"
+        if replay_trial.never_sent:
             never_sent += 1
-        elif one.unknown_from is not None:
-            unknown.append(f"{name}: unknown from step {one.unknown_from}: {one.why}.")
-        elif not (changed := _list_changed_columns(one)):
+        elif replay_trial.unknown_from is not None:
+            unknown.append(f"{name}: unknown from step {replay_trial.unknown_from}: {replay_trial.why}.")
+        elif not (changed := _list_changed_columns(replay_trial)):
             same += 1
-        elif version := _find_rules_version(one):
-            now = one.columns["failure_class"]
-            newer.append(f"{name}: {one.trial.failure_class or 'pass'} → {now}, by version {version} of the rules.")
+        elif version := _find_rules_version(replay_trial):
+            now = replay_trial.columns["failure_class"]
+            newer.append(
+                f"{name}: {replay_trial.trial.failure_class or 'pass'} → {now}, by version {version} of the rules."
+            )
         else:
             differing.append(f"{name}: {', '.join(changed)} differ.")
     return ReplayCheck(same, never_sent, tuple(newer), tuple(differing), tuple(unknown))
 
 
-def _list_changed_columns(one: ReplayedTrial) -> tuple[str, ...]:
+def _list_changed_columns(replayed: ReplayedTrial) -> tuple[str, ...]:
     """Return the columns that differ.
 
     For a trial judged by older rules, only decisive columns count, since newer rules may use other words.
     """
-    changed = list_differences(one)
-    if _get_judging_version(one.trial) == read_judging_version(one.columns["verdict"]):
+    changed = list_differences(replayed)
+    if _get_judging_version(replayed.trial) == read_judging_version(replayed.columns["verdict"]):
         return changed
     return tuple(name for name in changed if name in _DECISIVE_COLUMNS)
 
 
-def _find_rules_version(one: ReplayedTrial) -> int:
+def _find_rules_version(replayed: ReplayedTrial) -> int:
     """Return the version of the judging rules that introduced the trial's new failure class; 0 if none did."""
-    newer = range(_get_judging_version(one.trial) + 1, read_judging_version(one.columns["verdict"]) + 1)
-    return next((v for v in newer if one.columns["failure_class"] in NEW_CLASSES_BY_VERSION.get(v, ())), 0)
+    newer = range(_get_judging_version(replayed.trial) + 1, read_judging_version(replayed.columns["verdict"]) + 1)
+    return next((v for v in newer if replayed.columns["failure_class"] in NEW_CLASSES_BY_VERSION.get(v, ())), 0)
 
 
 def _get_judging_version(trial: Trial) -> int:

@@ -132,10 +132,10 @@ def replay_trials(
         anew: play and judge with the scenario as it is now: a case in its newest version, code in the launched version
             as long as it is known. The end is unknown where the new version would have sent the model something else.
     """
-    wanted = list(trial_ids)
+    ids = list(trial_ids)
     configs: dict[int, FrozenConfig] = {}
-    for start in range(0, len(wanted), TRIALS_PER_BATCH):
-        trials = _load_trials(wanted[start : start + TRIALS_PER_BATCH])
+    for start in range(0, len(ids), TRIALS_PER_BATCH):
+        trials = _load_trials(ids[start : start + TRIALS_PER_BATCH])
         missing = {trial.config_id for trial in trials} - configs.keys()
         for config_id, config in load_frozen_configs(missing).items():
             configs[config_id] = change(config) if change else config
@@ -157,17 +157,23 @@ def _find_judging_scenarios(trials: Sequence[Trial]) -> dict[int, Scenario]:
     """Return the scenario of each trial that was judged again, if that version still exists. One query."""
     rows = Judgement.objects.filter(trial__in=trials, current=True, judged_at__gte=F("trial__finished_at"))
     again = rows.exclude(scenario_version=F("trial__scenario_version")).order_by()
-    wanted = {pk: (slug, version) for pk, slug, version in again.values_list("trial", *_SCENARIO_FIELDS)}
-    return {pk: one for pk, one in _map_scenarios(wanted, load_scenario).items() if one.version == wanted[pk][1]}
+    versions = {pk: (slug, version) for pk, slug, version in again.values_list("trial", *_SCENARIO_FIELDS)}
+    return {
+        pk: scenario
+        for pk, scenario in _map_scenarios(versions, load_scenario).items()
+        if scenario.version == versions[pk][1]
+    }
 
 
-def _map_scenarios(wanted: Mapping[int, tuple[str, int]], find: Callable[[str, int], Scenario]) -> dict[int, Scenario]:
+def _map_scenarios(
+    versions: Mapping[int, tuple[str, int]], find: Callable[[str, int], Scenario]
+) -> dict[int, Scenario]:
     """Return the scenario that `find` returns for slug and version, by trial."""
     found: dict[tuple[str, int], Scenario] = {}
-    for slug, version in set(wanted.values()):
+    for slug, version in set(versions.values()):
         with suppress(KeyError):
             found[slug, version] = find(slug, version)
-    return {pk: found[asked] for pk, asked in wanted.items() if asked in found}
+    return {pk: found[key] for pk, key in versions.items() if key in found}
 
 
 def _load_trials(ids: Sequence[int]) -> list[Trial]:
@@ -180,7 +186,7 @@ def _load_steps(trials: Sequence[Trial]) -> dict[int, list[Step]]:
     """Return the steps of the execution that counts, with their bodies, by trial."""
     rows = Step.objects.filter(trial__in=trials, execution=F("trial__execution")).select_related("body")
     ordered = rows.order_by("trial_id", "ordinal")
-    return {trial_id: list(own) for trial_id, own in groupby(ordered, key=lambda step: step.trial_id)}
+    return {trial_id: list(trial_steps) for trial_id, trial_steps in groupby(ordered, key=lambda step: step.trial_id)}
 
 
 async def _replay_batch(
@@ -212,7 +218,7 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
     transport = RecordedTransport(recording, cancelled)
     clock = asyncio.get_running_loop().time
     workspace = plan.scenario.open(plan.instance)
-    world = RunContext(
+    context = RunContext(
         endpoint=plan.endpoint,
         client=HttpClient(transport, clock=clock),
         call_tool=transport.wrap_tools(workspace.call),
@@ -222,7 +228,7 @@ async def _run_loop(trial: Trial, plan: TrialPlan, recording: Recording) -> Repl
         cancelled=cancelled,
     )
     try:
-        ended = await drive(plan.loop, world)
+        ended = await drive(plan.loop, context)
     except NotRecordedError as unknown:
         return ReplayedTrial(trial, unknown_from=len(notes.steps) + 1, why=str(unknown))
     except EngineError as error:
@@ -318,7 +324,9 @@ def _build_claimed_trial(trial: Trial, scenario_version: int) -> ClaimedTrial:
         instance_seed=trial.instance_seed,
         seed=trial.seed,
         left_out=tuple(
-            OmittedParameter(one.name, one.why) for one in parse_omitted_parameters(trial.left_out) if one.known
+            OmittedParameter(omitted_parameter.name, omitted_parameter.why)
+            for omitted_parameter in parse_omitted_parameters(trial.left_out)
+            if omitted_parameter.known
         ),
     )
 

@@ -50,7 +50,7 @@ class ReplayKind:
     clean_up: Callable[[Replay], None] = lambda row: None
 
 
-def request_replay(scope: ReplayScope, asked: WhatIfSettings, run: Run) -> Replay:
+def request_replay(scope: ReplayScope, settings: WhatIfSettings, run: Run) -> Replay:
     """Return the row of these settings: a new one, one that a worker works on, or a finished one.
 
     A worker is notified if the row has none. A finished row is done again if the trials have changed or some were
@@ -61,12 +61,12 @@ def request_replay(scope: ReplayScope, asked: WhatIfSettings, run: Run) -> Repla
         row, made = Replay.objects.select_for_update().get_or_create(
             kind=scope.kind,
             scope_id=scope.id,
-            query=asked.query(),
+            query=settings.query(),
             defaults={"total": total, "requests_before": run.requests_reserved},
         )
         if row.state == Replay.State.DONE and (row.total != total or _has_newer_judgement(scope, row)):
             row.delete()
-            return request_replay(scope, asked, run)
+            return request_replay(scope, settings, run)
         waiting = Replay.objects.filter(pk=row.pk).filter(_build_unclaimed_filter())
         if made or waiting.exists():
             transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
@@ -78,9 +78,9 @@ def _has_newer_judgement(scope: ReplayScope, row: Replay) -> bool:
     return Judgement.objects.filter(trial__in=trials, judged_at__gt=row.finished_at).exists()
 
 
-def delete_failed_replays(scope: ReplayScope, asked: WhatIfSettings) -> None:
+def delete_failed_replays(scope: ReplayScope, settings: WhatIfSettings) -> None:
     """Delete failed rows of these settings, so that the next page view requests the replay again."""
-    rows = Replay.objects.filter(kind=scope.kind, scope_id=scope.id, query=asked.query())
+    rows = Replay.objects.filter(kind=scope.kind, scope_id=scope.id, query=settings.query())
     rows.filter(state=Replay.State.DONE).exclude(refused="").delete()
 
 
@@ -110,7 +110,7 @@ def list_waiting_replays() -> tuple[int, ...]:
     return tuple(Replay.objects.filter(_build_unclaimed_filter()).order_by("pk").values_list("pk", flat=True))
 
 
-def run_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyType({})) -> None:
+def run_replay(replay_id: int, kinds: Mapping[str, ReplayKind] = MappingProxyType({})) -> None:
     """Claim the row and do its work; return at once if another worker has it or it is done.
 
     An exception of the work is logged and counted. If the database cannot be reached, the row is left to the next
@@ -118,18 +118,18 @@ def run_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyTy
 
     Args:
         replay_id: the row.
-        others: the kinds of rows that this module does not know.
+        kinds: the kinds of rows that this module does not know.
 
     Raises:
         django.db.Error: the database cannot be reached; the sweep finds the row when its lease has ended.
     """
     lease = uuid4()
     claimed = {"lease": lease, "lease_until": Now() + LEASE_DURATION, "attempts": F("attempts") + 1}
-    mine = Replay.objects.filter(pk=replay_id)
-    if not mine.filter(_build_unclaimed_filter()).update(state=Replay.State.RUNNING, done=0, **claimed):
+    rows = Replay.objects.filter(pk=replay_id)
+    if not rows.filter(_build_unclaimed_filter()).update(state=Replay.State.RUNNING, done=0, **claimed):
         return
-    row, held = mine.get(), mine.filter(lease=lease)
-    kind = {**others, Replay.REJUDGE: _REJUDGE_KIND}.get(row.kind, _WHAT_IF_KIND)
+    row, held = rows.get(), rows.filter(lease=lease)
+    kind = {**kinds, Replay.REJUDGE: _REJUDGE_KIND}.get(row.kind, _WHAT_IF_KIND)
     if row.attempts > MAX_ATTEMPTS:
         _end_refused(held, kind.stopped)
         kind.clean_up(row)
@@ -143,8 +143,8 @@ def run_replay(replay_id: int, others: Mapping[str, ReplayKind] = MappingProxyTy
             raise
 
 
-def _end_refused(held: QuerySet[Replay], said: str) -> None:
-    held.update(state=Replay.State.DONE, refused=said, finished_at=Now(), lease=None)
+def _end_refused(held: QuerySet[Replay], reason: str) -> None:
+    held.update(state=Replay.State.DONE, refused=reason, finished_at=Now(), lease=None)
 
 
 def _run_rejudging(row: Replay, held: QuerySet[Replay]) -> None:
@@ -157,17 +157,18 @@ def _run_rejudging(row: Replay, held: QuerySet[Replay]) -> None:
 
 
 def _run_what_if(row: Replay, held: QuerySet[Replay]) -> None:
-    asked = WhatIfSettings.from_query(parse_qs(row.query))
+    settings = WhatIfSettings.from_query(parse_qs(row.query))
     ids = ReplayScope(row.kind, row.scope_id).trials().values_list("pk", flat=True)
     counts: ChangeCounts = Counter()
     listed: list[TrialChange] = []
     assumed: set[str] = set()
     try:
-        replayed = replay_trials(list(ids), asked.apply)
-        while batch := [build_change(one) for one in islice(replayed, TRIALS_PER_BATCH)]:
+        replayed = replay_trials(list(ids), settings.apply)
+        while batch := [build_change(replayed_trial) for replayed_trial in islice(replayed, TRIALS_PER_BATCH)]:
             counts += count_changes(batch)
-            listed += [one for one in batch if one.flips or one.after == UNKNOWN][: MAX_CHANGES_LISTED - len(listed)]
-            assumed.update(name for one in batch for name in one.assumed)
+            changed = [change for change in batch if change.flips or change.after == UNKNOWN]
+            listed += changed[: MAX_CHANGES_LISTED - len(listed)]
+            assumed.update(name for change in batch for name in change.assumed)
             if not held.update(done=counts.total(), lease_until=Now() + LEASE_DURATION):
                 return
     except PolicyError as error:
@@ -175,7 +176,7 @@ def _run_what_if(row: Replay, held: QuerySet[Replay]) -> None:
     held.update(
         state=Replay.State.DONE,
         counts=[[*key, count] for key, count in counts.items()],
-        listed=[dataclasses.asdict(one) for one in listed],
+        listed=[dataclasses.asdict(change) for change in listed],
         assumed=sorted(assumed),
         finished_at=Now(),
         lease=None,
@@ -189,7 +190,7 @@ def read_counts(row: Replay) -> ChangeCounts:
 
 def read_changes(row: Replay) -> tuple[TrialChange, ...]:
     """Return the stored changes of single trials."""
-    return tuple(_read_change(one) for one in row.listed)
+    return tuple(_read_change(change) for change in row.listed)
 
 
 def _read_change(stored: Mapping[str, object]) -> TrialChange:

@@ -87,7 +87,8 @@ def _reclassify_rows(rows: Sequence[Mapping[str, Any]]) -> int:
     find = cache(_find_same_version)
     columns = [_build_columns(row, steps.get(row["pk"], ()), find(row["scenario"], row["version"])) for row in rows]
     written = [
-        {"id": row["pk"], "execution": row["execution"], **some} for row, some in zip(rows, columns, strict=True)
+        {"id": row["pk"], "execution": row["execution"], **trial_columns}
+        for row, trial_columns in zip(rows, columns, strict=True)
     ]
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_WRITE, [json.dumps(written)])

@@ -165,30 +165,30 @@ def get_changes(run: Run) -> tuple[tuple[Judgement, Judgement], ...]:
 
 def _store_verdicts(batch: Sequence[ReplayedTrial], done: RejudgeResult) -> list[Trial]:
     """Store new verdicts and return the trials that have one."""
-    ids = [one.trial.pk for one in batch]
+    ids = [replayed_trial.trial.pk for replayed_trial in batch]
     locked = {trial.pk: trial for trial in Trial.objects.select_for_update().filter(pk__in=ids).order_by("pk")}
     there = {row.trial_id: row for row in Judgement.objects.filter(trial__in=ids, current=True)}
     written: list[Trial] = []
-    for one in batch:
-        trial = locked.get(one.trial.pk)
-        if trial is None or trial.execution != one.trial.execution or trial.state != Trial.State.DONE:
+    for replayed_trial in batch:
+        trial = locked.get(replayed_trial.trial.pk)
+        if trial is None or trial.execution != replayed_trial.trial.execution or trial.state != Trial.State.DONE:
             continue
-        if one.never_sent:
+        if replayed_trial.never_sent:
             continue
-        if one.unknown_from is not None:
+        if replayed_trial.unknown_from is not None:
             done.unknown += 1
-        elif _has_new_version(one, trial, there.get(trial.pk), done):
-            _write_judgement(one, trial, done)
+        elif _has_new_version(replayed_trial, trial, there.get(trial.pk), done):
+            _write_judgement(replayed_trial, trial, done)
             written.append(trial)
     return written
 
 
-def _has_new_version(one: ReplayedTrial, trial: Trial, row: Judgement | None, done: RejudgeResult) -> bool:
+def _has_new_version(replayed: ReplayedTrial, trial: Trial, row: Judgement | None, done: RejudgeResult) -> bool:
     before = _get_versions(trial, row)
-    if before != JudgingVersions(one.version, judging.VERSION):
+    if before != JudgingVersions(replayed.version, judging.VERSION):
         return True
-    done.current += not list_differences(one)
-    done.unversioned += bool(list_differences(one))
+    done.current += not list_differences(replayed)
+    done.unversioned += bool(list_differences(replayed))
     return False
 
 
@@ -199,25 +199,25 @@ def _get_versions(trial: Trial, row: Judgement | None) -> JudgingVersions:
     return JudgingVersions(trial.scenario_version, read_judging_version(trial.verdict))
 
 
-def _write_judgement(one: ReplayedTrial, trial: Trial, done: RejudgeResult) -> None:
+def _write_judgement(replayed: ReplayedTrial, trial: Trial, done: RejudgeResult) -> None:
     rows = Judgement.objects.filter(trial=trial)
     rows.filter(judged_at__lt=trial.finished_at).delete()  # of an execution before this one
     if not rows.exists():
-        own = {name: getattr(trial, name) for name in VERDICT_COLUMNS}
-        _build_judgement(trial, _get_versions(trial, None), own).save()
+        verdict_columns = {name: getattr(trial, name) for name in VERDICT_COLUMNS}
+        _build_judgement(trial, _get_versions(trial, None), verdict_columns).save()
     rows.update(current=False)
-    now = JudgingVersions(one.version, judging.VERSION)
+    now = JudgingVersions(replayed.version, judging.VERSION)
     rows.filter(scenario_version=now.scenario, judging_version=now.judging).delete()
-    _build_judgement(trial, now, one.columns, current=True).save()
-    Trial.objects.filter(pk=trial.pk).update(**one.columns)
+    _build_judgement(trial, now, replayed.columns, current=True).save()
+    Trial.objects.filter(pk=trial.pk).update(**replayed.columns)
     done.judged += 1
-    before, after = trial.outcome, one.columns["outcome"]
+    before, after = trial.outcome, replayed.columns["outcome"]
     if before == after:
         done.unchanged += 1
         return
     done.flips[before, after] += 1
     if len(done.changed) < MAX_CHANGES_LISTED:
-        done.changed.append(RejudgedTrial(trial.pk, trial.scenario, before, after, one.columns["sentence"]))
+        done.changed.append(RejudgedTrial(trial.pk, trial.scenario, before, after, replayed.columns["sentence"]))
 
 
 def _build_judgement(
@@ -241,10 +241,10 @@ def _build_version_filter(versions: JudgingVersions) -> Q:
         judgements__scenario_version=versions.scenario,
         judgements__judging_version=versions.judging,
     )
-    said = Q(verdict__judging=versions.judging)
+    is_rejudged = Q(verdict__judging=versions.judging)
     if versions.judging == FIRST_JUDGING_VERSION:
-        said |= Q(verdict__judging__isnull=True)
-    return again | (Q(judgements__isnull=True, scenario_version=versions.scenario) & said)
+        is_rejudged |= Q(verdict__judging__isnull=True)
+    return again | (Q(judgements__isnull=True, scenario_version=versions.scenario) & is_rejudged)
 
 
 def _find_current_version(slug: str, tried: int) -> int | None:

@@ -146,7 +146,7 @@ ChangeCounts = Counter[tuple[str, str, bool, bool]]
 
 def count_changes(changes: Iterable[TrialChange]) -> ChangeCounts:
     """Count trials by outcome before and after, and by whether success given an answer leaves them out."""
-    return Counter((one.before, one.after, one.left_out_before, one.left_out_after) for one in changes)
+    return Counter((change.before, change.after, change.left_out_before, change.left_out_after) for change in changes)
 
 
 def compute_totals(counts: ChangeCounts, stopping: StoppingDesign = FIXED_STOPPING) -> ChangeTotals:

@@ -46,7 +46,7 @@ class WhatIfPage:
     """
 
     scope: ReplayScope
-    asked: WhatIfSettings
+    settings: WhatIfSettings
     run: Run
     trials: int
     requests: tuple[int, int]
@@ -64,7 +64,7 @@ class WhatIfPage:
     failed: Replay | None = None
 
 
-def get_what_if_page(scope: ReplayScope, asked: WhatIfSettings, *, with_ablation: bool = False) -> WhatIfPage:
+def get_what_if_page(scope: ReplayScope, settings: WhatIfSettings, *, with_ablation: bool = False) -> WhatIfPage:
     """Return the page; more than MAX_TRIALS_AT_ONCE trials are queued for a worker. Call it without an event loop.
 
     Raises:
@@ -75,13 +75,15 @@ def get_what_if_page(scope: ReplayScope, asked: WhatIfSettings, *, with_ablation
         raise NothingToReplayError(f"There is no finished trial to replay in {scope.kind} {scope.id}.")
     run = Run.objects.get(trials=ids[0])
     if len(ids) > MAX_TRIALS_AT_ONCE:
-        return _build_queued_page(_build_page(scope, asked, run, scope.trials().count()), with_ablation=with_ablation)
-    page = _build_page(scope, asked, run, len(ids))
+        return _build_queued_page(
+            _build_page(scope, settings, run, scope.trials().count()), with_ablation=with_ablation
+        )
+    page = _build_page(scope, settings, run, len(ids))
     try:
-        changes = tuple(build_change(one) for one in replay_trials(ids, asked.apply))
-        names = list_transforms(ids, asked) if with_ablation else ()
+        changes = tuple(build_change(replay_trial) for replay_trial in replay_trials(ids, settings.apply))
+        names = list_transforms(ids, settings) if with_ablation else ()
         few = len(names) * len(ids) <= MAX_ABLATION_REPLAYS
-        ablations = run_ablation(ids, asked, names, changes) if names and few else ()
+        ablations = run_ablation(ids, settings, names, changes) if names and few else ()
     except PolicyError as error:
         return replace(page, refused=f"These settings do not go together: {error}")
     return replace(
@@ -91,7 +93,7 @@ def get_what_if_page(scope: ReplayScope, asked: WhatIfSettings, *, with_ablation
         totals=compute_totals(count_changes(changes), scope.stopping()),
         ablations=ablations,
         hint=_choose_hint(names, few=few) if with_ablation else "",
-        assumed=tuple(sorted({name for one in changes for name in one.assumed})),
+        assumed=tuple(sorted({name for change in changes for name in change.assumed})),
     )
 
 
@@ -100,11 +102,11 @@ def _choose_hint(names: Sequence[str], *, few: bool) -> str:
 
 
 def _build_queued_page(page: WhatIfPage, *, with_ablation: bool) -> WhatIfPage:
-    if page.asked == WhatIfSettings():
+    if page.settings == WhatIfSettings():
         return replace(
             page, hint="Choose other settings; a worker will replay these trials, and this page shows how far."
         )
-    row = request_replay(page.scope, page.asked, page.run)
+    row = request_replay(page.scope, page.settings, page.run)
     if row.refused:
         return replace(page, failed=row, refused=row.refused)
     if row.state != Replay.State.DONE:
@@ -120,11 +122,11 @@ def _build_queued_page(page: WhatIfPage, *, with_ablation: bool) -> WhatIfPage:
 
 
 def _list_changes(changes: Sequence[TrialChange]) -> tuple[tuple[TrialChange, str], ...]:
-    asked = Trial.objects.filter(pk__in=[one.trial for one in changes]).select_related("config")
-    named = {trial.pk: str(trial.config) for trial in asked.defer("rendered_prompt", "config__layers")}
+    changed_trials = Trial.objects.filter(pk__in=[change.trial for change in changes]).select_related("config")
+    named = {trial.pk: str(trial.config) for trial in changed_trials.defer("rendered_prompt", "config__layers")}
     several = len(set(named.values())) > 1
-    ordered = sorted(changes, key=lambda one: (not one.flips, one.unknown_from is None))
-    return tuple((one, named[one.trial] if several else "") for one in ordered)
+    ordered = sorted(changes, key=lambda change: (not change.flips, change.unknown_from is None))
+    return tuple((change, named[change.trial] if several else "") for change in ordered)
 
 
 def _get_request_count(run: Run) -> int:
@@ -132,12 +134,12 @@ def _get_request_count(run: Run) -> int:
     return int(Run.objects.values_list("requests_reserved", flat=True).get(pk=run.pk))
 
 
-def _build_page(scope: ReplayScope, asked: WhatIfSettings, run: Run, trials: int) -> WhatIfPage:
-    given = dict(asked.limits)
+def _build_page(scope: ReplayScope, settings: WhatIfSettings, run: Run, trials: int) -> WhatIfPage:
+    given = dict(settings.limits)
     sent = _get_request_count(run)
     return WhatIfPage(
         scope=scope,
-        asked=asked,
+        settings=settings,
         run=run,
         trials=trials,
         requests=(sent, sent),

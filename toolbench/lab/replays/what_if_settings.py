@@ -156,8 +156,8 @@ def list_policy_transforms(policy: Policy) -> dict[str, tuple[str, ...]]:
 
 def get_all_presets() -> dict[str, JsonObject]:
     """Return the patches of all presets by name: built-in ones, then those of users. One query."""
-    own = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
-    return {name: get_preset(name) for name in list_preset_names()} | own
+    own_presets = {row.name: row.patch for row in Preset.objects.filter(builtin=False)}
+    return {name: get_preset(name) for name in list_preset_names()} | own_presets
 
 
 def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers, Layers]:
@@ -171,12 +171,12 @@ def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers,
     template, workarounds = _get_model_facts(row)
     presets = get_all_presets()
     built_in = [name for name in workarounds if name in list_preset_names()]
-    own = [name for name in workarounds if name not in built_in and name in presets]
+    own_presets = [name for name in workarounds if name not in built_in and name in presets]
     wishes = PatchSet(preset=presets.get(strategy, {}))
     made = build_layers(strategy, template, workarounds=built_in, wishes=wishes)
     above = tuple(layer for layer in made if layer[0].startswith("preset "))
     below = tuple(layer for layer in made if layer not in above)
-    added = tuple((f"workaround {name}", presets[name]) for name in own) if strategy == "production" else ()
+    added = tuple((f"workaround {name}", presets[name]) for name in own_presets) if strategy == "production" else ()
     return (*below, *added), above
 
 

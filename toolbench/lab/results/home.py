@@ -58,7 +58,7 @@ class HomePage:
 
 def get_home_page() -> HomePage:
     """Return the home page with a fixed number of queries, whatever the number of trials. No request is sent."""
-    mine = Run.objects.filter(simulated=False, imported=False, deleted_at=None).exclude(
+    own_runs = Run.objects.filter(simulated=False, imported=False, deleted_at=None).exclude(
         purpose__in=[WEATHER_PURPOSE, INTENT_PURPOSE]
     )
     return HomePage(
@@ -66,10 +66,10 @@ def get_home_page() -> HomePage:
         servers=get_detected_servers(),
         kinds=list_server_titles(),
         templates=list_templates(),
-        connected=tuple(line for line in get_providers() if line.own),
+        connected=tuple(line for line in get_providers() if line.is_connected),
         published=get_published_matrix(),
         failures=_list_failures(),
-        recent=tuple(mine[:MAX_RECENT_RUNS]),
+        recent=tuple(own_runs[:MAX_RECENT_RUNS]),
         has_worker=is_worker_alive(),
     )
 

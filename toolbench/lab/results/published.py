@@ -95,8 +95,8 @@ class PublishedMatrix:
         )
 
 
-def _is_indistinguishable(one: Rate, other: Rate) -> bool:
-    found = compute_difference([Stratum(one.k, one.n, other.k, other.n)])
+def _is_indistinguishable(first: Rate, second: Rate) -> bool:
+    found = compute_difference([Stratum(first.k, first.n, second.k, second.n)])
     return found is None or not found.is_significant
 
 

@@ -164,8 +164,8 @@ def _check_repeatable(run_id: int, agreed: int) -> Run:
     if gone is not None:
         raise RunActionError(f"It cannot be repeated: the provider {gone} was deleted.")
     planned = run.trials.filter(added_by_hand=False).exclude(outcome=Trial.Outcome.NOT_APPLICABLE)
-    wanted = Counter(planned.values_list("cell_id", flat=True))
-    _check_trials(run, wanted, agreed, used=0, probes=_count_paid_probes(run))
+    trials_by_cell = Counter(planned.values_list("cell_id", flat=True))
+    _check_trials(run, trials_by_cell, agreed, used=0, probes=_count_paid_probes(run))
     return run
 
 
@@ -222,9 +222,14 @@ def _update_run(run_id: int, states: Collection[str], **values: str) -> bool:
 
 
 def _check_trials(
-    run: Run, wanted: Mapping[int, int], agreed: int, *, used: int, probes: Mapping[str, int] = MappingProxyType({})
+    run: Run,
+    trials_by_cell: Mapping[int, int],
+    agreed: int,
+    *,
+    used: int,
+    probes: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[int, Policy]:
-    """Check that `wanted` more trials of these cells may run, and return their policies by cell id.
+    """Check that `trials_by_cell` more trials of these cells may run, and return their policies by cell id.
 
     `used` requests count against the run's limit already; `probes` are paid requests above the limit, by the provider's
     name.
@@ -233,7 +238,7 @@ def _check_trials(
         RunActionError: a scenario or the engine has changed.
         ConfirmationNeededError: as `retry_errored_trials`.
     """
-    cells = Cell.objects.select_related("config__provider").in_bulk(wanted)
+    cells = Cell.objects.select_related("config__provider").in_bulk(trials_by_cell)
     for cell in cells.values():
         if not is_version_available(cell.scenario, cell.scenario_version):
             raise RunActionError(f"The scenario {cell.scenario} is not as it was then: launch a new run from the form.")
@@ -242,7 +247,7 @@ def _check_trials(
     except PolicyError as error:
         raise RunActionError(f"Its settings are not taken any more: {error}") from error
     cap_left = None if run.request_cap is None else max(0, run.request_cap - used)
-    trials = [(cells[pk], policies[pk], count) for pk, count in wanted.items()]
+    trials = [(cells[pk], policies[pk], count) for pk, count in trials_by_cell.items()]
     check_paid_requests(trials, cap_left=cap_left, agreed=agreed, probes=probes)
     return policies
 

@@ -108,13 +108,15 @@ def launch_next_demo_run() -> Run | None:
         due = _find_next_purpose()
         if due is None:
             return None
-        own, tools = (
+        own_model, tools = (
             Model.objects.filter(provider__service=name, retired=False).first() for name in (OWN_SERVICE, TOOLS_SERVICE)
         )
-        if own is None or tools is None:
+        if own_model is None or tools is None:
             return None
         return launch(
-            _build_weather_request(own.pk, tools.pk) if due == WEATHER_PURPOSE else _build_intent_request(tools.pk)
+            _build_weather_request(own_model.pk, tools.pk)
+            if due == WEATHER_PURPOSE
+            else _build_intent_request(tools.pk)
         )
 
 
@@ -128,9 +130,9 @@ def _find_next_purpose() -> str | None:
     return INTENT_PURPOSE if launched[WEATHER_PURPOSE] and INTENT_PURPOSE not in launched else None
 
 
-def _build_weather_request(own: int, tools: int) -> RunRequest:
-    model = {OWN_SERVICE: own, TOOLS_SERVICE: tools}
-    ways = sorted(METHOD_TEXTS, key=lambda way: way[0] != "constrained")
+def _build_weather_request(own_model_id: int, tools: int) -> RunRequest:
+    model = {OWN_SERVICE: own_model_id, TOOLS_SERVICE: tools}
+    ways = sorted(METHOD_TEXTS, key=lambda method: method[0] != "constrained")
     configs = tuple(
         ConfigChoice(model=model[service], method=method, examples=EXAMPLE_SET if with_examples else "")
         for method, service, with_examples in ways
@@ -162,8 +164,8 @@ def get_local_demo() -> LocalDemo:
     ways = _list_methods([found.pk for found in (run, intent_run) if found])
     weather = ways.get(run.pk, ())
     intent = ways.get(intent_run.pk, ()) if intent_run else ()
-    every = (*weather, *intent)
-    done, total = sum(way.tally.done for way in every), sum(way.tally.total for way in every)
+    methods = (*weather, *intent)
+    done, total = sum(method.tally.done for method in methods), sum(method.tally.total for method in methods)
     low, high = _estimate_seconds_left(run.created_at, done, total)
     return LocalDemo(
         state="live" if done < total or _is_between_runs(run, intent_run) else "finished",
@@ -174,7 +176,7 @@ def get_local_demo() -> LocalDemo:
         intent=intent,
         done=done,
         total=total,
-        cancelled=sum(way.tally.cancelled for way in every),
+        cancelled=sum(method.tally.cancelled for method in methods),
         left_low=low,
         left_high=high,
     )
@@ -209,12 +211,14 @@ def _list_methods(run_ids: list[int]) -> dict[int, tuple[DemoMethod, ...]]:
             _build_method(cell, facts.get(cell.pk, _CellFacts()), causes.get(cell.pk, ""))
         )
     order = [label for label, _ in METHOD_TEXTS.values()]
-    return {run_id: tuple(sorted(found, key=lambda way: order.index(way.label))) for run_id, found in ways.items()}
+    return {
+        run_id: tuple(sorted(found, key=lambda method: order.index(method.label))) for run_id, found in ways.items()
+    }
 
 
 def _build_method(cell: Cell, facts: _CellFacts, cause: str) -> DemoMethod:
-    way = (cell.config.method, cell.config.service, bool(cell.config.examples))
-    label, hint = METHOD_TEXTS.get(way, METHOD_TEXTS["constrained", TOOLS_SERVICE, False])
+    key = (cell.config.method, cell.config.service, bool(cell.config.examples))
+    label, hint = METHOD_TEXTS.get(key, METHOD_TEXTS["constrained", TOOLS_SERVICE, False])
     counted = tally_cells([cell])
     return DemoMethod(
         cell_id=cell.pk,

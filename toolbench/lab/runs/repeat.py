@@ -79,8 +79,8 @@ def _copy_trials(source: Run, planned: Sequence[Trial], naming: CopySettings) ->
         queue_trials([_copy_trial(trial, cells[trial.cell_id]) for trial in planned])
         recompute([cell.pk for cell in cells.values()])
         queue_first_probes(run)
-        woken = {config.provider_id for config in configs.values() if config.provider_id}
-        transaction.on_commit(lambda: notify_workers(woken))
+        provider_ids = {config.provider_id for config in configs.values() if config.provider_id}
+        transaction.on_commit(lambda: notify_workers(provider_ids))
     finish_runs()  # where nothing of it applies
     run.refresh_from_db()
     return run

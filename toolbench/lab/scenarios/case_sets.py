@@ -30,9 +30,9 @@ def build_set_word(group: CaseSet) -> str:
 
 def expand_set_words(words: Iterable[str]) -> tuple[str, ...]:
     """Replace words of sets by the slugs of their cases; every slug stands once. One query if there is a set."""
-    wanted = tuple(words)
-    members = _find_members([word for word in wanted if word.startswith(SET_PREFIX)])
-    return tuple(dict.fromkeys(slug for word in wanted for slug in members.get(word, (word,))))
+    unique_words = tuple(words)
+    members = _find_members([word for word in unique_words if word.startswith(SET_PREFIX)])
+    return tuple(dict.fromkeys(slug for word in unique_words for slug in members.get(word, (word,))))
 
 
 def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -40,14 +40,14 @@ def find_slugs_by_word(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
     A word is `set:` with a set's name or number, or a case's slug. Upper and lower case are the same.
     """
-    wanted = {word.strip().lower(): word for word in words}
+    words_by_name = {word.strip().lower(): word for word in words}
     names = {
         f"{SET_PREFIX}{name}".lower(): f"{SET_PREFIX}{pk}" for pk, name in CaseSet.objects.values_list("pk", "name")
     }
-    members = _find_members([names.get(word, word) for word in wanted if word.startswith(SET_PREFIX)])
-    found = {given: members[key] for word, given in wanted.items() if (key := names.get(word, word)) in members}
-    named = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=list(wanted))
-    return found | {wanted[low]: (slug,) for low, slug in named.values_list("low", "slug")}
+    members = _find_members([names.get(word, word) for word in words_by_name if word.startswith(SET_PREFIX)])
+    found = {given: members[key] for word, given in words_by_name.items() if (key := names.get(word, word)) in members}
+    named = Case.objects.filter(deleted_at=None).annotate(low=Lower("slug")).filter(low__in=list(words_by_name))
+    return found | {words_by_name[low]: (slug,) for low, slug in named.values_list("low", "slug")}
 
 
 def render_launch_query(group: CaseSet, cases: int) -> str:
@@ -88,7 +88,7 @@ def _find_members(words: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     rows = Case.objects.filter(set__in=pks, deleted_at=None).order_by("pk").values_list("set_id", "slug")
     for pk, slug in rows:
         slugs.setdefault(pks[pk], []).append(slug)
-    return {word: tuple(some) for word, some in slugs.items()}
+    return {word: tuple(members) for word, members in slugs.items()}
 
 
 def _parse_set_ids(words: Iterable[str]) -> Iterator[tuple[int, str]]:

@@ -33,9 +33,9 @@ def load_scenario(slug: str, version: int | None = None) -> Scenario:
     """
     code = scenarios.list_versions(slug)
     if code:
-        return next((one for one in code if one.version == version), code[0])
-    wanted = F("case__current") if version is None else version
-    row = _query_versions().filter(case__slug=slug, number=wanted).first() if slug.isprintable() else None
+        return next((scenario for scenario in code if scenario.version == version), code[0])
+    version_wanted = F("case__current") if version is None else version
+    row = _query_versions().filter(case__slug=slug, number=version_wanted).first() if slug.isprintable() else None
     if row is None:
         raise KeyError(f"there is no scenario {slug}{'' if version is None else f' version {version}'}")
     return build_scenario(row)
@@ -52,19 +52,19 @@ def load_judging_scenario(slug: str, version: int) -> Scenario:
 
 def find_scenarios(slugs: Iterable[str]) -> dict[str, Scenario]:
     """Return the scenarios that can be launched now, in the given order. One query if one may be a case."""
-    code, wanted = _list_code_scenarios(), list(dict.fromkeys(slugs))
-    rows = [slug for slug in wanted if slug not in code and slug.isprintable()]
+    code, unique_slugs = _list_code_scenarios(), list(dict.fromkeys(slugs))
+    rows = [slug for slug in unique_slugs if slug not in code and slug.isprintable()]
     current = (
         _query_versions().filter(case__slug__in=rows, case__deleted_at=None, number=F("case__current")) if rows else ()
     )
     found = {**code, **{row.case.slug: build_scenario(row) for row in current}}
-    return {slug: found[slug] for slug in wanted if slug in found}
+    return {slug: found[slug] for slug in unique_slugs if slug in found}
 
 
 def list_user_cases(most: int) -> tuple[str, ...]:
     """Return the slugs of the newest user cases."""
-    own = Case.objects.filter(deleted_at=None, set__kind=CaseSet.Kind.OWN).order_by("-pk")
-    return tuple(own.values_list("slug", flat=True)[:most])
+    cases = Case.objects.filter(deleted_at=None, set__kind=CaseSet.Kind.OWN).order_by("-pk")
+    return tuple(cases.values_list("slug", flat=True)[:most])
 
 
 def sort_by_catalogue(found: Iterable[Scenario]) -> tuple[Scenario, ...]:
@@ -93,23 +93,23 @@ def is_version_available(slug: str, version: int) -> bool:
 
 def build_scenario(row: CaseVersion) -> Scenario:
     """Build the scenario of a case's version."""
-    case, told = row.case, json.loads(row.definition)
+    case, definition = row.case, json.loads(row.definition)
     if case.set.kind == CaseSet.Kind.BFCL:
-        return _build_bfcl_scenario(row, told)
+        return _build_bfcl_scenario(row, definition)
     return UserCaseScenario(
         slug=case.slug,
         version=row.number,
         title=case.title,
-        case=parse_case(told),
+        case=parse_case(definition),
         public=case.set.public,
     )
 
 
-def _build_bfcl_scenario(row: CaseVersion, told: JsonObject) -> Scenario:
+def _build_bfcl_scenario(row: CaseVersion, definition: JsonObject) -> Scenario:
     case, public = row.case, row.case.set.public
-    if told["category"] in MULTI_TURN:
-        return MultiTurnScenario(case.slug, row.number, case.title, MultiTurnCase.from_json(told), public=public)
-    return BfclScenario(case.slug, row.number, case.title, BfclCase.from_json(told), public=public)
+    if definition["category"] in MULTI_TURN:
+        return MultiTurnScenario(case.slug, row.number, case.title, MultiTurnCase.from_json(definition), public=public)
+    return BfclScenario(case.slug, row.number, case.title, BfclCase.from_json(definition), public=public)
 
 
 def is_private(slug: str) -> bool:

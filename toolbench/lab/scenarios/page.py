@@ -79,7 +79,7 @@ def get_scenario(slug: str, seed: str = "", version: str = "") -> ScenarioPage:
     Raises:
         KeyError: the slug is unknown.
     """
-    known = tuple(one.version for one in scenarios.list_versions(slug))
+    known = tuple(version.version for version in scenarios.list_versions(slug))
     named = parse_whole_number(version)
     scenario = load_scenario(slug, named if named in known else None)
     drawn = parse_whole_number(seed, most=MAX_SEED)

@@ -58,11 +58,11 @@ def build_cause_columns(
     return {
         **count_steps(steps, found),
         "call_expected": graded.call_expected,
-        "arguments_asked": graded.asked,
+        "arguments_asked": graded.graded,
         "arguments_right": graded.right,
         "cause": cause.code if cause else "",
         "cause_signature": to_column_text(build_cause_signature(cause, scenario), 240) if cause else "",
-        "causes": [_to_stored_cause(one) for one in group_occurrences(found)[:MAX_CAUSES]],
+        "causes": [_to_stored_cause(occurrence) for occurrence in group_occurrences(found)[:MAX_CAUSES]],
         "taxonomy": read_taxonomy_version(),
     }
 

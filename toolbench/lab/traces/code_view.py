@@ -92,13 +92,15 @@ def mark_bad_paths(code: CodeView, paths: Sequence[str]) -> CodeView:
 
     A path to a value that is missing marks no line.
     """
-    wanted = [path for path in paths if path and path != "$"]
-    lines = (replace(line, mark="bad") if _is_below(line.path, wanted) else line for line in code.lines)
+    bad_paths = [path for path in paths if path and path != "$"]
+    lines = (replace(line, mark="bad") if _is_below(line.path, bad_paths) else line for line in code.lines)
     return replace(code, lines=tuple(lines))
 
 
-def _is_below(path: str, wanted: Sequence[str]) -> bool:
-    return bool(path) and any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in wanted)
+def _is_below(path: str, bad_paths: Sequence[str]) -> bool:
+    return bool(path) and any(
+        path == bad_path or path.startswith((f"{bad_path}.", f"{bad_path}[")) for bad_path in bad_paths
+    )
 
 
 def _truncate_lines(lines: Iterator[CodeLine], size: int, *, cut: bool) -> CodeView:

@@ -26,5 +26,5 @@ def list_steps(trial: Trial) -> tuple[StepWithDetails, ...]:
     Args:
         trial: trial whose steps and their bodies are prefetched.
     """
-    own = (step for step in trial.steps.all() if step.execution == trial.execution)
-    return tuple(StepWithDetails(step, load_details(step.body.facts)) for step in own)
+    steps = (step for step in trial.steps.all() if step.execution == trial.execution)
+    return tuple(StepWithDetails(step, load_details(step.body.facts)) for step in steps)

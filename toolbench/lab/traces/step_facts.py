@@ -36,9 +36,9 @@ def build_exchange_details(step: ExchangeStep) -> bytes:
         "partial": step.partial,
     }
     if step.request.left_out:
-        facts["left_out"] = [one.name for one in step.request.left_out]
-    if step.request.said and step.attempt == 1:
-        facts["said"] = step.request.said
+        facts["left_out"] = [parameter.name for parameter in step.request.left_out]
+    if step.request.user_message and step.attempt == 1:
+        facts["said"] = step.request.user_message
     turn = step.turn_read
     if turn is not None:
         facts |= {

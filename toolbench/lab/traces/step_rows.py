@@ -68,8 +68,13 @@ def build_bare_row(step: AnyStep) -> JsonObject:
     blank = {name: "" if kind == "text" else 0 for name, kind in STEP_COLUMNS.items() if name not in _WRITER_COLUMNS}
     kind, attempt = ("exchange", step.attempt) if isinstance(step, ExchangeStep) else ("tool", 1)
     kept = {"ordinal": step.ordinal, "turn": step.turn, "kind": kind, "attempt": attempt}
-    said = {"error_message": "This step could not be stored as it is.", "ok": None, "body_cut": True, "masked": False}
-    return {**blank, **said, **dict.fromkeys(_NULLABLE_COLUMNS), **kept}
+    columns = {
+        "error_message": "This step could not be stored as it is.",
+        "ok": None,
+        "body_cut": True,
+        "masked": False,
+    }
+    return {**blank, **columns, **dict.fromkeys(_NULLABLE_COLUMNS), **kept}
 
 
 def _build_exchange_row(step: ExchangeStep) -> JsonObject:

@@ -32,7 +32,7 @@ def load_wire_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]
     for body in found.iterator(chunk_size=500):
         if body.step.execution == body.step.trial.execution:
             steps.setdefault(body.step.trial_id, []).append(_build_wire_step(body.step, load_details(body.facts)))
-    return {trial: tuple(some) for trial, some in steps.items()}
+    return {trial: tuple(trial_steps) for trial, trial_steps in steps.items()}
 
 
 _STEP_COLUMNS = ("trial", "execution", "ordinal", "turn", "kind", "error_code", "finish_reason", "path", "ok")

@@ -49,8 +49,11 @@ def build_trial_columns(drive: FinishedExecution) -> JsonObject:
 
 def list_omitted_parameters(steps: Iterable[AnyStep]) -> list[JsonObject]:
     """Return the parameters that requests left out, each with the reason and whether it was known before."""
-    left_out = (one for step in steps if isinstance(step, ExchangeStep) for one in step.request.left_out)
-    by_name = {one.name: {"name": one.name, "why": one.why, "known": one.known} for one in left_out}
+    left_out = (parameter for step in steps if isinstance(step, ExchangeStep) for parameter in step.request.left_out)
+    by_name = {
+        parameter.name: {"name": parameter.name, "why": parameter.why, "known": parameter.known}
+        for parameter in left_out
+    }
     return list(by_name.values())
 
 
@@ -110,7 +113,7 @@ def find_first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnySte
 
 def hash_answers(turns: Iterable[TurnRecord]) -> str:
     """Return a hash of the texts and parsed calls, without ids: equal answers have equal hashes; "" for no answer."""
-    said = [
+    answers_json = [
         [
             turn.answer.text,
             [[result.call.name, _select_arguments(result.arguments, result.call.arguments)] for result in turn.results],
@@ -118,9 +121,9 @@ def hash_answers(turns: Iterable[TurnRecord]) -> str:
         for turn in turns
         if turn.answer is not None
     ]
-    if not said:
+    if not answers_json:
         return ""
-    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode("ascii")).hexdigest()
+    return hashlib.sha256(json.dumps(answers_json, sort_keys=True, default=str).encode("ascii")).hexdigest()
 
 
 def _select_arguments(parsed: JsonObject | None, written: object) -> object:

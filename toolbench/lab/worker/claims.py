@@ -80,15 +80,20 @@ def claim(provider_id: int, *, want: int, worker: str, free: SlotHints = NO_HINT
     Returns:
         () when no trial waits, no slot is free, or the provider was deleted.
     """
-    wanted: dict[str, Any] = {"provider": provider_id, "want": want, "over": list(free.finished), "kept": free.reserved}
-    wanted |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": REQUESTS_RESERVED_AT_CLAIM}
-    wanted |= {"losses": ISOLATE_AFTER_LOSSES, "alone": False}
+    parameters: dict[str, Any] = {
+        "provider": provider_id,
+        "want": want,
+        "over": list(free.finished),
+        "kept": free.reserved,
+    }
+    parameters |= {"worker": worker, "lease": settings.LEASE_SECONDS, "ahead": REQUESTS_RESERVED_AT_CLAIM}
+    parameters |= {"losses": ISOLATE_AFTER_LOSSES, "alone": False}
     with transaction.atomic():
         with open_pipeline():
             database_thread.open_cursor().execute(_LOCK_SLOTS, _build_lock_key(provider_id))
             database_thread.open_cursor().execute(ENABLE_SYNCHRONOUS_COMMIT)
-            claimed = database_thread.open_cursor().execute(_CLAIM, wanted)
-        rows = claimed.fetchall() or _claim_isolated(wanted)
+            claimed = database_thread.open_cursor().execute(_CLAIM, parameters)
+        rows = claimed.fetchall() or _claim_isolated(parameters)
         return _reserve_first_requests([ClaimedTrial(*row) for row in rows])
 
 
@@ -102,12 +107,12 @@ def _reserve_first_requests(claimed: Sequence[ClaimedTrial]) -> tuple[ClaimedTri
     )
 
 
-def _claim_isolated(wanted: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _claim_isolated(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Claim one of the trials that must run alone, if no trial of the provider runs."""
     with connection.wrap_database_errors:
         return (
             database_thread.open_cursor()
-            .execute(_CLAIM, {**wanted, "want": min(1, wanted["want"]), "alone": True})
+            .execute(_CLAIM, {**parameters, "want": min(1, parameters["want"]), "alone": True})
             .fetchall()
         )
 

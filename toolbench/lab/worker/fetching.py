@@ -49,7 +49,7 @@ def _read_configs(ids: Sequence[int]) -> dict[int, FrozenConfig]:
         if len(ids) == 1:
             logger.exception("Configuration %s cannot be read: its trials end as internal errors", *ids)
             return {}
-        return {pk: config for one in ids for pk, config in _read_configs([one]).items()}
+        return {pk: config for config_id in ids for pk, config in _read_configs([config_id]).items()}
 
 
 class TrialFetcher:
@@ -68,17 +68,17 @@ class TrialFetcher:
         Returns:
             None when the provider was deleted, or when this worker has no usable key: the provider's row then says why.
         """
-        to = self._get_access()
-        if to is None:
+        access = self._get_access()
+        if access is None:
             return None
         trials = claim(self._provider_id, want=MAX_CLAIMED_TRIALS, worker=self._worker, free=free)
         if trials:
-            to = refresh_addresses(to)  # as they were after the claim, which asked whether they are there
+            access = refresh_addresses(access)  # as they were after the claim, which asked whether they are there
         unknown = {trial.config_id for trial in trials} - self._configs.keys()
         if unknown:
             self._configs |= _read_configs(sorted(unknown))
         trials = add_refused(trials, self._provider_id, self._configs)
-        return ClaimedBatch(trials, self._configs, to, has_more=len(trials) == MAX_CLAIMED_TRIALS)
+        return ClaimedBatch(trials, self._configs, access, has_more=len(trials) == MAX_CLAIMED_TRIALS)
 
     def _get_access(self) -> ProviderAccess | None:
         if self._access is None or time.monotonic() - self._read_at > ACCESS_CACHE_SECONDS:
@@ -89,11 +89,11 @@ class TrialFetcher:
         provider = Provider.objects.filter(pk=self._provider_id).first()
         if provider is None:
             return None
-        trouble, to = "", None
+        trouble, access = "", None
         try:
-            to = load_provider_access(provider)
+            access = load_provider_access(provider)
         except KeyUnavailableError as error:
             trouble = str(error)[:200]
         if trouble != provider.paused_reason:
             Provider.objects.filter(pk=provider.pk).update(paused_reason=trouble)
-        return to
+        return access

@@ -32,27 +32,27 @@ class SessionRefusals:
 
     def add_step(self, trial: ClaimedTrial, model_name: str, step: AnyStep) -> None:
         """Add the parameters that a step shows to be refused."""
-        for one in _find_refused(step):
-            self._by_model[trial.run_id, model_name][one.name] = replace(one, known=True)
+        for parameter in _find_refused(step):
+            self._by_model[trial.run_id, model_name][parameter.name] = replace(parameter, known=True)
 
     def add_to_trial(self, trial: ClaimedTrial, model_name: str) -> ClaimedTrial:
         """Return the trial with all refused parameters that are known now."""
         learnt = self._by_model.get((trial.run_id, model_name), {})
-        by_name = {one.name: one for one in (*learnt.values(), *trial.left_out)}
+        by_name = {parameter.name: parameter for parameter in (*learnt.values(), *trial.left_out)}
         return replace(trial, left_out=tuple(by_name.values()))
 
 
 def _find_refused(step: AnyStep) -> Iterator[OmittedParameter]:
     """Yield parameters that a step shows to be refused: an answer came once they were left out."""
     if isinstance(step, ExchangeStep) and step.turn_read is not None:
-        yield from (one for one in step.request.left_out if not one.known)
+        yield from (parameter for parameter in step.request.left_out if not parameter.known)
 
 
 def build_refused_rows(steps: Iterable[tuple[int, AnyStep]]) -> Iterator[JsonObject]:
     """Yield rows of refused parameters from the steps of trials."""
     for trial_id, step in steps:
-        for one in _find_refused(step):
-            yield {"trial_id": trial_id, "name": one.name, "why": to_column_text(one.why)}
+        for parameter in _find_refused(step):
+            yield {"trial_id": trial_id, "name": parameter.name, "why": to_column_text(parameter.why)}
 
 
 def store_refused(learnt: Iterable[JsonObject]) -> None:

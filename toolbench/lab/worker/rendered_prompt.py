@@ -41,12 +41,12 @@ async def fetch_prompt_columns(endpoint: Endpoint, steps: Iterable[AnyStep]) -> 
         {} where the server cannot render the prompt within a second.
     """
     first = next((step for step in steps if isinstance(step, ExchangeStep)), None)
-    asked = json.loads(first.request.body) if first else {}
-    if not asked.get("messages"):
+    request_json = json.loads(first.request.body) if first else {}
+    if not request_json.get("messages"):
         return {}
     try:
         async with asyncio.timeout(PROMPT_TIMEOUT_SECONDS):
-            return await _fetch_columns(endpoint, asked["messages"], asked.get("tools") or ())
+            return await _fetch_columns(endpoint, request_json["messages"], request_json.get("tools") or ())
     except TimeoutError:
         return {}
 

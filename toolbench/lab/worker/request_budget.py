@@ -39,13 +39,13 @@ class Reservation:
     cancelled: bool = False
 
 
-def reserve(run_id: int, wanted: int) -> Reservation:
-    """Count up to `wanted` requests against the limits of the run with one conditional update.
+def reserve(run_id: int, requests: int) -> Reservation:
+    """Count up to `requests` requests against the limits of the run with one conditional update.
 
     Trials of a paused run may continue; those of a cancelled or deleted run may not.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_RESERVE, {"run": run_id, "wanted": wanted})
+        cursor.execute(_RESERVE, {"run": run_id, "wanted": requests})
         row = cursor.fetchone()
     if row is None:
         return Reservation(0, cancelled=True)

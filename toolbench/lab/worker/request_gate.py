@@ -73,10 +73,10 @@ class BudgetReserver:
             return error
         return None
 
-    async def _reserve(self, run_id: int, wanted: int) -> Reservation:
+    async def _reserve(self, run_id: int, requests: int) -> Reservation:
         while True:
             try:
-                return await self._database.run(reserve, run_id, wanted)
+                return await self._database.run(reserve, run_id, requests)
             except UNAVAILABLE_ERRORS as error:
                 logger.warning("The database is away, nothing is sent until it is back: %s", error)
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)

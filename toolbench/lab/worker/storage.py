@@ -211,11 +211,11 @@ def _write_whole(batch: Batch) -> WriteResult:
     held = {trial: run for end in ends for trial, run in end.fetchall()}
     done = {trial: run for trial, run in held.items() if run is not None}
     lost = [item.trial_id for item in batch.requeues if item.lost_server]
-    ours = done | requeue([(item.trial_id, item.lease) for item in batch.requeues], lost=lost)
+    written_ids = done | requeue([(item.trial_id, item.lease) for item in batch.requeues], lost=lost)
     unused: Counter[int] = Counter()
     for item in batch.released:
-        if item.trial_id in ours:
-            unused[ours[item.trial_id]] += item.unused
+        if item.trial_id in written_ids:
+            unused[written_ids[item.trial_id]] += item.unused
     for run_id in sorted(tokens.keys() | unused.keys()):
         reconcile(run_id, tokens=tokens[run_id], unused=unused[run_id])
     return WriteResult(frozenset(done), frozenset(held.keys() - done))
@@ -284,8 +284,8 @@ def _remove_texts(outcome: OutcomeWrite) -> OutcomeWrite:
 
 def _build_internal_error(outcome: OutcomeWrite) -> OutcomeWrite:
     """Return an internal error in place of the outcome, without any of its values."""
-    said = {"outcome": "infra", "end": "PROVIDER_ERROR", "failure_class": "our_error", "category": "EXCEPTION"}
-    return replace(outcome, columns={**said, "sentence": "The verdict could not be stored."})
+    columns = {"outcome": "infra", "end": "PROVIDER_ERROR", "failure_class": "our_error", "category": "EXCEPTION"}
+    return replace(outcome, columns={**columns, "sentence": "The verdict could not be stored."})
 
 
 def _is_count(value: object) -> bool:

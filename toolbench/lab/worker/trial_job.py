@@ -99,7 +99,7 @@ class TrialJob:
         self.context.refusals.add_step(self.trial, self.model_name, step)
         self.context.writer.put_step(self._build_step_write(step))
 
-    async def run(self, config: FrozenConfig, to: ProviderAccess) -> bool:
+    async def run(self, config: FrozenConfig, access: ProviderAccess) -> bool:
         """Run the trial and return whether it ended.
 
         An internal error ends the trial, not the session.
@@ -109,11 +109,11 @@ class TrialJob:
             not ready.
         """
         try:
-            return await self._run(config, to)
+            return await self._run(config, access)
         except ServerNotReadyError:
             return False
 
-    async def _run(self, config: FrozenConfig, to: ProviderAccess) -> bool:
+    async def _run(self, config: FrozenConfig, access: ProviderAccess) -> bool:
         """Run the trial and return whether it ended.
 
         Raises:
@@ -121,7 +121,7 @@ class TrialJob:
         """
         self.model_name = config.model_name
         try:
-            plan = build_trial_plan(self.context.refusals.add_to_trial(self.trial, self.model_name), config, to)
+            plan = build_trial_plan(self.context.refusals.add_to_trial(self.trial, self.model_name), config, access)
         except ServedElsewhereError as error:
             self.end_without_verdict("local_model_elsewhere", str(error))
             return True

@@ -115,8 +115,8 @@ class TrialPlan:
             plan.stream,
             plan.wire,
             compute_engine_version(),
-            *((said.text, _to_sent_tools(said.tools)) for said in plan.further),
-            *(one.name for one in plan.left_out),
+            *((message.text, _to_sent_tools(message.tools)) for message in plan.further),
+            *(parameter.name for parameter in plan.left_out),
         ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=dict).encode()).hexdigest()
 
@@ -168,21 +168,21 @@ def load_provider_access(provider: Provider) -> ProviderAccess:
     return ProviderAccess(endpoint, provider.kind == Provider.Kind.LOCAL, services)
 
 
-def refresh_addresses(to: ProviderAccess) -> ProviderAccess:
+def refresh_addresses(access: ProviderAccess) -> ProviderAccess:
     """Return the same access with the local servers that are registered now. Call it after a claim."""
-    return to if to.endpoint.base_url else replace(to, services=_load_addresses())
+    return access if access.endpoint.base_url else replace(access, services=_load_addresses())
 
 
 def _load_addresses() -> dict[str, ServiceAddress]:
     return {address.name: address for address in ServiceAddress.objects.all()}
 
 
-def find_local_server(to: ProviderAccess, service: str) -> ServiceAddress | None:
+def find_local_server(access: ProviderAccess, service: str) -> ServiceAddress | None:
     """Return the local server that `build_model_endpoint` leads to, or None."""
-    return None if to.endpoint.base_url else to.services.get(service)
+    return None if access.endpoint.base_url else access.services.get(service)
 
 
-def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: ProviderAccess) -> TrialPlan:
+def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, access: ProviderAccess) -> TrialPlan:
     """Build the plan of a claimed trial.
 
     Raises:
@@ -193,7 +193,7 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: ProviderAcce
     """
     scenario = config.cases.get((trial.scenario, trial.scenario_version)) or _lookup_code_scenario(trial)
     instance = scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind)
-    endpoint = build_model_endpoint(to, config.service, config.model_name)
+    endpoint = build_model_endpoint(access, config.service, config.model_name)
     endpoint = replace(endpoint, timeouts=config.timeouts(endpoint.timeouts))
     policy, policy_text = config.policy(instance.layer)
     loop = LoopPlan(
@@ -209,7 +209,9 @@ def build_trial_plan(trial: ClaimedTrial, config: FrozenConfig, to: ProviderAcce
         further=instance.further,
         left_out=trial.left_out,
     )
-    return TrialPlan(scenario, instance, loop, endpoint, to.local, policy_text, find_local_server(to, config.service))
+    return TrialPlan(
+        scenario, instance, loop, endpoint, access.local, policy_text, find_local_server(access, config.service)
+    )
 
 
 def _lookup_code_scenario(trial: ClaimedTrial) -> Scenario:
@@ -219,7 +221,7 @@ def _lookup_code_scenario(trial: ClaimedTrial) -> Scenario:
         ScenarioChangedError: this version is not known.
         KeyError: the slug is unknown.
     """
-    known = [one.version for one in scenarios.list_versions(trial.scenario)]
+    known = [version.version for version in scenarios.list_versions(trial.scenario)]
     if known and trial.scenario_version not in known:
         raise ScenarioChangedError(
             f"{trial.scenario} was version {trial.scenario_version} when the run was launched and is version "
@@ -236,21 +238,21 @@ def _load_examples(config: FrozenConfig, scenario: str) -> tuple[Message, ...]:
     return examples.load_sets(scenario)[config.examples] if config.examples else ()
 
 
-def build_model_endpoint(to: ProviderAccess, service: str, model: str) -> Endpoint:
+def build_model_endpoint(access: ProviderAccess, service: str, model: str) -> Endpoint:
     """Return the endpoint at which a model is reached now.
 
     Raises:
         ServedElsewhereError: another machine serves the model.
         ServerNotReadyError: the local server is not ready.
     """
-    if to.endpoint.base_url:
-        return replace(to.endpoint, model=model)
-    address = find_local_server(to, service)
+    if access.endpoint.base_url:
+        return replace(access.endpoint, model=model)
+    address = find_local_server(access, service)
     if address is None:
         raise ServerNotReadyError(f"The local server {service or 'of this provider'} is not ready yet.")
     if address.host != socket.gethostname():
         raise ServedElsewhereError(
             f"{model} is served on {address.host} and only for workers there; this one runs on {socket.gethostname()}."
         )
-    served = address.model if to.local and address.model else model  # one llama.cpp process serves one model
-    return replace(to.endpoint, base_url=address.url, key=address.key or to.endpoint.key, model=served)
+    served = address.model if access.local and address.model else model  # one llama.cpp process serves one model
+    return replace(access.endpoint, base_url=address.url, key=address.key or access.endpoint.key, model=served)

@@ -18,18 +18,20 @@ from toolbench.providers.endpoint import Endpoint
 from toolbench.providers.http.client import HttpClient
 
 
-async def converse(conversation: Conversation, text: str, world: RunContext) -> LoopResult:
+async def converse(conversation: Conversation, text: str, context: RunContext) -> LoopResult:
     """Send a user message, run tool calls until the model answers, and add the result to the conversation.
 
     Returns:
         How the run ended; errors, deadline and cancellation are values, not exceptions.
     """
-    ended = await drive(conversation.say(text), world)
+    ended = await drive(conversation.say(text), context)
     conversation.take(ended)
     return ended
 
 
-def run_context(endpoint: Endpoint, door: HttpClient, tools: PythonTools, emit: EmitEvent | None = None) -> RunContext:
+def run_context(
+    endpoint: Endpoint, client: HttpClient, tools: PythonTools, emit: EmitEvent | None = None
+) -> RunContext:
     """Build a run context for a single conversation with Python functions as tools.
 
     Requests are sent without limits and steps are not stored. To cancel, call `cancelled.set()` on the result.
@@ -37,7 +39,7 @@ def run_context(endpoint: Endpoint, door: HttpClient, tools: PythonTools, emit: 
     alone = _UnlimitedGate()
     return RunContext(
         endpoint=endpoint,
-        client=door,
+        client=client,
         call_tool=PythonToolRunner(tools),
         gate=alone,
         recorder=alone,
@@ -70,7 +72,7 @@ async def _run_in_thread(tool: PythonTool, arguments: JsonObject) -> object:
     came: asyncio.Future[tuple[object, Exception | None]] = loop.create_future()
     context = copy_context()
 
-    def tell(value: object, failure: Exception | None) -> None:
+    def set_result(value: object, failure: Exception | None) -> None:
         if not came.done():
             came.set_result((value, failure))
 
@@ -84,7 +86,7 @@ async def _run_in_thread(tool: PythonTool, arguments: JsonObject) -> object:
         except BaseException as error:  # sys.exit in a tool ends only its call
             failure = RuntimeError(type(error).__name__)
         with suppress(RuntimeError):  # the loop is closed, so no task waits for the result
-            loop.call_soon_threadsafe(tell, value, failure)
+            loop.call_soon_threadsafe(set_result, value, failure)
 
     threading.Thread(target=work, name=f"tool {tool.definition.name}", daemon=True).start()
     value, failure = await came

@@ -67,19 +67,19 @@ class RunContext:
     emit: EmitEvent | None = None
 
 
-async def drive(plan: LoopPlan, world: RunContext) -> LoopResult:
+async def drive(plan: LoopPlan, context: RunContext) -> LoopResult:
     """Run one trial to its end.
 
     The deadline, a cancellation and a stop by the gate are sent into the loop as `StopRun`, after the current step has
     been recorded. They are part of the result, not exceptions. Errors of the recorder and of the gate, and the
     cancellation of this task, are raised.
     """
-    limit = asyncio.timeout(world.endpoint.timeouts.deadline)
-    trial = _TrialRun(world, limit)
-    loop = run_loop(plan, trial.handle_event, brief=world.emit is None)
+    limit = asyncio.timeout(context.endpoint.timeouts.deadline)
+    trial = _TrialRun(context, limit)
+    loop = run_loop(plan, trial.handle_event, brief=context.emit is None)
     try:
         async with limit:
-            with world.cancelled.expire_on_cancel(limit):
+            with context.cancelled.expire_on_cancel(limit):
                 return trial.mask_ended(await trial.run(loop))
     except TimeoutError:
         if not limit.expired():
@@ -104,15 +104,15 @@ class _TrialRun:
     It takes tool results from the loop's events, because refused calls are never executed.
     """
 
-    def __init__(self, world: RunContext, limit: asyncio.Timeout) -> None:
-        self._world = world
+    def __init__(self, context: RunContext, limit: asyncio.Timeout) -> None:
+        self._world = context
         self._limit = limit
-        self._log = StepLog(world.recorder, world.clock)
+        self._log = StepLog(context.recorder, context.clock)
         self._results: list[tuple[int, ToolResult]] = []
         self._tools_started: dict[str, float] = {}
         self._current_exchange: Exchange | None = None  # source of streamed events
         self._attempt = 1
-        self._masker = build_endpoint_masker(world.endpoint)
+        self._masker = build_endpoint_masker(context.endpoint)
         self._stream_masker = StreamMasker(self._masker)
 
     def handle_event(self, event: Event) -> None:
@@ -145,11 +145,11 @@ class _TrialRun:
     async def run(self, loop: Loop) -> LoopResult:
         """Carry out the loop's commands until it returns its result."""
         try:
-            wanted = next(loop)
+            operation = next(loop)
             while True:
-                sent = await (self._ask(wanted) if isinstance(wanted, Ask) else self._execute(wanted))
+                sent = await (self._ask(operation) if isinstance(operation, Ask) else self._execute(operation))
                 try:
-                    wanted = loop.send(sent)
+                    operation = loop.send(sent)
                 finally:
                     self._log_results()
         except StopIteration as end:
@@ -229,9 +229,9 @@ class _TrialRun:
             "cancelled", "The worker was stopped while the request was under way.", status=exchange.status
         )
 
-    async def _execute(self, wanted: Execute) -> tuple[Outcome, ...]:
-        outcomes = self._masker.mask_value(await run_calls(wanted, self._world.call_tool, self._log.now_ms))
-        for call, outcome in zip(wanted.calls, outcomes, strict=True):
+    async def _execute(self, operation: Execute) -> tuple[Outcome, ...]:
+        outcomes = self._masker.mask_value(await run_calls(operation, self._world.call_tool, self._log.now_ms))
+        for call, outcome in zip(operation.calls, outcomes, strict=True):
             self._tools_started[call.id] = outcome.started_ms
         return outcomes
 

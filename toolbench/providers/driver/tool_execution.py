@@ -11,14 +11,14 @@ from toolbench.engine.types import JsonObject
 CallTool = Callable[[str, JsonObject, str], object]
 
 
-async def run_calls(wanted: Execute, call_tool: CallTool, now_ms: Callable[[], float]) -> tuple[Outcome, ...]:
+async def run_calls(operation: Execute, call_tool: CallTool, now_ms: Callable[[], float]) -> tuple[Outcome, ...]:
     """Run the calls and return one outcome per call, in call order.
 
     A tool's failure is a value. Only the cancellation of this task is raised, and it stops the running calls. A call
     runs in parallel to others only while it awaits.
     """
     outcomes: list[Outcome] = []
-    for group in group_calls(wanted):
+    for group in group_calls(operation):
         if len(group) == 1:
             outcomes.append(await _run_call(group[0], call_tool, now_ms))
         else:
@@ -26,12 +26,12 @@ async def run_calls(wanted: Execute, call_tool: CallTool, now_ms: Callable[[], f
     return tuple(outcomes)
 
 
-def group_calls(wanted: Execute) -> list[list[PreparedCall]]:
+def group_calls(operation: Execute) -> list[list[PreparedCall]]:
     """Return the calls in groups; the calls of one group may run at the same time."""
     made: list[list[PreparedCall]] = []
     before_alone = True
-    for call in wanted.calls:
-        alone = call.alone or not wanted.side_by_side
+    for call in operation.calls:
+        alone = call.alone or not operation.side_by_side
         if alone or before_alone:
             made.append([])
         made[-1].append(call)

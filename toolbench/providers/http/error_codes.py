@@ -176,19 +176,20 @@ def _classify_success(status: int, body: bytes) -> ExchangeError | None:
     return classify_unreadable(status, body)
 
 
-def _classify_error(error: UpstreamError | None, meant: int, status: int) -> ExchangeError:
+def _classify_error(error: UpstreamError | None, meant_status: int, status: int) -> ExchangeError:
     """Return the error with the code that its words, else its status, select.
 
     Args:
         error: the parsed error, or None.
-        meant: the status that the error names, else `status`. Below 400 only the words of the error select a code.
+        meant_status: the status that the error names, else `status`. Below 400 only the words of the error select
+            a code.
         status: the status of the response.
     """
     table = _load_table()
     text = error.text if error else ""
-    fitting = (rule for rule in table.by_text if meant in rule.statuses or meant < 400)
+    fitting = (rule for rule in table.by_text if meant_status in rule.statuses or meant_status < 400)
     code = next((rule.code for rule in fitting if any(word in text for word in rule.words)), None)
-    code = code or table.by_status.get(meant) or table.by_hundred.get(meant // 100, "not_http")
+    code = code or table.by_status.get(meant_status) or table.by_hundred.get(meant_status // 100, "not_http")
     if error is None:
         return build_exchange_error(code, status=status)
     return replace(

@@ -20,9 +20,9 @@ def compute_wait_seconds(attempt: int, headers: JsonObject) -> float:
         attempt: number of the failed attempt, from 1.
         headers: response headers with lower-case names.
     """
-    asked = parse_retry_after(headers)
-    if asked is not None:
-        return asked
+    requested = parse_retry_after(headers)
+    if requested is not None:
+        return requested
     state = tenacity.RetryCallState(_RETRYING, None, (), {})
     state.attempt_number = attempt
     return _EXPONENTIAL_WAIT(state)
@@ -44,8 +44,8 @@ def parse_retry_after(headers: JsonObject) -> float | None:
             return None
         now = _parse_date(str(headers.get("date", ""))) or datetime.now(UTC)
         seconds = max((moment - now).total_seconds(), 0.0)
-    asked = parse_duration_ms(seconds, per_unit=1000)
-    return None if asked is None else min(asked / 1000, MAX_WAIT_SECONDS)
+    requested = parse_duration_ms(seconds, per_unit=1000)
+    return None if requested is None else min(requested / 1000, MAX_WAIT_SECONDS)
 
 
 def _parse_seconds(text: str) -> float | None:

@@ -83,7 +83,7 @@ def find_url_secrets(url: str) -> tuple[str, ...]:
         return ()
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
     written = [user, password, *(pair.partition("=")[2] for pair in parts.query.split("&")), *find_keys(parts.path)]
-    return tuple(dict.fromkeys(text for one in written if one for text in (one, unquote(one))))
+    return tuple(dict.fromkeys(text for part in written if part for text in (part, unquote(part))))
 
 
 def _split_once(text: str, separator: str) -> tuple[str, str, str]:
@@ -117,5 +117,5 @@ def _is_long(run: str) -> bool:
 
 def _is_random(run: str, least: float) -> bool:
     kinds = [0 if character.isdigit() else 1 if character.isupper() else 2 for character in run]
-    changes = sum(one != other for one, other in itertools.pairwise(kinds))
+    changes = sum(kind != next_kind for kind, next_kind in itertools.pairwise(kinds))
     return len(set(kinds)) == 3 and changes >= least * (len(run) - 1)

@@ -54,10 +54,10 @@ def check_shape(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
         "arguments_shape": kind,
     }
     if place == CALL_LIST and kind == "text":
-        said = "Calls are a list and their arguments a JSON text."
-        return ProbeCheck("shape", "passed", said, learned, numbers)
-    said = f"Calls stand in {_PLACE_TEXTS[place]}; their arguments are {_ARGUMENT_TEXTS[kind]}."
-    return ProbeCheck("shape", "failed", said, learned, numbers)
+        description = "Calls are a list and their arguments a JSON text."
+        return ProbeCheck("shape", "passed", description, learned, numbers)
+    description = f"Calls stand in {_PLACE_TEXTS[place]}; their arguments are {_ARGUMENT_TEXTS[kind]}."
+    return ProbeCheck("shape", "failed", description, learned, numbers)
 
 
 _PLACE_TEXTS = {
@@ -77,11 +77,11 @@ _ARGUMENT_TEXTS = {
 def check_ids(exchanges: Iterable[ExchangeStep]) -> ProbeCheck:
     """Check whether the ids of calls are present and distinct, over all answers with calls."""
     found = [(step.ordinal, call.get("id")) for step in exchanges for call in _list_calls(parse_raw_message(step))]
-    ids = [one for _, one in found]
+    ids = [call_id for _, call_id in found]
     numbers = tuple(dict.fromkeys(number for number, _ in found))
     if not ids:
         return ProbeCheck("ids", "unknown", "Inconclusive: no answer had a call in its own field.")
-    if any(not isinstance(one, str) or not one.strip() for one in ids):
+    if any(not isinstance(call_id, str) or not call_id.strip() for call_id in ids):
         return ProbeCheck("ids", "failed", "Calls have no id; they are given one.", {"ids": "missing"}, numbers)
     if len(set(ids)) < len(ids):
         return ProbeCheck("ids", "failed", "Different calls share an id.", {"ids": "repeated"}, numbers)

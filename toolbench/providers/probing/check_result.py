@@ -32,8 +32,8 @@ class ProbeCheck:
 
 def build_inconclusive(slug: str, error: ExchangeError | None, exchanges: tuple[int, ...] = ()) -> ProbeCheck:
     """Build an inconclusive result, from which no capability is learned."""
-    said = f"{error.message} ({error.code})" if error else "There was no answer."
-    return ProbeCheck(slug, "unknown", f"Inconclusive: {said}", exchanges=exchanges)
+    message = f"{error.message} ({error.code})" if error else "There was no answer."
+    return ProbeCheck(slug, "unknown", f"Inconclusive: {message}", exchanges=exchanges)
 
 
 def learned(checks: Iterable[ProbeCheck]) -> Capabilities:

@@ -15,8 +15,8 @@ async def check_completion(prober: Prober) -> ProbeCheck:
     An endpoint with the Messages format has neither, so no request is sent to it.
     """
     if prober.uses_messages:
-        said = "An endpoint that speaks Messages takes no raw prompt."
-        return ProbeCheck("completion", "failed", said, {"raw_completion": False})
+        message = "An endpoint that speaks Messages takes no raw prompt."
+        return ProbeCheck("completion", "failed", message, {"raw_completion": False})
     numbers: tuple[int, ...] = ()
     for name in ("completions", "llama"):
         wire = get_wire_format(name)
@@ -24,11 +24,11 @@ async def check_completion(prober: Prober) -> ProbeCheck:
         reply = await prober.post_raw(encoded, wire.path)
         numbers = (*numbers, reply.number)
         if _has_continuation(reply.payload):
-            said = (
+            message = (
                 f"A raw prompt is continued by {wire.path}: the method template can be used where its dialect is known."
             )
             known: JsonObject = {"raw_completion": True, "prompt_endpoint": name}
-            return ProbeCheck("completion", "passed", said, known, numbers)
+            return ProbeCheck("completion", "passed", message, known, numbers)
         if reply.status not in (400, 404, 405, 422, 501):
             return build_inconclusive("completion", reply.error, numbers)
     return ProbeCheck("completion", "failed", "There is no raw completion here.", {"raw_completion": False}, numbers)
@@ -36,7 +36,7 @@ async def check_completion(prober: Prober) -> ProbeCheck:
 
 def _has_continuation(payload: Any) -> bool:
     """Return whether an answer has a text where OpenAI's or llama.cpp's completion has it."""
-    told = get_object(payload)
-    choices = told.get("choices")
+    body = get_object(payload)
+    choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return isinstance(first.get("text") if isinstance(first, dict) else told.get("content"), str)
+    return isinstance(first.get("text") if isinstance(first, dict) else body.get("content"), str)

@@ -44,8 +44,8 @@ async def check_constraints(prober: Prober) -> ProbeCheck:
 
     An endpoint that enforces the constraint cannot answer "Oslo".
     """
-    asked = _MESSAGES_FIELDS_BY_CONSTRAINT if prober.uses_messages else _FIELDS_BY_CONSTRAINT
-    replies = {name: await _post_constrained(prober, field) for name, field in asked.items()}
+    fields = _MESSAGES_FIELDS_BY_CONSTRAINT if prober.uses_messages else _FIELDS_BY_CONSTRAINT
+    replies = {name: await _post_constrained(prober, field) for name, field in fields.items()}
     numbers = tuple(reply.number for reply in replies.values())
     if all(reply.error is not None and not reply.refused for reply in replies.values()):
         return build_inconclusive("constraints", next(iter(replies.values())).error, numbers)
@@ -88,5 +88,5 @@ async def check_strict(prober: Prober) -> ProbeCheck:
         return ProbeCheck("strict", "passed", "A tool marked strict is taken.", {"supports_strict": True}, numbers)
     if reply.error.infrastructure:
         return build_inconclusive("strict", reply.error, numbers)
-    said = f"A tool marked strict is refused: {reply.error.message}"
-    return ProbeCheck("strict", "failed", said, {"supports_strict": False}, numbers)
+    message = f"A tool marked strict is refused: {reply.error.message}"
+    return ProbeCheck("strict", "failed", message, {"supports_strict": False}, numbers)

@@ -33,23 +33,23 @@ async def check_tools(prober: Prober) -> tuple[ProbeCheck, ProbeResult]:
     Returns:
         The check, and the result of the first request for checks that need no request of their own.
     """
-    heard = await prober.ask(build_echo_request(prober.word))
-    error, turn = heard.error, heard.turn
+    result = await prober.ask(build_echo_request(prober.word))
+    error, turn = result.error, result.turn
     if error is not None or turn is None:
-        return _judge_error(error, heard), heard
+        return _judge_error(error, result), result
     if _has_native_call(turn):
-        return _judge_call(heard, prober.word), heard
+        return _judge_call(result, prober.word), result
     if dialect := detect_format(turn.text, (ECHO_TOOL.to_openai(),)):
-        said = f"The call stands in the text, in the dialect {dialect}, and not in tool_calls."
+        message = f"The call stands in the text, in the dialect {dialect}, and not in tool_calls."
         known: JsonObject = {"supports_tool_use": False, "tools_field": "accepted", "text_format": dialect}
-        return ProbeCheck("tools", "failed", said, known, heard.numbers), heard
+        return ProbeCheck("tools", "failed", message, known, result.numbers), result
     if turn.finish_reason == "length":
-        said = "Inconclusive: the answer was cut before a call."
-        return ProbeCheck("tools", "unknown", said, exchanges=heard.numbers), heard
-    return await _check_without_call(prober, heard), heard
+        message = "Inconclusive: the answer was cut before a call."
+        return ProbeCheck("tools", "unknown", message, exchanges=result.numbers), result
+    return await _check_without_call(prober, result), result
 
 
-async def _check_without_call(prober: Prober, heard: ProbeResult) -> ProbeCheck:
+async def _check_without_call(prober: Prober, result: ProbeResult) -> ProbeCheck:
     """Ask again with tool_choice required, and compare token counts with a request without tools.
 
     A call that comes back decides. Equal token counts show dropped tools only if no call comes either: some endpoints
@@ -57,24 +57,24 @@ async def _check_without_call(prober: Prober, heard: ProbeResult) -> ProbeCheck:
     """
     bare = await prober.ask(replace(build_echo_request(prober.word), tools=(), turns=1))
     held = await prober.ask(replace(build_echo_request(prober.word), policy={"tool_choice": "required"}, turns=1))
-    numbers = (*heard.numbers, *bare.numbers, *held.numbers)
+    numbers = (*result.numbers, *bare.numbers, *held.numbers)
     if held.turn is not None and _has_native_call(held.turn):
         known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["required"]}
-        said = "The model calls only when tool_choice is required; left to itself it answers in words."
-        return ProbeCheck("tools", "passed", said, known, numbers)
+        message = "The model calls only when tool_choice is required; left to itself it answers in words."
+        return ProbeCheck("tools", "passed", message, known, numbers)
     if held.error is not None:
         return build_inconclusive("tools", held.error, numbers)
-    if has_equal_token_counts(heard, bare):
-        said = "The endpoint drops the tools: as many tokens with them as without, and no call when one is required."
-        return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "dropped"}, numbers)
-    said = "The model answers in words, and tool_choice required does not change that."
-    return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "accepted"}, numbers)
+    if has_equal_token_counts(result, bare):
+        message = "The endpoint drops the tools: as many tokens with them as without, and no call when one is required."
+        return ProbeCheck("tools", "failed", message, {"supports_tool_use": False, "tools_field": "dropped"}, numbers)
+    message = "The model answers in words, and tool_choice required does not change that."
+    return ProbeCheck("tools", "failed", message, {"supports_tool_use": False, "tools_field": "accepted"}, numbers)
 
 
-def check_round_trip(heard: ProbeResult) -> ProbeCheck:
+def check_round_trip(result: ProbeResult) -> ProbeCheck:
     """Check whether the endpoint accepts its own call with a result, and then answers with text."""
-    later = [record for record in heard.ended.turns if record.turn > 0]
-    numbers = heard.numbers
+    later = [record for record in result.ended.turns if record.turn > 0]
+    numbers = result.numbers
     if not later:
         return ProbeCheck("round_trip", "unknown", "Inconclusive: there was no call to give a result to.")
     if (error := later[0].failure) is not None:
@@ -92,7 +92,7 @@ def has_equal_token_counts(with_tools: ProbeResult, without: ProbeResult) -> boo
 
     The result is False when either answer has no token count.
     """
-    counts = [heard.turn.usage.input_tokens for heard in (with_tools, without) if heard.turn and heard.turn.usage]
+    counts = [result.turn.usage.input_tokens for result in (with_tools, without) if result.turn and result.turn.usage]
     return len(counts) == 2 and None not in counts and counts[0] == counts[1]
 
 
@@ -100,23 +100,25 @@ def _has_native_call(turn: Turn) -> bool:
     return turn.path == "tool_use" and bool(turn.calls)
 
 
-def _judge_call(heard: ProbeResult, word: str) -> ProbeCheck:
+def _judge_call(result: ProbeResult, word: str) -> ProbeCheck:
     known: JsonObject = {"supports_tool_use": True, "tools_field": "accepted", "tool_choice_values": ["auto"]}
-    arguments = heard.find_call_arguments(ECHO_TOOL.name)
+    arguments = result.find_call_arguments(ECHO_TOOL.name)
     if arguments is None:
-        said = "The answer calls, but not the tool it was asked for, or with arguments that break its schema."
-        return ProbeCheck("tools", "failed", said, known, heard.numbers)
+        message = "The answer calls, but not the tool it was asked for, or with arguments that break its schema."
+        return ProbeCheck("tools", "failed", message, known, result.numbers)
     exact = arguments.get("value") == word
-    said = "The call came back in tool_calls, its arguments valid" + ("." if exact else ", with another value.")
-    return ProbeCheck("tools", "passed", said, known, heard.numbers)
+    message = "The call came back in tool_calls, its arguments valid" + ("." if exact else ", with another value.")
+    return ProbeCheck("tools", "passed", message, known, result.numbers)
 
 
-def _judge_error(error: ExchangeError | None, heard: ProbeResult) -> ProbeCheck:
+def _judge_error(error: ExchangeError | None, result: ProbeResult) -> ProbeCheck:
     """Return the check for an error; only an error that names tools shows something about tools."""
     if error is None or not _refuses_tools(error):
-        return replace(build_inconclusive("tools", error, heard.numbers), blocked=True)
-    said = f"The endpoint refuses requests with tools: {error.message}"
-    return ProbeCheck("tools", "failed", said, {"supports_tool_use": False, "tools_field": "refused"}, heard.numbers)
+        return replace(build_inconclusive("tools", error, result.numbers), blocked=True)
+    message = f"The endpoint refuses requests with tools: {error.message}"
+    return ProbeCheck(
+        "tools", "failed", message, {"supports_tool_use": False, "tools_field": "refused"}, result.numbers
+    )
 
 
 def _refuses_tools(error: ExchangeError) -> bool:

@@ -19,24 +19,31 @@ PREFIXES = ("/v1", "", "/api/v1", "/openai/v1")
 _NOT_FOUND_CODES = ("not_found", "not_an_answer", "redirect_refused", "server_failed")
 
 
-def check_dropped_tools(heard: ProbeResult, bare: ProbeResult) -> ProbeCheck:
+def check_dropped_tools(result: ProbeResult, bare: ProbeResult) -> ProbeCheck:
     """Compare the endpoint's token counts of one request with tools and without.
 
     Equal counts alone prove nothing, because an endpoint may leave tools out of its count. A call that came back to the
     request with tools shows that they arrived.
     """
-    numbers = (*heard.numbers[:1], *bare.numbers)
-    counts = [one.turn.usage.input_tokens if one.turn and one.turn.usage else None for one in (heard, bare)]
+    numbers = (*result.numbers[:1], *bare.numbers)
+    counts = [
+        answered.turn.usage.input_tokens if answered.turn and answered.turn.usage else None
+        for answered in (result, bare)
+    ]
     if None in counts:
         return ProbeCheck("dropped_tools", "unknown", "Inconclusive: the endpoint counts no tokens.", {}, numbers)
-    if heard.turn and heard.turn.path == "tool_use" and heard.turn.calls:
-        said = f"A call came back, so the tools reached the model ({counts[0]} tokens with them, {counts[1]} without)."
-        return ProbeCheck("dropped_tools", "passed", said, {"tools_field": "accepted"}, numbers)
-    if has_equal_token_counts(heard, bare):
-        said = f"The request has {counts[0]} tokens with tools and without, and no call came: they seem to be dropped."
-        return ProbeCheck("dropped_tools", "failed", said, exchanges=numbers)
-    said = f"{counts[0]} tokens with tools, {counts[1]} without: they reach the prompt."
-    return ProbeCheck("dropped_tools", "passed", said, {"tools_field": "accepted"}, numbers)
+    if result.turn and result.turn.path == "tool_use" and result.turn.calls:
+        message = (
+            f"A call came back, so the tools reached the model ({counts[0]} tokens with them, {counts[1]} without)."
+        )
+        return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, numbers)
+    if has_equal_token_counts(result, bare):
+        message = (
+            f"The request has {counts[0]} tokens with tools and without, and no call came: they seem to be dropped."
+        )
+        return ProbeCheck("dropped_tools", "failed", message, exchanges=numbers)
+    message = f"{counts[0]} tokens with tools, {counts[1]} without: they reach the prompt."
+    return ProbeCheck("dropped_tools", "passed", message, {"tools_field": "accepted"}, numbers)
 
 
 async def ask_without_tools(prober: Prober) -> ProbeResult:
@@ -60,17 +67,17 @@ async def check_foreign_history(prober: Prober) -> ProbeCheck:
     wish = ProbeRequest("", "Which colour was it? Answer in one word.", (ECHO_TOOL,))
     numbers: tuple[int, ...] = ()
     error: ExchangeError | None = None
-    for call_id, content, learned, said in _HISTORY_CASES:
-        heard = await prober.ask(replace(wish, history=_build_history(call_id, content)))
-        numbers = (*numbers, *heard.numbers)
-        error = heard.error
+    for call_id, content, learned, expected in _HISTORY_CASES:
+        result = await prober.ask(replace(wish, history=_build_history(call_id, content)))
+        numbers = (*numbers, *result.numbers)
+        error = result.error
         if error is None:
             outcome: CheckOutcome = "passed" if call_id == FOREIGN_ID and content is None else "failed"
-            return ProbeCheck("foreign_history", outcome, said, learned, numbers)
+            return ProbeCheck("foreign_history", outcome, expected, learned, numbers)
         if error.infrastructure:
             return build_inconclusive("foreign_history", error, numbers)
-    said = f"A conversation with calls of another endpoint is refused: {error.message if error else ''}"
-    return ProbeCheck("foreign_history", "failed", said, {}, numbers)
+    expected = f"A conversation with calls of another endpoint is refused: {error.message if error else ''}"
+    return ProbeCheck("foreign_history", "failed", expected, {}, numbers)
 
 
 _HISTORY_CASES: tuple[tuple[str, str | None, JsonObject, str], ...] = (
@@ -97,26 +104,26 @@ async def check_midturn_system(prober: Prober) -> ProbeCheck:
     The Messages format has no such message, so no request is sent to such an endpoint.
     """
     if prober.uses_messages:
-        said = "Messages takes a system text at the beginning only: later ones go into the user's turn."
-        return ProbeCheck("midturn_system", "failed", said, {"allows_midturn_system": False})
+        message = "Messages takes a system text at the beginning only: later ones go into the user's turn."
+        return ProbeCheck("midturn_system", "failed", message, {"allows_midturn_system": False})
     history: tuple[Message, ...] = (
         {"role": "user", "content": "Hello."},
         {"role": "assistant", "content": "Hello."},
         {"role": "system", "content": "From now on answer in one word."},
     )
-    heard = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history))
-    error = heard.error
+    result = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history))
+    error = result.error
     if error is None:
         known: JsonObject = {"allows_midturn_system": True}
-        return ProbeCheck("midturn_system", "passed", "A later system message is taken.", known, heard.numbers)
+        return ProbeCheck("midturn_system", "passed", "A later system message is taken.", known, result.numbers)
     if error.infrastructure and error.status != 500:
-        return build_inconclusive("midturn_system", error, heard.numbers)
+        return build_inconclusive("midturn_system", error, result.numbers)
     plain = await prober.ask(ProbeRequest("Be brief.", "Which colour is the sky?", history=history[:2]))
-    numbers = (*heard.numbers, *plain.numbers)
+    numbers = (*result.numbers, *plain.numbers)
     if plain.error is not None:
         return build_inconclusive("midturn_system", plain.error, numbers)
-    said = f"A later system message is refused, without it the request is taken: {error.message}"
-    return ProbeCheck("midturn_system", "failed", said, {"allows_midturn_system": False}, numbers)
+    message = f"A later system message is refused, without it the request is taken: {error.message}"
+    return ProbeCheck("midturn_system", "failed", message, {"allows_midturn_system": False}, numbers)
 
 
 async def check_error_bodies(prober: Prober) -> ProbeCheck:
@@ -126,35 +133,35 @@ async def check_error_bodies(prober: Prober) -> ProbeCheck:
     if reply.status is None or reply.status in (401, 402, 403, 429):
         return build_inconclusive("error_bodies", reply.error, numbers)
     if reply.status < 400:
-        said = f"Messages that are no list are answered with {reply.status}."
-        return ProbeCheck("error_bodies", "failed", said, exchanges=numbers)
+        message = f"Messages that are no list are answered with {reply.status}."
+        return ProbeCheck("error_bodies", "failed", message, exchanges=numbers)
     said_why = isinstance(reply.payload, dict | list) and bool(reply.error and reply.error.message)
     if reply.status < 500 and said_why:
         return ProbeCheck(
             "error_bodies", "passed", f"Nonsense is refused with {reply.status} and a reason.", {}, numbers
         )
-    what = "as its own failure" if reply.status >= 500 else "without a JSON body"
-    return ProbeCheck("error_bodies", "failed", f"Nonsense is refused with {reply.status}, {what}.", {}, numbers)
+    manner = "as its own failure" if reply.status >= 500 else "without a JSON body"
+    return ProbeCheck("error_bodies", "failed", f"Nonsense is refused with {reply.status}, {manner}.", {}, numbers)
 
 
-def check_reasoning(heard: ProbeResult) -> ProbeCheck:
+def check_reasoning(result: ProbeResult) -> ProbeCheck:
     """Check where reasoning is in the answer, and whether the endpoint accepts it back beside a call."""
-    fields = {find_reasoning_field(parse_raw_message(step)) for step in heard.exchanges} - {""}
+    fields = {find_reasoning_field(parse_raw_message(step)) for step in result.exchanges} - {""}
     if not fields:
-        said = "Inconclusive: no reasoning was seen."
-        return ProbeCheck("reasoning_replay", "unknown", said, exchanges=heard.numbers)
-    later = [record for record in heard.ended.turns if record.turn > 0]
+        message = "Inconclusive: no reasoning was seen."
+        return ProbeCheck("reasoning_replay", "unknown", message, exchanges=result.numbers)
+    later = [record for record in result.ended.turns if record.turn > 0]
     if not later:
-        said = "There is reasoning, but no call to replay it with."
-        return ProbeCheck("reasoning_replay", "unknown", said, exchanges=heard.numbers)
+        message = "There is reasoning, but no call to replay it with."
+        return ProbeCheck("reasoning_replay", "unknown", message, exchanges=result.numbers)
     if (error := later[0].failure) is not None:
         if error.infrastructure:
-            return build_inconclusive("reasoning_replay", error, heard.numbers)
-        said = f"Reasoning sent back as it came is refused: {error.message}"
-        return ProbeCheck("reasoning_replay", "failed", said, {"reasoning_replay": "none"}, heard.numbers)
+            return build_inconclusive("reasoning_replay", error, result.numbers)
+        message = f"Reasoning sent back as it came is refused: {error.message}"
+        return ProbeCheck("reasoning_replay", "failed", message, {"reasoning_replay": "none"}, result.numbers)
     place = "tags" if "tags" in fields else "details" if "reasoning_details" in fields else "field"
-    said = f"Reasoning in {', '.join(sorted(fields))} is taken back beside its call."
-    return ProbeCheck("reasoning_replay", "passed", said, {"reasoning_replay": place}, heard.numbers)
+    message = f"Reasoning in {', '.join(sorted(fields))} is taken back beside its call."
+    return ProbeCheck("reasoning_replay", "passed", message, {"reasoning_replay": place}, result.numbers)
 
 
 async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError | None) -> ProbeCheck:
@@ -163,16 +170,16 @@ async def check_prefix(prober: Prober, tools: ProbeCheck, error: ExchangeError |
         return ProbeCheck("prefix", "passed", "The address leads to the API.", exchanges=tools.exchanges)
     if error is None or error.code not in _NOT_FOUND_CODES:
         return ProbeCheck("prefix", "unknown", "Inconclusive: the endpoint did not answer.", exchanges=tools.exchanges)
-    own = prober.endpoint.api_prefix.rstrip("/")
+    current = prober.endpoint.api_prefix.rstrip("/")
     for prefix in PREFIXES:
-        if prefix == own:
+        if prefix == current:
             continue
         await prober.reserve()
         try:
             await list_models(replace(prober.endpoint, api_prefix=prefix))
         except ProviderRequestError:
             continue
-        said = f"Nothing is found under {own or 'no prefix'}; under {prefix or 'no prefix'} a list of models is."
-        return ProbeCheck("prefix", "failed", said, exchanges=tools.exchanges)
-    said = "Nothing is found here, nor under the usual prefixes: check the address and the model's name."
-    return ProbeCheck("prefix", "unknown", said, exchanges=tools.exchanges)
+        message = f"Nothing is found under {current or 'no prefix'}; under {prefix or 'no prefix'} a list of models is."
+        return ProbeCheck("prefix", "failed", message, exchanges=tools.exchanges)
+    message = "Nothing is found here, nor under the usual prefixes: check the address and the model's name."
+    return ProbeCheck("prefix", "unknown", message, exchanges=tools.exchanges)

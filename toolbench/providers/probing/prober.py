@@ -89,7 +89,7 @@ class ProbeResult:
     def find_call_arguments(self, name: str) -> JsonObject | None:
         """Return the arguments of the first executed call of this tool, as dispatched; None without one."""
         results = self.ended.turns[0].results if self.ended.turns else ()
-        return next((one.arguments for one in results if one.call.name == name and one.executed), None)
+        return next((result.arguments for result in results if result.call.name == name and result.executed), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +142,22 @@ class Prober:
 
         An endpoint that requires the newer name of the token limit is asked again with that name.
         """
-        heard = await self._ask(wish)
-        if heard.error and "max_completion_tokens" in heard.error.message and self.limit_name == DEFAULT_LIMIT_NAME:
+        result = await self._ask(wish)
+        if result.error and "max_completion_tokens" in result.error.message and self.limit_name == DEFAULT_LIMIT_NAME:
             self.limit_name = "max_completion_tokens"
-            heard = await self._ask(wish)
-        return heard
+            result = await self._ask(wish)
+        return result
 
     async def _ask(self, wish: ProbeRequest) -> ProbeResult:
         before = len(self.exchanges)
         endpoint = replace(self.endpoint, max_attempts=MAX_ATTEMPTS)
-        world = RunContext(endpoint, self.client, _run_tool, self, self, self.clock, CancellationToken())
-        return ProbeResult(await drive(self._build_plan(wish), world), tuple(self.exchanges[before:]))
+        context = RunContext(endpoint, self.client, _run_tool, self, self, self.clock, CancellationToken())
+        return ProbeResult(await drive(self._build_plan(wish), context), tuple(self.exchanges[before:]))
 
     def _build_plan(self, wish: ProbeRequest) -> LoopPlan:
         options = {self.limit_name: MAX_ANSWER_TOKENS, "temperature": 0, **wish.options}
-        own: JsonObject = {"max_turns": wish.turns, "fix_empty_final": False}
-        layers = [("normalising", get_preset("default_tool_calling")), ("probe", own), ("check", wish.policy)]
+        policy_patch: JsonObject = {"max_turns": wish.turns, "fix_empty_final": False}
+        layers = [("normalising", get_preset("default_tool_calling")), ("probe", policy_patch), ("check", wish.policy)]
         return LoopPlan(
             model=self.endpoint.model,
             policy=resolve_policy(layers).policy,

@@ -74,10 +74,10 @@ _ALWAYS_REPORTED = ("prefix", "tools", "round_trip")  # also reported when the e
 async def probe_first_use(prober: Prober) -> AsyncIterator[ProbeCheck]:
     """Run the checks that decide which method is used to request calls, with two to five requests."""
     prober.check = "tools"
-    tools, heard = await check_tools(prober)
+    tools, result = await check_tools(prober)
     yield _add_limit_name(tools, prober)
-    yield check_round_trip(heard)
-    yield check_shape(heard.exchanges)
+    yield check_round_trip(result)
+    yield check_shape(result.exchanges)
 
 
 async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) -> AsyncIterator[ProbeCheck]:
@@ -87,17 +87,17 @@ async def probe_conformance(prober: Prober, seconds: float = MAX_PROBE_SECONDS) 
     """
     until = prober.clock() + seconds
     prober.check = "tools"
-    tools, heard = await check_tools(prober)
+    tools, result = await check_tools(prober)
     prober.check = "prefix"
-    yield await history_checks.check_prefix(prober, tools, heard.error)
+    yield await history_checks.check_prefix(prober, tools, result.error)
     yield _add_limit_name(tools, prober)
-    yield check_round_trip(heard)
+    yield check_round_trip(result)
     if tools.blocked:
         for slug in TITLES:
             if slug not in _ALWAYS_REPORTED:
                 yield ProbeCheck(slug, "unknown", "Not asked: the endpoint does not answer.")
         return
-    async for check in _run_comparison_checks(prober, heard, until):
+    async for check in _run_comparison_checks(prober, result, until):
         yield check
     for question in CHECKS:
         if question.run is not None:
@@ -113,16 +113,16 @@ def _add_limit_name(check: ProbeCheck, prober: Prober) -> ProbeCheck:
     return replace(check, learned={**check.learned, "limit_name": prober.limit_name})
 
 
-async def _run_comparison_checks(prober: Prober, heard: ProbeResult, until: float) -> AsyncIterator[ProbeCheck]:
-    async def dropping(asked: Prober) -> ProbeCheck:
-        return history_checks.check_dropped_tools(heard, await history_checks.ask_without_tools(asked))
+async def _run_comparison_checks(prober: Prober, result: ProbeResult, until: float) -> AsyncIterator[ProbeCheck]:
+    async def dropping(prober_used: Prober) -> ProbeCheck:
+        return history_checks.check_dropped_tools(result, await history_checks.ask_without_tools(prober_used))
 
-    async def streaming(asked: Prober) -> ProbeCheck:
-        return await tool_choice_checks.check_stream(asked, heard)
+    async def streaming(prober_used: Prober) -> ProbeCheck:
+        return await tool_choice_checks.check_stream(prober_used, result)
 
     yield await _run_check(prober, "dropped_tools", dropping, until)
     yield await _run_check(prober, "stream", streaming, until)
-    yield history_checks.check_reasoning(heard)
+    yield history_checks.check_reasoning(result)
 
 
 async def _run_check(prober: Prober, slug: str, ask: RunCheck, until: float) -> ProbeCheck:

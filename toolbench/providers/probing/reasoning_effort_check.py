@@ -44,9 +44,9 @@ async def check_effort(prober: Prober) -> ProbeCheck:
         plain = await prober.post({"messages": _QUESTION, **sense, prober.limit_name: MAX_ANSWER_TOKENS})
         numbers = (*numbers, plain.number)
         if plain.error is None:
-            said = f"{name} is read: nonsense in it is refused, sense is taken."
-            return ProbeCheck("effort", "passed", said, {"effort_name": name}, numbers)
+            message = f"{name} is read: nonsense in it is refused, sense is taken."
+            return ProbeCheck("effort", "passed", message, {"effort_name": name}, numbers)
     if passed_over:
-        said = "The effort is taken without effect: nonsense passes under every name that is not refused."
-        return ProbeCheck("effort", "failed", said, {"ignores": ["reasoning_effort"]}, numbers)
+        message = "The effort is taken without effect: nonsense passes under every name that is not refused."
+        return ProbeCheck("effort", "failed", message, {"ignores": ["reasoning_effort"]}, numbers)
     return ProbeCheck("effort", "failed", "The effort is refused under every name.", {}, numbers)

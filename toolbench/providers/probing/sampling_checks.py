@@ -18,19 +18,19 @@ async def check_max_tokens(prober: Prober) -> ProbeCheck:
     names = dict.fromkeys((prober.limit_name, *(() if prober.uses_messages else TOKEN_LIMIT_KEYS)))
     numbers: tuple[int, ...] = ()
     for name in names:
-        heard = await prober.ask(
+        result = await prober.ask(
             ProbeRequest("", "Count from one to fifty in words.", options=_build_limit_options(name, prober))
         )
-        numbers = (*numbers, *heard.numbers)
-        if heard.error is not None or heard.turn is None:
-            return build_inconclusive("max_tokens", heard.error, numbers)
-        used = heard.turn.usage.output_tokens if heard.turn.usage else None
-        if heard.turn.finish_reason == "length" and (used is None or used <= 2 * SMALL_LIMIT_TOKENS):
+        numbers = (*numbers, *result.numbers)
+        if result.error is not None or result.turn is None:
+            return build_inconclusive("max_tokens", result.error, numbers)
+        used = result.turn.usage.output_tokens if result.turn.usage else None
+        if result.turn.finish_reason == "length" and (used is None or used <= 2 * SMALL_LIMIT_TOKENS):
             known: JsonObject = {"honours": ["max_tokens"], "limit_name": name}
             return ProbeCheck("max_tokens", "passed", f"{name} has its effect.", known, numbers)
-        if len(heard.turn.text.split()) <= 2 * SMALL_LIMIT_TOKENS:
-            said = "Inconclusive: the answer was short anyway."
-            return ProbeCheck("max_tokens", "unknown", said, exchanges=numbers)
+        if len(result.turn.text.split()) <= 2 * SMALL_LIMIT_TOKENS:
+            message = "Inconclusive: the answer was short anyway."
+            return ProbeCheck("max_tokens", "unknown", message, exchanges=numbers)
     return _build_ignored("max_tokens", numbers)
 
 
@@ -44,50 +44,50 @@ def _build_limit_options(name: str, prober: Prober) -> JsonObject:
 async def check_stop(prober: Prober) -> ProbeCheck:
     """Check that a stop word ends the answer before the word."""
     wish = ProbeRequest("", "Write exactly this: one two three four five six", options={"stop": ["four"]})
-    heard = await prober.ask(wish)
-    if heard.error is not None or heard.turn is None:
-        return build_inconclusive("stop", heard.error, heard.numbers)
-    text = heard.turn.text.lower()
+    result = await prober.ask(wish)
+    if result.error is not None or result.turn is None:
+        return build_inconclusive("stop", result.error, result.numbers)
+    text = result.turn.text.lower()
     if "four" in text:
-        return _build_ignored("stop", heard.numbers)
+        return _build_ignored("stop", result.numbers)
     if "three" in text:
-        return _build_honoured("stop", heard.numbers)
-    return ProbeCheck("stop", "unknown", "Inconclusive: the answer never came to the stop word.", {}, heard.numbers)
+        return _build_honoured("stop", result.numbers)
+    return ProbeCheck("stop", "unknown", "Inconclusive: the answer never came to the stop word.", {}, result.numbers)
 
 
 async def check_temperature(prober: Prober) -> ProbeCheck:
     """Check that the same open question gets the same answer twice at temperature 0."""
-    heard = [await prober.ask(_build_open_question({"temperature": 0})) for _ in range(2)]
-    numbers, texts = _collect_texts(heard)
+    results = [await prober.ask(_build_open_question({"temperature": 0})) for _ in range(2)]
+    numbers, texts = _collect_texts(results)
     if len(texts) < 2:
-        return build_inconclusive("temperature", heard[-1].error, numbers)
+        return build_inconclusive("temperature", results[-1].error, numbers)
     if len(set(texts)) == 1:
-        said = "Two answers at temperature 0 are equal."
-        return ProbeCheck("temperature", "passed", said, {"honours": ["temperature"]}, numbers)
+        message = "Two answers at temperature 0 are equal."
+        return ProbeCheck("temperature", "passed", message, {"honours": ["temperature"]}, numbers)
     return ProbeCheck("temperature", "failed", "Two answers at temperature 0 differ.", {}, numbers)
 
 
 async def check_seed(prober: Prober) -> ProbeCheck:
     """Check that, at temperature 1, one seed gives equal answers and another seed a different one."""
-    heard = [await prober.ask(_build_open_question({"temperature": 1, "seed": seed})) for seed in (11, 11, 12)]
-    numbers, texts = _collect_texts(heard)
+    results = [await prober.ask(_build_open_question({"temperature": 1, "seed": seed})) for seed in (11, 11, 12)]
+    numbers, texts = _collect_texts(results)
     if len(texts) < 3:
-        return build_inconclusive("seed", next((one.error for one in heard if one.error), None), numbers)
+        return build_inconclusive("seed", next((result.error for result in results if result.error), None), numbers)
     if texts[0] != texts[1]:
         return _build_ignored("seed", numbers)
     if texts[0] != texts[2]:
         return _build_honoured("seed", numbers)
-    said = "Inconclusive: another seed gives the same answer."
-    return ProbeCheck("seed", "unknown", said, exchanges=numbers)
+    message = "Inconclusive: another seed gives the same answer."
+    return ProbeCheck("seed", "unknown", message, exchanges=numbers)
 
 
 def _build_open_question(options: JsonObject) -> ProbeRequest:
     return ProbeRequest("", "Invent a name for a small boat. Say only the name.", options=options)
 
 
-def _collect_texts(heard: Sequence[ProbeResult]) -> tuple[tuple[int, ...], list[str]]:
-    numbers = tuple(number for one in heard for number in one.numbers)
-    return numbers, [one.turn.text for one in heard if one.turn is not None]
+def _collect_texts(results: Sequence[ProbeResult]) -> tuple[tuple[int, ...], list[str]]:
+    numbers = tuple(number for result in results for number in result.numbers)
+    return numbers, [result.turn.text for result in results if result.turn is not None]
 
 
 def _build_honoured(option: str, numbers: tuple[int, ...]) -> ProbeCheck:

@@ -47,8 +47,8 @@ async def check_names(prober: Prober) -> ProbeCheck:
     numbers = tuple(reply.number for reply in replies.values())
     refused = [name for name, reply in replies.items() if reply.error is not None]
     if not refused:
-        said = f"A dot is taken in a tool's name, and {LONG_NAME_CHARS} characters are."
-        return ProbeCheck("names", "passed", said, exchanges=numbers)
+        message = f"A dot is taken in a tool's name, and {LONG_NAME_CHARS} characters are."
+        return ProbeCheck("names", "passed", message, exchanges=numbers)
     if trouble := await _find_other_error("names", prober, [replies[name] for name in refused]):
         return trouble
     pattern = _find_pattern([replies[name] for name in refused], refused)
@@ -56,12 +56,14 @@ async def check_names(prober: Prober) -> ProbeCheck:
         shorter = await _post_tools(prober, _build_function(_LONG_NAME[:-1]))
         numbers = (*numbers, shorter.number)
         if shorter.error is not None:
-            said = f"A tool's name of {LONG_NAME_CHARS} characters is refused; the limit is unknown."
-            return ProbeCheck("names", "failed", said, exchanges=numbers)
-    what = " and ".join({_DOTTED_NAME: "a dot", _LONG_NAME: f"{LONG_NAME_CHARS} characters"}[name] for name in refused)
+            message = f"A tool's name of {LONG_NAME_CHARS} characters is refused; the limit is unknown."
+            return ProbeCheck("names", "failed", message, exchanges=numbers)
+    features = " and ".join(
+        {_DOTTED_NAME: "a dot", _LONG_NAME: f"{LONG_NAME_CHARS} characters"}[name] for name in refused
+    )
     characters = "[a-zA-Z0-9_-]" if _DOTTED_NAME in refused else "[a-zA-Z0-9_.-]"
     pattern = pattern or f"^{characters}{f'{{1,{LONG_NAME_CHARS - 1}}}' if _LONG_NAME in refused else '+'}$"
-    return ProbeCheck("names", "failed", f"Refused in a tool's name: {what}.", {"name_pattern": pattern}, numbers)
+    return ProbeCheck("names", "failed", f"Refused in a tool's name: {features}.", {"name_pattern": pattern}, numbers)
 
 
 def _find_pattern(replies: Sequence[PostResult], refused: Sequence[str]) -> str:
@@ -100,10 +102,10 @@ async def check_max_tools(prober: Prober) -> ProbeCheck:
     )
     numbers = tuple(dict.fromkeys((*numbers, taken.number, more.number)))
     if taken.error is not None or not _is_rejected(more):
-        said = f"{MANY_TOOLS} tools in one request are refused; the limit is unknown."
-        return ProbeCheck("max_tools", "failed", said, exchanges=numbers)
-    said = f"{most} tools in one request are taken, one more is refused."
-    return ProbeCheck("max_tools", "failed", said, {"max_tools": most}, numbers)
+        message = f"{MANY_TOOLS} tools in one request are refused; the limit is unknown."
+        return ProbeCheck("max_tools", "failed", message, exchanges=numbers)
+    message = f"{most} tools in one request are taken, one more is refused."
+    return ProbeCheck("max_tools", "failed", message, {"max_tools": most}, numbers)
 
 
 async def check_keywords(prober: Prober) -> ProbeCheck:
@@ -128,20 +130,20 @@ async def check_keywords(prober: Prober) -> ProbeCheck:
         refused += named
         left = {keyword: schema for keyword, schema in left.items() if keyword not in named}
     if refused:
-        said = f"Refused in a tool's schema: {', '.join(refused)}."
-        return ProbeCheck("keywords", "failed", said, {"schema_dialect": refused}, numbers)
+        message = f"Refused in a tool's schema: {', '.join(refused)}."
+        return ProbeCheck("keywords", "failed", message, {"schema_dialect": refused}, numbers)
     if reply.error is not None:
-        said = (
+        message = (
             f"A schema with {len(left)} keywords is refused, and the refusal names none of them: {reply.error.message}"
         )
-        return ProbeCheck("keywords", "failed", said, exchanges=numbers)
-    said = f"Taken in a tool's schema: {', '.join(left)}."
-    return ProbeCheck("keywords", "passed", said, {"schema_dialect": []}, numbers)
+        return ProbeCheck("keywords", "failed", message, exchanges=numbers)
+    message = f"Taken in a tool's schema: {', '.join(left)}."
+    return ProbeCheck("keywords", "passed", message, {"schema_dialect": []}, numbers)
 
 
-def _mentions_keyword(said: str, keyword: str) -> bool:
+def _mentions_keyword(message: str, keyword: str) -> bool:
     before = r"['\"`./\[$]" if keyword in _COMMON_WORDS else r"(?<!\w)"
-    return re.search(rf"{before}{keyword}(?!\w)", said) is not None
+    return re.search(rf"{before}{keyword}(?!\w)", message) is not None
 
 
 async def _find_other_error(slug: str, prober: Prober, replies: Sequence[PostResult]) -> ProbeCheck | None:
@@ -167,8 +169,8 @@ def _join_error_text(reply: PostResult) -> str:
 
 async def _post_tools(prober: Prober, *functions: JsonObject) -> PostResult:
     tools = [{"type": "function", "function": function} for function in functions]
-    asked = [{"role": "user", "content": "Say hello."}]
-    return await prober.post({"messages": asked, "tools": tools, prober.limit_name: 16})
+    messages = [{"role": "user", "content": "Say hello."}]
+    return await prober.post({"messages": messages, "tools": tools, prober.limit_name: 16})
 
 
 def _build_function(name: str) -> JsonObject:

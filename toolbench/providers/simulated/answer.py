@@ -85,28 +85,28 @@ def build_answer(
         beside: further models whose faults also apply, each with its own rate, places and random draws.
     """
     cast = (persona, *beside)
-    older = any(one.drift == ONLY_FUNCTIONS for one in cast)
+    older = any(persona.drift == ONLY_FUNCTIONS for persona in cast)
     try:
         conversation = voice.parse_request(convert_legacy_request(body) if older else body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         refused = build_error_reply(400, f"{error} (simulated)", "invalid_request_error")
         return SimulatedAnswer(voice.render_error(refused), has_fault=False, seconds=0)
     seconds = _draw_latency_seconds(persona, conversation)
-    drifting = [one for one in cast if _has_fault(one, conversation)]
-    for one in drifting:
-        if one.drift in ALL_FAILURES and (failed := _build_failure(one, conversation, refusals)) is not None:
+    drifting = [persona for persona in cast if _has_fault(persona, conversation)]
+    for member in drifting:
+        if member.drift in ALL_FAILURES and (failed := _build_failure(member, conversation, refusals)) is not None:
             return SimulatedAnswer(voice.render_error(failed), has_fault=True, seconds=seconds)
     completion, drifted = _build_completion(persona, drifting, conversation)
     if not body.get("stream"):
         return SimulatedAnswer(Reply(voice.render_body(completion)), drifted, seconds)
     events = voice.stream_events(completion, _build_turn_random(persona, conversation), with_usage=_wants_usage(body))
     chunks = before = voice.encode_events(events)
-    for one in drifting:
-        if _applies_to_move(one, choose_next_move(conversation)):
-            if one.drift in voice.stream_faults:
-                voice.stream_faults[one.drift](events)
+    for member in drifting:
+        if _applies_to_move(member, choose_next_move(conversation)):
+            if member.drift in voice.stream_faults:
+                voice.stream_faults[member.drift](events)
                 chunks = voice.encode_events(events)
-            chunks = LINE_FAULTS.get(one.drift, _keep_chunks)(chunks)
+            chunks = LINE_FAULTS.get(member.drift, _keep_chunks)(chunks)
     return SimulatedAnswer(Reply(content_type=EVENTS_TYPE, chunks=chunks), drifted or chunks != before, seconds)
 
 
@@ -136,19 +136,19 @@ def _build_completion(
 ) -> tuple[JsonObject, bool]:
     """Return the completion, and whether it differs from the correct one."""
     competent = move = choose_next_move(conversation)
-    if any(one.drift == TOOLS_DROPPED for one in drifting):
+    if any(persona.drift == TOOLS_DROPPED for persona in drifting):
         conversation = replace(conversation, functions=())
         move = choose_next_move(conversation)
-    befallen = [one for one in drifting if _applies_to_move(one, competent)]
-    for one in befallen:
-        move = _apply_move_fault(one, move, conversation)
+    befallen = [persona for persona in drifting if _applies_to_move(persona, competent)]
+    for member in befallen:
+        move = _apply_move_fault(member, move, conversation)
     turn = _build_turn_random(persona, conversation)
     completion = build_completion(move, conversation, persona.slug, turn)
-    shaping = [one for one in befallen if one.drift in SHAPE_FAULTS]
+    shaping = [persona for persona in befallen if persona.drift in SHAPE_FAULTS]
     shaped = False
-    for one in shaping:
-        if _applies_to_completion(one, completion):
-            SHAPE_FAULTS[one.drift](completion, turn)
+    for member in shaping:
+        if _applies_to_completion(member, completion):
+            SHAPE_FAULTS[member.drift](completion, turn)
             shaped = True
     return completion, shaped or move != competent
 

@@ -28,8 +28,8 @@ def parse_prompt(body: JsonObject) -> tuple[JsonObject, str]:
     functions = list(_find_functions(prompt))
     for name, openers in _list_readable_formats().items():
         turns = TURN_SPECS[name]
-        told = render_tools(functions, format=name).strip("\n") if functions else ""
-        if prompt.endswith(turns.asks) and told in prompt:
+        tools_text = render_tools(functions, format=name).strip("\n") if functions else ""
+        if prompt.endswith(turns.asks) and tools_text in prompt:
             tools = [{"type": "function", "function": function} for function in functions]
             return {**body, "messages": list(_parse_messages(prompt, openers)), "tools": tools}, name
     raise ValueError("the prompt is in no format that is read here")
@@ -47,8 +47,8 @@ def render_text_completion(event: JsonObject | str) -> JsonObject | str:
 
 
 def _render_text_choice(choice: JsonObject) -> JsonObject:
-    said = choice.get("message") or choice.get("delta") or {}
-    content = said.get("content")
+    message = choice.get("message") or choice.get("delta") or {}
+    content = message.get("content")
     text = content if isinstance(content, str) else ""
     return {"index": 0, "text": text, "logprobs": None, "finish_reason": choice.get("finish_reason")}
 
@@ -67,8 +67,8 @@ def _is_readable(turns: TurnSpec) -> bool:
 
 def _build_turn_markers(turns: TurnSpec) -> TurnMarkers:
     frames = {"system": turns.system or ("", ""), "user": turns.user, "assistant": turns.assistant}
-    own = {} if turns.results[0] == turns.user[0] else {"tool": turns.results}
-    return tuple((role, before, after) for role, (before, after) in (frames | own).items())
+    tool_markers = {} if turns.results[0] == turns.user[0] else {"tool": turns.results}
+    return tuple((role, before, after) for role, (before, after) in (frames | tool_markers).items())
 
 
 def _find_functions(prompt: str) -> Iterator[JsonObject]:

@@ -55,7 +55,7 @@ def _render_tool_call(call: Call, draw: random.Random) -> JsonObject:
 
 def _count_usage(message: JsonObject, conversation: ChatRequest) -> JsonObject:
     offered = json.dumps(conversation.functions) if conversation.functions else ""
-    asked = len(conversation.text) + len(offered) + 80 * len(conversation.reports)
-    told = len(json.dumps(message, ensure_ascii=False))
-    prompt, completion = asked // LETTERS_PER_TOKEN + 8, told // LETTERS_PER_TOKEN
+    input_length = len(conversation.text) + len(offered) + 80 * len(conversation.reports)
+    output_length = len(json.dumps(message, ensure_ascii=False))
+    prompt, completion = input_length // LETTERS_PER_TOKEN + 8, output_length // LETTERS_PER_TOKEN
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

@@ -6,10 +6,12 @@ from toolbench.engine.types import JsonObject, Message
 def convert_legacy_request(body: JsonObject) -> JsonObject:
     """Return the request with its functions as tools; tools in the request are ignored."""
     functions = body.get("functions")
-    tools = [{"type": "function", "function": one} for one in functions] if isinstance(functions, list) else []
+    tools = (
+        [{"type": "function", "function": function} for function in functions] if isinstance(functions, list) else []
+    )
     messages = body.get("messages")
-    told = [_convert_message(message) for message in messages] if isinstance(messages, list) else messages
-    return {**body, "tools": tools, "messages": told}
+    converted = [_convert_message(message) for message in messages] if isinstance(messages, list) else messages
+    return {**body, "tools": tools, "messages": converted}
 
 
 def _convert_message(message: Message) -> Message:

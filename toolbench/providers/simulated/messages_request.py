@@ -31,8 +31,8 @@ def parse_messages_request(body: JsonObject) -> JsonObject:
         chat |= _convert_choice(body.get("tool_choice") or {})
     if seed := _SEED_PATTERN.fullmatch(str((body.get("metadata") or {}).get("user_id", ""))):
         chat["seed"] = int(seed[1])
-    if wanted := (body.get("output_config") or {}).get("format"):
-        chat["response_format"] = wanted
+    if output_format := (body.get("output_config") or {}).get("format"):
+        chat["response_format"] = output_format
     return chat | ({"stream": True, "stream_options": {"include_usage": True}} if body.get("stream") else {})
 
 
@@ -74,17 +74,17 @@ def _check_calls(turns: Sequence[tuple[str, list[JsonObject]]]) -> None:
 
     Every call must have its result at the start of the next turn, and every result its call.
     """
-    asked: list[str] = []
+    call_ids: list[str] = []
     used: list[str] = []
     for _, blocks in [*turns, ("user", [])]:
         results = _list_fields(blocks, "tool_result", "tool_use_id")
-        if sorted(results) != sorted(asked) or len(_list_fields(blocks[: len(asked)], "tool_result", "type")) != len(
-            asked
-        ):
+        if sorted(results) != sorted(call_ids) or len(
+            _list_fields(blocks[: len(call_ids)], "tool_result", "type")
+        ) != len(call_ids):
             raise ValueError("messages: `tool_use` ids were found without `tool_result` blocks immediately after")
-        asked = _list_fields(blocks, "tool_use", "id")
-        used += asked
-    if any(not _ID_PATTERN.fullmatch(one) for one in used):
+        call_ids = _list_fields(blocks, "tool_use", "id")
+        used += call_ids
+    if any(not _ID_PATTERN.fullmatch(call_id) for call_id in used):
         raise ValueError("messages: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
     if len(used) != len(set(used)):
         raise ValueError("messages: `tool_use` ids must be unique")
@@ -120,9 +120,9 @@ def _convert_user_turn(blocks: Sequence[JsonObject]) -> Iterator[Message]:
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for block in results:
         yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": block.get("content", "")}
-    if said := _list_texts(blocks):
+    if texts := _list_texts(blocks):
         yield from [{"role": "assistant", "content": ""}] if results else []
-        yield {"role": "user", "content": "\n".join(said)}
+        yield {"role": "user", "content": "\n".join(texts)}
 
 
 def _convert_tool(tool: JsonObject) -> JsonObject:

@@ -101,8 +101,8 @@ def _split_block(block: JsonObject, draw: random.Random) -> tuple[JsonObject, li
         signed = {"type": "signature_delta", "signature": block["signature"]}
         return {**block, "thinking": "", "signature": ""}, [*thoughts, signed]
     written = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
-    said = split_text("" if block["input"] == {} else written, draw)
-    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in ("", *said)]
+    pieces = split_text("" if block["input"] == {} else written, draw)
+    return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in ("", *pieces)]
 
 
 def encode_message_events(events: Events) -> tuple[bytes, ...]:
@@ -117,8 +117,8 @@ def render_anthropic_error(reply: Reply) -> Reply:
     except (ValueError, RecursionError, TypeError, KeyError):
         return reply
     kind = ERROR_TYPES.get(error.get("code"), "api_error")
-    told = {"type": kind, "message": error.get("message")}
-    body = {"type": "error", "error": told, "request_id": "req_simulated"}
+    error_body = {"type": kind, "message": error.get("message")}
+    body = {"type": "error", "error": error_body, "request_id": "req_simulated"}
     return Reply(json.dumps(body).encode(), reply.status, reply.content_type, reply.headers)
 
 

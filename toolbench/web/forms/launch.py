@@ -214,7 +214,7 @@ class LaunchForm(forms.Form):
         data = self.cleaned_data
         if not data["until"]:
             return {}
-        said = {"rate": data["until_rate"], "target": data["until_target"], "width": data["until_width"]}
+        condition = {"rate": data["until_rate"], "target": data["until_target"], "width": data["until_width"]}
         error = data["until_error"]
-        said["error"] = None if error is None else error / 100
-        return {"rule": data["until"], **{name: value for name, value in said.items() if value not in (None, "")}}
+        condition["error"] = None if error is None else error / 100
+        return {"rule": data["until"], **{name: value for name, value in condition.items() if value not in (None, "")}}

@@ -126,7 +126,7 @@ class ProviderForm(forms.Form):
         stored.choices = [(name, name) for name in (provider.header_names if provider else ())]
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
-        known = [(one.slug, one.title) for one in list_templates()]
+        known = [(template.slug, template.title) for template in list_templates()]
         field.choices = [("", "Any other endpoint"), *known, (SIMULATED, SIMULATED_TITLE)]
 
     @property
@@ -145,7 +145,7 @@ class ProviderForm(forms.Form):
     def build_connection(self) -> ConnectionSettings:
         """Return the connection settings. Call it only after is_valid()."""
         data = self.cleaned_data
-        known = next((one for one in list_templates() if one.slug == data["template"]), None)
+        known = next((template for template in list_templates() if template.slug == data["template"]), None)
         typed = data["base_url"].strip()
         return ConnectionSettings(
             name=data["name"] or (known.title if known else _parse_host(typed)),

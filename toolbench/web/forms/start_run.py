@@ -24,19 +24,21 @@ class LaunchResult:
     agreed: bool = False  # to all that the plan may have to pay for
 
 
-def plan_or_launch(form: forms.Form, asked: RunRequest | None, *, start: bool, owner: User | None) -> LaunchResult:
+def plan_or_launch(
+    form: forms.Form, run_request: RunRequest | None, *, start: bool, owner: User | None
+) -> LaunchResult:
     """Start the run that the form requests, or only plan it. Errors of the lab are added to the form.
 
     The user confirms the number of paid requests that was shown, and no greater one.
     """
-    if asked is None:
+    if run_request is None:
         return LaunchResult()
     agreed = parse_whole_number(form.data.get("agreed", "")) or 0
     try:
         if start:
             with suppress(ConfirmationNeededError):
-                return LaunchResult(run=launch(asked, owner=owner, agreed=agreed))
-        plan = build_plan(asked)
+                return LaunchResult(run=launch(run_request, owner=owner, agreed=agreed))
+        plan = build_plan(run_request)
     except LaunchError as refused:
         add_form_errors(form, refused)
         return LaunchResult()

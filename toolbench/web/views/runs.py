@@ -39,8 +39,8 @@ def create(request: HttpRequest) -> HttpResponse:
     answer = plan_or_launch(form, wish, start=request.method == "POST", owner=find_owner(request))
     if answer.run:
         return redirect("run", answer.run.pk)
-    asked = request.method == "POST"
-    context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed, "asked": asked}
+    is_submitted = request.method == "POST"
+    context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed, "asked": is_submitted}
     if wish and answer.plan:
         context["forecast"] = estimate_plan(answer.plan, wish)
         context["power"] = get_power_hint(answer.plan, form.read_points())

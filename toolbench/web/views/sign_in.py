@@ -33,10 +33,10 @@ YEAR_SECONDS = 60 * 60 * 24 * 365
 def show(request: HttpRequest) -> HttpResponse:
     """Show how to get a link. A cookie keeps the requested page (`?next=`) until a link is used."""
     response = render(request, "sign_in/show.html", {"hours": settings.SIGN_IN_HOURS, "spent": False})
-    if wanted := choose_local_path(request.GET.get("next", ""), ""):
+    if next_url := choose_local_path(request.GET.get("next", ""), ""):
         age = settings.SIGN_IN_HOURS * 3600
         name, path = settings.WANTED_COOKIE_NAME, request.path
-        response.set_cookie(name, quote(wanted), max_age=age, path=path, httponly=True, samesite="Lax")
+        response.set_cookie(name, quote(next_url), max_age=age, path=path, httponly=True, samesite="Lax")
     return response
 
 

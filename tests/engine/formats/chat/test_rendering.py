@@ -38,8 +38,8 @@ def test_a_whole_conversation_is_written_as_the_table_says(name: str) -> None:
 @pytest.mark.parametrize("name", TURN_SPECS)
 def test_everything_said_is_told_once_and_in_order(name: str) -> None:
     prompt = render_conversation(TALK, format=name, tools=[WEATHER_TOOL])
-    places = [prompt.find(one.text) for one in TALK]
-    assert [prompt.count(one.text) for one in TALK] == [1] * len(TALK)
+    places = [prompt.find(item.text) for item in TALK]
+    assert [prompt.count(item.text) for item in TALK] == [1] * len(TALK)
     assert places == sorted(places)
     assert prompt.count(render_tools([WEATHER_TOOL], format=name).strip("\n")) == 1
     assert prompt.endswith(get_turn_spec(name).asks)
@@ -137,7 +137,7 @@ def test_thoughts_stand_where_the_family_has_them(name: str, told: str) -> None:
     assert told in render_conversation(said, format=name)
 
 
-def test_a_turn_asked_for_after_results_may_begin_anew_where_told_ones_go_on() -> None:
+def test_turn_after_results_may_start_anew_unlike_turn_after_tools() -> None:
     prompt = render_conversation(TALK[1:], format="apertus")
     assert "[4 degrees]It is cold.<|assistant_end|>" in prompt
     assert render_conversation(TALK[1:4], format="apertus").endswith("[4 degrees]<|assistant_start|>")
@@ -172,14 +172,14 @@ def test_system_texts_in_front_are_one_and_a_later_one_is_a_turn() -> None:
     assert "<|im_start|>system\nThree.<|im_end|>\n" in prompt
 
 
-def test_mistral_tells_tools_before_the_last_user_and_gives_both_sides_one_id_of_nine() -> None:
+def test_mistral_puts_tools_before_last_user_and_sends_nine_char_ids() -> None:
     prompt = render_conversation(TALK, format="mistral_v3", tools=[WEATHER_TOOL])
     assert prompt.endswith("[/AVAILABLE_TOOLS][INST] Thank you.[/INST]")
     assert '"id": "call00000"' in prompt
     assert '"call_id": "call00000"' in prompt
 
 
-def test_mistral_v7_gives_results_by_id_and_v15_tells_its_settings_behind_the_tools() -> None:
+def test_mistral_v7_has_results_by_id_and_v15_settings_after_tools() -> None:
     v7 = render_conversation(TALK, format="mistral_v7", tools=[WEATHER_TOOL])
     assert v7.endswith("[/AVAILABLE_TOOLS][INST]Thank you.[/INST]")
     assert "</s>[TOOL_RESULTS]call00000[TOOL_CONTENT]4 degrees[/TOOL_RESULTS]It is cold.</s>" in v7
@@ -188,7 +188,7 @@ def test_mistral_v7_gives_results_by_id_and_v15_tells_its_settings_behind_the_to
     assert '[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}</s>[TOOL_RESULTS]4 degrees[/TOOL_RESULTS]' in v15
 
 
-def test_deepseek_v41_gives_results_in_one_users_turn_in_the_order_of_the_calls() -> None:
+def test_deepseek_v41_puts_results_in_one_user_turn_in_call_order() -> None:
     said = (*TALK[:3], TALK[3], PromptMessage("result", "9 degrees", calls=(CALL,)))
     prompt = render_conversation(said, format="deepseek_v41", tools=[WEATHER_TOOL])
     assert prompt.startswith("<｜System｜>Be brief.")
@@ -232,6 +232,6 @@ def test_results_of_one_answer_stand_together() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(formats.list_format_names()) - set(TURN_SPECS)))
-def test_a_format_without_turn_tokens_is_refused_and_those_like_it_are_named(name: str) -> None:
+def test_format_without_turn_tokens_is_refused_and_similar_ones_named(name: str) -> None:
     with pytest.raises(PlanError, match=f"{name}.*known of all but .*longcat.*react"):
         get_turn_spec(name)

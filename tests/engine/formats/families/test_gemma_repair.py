@@ -6,7 +6,7 @@ import pytest
 
 from toolbench.engine.formats.families import gemma_repair
 
-PATTERNS = {name: one.pattern for name, one in vars(gemma_repair).items() if isinstance(one, re.Pattern)}
+PATTERNS = {name: item.pattern for name, item in vars(gemma_repair).items() if isinstance(item, re.Pattern)}
 _CLASS_OR_ESCAPE = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]")
 _BACKTRACKS = re.compile(r"[*+](?!\+)(?<![*+]\+)|\{\d*,\}(?!\+)")
 

@@ -41,7 +41,7 @@ def test_an_empty_input_is_an_empty_object() -> None:
 def test_an_input_that_is_a_text_is_kept_as_it_came_and_said_to_be_one() -> None:
     found = decode_message(json.dumps(build_message({**USE, "input": "{oops"})).encode())
     assert found.message["tool_calls"][0]["function"]["arguments"] == "{oops"
-    assert [(one.code, one.path) for one in found.findings] == [("input_is_text", "$.content[0].input")]
+    assert [(finding.code, finding.path) for finding in found.findings] == [("input_is_text", "$.content[0].input")]
 
 
 @pytest.mark.parametrize(("reason", "finish"), [*FINISH_REASONS.items(), ("pause_turn", "pause_turn")])

@@ -167,7 +167,7 @@ def test_images_travel_as_blocks() -> None:
 
 
 IDS = st.sampled_from(["a", "b", "functions.f:0", ""])
-CALLS = st.lists(IDS, max_size=3).map(lambda ids: calling(*(build_call(call_id=one) for one in ids)))
+CALLS = st.lists(IDS, max_size=3).map(lambda ids: calling(*(build_call(call_id=item) for item in ids)))
 MESSAGES = st.one_of(
     st.sampled_from([USER, {"role": "assistant", "content": "Well. "}, {"role": "system", "content": "S"}]),
     st.just({"role": "user", "content": " "}),
@@ -182,7 +182,7 @@ def test_any_conversation_keeps_the_rules(messages: list[Message]) -> None:
     turns, _ = laid_out(*messages)
     roles = [turn["role"] for turn in turns]
     assert roles[0] == "user"
-    assert all(one != next_one for one, next_one in pairwise(roles))
+    assert all(item != next_one for item, next_one in pairwise(roles))
     used = [block["id"] for turn in turns for block in turn["content"] if block["type"] == "tool_use"]
     assert len(used) == len(set(used))
     for place, turn in enumerate(turns):

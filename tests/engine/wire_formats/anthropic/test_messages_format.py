@@ -28,7 +28,7 @@ def on_this_wire(**more: Any) -> Any:
 def test_calls_are_run_and_thinking_and_results_go_back() -> None:
     played = run_script(on_this_wire(), [body(CALLS), body(build_message(DONE))])
     assert (played.ended.end, played.ended.final_text) == (EndReason.FINAL, "Done.")
-    assert [one.name for one in played.ran] == ["state_get", "state_patch"]
+    assert [call.name for call in played.ran] == ["state_get", "state_patch"]
     for sent in played.bodies:
         assert parse_request(sent) == sent
     assistant, results = played.bodies[1]["messages"][1:]
@@ -72,7 +72,7 @@ def test_asking_in_words_travels_too() -> None:
     call = {"type": "text", "text": '```json\n{"name": "state_get", "arguments": {}}\n```'}
     given = replace(on_this_wire(), policy=build_plan(method="text_json").policy)
     played = run_script(given, [body(build_message(call)), body(build_message(DONE))])
-    assert [one.name for one in played.ran] == ["state_get"]
+    assert [call.name for call in played.ran] == ["state_get"]
     for sent in played.bodies:
         assert parse_request(sent) == sent
         assert "tools" not in sent

@@ -49,18 +49,18 @@ def found(turn: Turn) -> list[str]:
 def cut_after(kind: str, whole: JsonObject, times: int = 1) -> bytes:
     """The stream until an event of this kind has come so many times."""
     made = list_events(whole)
-    places = [place for place, one in enumerate(made) if one["type"] == kind]
+    places = [place for place, item in enumerate(made) if item["type"] == kind]
     return b"".join(map(render_event, made[: places[times - 1] + 1]))
 
 
 def test_a_listener_hears_text_thoughts_and_calls_as_they_grow() -> None:
-    heard: list[Delta] = []
-    reading = decoder(heard.append)
+    deltas: list[Delta] = []
+    reading = decoder(deltas.append)
     reading.feed(render_stream(build_message(THOUGHT, TEXT, USE, BARE, stop="tool_use")))
-    assert "".join(delta.reasoning for delta in heard) == THOUGHT["thinking"]
-    assert "".join(delta.text for delta in heard) == TEXT["text"]
-    assert json.loads("".join(delta.arguments for delta in heard if delta.call == 0)) == USE["input"]
-    assert [delta.call for delta in heard if delta.closed] == [0, 1]
+    assert "".join(delta.reasoning for delta in deltas) == THOUGHT["thinking"]
+    assert "".join(delta.text for delta in deltas) == TEXT["text"]
+    assert json.loads("".join(delta.arguments for delta in deltas if delta.call == 0)) == USE["input"]
+    assert [delta.call for delta in deltas if delta.closed] == [0, 1]
     assert reading.partial["content_blocks"] == [THOUGHT, TEXT, USE, BARE]
 
 
@@ -74,7 +74,9 @@ def test_a_stream_that_breaks_off_in_an_input_runs_no_call() -> None:
 def test_endings_that_lack_something_are_said() -> None:
     assert found(read_in(cut_after("content_block_stop", build_message(TEXT)))) == ["stream_unfinished"]
     assert found(read_in(cut_after("message_delta", build_message(TEXT)))) == ["stream_stop_missing"]
-    nothing = [{**one, "usage": None} for one in list_events({**build_message(TEXT), "usage": {"output_tokens": 0}})]
+    nothing = [
+        {**event, "usage": None} for event in list_events({**build_message(TEXT), "usage": {"output_tokens": 0}})
+    ]
     nothing[0]["message"]["usage"] = None
     assert found(read_in(b"".join(map(render_event, nothing)))) == ["stream_usage_missing"]
 
@@ -106,7 +108,7 @@ def test_events_and_deltas_nobody_knows_are_passed_over_or_kept() -> None:
 @pytest.mark.parametrize("fault", ["stream_index_missing", "stream_index_reused"])
 def test_blocks_are_told_apart_without_their_indexes(fault: str) -> None:
     made = list_events(build_message(TEXT, USE, BARE, stop="tool_use"))
-    for one in (one for one in made if "index" in one):
+    for one in (item for item in made if "index" in item):
         one.pop("index")
         one.update({} if fault == "stream_index_missing" else {"index": 0})
     turn = read_in(b"".join(map(render_event, made)))
@@ -158,7 +160,7 @@ def test_stream_with_any_value_anywhere_is_read_or_malformed() -> None:
         for path in leaves(made[place]):
             changed = [*made[:place], with_leaf(made[place], path, odd), *made[place + 1 :]]
             with suppress(MalformedAnswerError):
-                read_in(b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in changed))
+                read_in(b"".join(b"data: " + json.dumps(item).encode() + b"\n\n" for item in changed))
 
 
 def leaves(value: Any, path: JsonPath = ()) -> Iterator[JsonPath]:

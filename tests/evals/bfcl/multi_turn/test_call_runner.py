@@ -24,7 +24,7 @@ def test_only_public_methods_of_the_named_classes_are_reached(name: str) -> None
     assert turn.results == (f"Error during execution: name {name!r} is not defined",)
 
 
-def test_a_class_that_is_not_simulated_is_not_opened_and_the_process_comes_back() -> None:
+def test_unsimulated_class_is_not_loaded_and_process_survives() -> None:
     with pytest.raises(CallRunnerError, match="failed"):
         run_calls(replace(CASE, classes=("WebSearchAPI",)), [[]])
     assert run_calls(CASE, [[("pwd", {})]])[0].failed == (False,)

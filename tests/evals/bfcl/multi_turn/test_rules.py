@@ -24,12 +24,12 @@ def test_every_kind_of_mistake_is_told_with_its_turn_and_its_place(case: MultiTu
     left_out = find_mistake(case, (first[:-1], second, *others))
     assert left_out is not None
     assert (left_out.turn, left_out.kind) == (0, STATE_MISTAKE)
-    assert left_out.says.startswith("GorillaFileSystem.root.")
-    assert left_out.says.endswith("is missing")
+    assert left_out.message.startswith("GorillaFileSystem.root.")
+    assert left_out.message.endswith("is missing")
     unread = find_mistake(case, (first, second[:-1], *others))
     assert unread is not None
     assert (unread.turn, unread.kind) == (1, RESULT_MISTAKE)
-    assert "grep(file_name='final_report.pdf',pattern='budget analysis')" in unread.says
+    assert "grep(file_name='final_report.pdf',pattern='budget analysis')" in unread.message
     silent = find_mistake(case, (first, (), *others))
     assert (silent and silent.turn, silent and silent.kind) == (1, NO_CALL_MISTAKE)
     stopped = find_mistake(case, (first, second))

@@ -55,7 +55,7 @@ def small_run(**fields: Any) -> Run:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_exported_imported_and_exported_again_has_the_same_evidence() -> None:
+def test_reexported_bundle_has_same_evidence() -> None:
     with ScriptedServer(answer_correctly) as scripted:
         model = make_scripted_model(scripted)
         run = launch_run(model, scenarios=("happy_path", "long_arguments_guard", "chat_only"), trials=2)
@@ -117,7 +117,7 @@ def test_an_imported_run_is_in_no_scope_but_its_own() -> None:
     assert get_trials(TrialFilter()).total == get_trials(TrialFilter(imported="1")).total == 2
     assert [line.run.pk for line in get_runs("own")] == [run.pk]
     assert [line.run.pk for line in get_runs("imported")] == [copy.pk]
-    assert [one.pk for one in get_home_page().recent] == [run.pk]
+    assert [item.pk for item in get_home_page().recent] == [run.pk]
 
 
 @pytest.mark.django_db
@@ -250,7 +250,7 @@ def test_a_run_that_went_on_is_never_live_where_it_is_imported() -> None:
     run = small_run(state="running")
     make_trial(run.cells.get(), "queued")
     bundle, manifest = write_bundle_bytes(run)
-    assert "1 trials" in {one.what for one in manifest.left_out}
+    assert "1 trials" in {item.what for item in manifest.left_out}
     assert imported(bundle).state == Run.State.CANCELLED
 
 

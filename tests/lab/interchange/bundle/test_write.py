@@ -63,7 +63,7 @@ def test_matrix_statistics_and_plans_are_in_it_with_intervals() -> None:
     assert [tool["name"] for tool in plans["scenarios"][0]["tools"]][:2] == ["state_get", "state_patch"]
 
 
-def test_the_pages_need_no_network_no_script_and_every_link_leads_into_the_bundle() -> None:
+def test_bundle_pages_need_no_network_or_script_and_links_stay_inside() -> None:
     members = read_members(write_bundle_bytes(small_run(simulated=True))[0])
     pages = {name: raw.decode() for name, raw in members.items() if name.endswith(".html")}
     assert set(pages) == {"index.html", "traces/000001.html", "traces/000002.html"}
@@ -100,7 +100,7 @@ def test_private_cases_stay_here_unless_they_are_asked_for() -> None:
     secret = make_cell(run.configs.get(), "a_case_of_my_own")
     make_trials(secret, **{"pass": 3})
     bundle, manifest = write_bundle_bytes(run)
-    told = {one.what: one.why for one in manifest.left_out}
+    told = {item.what: item.why for item in manifest.left_out}
     assert told["1 private cases with 3 trials"] == "private cases stay here unless they are asked for"
     assert not any(b"a_case_of_my_own" in raw for raw in read_members(bundle).values())
     (row,) = json.loads(read_members(bundle)["matrix.json"])["rows"]

@@ -27,7 +27,7 @@ def turn(**fields: Any) -> dict[str, Any]:
 
 
 def lines(*turns: object) -> io.BytesIO:
-    return io.BytesIO("\n".join(json.dumps(one, ensure_ascii=False) for one in turns).encode())
+    return io.BytesIO("\n".join(json.dumps(turn, ensure_ascii=False) for turn in turns).encode())
 
 
 def test_turns_are_counted_by_path_with_their_parse_errors() -> None:
@@ -53,7 +53,7 @@ def test_turns_are_counted_by_path_with_their_parse_errors() -> None:
 def test_turns_of_one_conversation_are_worth_fewer_independent_ones() -> None:
     told = [turn(conversation=f"c{talk}", ok=talk < 5) for talk in range(10) for _ in range(6)]
     (together,) = get_history_page(import_history(lines(*told), "talks.jsonl").pk).lines
-    (apart,) = get_history_page(import_history(lines(*(one | {"conversation": ""} for one in told)), "x").pk).lines
+    (apart,) = get_history_page(import_history(lines(*(item | {"conversation": ""} for item in told)), "x").pk).lines
     assert (together.conversations, apart.conversations) == (10, 0)
     assert (together.succeeded.k, together.succeeded.n) == (apart.succeeded.k, apart.succeeded.n) == (30, 60)
     assert (together.succeeded.method, apart.succeeded.method) == ("exact", "Wilson")

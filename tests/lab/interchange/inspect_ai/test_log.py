@@ -66,7 +66,9 @@ def sample(number: int, **fields: Any) -> dict[str, Any]:
 
 def archive(*samples: dict[str, Any]) -> bytes:
     """As Inspect AI writes it: compressed by zstd, the header behind the samples."""
-    members = {f"samples/{one['id']}_epoch_{one['epoch']}.json": json.dumps(one).encode() for one in samples}
+    members = {
+        f"samples/{sample['id']}_epoch_{sample['epoch']}.json": json.dumps(sample).encode() for sample in samples
+    }
     file = io.BytesIO()
     with ZipFile(file, "w", ZIP_ZSTANDARD) as written:
         for name, content in ({START_NAME: b"{}"} | members | {"header.json": json.dumps(HEADER).encode()}).items():
@@ -105,7 +107,7 @@ def test_import_log_leaves_retries_unknown(fields: dict[str, Any]) -> None:
     assert {getattr(row, name) for name in TRIAL_RETRY_COLUMNS} == {None}
 
 
-def test_model_calls_and_tool_calls_are_steps_with_pools_and_attachments_put_back() -> None:
+def test_model_and_tool_calls_are_steps_with_restored_attachments() -> None:
     trial = logged(archive(sample(1))).trials.get()
     first, tool, second = trial.steps.select_related("body")
     assert json.loads(bytes(first.body.request))["messages"] == [{"role": "user", "content": "a table"}]
@@ -122,7 +124,7 @@ def test_model_calls_and_tool_calls_are_steps_with_pools_and_attachments_put_bac
     ]
 
 
-def test_epochs_of_a_sample_are_repeats_of_one_instance_and_a_tool_that_broke_is_not_ok() -> None:
+def test_epochs_are_repeats_of_one_instance_and_broken_tool_is_not_ok() -> None:
     broken = TOOL | {"result": "", "failed": True}
     run = logged(archive(sample(1), sample(1, epoch=2), sample(2, events=[MODEL, broken], error_retries=[{}])))
     first, again, other = run.trials.order_by("position")

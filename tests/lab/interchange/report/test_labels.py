@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db
 
 
 def labels(run: Run) -> list[str]:
-    return [one.label for one in build_config_labels(tuple(run.configs.all())).values()]
+    return [label.label for label in build_config_labels(tuple(run.configs.all())).values()]
 
 
 def test_a_label_holds_only_what_varies() -> None:
@@ -49,7 +49,7 @@ def test_files_are_unique_also_where_labels_differ_in_signs_only() -> None:
     make_config(run, make_model("a/b"))
     make_config(run, make_model("a:b"))
     make_config(run, make_model("A:b"))
-    files = [one.file for one in build_config_labels(tuple(run.configs.all())).values()]
+    files = [label.file for label in build_config_labels(tuple(run.configs.all())).values()]
     assert files == ["a__b", "a__b__2", "A__b__2__2"]
 
 

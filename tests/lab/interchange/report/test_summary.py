@@ -36,7 +36,7 @@ def test_every_field_of_the_summary_is_there() -> None:
     row = summary["models"][0]
     assert set(summary) == read_fields("summary") | {"toolbench"}
     assert set(row) == read_fields("model") | {"toolbench"}
-    assert all(set(one) == read_fields("row") | {"toolbench"} for one in row["run_results"])
+    assert all(set(item) == read_fields("row") | {"toolbench"} for item in row["run_results"])
     assert [len(row["run_results"]), len(row["failure_samples"])] == [5, 3]
     assert (row["runs"], row["ok"], row["ok_rate"]) == (5, 1, 0.2)
 
@@ -77,7 +77,7 @@ def test_percentiles_never_mix_groups_of_scenarios() -> None:
     row = file(config.run, "summary.json")["models"][0]
     assert {row[name] for name in ("ms_p50", "ms_p95", "tool_ms_p50", "tool_ms_p95")} == {None}
     groups = row["toolbench"]["groups"]
-    found = {name: (one["percentiles"]["ms_p95"], one["percentiles"]["tool_ms_p95"]) for name, one in groups.items()}
+    found = {name: (item["percentiles"]["ms_p95"], item["percentiles"]["tool_ms_p95"]) for name, item in groups.items()}
     assert found == {"tools": (200, 100), "restraint": (900, 900)}
 
 

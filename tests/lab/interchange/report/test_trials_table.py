@@ -22,6 +22,6 @@ def test_delivered_success_and_every_sum_can_be_counted_from_the_trials() -> Non
     delivered = tally_cells([cell]).delivered()
     passed = [row for row in rows if row["outcome"] == "pass" and not row["errors_retried"]]
     assert (len(passed), len(rows)) == (delivered.k, delivered.n) == (1, 3)
-    assert [one["p50_ms_value"] for one in table.times] == [1010.0]
+    assert [item["p50_ms_value"] for item in table.times] == [1010.0]
     for name in TRIAL_COUNTERS:
         assert sum(int(row[name] or 0) for row in rows) == getattr(cell, name)

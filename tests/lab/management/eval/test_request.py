@@ -64,7 +64,7 @@ def test_models_are_found_by_name_vendor_tag_and_glob() -> None:
 @pytest.mark.usefixtures("catalogue")
 @pytest.mark.parametrize("words", ["Local, tool template", "local-tools"])
 def test_a_provider_is_found_by_its_whole_name_and_by_its_service(words: str) -> None:
-    assert [one.name for one in asked(models="all", provider=words).providers] == ["Local, tool template"]
+    assert [provider.name for provider in asked(models="all", provider=words).providers] == ["Local, tool template"]
     with pytest.raises(EvalError, match="“Local, own template”, “Local, tool template”"):
         asked(models="all", provider="nowhere")
 

@@ -47,7 +47,7 @@ def met(cell: Cell, outcomes: str) -> None:
 def test_forty_of_forty_and_thirty_six_of_forty_show_no_difference() -> None:
     a, b = tried(36, 4), tried(40, 0)
     page = compared(a_run=a.pk, b_run=b.pk)
-    assert page.whole.says == "no difference shown"
+    assert page.whole.result_text == "no difference shown"
     assert page.whole.p == pytest.approx(0.1156, abs=1e-4)
     assert page.needed.points == 7
     assert page.needed.more > 0
@@ -56,7 +56,7 @@ def test_forty_of_forty_and_thirty_six_of_forty_show_no_difference() -> None:
 def test_70_and_95_of_100_differ() -> None:
     page = compared(a_run=tried(70, 30).pk, b_run=tried(95, 5).pk)
     assert page.whole.differs
-    assert page.whole.says == "better"
+    assert page.whole.result_text == "better"
     assert page.whole.difference is not None
     assert page.whole.difference.value == pytest.approx(0.25)
 
@@ -106,7 +106,7 @@ def test_no_figure_is_of_trials_that_only_one_side_has(alone: dict[str, str]) ->
     assert page.counts.left_out == 1
     for name in ("trials", "passed", "tokens", "cost", "distinct", "retries_by_scenario", "config_ids"):
         assert getattr(page.sides[0], name) == getattr(plain.sides[0], name), name
-    assert [one.shift for one in page.beside.times] == [one.shift for one in plain.beside.times]
+    assert [item.shift for item in page.beside.times] == [item.shift for item in plain.beside.times]
     assert export_comparison(page.query).rows == export_comparison(plain.query).rows
 
 
@@ -134,7 +134,7 @@ def test_rows_shown_together_have_simultaneous_intervals() -> None:
     assert first.difference is not None
     assert first.difference.comparisons == 12
     assert first.p == pytest.approx(12 * first.difference.unadjusted_p_value)
-    assert first.says == "no difference shown"
+    assert first.result_text == "no difference shown"
     assert first.difference.low < 0 < first.difference.with_comparisons(1).low
 
 
@@ -152,12 +152,12 @@ def test_every_verdict_of_the_page_is_that_of_its_interval() -> None:
                     valid = drawn.choices([1, 0], [9, 1 if run is a else 9])[0]
                     make_trial(cell, outcome, calls=1, valid_calls=valid, enum_calls=1 - valid)
         page = compared(a_run=a.pk, b_run=b.pk)
-        beside = [one.compared for one in page.beside.calls]
+        beside = [call.compared for call in page.beside.calls]
         for family in ([page.whole], [row.compared for row in page.rows], beside):
             for one in family:
                 assert_agrees(one)
-        sizes = {one.difference.comparisons for one in beside if one.difference}
-        sizes |= {one.shift.comparisons for one in page.beside.times if one.shift}
+        sizes = {item.difference.comparisons for item in beside if item.difference}
+        sizes |= {item.shift.comparisons for item in page.beside.times if item.shift}
         assert sizes == {page.beside.comparisons}
 
 
@@ -167,7 +167,7 @@ def assert_agrees(one: RateComparison) -> None:
         assert not one.differs
         return
     assert one.differs == (not found.low <= 0 <= found.high) == (one.p is not None and one.p <= ALPHA)
-    assert one.differs == (one.says in ("better", "worse"))
+    assert one.differs == (one.result_text in ("better", "worse"))
 
 
 def test_infrastructure_counts_in_delivered_success_only() -> None:
@@ -175,7 +175,7 @@ def test_infrastructure_counts_in_delivered_success_only() -> None:
     make_trials(cell_of(a), **{"pass": 20})
     make_trials(cell_of(b), **{"pass": 20, "infra": 20})
     assert not compared(a_run=a.pk, b_run=b.pk).whole.differs
-    assert compared(a_run=a.pk, b_run=b.pk, metric="delivered").whole.says == "worse"
+    assert compared(a_run=a.pk, b_run=b.pk, metric="delivered").whole.result_text == "worse"
 
 
 def test_equal_answers_of_a_deterministic_endpoint_are_withheld() -> None:
@@ -202,7 +202,7 @@ def test_trials_of_one_instance_are_not_counted_as_independent() -> None:
     assert page.whole.first.low < 0.1
 
 
-def test_a_side_that_went_on_until_it_was_decided_is_never_paired_and_every_interval_holds_at_every_look() -> None:
+def test_sequential_side_is_not_paired_and_has_anytime_valid_intervals() -> None:
     run = make_run(instance_kind="drawn")
     met(cell_of(run, method="native"), "p" * 12)
     met(make_cell(make_config(run, method="text_json"), error=0.05), "f" * 12)
@@ -210,7 +210,7 @@ def test_a_side_that_went_on_until_it_was_decided_is_never_paired_and_every_inte
     assert page.how == "stratified"
     assert (page.whole.first.interval, page.whole.second.interval) == ("Wilson, 95 %", "anytime-valid, 95 %")
     assert page.whole.sequential
-    assert page.whole.says == "worse"
+    assert page.whole.result_text == "worse"
     assert any(warning.startswith("Trials of these sides went on until") for warning in page.warnings)
 
 
@@ -221,10 +221,10 @@ def test_violations_stand_beside_by_kind_and_fewer_are_better() -> None:
         for _ in range(20):
             make_trial(cell, calls=2, valid_calls=2 - wrong, enum_calls=wrong)
     page = compared(a_run=a.pk, b_run=b.pk)
-    calls = {one.metric.name: one.compared for one in page.beside.calls}
+    calls = {call.metric.name: call.compared for call in page.beside.calls}
     assert (calls["enum_calls"].first.k, calls["enum_calls"].first.n) == (20, 40)
-    assert (calls["schema"].says, calls["enum_calls"].says) == ("better", "better")
-    assert calls["missing_calls"].says == "no difference shown"
+    assert (calls["schema"].result_text, calls["enum_calls"].result_text) == ("better", "better")
+    assert calls["missing_calls"].result_text == "no difference shown"
     assert {"structured", "arguments", "type_calls", "range_calls", "extra_calls"} < set(calls)
 
 

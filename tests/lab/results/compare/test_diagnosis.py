@@ -32,22 +32,22 @@ def compared(
         cell = make_cell(make_config(run, model))
         for letter in outcomes:
             make_trial(cell, **({"outcome": "pass"} if letter == "p" else {"outcome": "fail", **failing}))
-    asked = QueryDict(f"run={run.pk}&a_provider=Good host&b_provider=Bad host")
-    return get_comparison(CompareQuery.from_query(asked))
+    query = QueryDict(f"run={run.pk}&a_provider=Good host&b_provider=Bad host")
+    return get_comparison(CompareQuery.from_query(query))
 
 
 def diagnosed(good: str, bad: str, *, canonical: str = "acme/one") -> Diagnosis | None:
     return diagnose(compared(good, bad, canonical=canonical))
 
 
-def test_a_difference_between_providers_of_the_same_weights_is_the_providers() -> None:
+def test_difference_between_providers_of_equal_weights_names_provider() -> None:
     found = diagnosed("p" * 20, "f" * 20)
     assert found is not None
     assert (found.verdict, found.worse, found.better) == ("provider", "Bad host", "Good host")
     assert [what for what, _, _ in found.because] == ["Success", "Structured-call rate"]
 
 
-def test_the_preset_that_heals_the_commonest_failure_is_proposed_in_a_filled_form() -> None:
+def test_preset_healing_commonest_failure_is_proposed_in_filled_form() -> None:
     found = diagnosed("p" * 20, "f" * 20)
     assert found is not None
     assert found.proposal is not None
@@ -64,7 +64,7 @@ def test_success_is_the_same_on_page_in_export_and_diagnosis() -> None:
     assert page.beside.comparisons > 1
     assert page.whole.difference is not None
     assert not page.whole.with_comparisons(page.beside.comparisons).differs
-    assert page.whole.says == "worse"
+    assert page.whole.result_text == "worse"
     exported = export_comparison(page.query)
     whole = dict(zip(exported.columns, exported.rows[0], strict=True))
     assert (whole["comparisons"], whole["says"], whole["low_simultaneous"]) == (1, "worse", page.whole.difference.low)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 def test_runs_with_equal_settings_are_pooled_and_others_kept_apart() -> None:
     for settings in ("one", "one", "two"):
         make_trials(make_cell(make_config(make_run(), policy_hash=settings)), **{"pass": 3, "infra": 1})
-    found = {one.settings: one for one in get_candidate_pool(DecideQuery()).candidates}
+    found = {candidate.settings: candidate for candidate in get_candidate_pool(DecideQuery()).candidates}
     assert (found["one"].measured.passed, found["one"].measured.tried, found["one"].measured.answered) == (6, 8, 6)
     assert len(found["one"].run_ids) == 2
     assert found["two"].measured.tried == 4
@@ -55,7 +55,7 @@ def test_what_was_lost_is_named_and_what_was_paid_is_counted() -> None:
     assert len(measured.times) == 4
 
 
-def test_what_nobody_named_is_priced_by_the_dated_list_with_every_token_that_was_paid() -> None:
+def test_unreported_cost_uses_dated_price_list_and_all_paid_tokens() -> None:
     model = make_model("gpt-4o", provider=make_provider("OpenAI", template="openai"))
     cell = make_cell(make_config(make_run(), model))
     make_trial(cell, input_tokens=1_000_000, output_tokens=0)
@@ -82,7 +82,7 @@ def test_a_cost_that_is_known_of_some_trials_only_is_unknown_in_words() -> None:
     assert get_matrix(MatrixQuery(scope="real", metric="cost")).rows[0].figure is None
 
 
-def test_instances_met_again_count_as_many_as_they_are_independent_and_scenarios_weigh_alike() -> None:
+def test_repeated_instances_count_by_independence_and_scenarios_equally() -> None:
     first = make_run(instance_kind="drawn")
     for run in (first, make_run(instance_kind="drawn", repeat_of=first, purpose="aa")):
         config = make_config(run)
@@ -105,7 +105,7 @@ def test_errors_tried_again_are_not_delivered_and_are_named() -> None:
     assert "errors tried again, not delivered whatever came of it: 1" in found.cautions
 
 
-def test_cells_that_went_on_until_decided_have_bounds_that_hold_at_every_look() -> None:
+def test_sequential_cells_have_anytime_valid_bounds() -> None:
     cell = make_cell(make_config(make_run(until={"rule": "threshold"})), error=0.05)
     make_trials(cell, **{"pass": 20})
     row = get_decide_page(DecideQuery()).rows[0]

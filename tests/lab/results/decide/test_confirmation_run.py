@@ -46,7 +46,7 @@ def record() -> DecisionRecord:
     return save_record(DEMO, owner=None)
 
 
-def test_the_leader_alone_is_tried_again_with_its_settings_and_a_fresh_seed(record: DecisionRecord) -> None:
+def test_confirmation_run_tries_leader_with_its_settings_and_new_seed(record: DecisionRecord) -> None:
     run = launch_confirmation(record, owner=None, trials=count_trials_needed(record))
     config, chosen = run.configs.get(), record.evidence[0]
     assert run.purpose == "confirm"
@@ -95,7 +95,7 @@ def test_trials_added_to_a_confirmation_by_hand_do_not_count(record: DecisionRec
     assert found.standing.measured.tried == 60
 
 
-def test_paid_requests_are_sent_for_the_number_that_was_agreed_to_and_for_no_greater_one(
+def test_paid_requests_are_sent_up_to_confirmed_number_only(
     record: DecisionRecord,
 ) -> None:
     Provider.objects.update(kind=Provider.Kind.OPENAI)
@@ -120,7 +120,7 @@ def test_other_settings_are_no_confirmation(record: DecisionRecord) -> None:
 
 def test_a_confirmation_never_enters_a_later_choice(record: DecisionRecord) -> None:
     finish(launch_confirmation(record, owner=None, trials=5))
-    assert [one.measured.tried for one in get_candidate_pool(replace(DEMO)).candidates] == [76]
+    assert [candidate.measured.tried for candidate in get_candidate_pool(replace(DEMO)).candidates] == [76]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_the_heat_map_counts_trials_and_leads_to_them(runs: tuple[Run, Run]) -> 
 
 
 def test_clusters_reach_across_runs_with_an_exemplar_and_the_nearest_pass(runs: tuple[Run, Run]) -> None:
-    clusters = {one.scenario + one.place: one for one in get_failures(FailuresQuery()).failure_groups}
+    clusters = {group.scenario + group.place: group for group in get_failures(FailuresQuery()).failure_groups}
     alike = clusters["happy_path$.ops[].path · turn 1"]
     assert (alike.count, alike.runs, behind(alike.query)) == (2, 2, 2)
     exemplar = Trial.objects.get(pk=alike.exemplar)
@@ -70,7 +70,7 @@ def test_the_nearest_pass_is_the_same_models_before_anothers() -> None:
     failed(run, "b", "no_call")
     trial = failed(run, "a", "schema_type", path="$.x")
     recompute_stale_cells()
-    found = {one.exemplar: one.nearest for one in get_failures(FailuresQuery()).failure_groups}
+    found = {group.exemplar: group.nearest for group in get_failures(FailuresQuery()).failure_groups}
     assert Trial.objects.filter(pk=found[trial.pk] or 0, config__model_name="a").exists()
 
 
@@ -79,7 +79,7 @@ def test_one_run_shows_what_was_seen_in_it_by_path(runs: tuple[Run, Run]) -> Non
     again = {**trial.causes[0], "path": "$.ops[2].path", "mended": True, "count": 3}
     make_trial(trial.cell, "pass", causes=[again], taxonomy=read_taxonomy_version())
     page = get_failures(FailuresQuery(run=runs[1].pk))
-    sight = next(one for one in page.seen_causes if one.cause.code == "schema_type")
+    sight = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
     assert (sight.path, sight.trials, sight.times, sight.mended) == ("$.ops[].path", 2, 4, 1)
     assert behind(sight.query) == 2
     assert not get_failures(FailuresQuery()).seen_causes
@@ -105,9 +105,9 @@ def test_failures_two_versions_count_only_the_newest(runs: tuple[Run, Run], owne
     cell = row.cells[[column.model for column in page.columns].index("a")]
     assert cell is not None
     assert (cell.rate.k, cell.rate.n, behind(cell.query)) == (1, 2, 1)
-    cluster = next(one for one in page.failure_groups if one.cause and one.cause.code == "schema_type")
+    cluster = next(group for group in page.failure_groups if group.cause and group.cause.code == "schema_type")
     assert cluster.count == behind(cluster.query) == 1
-    sight = next(one for one in page.seen_causes if one.cause.code == "schema_type")
+    sight = next(cause for cause in page.seen_causes if cause.cause.code == "schema_type")
     assert sight.trials == behind(sight.query) == 1
     shown = read_html(owner_client.get(f"/failures/?run={runs[0].pk}"))
     assert "Only failures classified by version 2 are counted here. 3 failed trials are left out" in shown

@@ -59,10 +59,13 @@ def test_a_split_leads_to_exactly_its_trials(config: RunConfig) -> None:
         assert (listed.total, {row.scenario for row in listed.rows}) == (split.tally.total, {split.scenario})
 
 
-def test_the_split_names_each_scenario_with_the_rate_that_is_known_to_be_true(config: RunConfig) -> None:
+def test_scenario_split_shows_known_true_rates(config: RunConfig) -> None:
     panel = get_row_details(get_matrix(opened(config)))
     assert panel is not None
-    assert {(one.scenario, one.answered.k, one.answered.n, one.true_rate) for one in panel.scenario_details} == {
+    assert {
+        (scenario.scenario, scenario.answered.k, scenario.answered.n, scenario.true_rate)
+        for scenario in panel.scenario_details
+    } == {
         ("happy_path", 9, 9, 0.8),
         ("long_arguments_guard", 6, 10, 0.3),
         ("chat_only", 0, 10, 1.0),
@@ -83,7 +86,7 @@ def test_a_true_rate_is_that_of_the_same_way_of_asking(
     RunConfig.objects.update(**asked)
     panel = get_row_details(get_matrix(opened(config)))
     assert panel is not None
-    assert {one.scenario: one.true_rate for one in panel.scenario_details} == expected
+    assert {scenario.scenario: scenario.true_rate for scenario in panel.scenario_details} == expected
 
 
 def test_both_rates_stand_beside_each_other(config: RunConfig) -> None:

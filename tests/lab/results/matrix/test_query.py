@@ -9,9 +9,9 @@ from toolbench.lab.results.matrix.query import MatrixQuery
 
 
 def test_the_address_holds_the_whole_state() -> None:
-    asked = MatrixQuery(scope="runs", runs=(3, 14), metric="delivered", target=95, q="qwen", group="weather", cell="7")
-    asked = replace(asked, prompt="1 · text_json 1")
-    assert MatrixQuery.from_query(QueryDict(asked.query())) == asked
+    query = MatrixQuery(scope="runs", runs=(3, 14), metric="delivered", target=95, q="qwen", group="weather", cell="7")
+    query = replace(query, prompt="1 · text_json 1")
+    assert MatrixQuery.from_query(QueryDict(query.query())) == query
 
 
 def test_defaults_are_left_out_of_the_address() -> None:
@@ -32,5 +32,5 @@ def test_an_unreadable_value_is_named_and_left_out(query: str) -> None:
 
 
 def test_another_scope_drops_the_runs() -> None:
-    asked = MatrixQuery(scope="runs", runs=(3,))
-    assert asked.query(scope="demo") == "scope=demo"
+    query = MatrixQuery(scope="runs", runs=(3,))
+    assert query.query(scope="demo") == "scope=demo"

@@ -40,7 +40,7 @@ def tried(config: RunConfig, scenario: str = "happy_path", /, **counts: int) -> 
     return cell
 
 
-def test_infrastructure_is_left_out_of_one_rate_and_counts_as_failure_in_the_other() -> None:
+def test_infrastructure_is_excluded_from_one_rate_and_fails_in_other() -> None:
     tried(make_config(make_run()), **{"pass": 7, "fail": 1, "infra": 2})
     given = get_matrix(REAL).rows[0].rate
     delivered = get_matrix(MatrixQuery(scope="real", metric="delivered")).rows[0].rate
@@ -61,7 +61,7 @@ def test_a_control_is_folded_away_and_never_enters_tool_success() -> None:
     assert (control.k, control.n, control.target) == (0, 10, None)
 
 
-def test_runs_of_one_configuration_are_pooled_and_a_difference_in_settings_is_said() -> None:
+def test_runs_of_one_config_are_pooled_and_differing_settings_are_named() -> None:
     for hash_ in ("aaa", "bbb"):
         tried(make_config(make_run(), policy_hash=hash_), **{"pass": 5})
     matrix = get_matrix(REAL)
@@ -178,7 +178,7 @@ def test_matrix_row_pools_the_times_of_runs_and_scenarios() -> None:
     recompute_stale_cells()
     (row,) = get_matrix(REAL).rows
     assert (row.p50, row.p95) == (compute_quantile(4 * times, 0.5), compute_quantile(4 * times, 0.95))
-    by_scenario = {one.scenario: one.times.p99 for one in row.scenarios}
+    by_scenario = {scenario.scenario: scenario.times.p99 for scenario in row.scenarios}
     assert by_scenario["happy_path"] == compute_quantile(2 * times, 0.99)
     assert by_scenario["chat_only"] == compute_quantile(2 * [9_000.0], 0.99)
 
@@ -213,7 +213,7 @@ RATES = [name for name, metric in METRICS.items() if metric.rate and not metric.
 
 
 @pytest.mark.parametrize("metric", RATES)
-def test_every_interval_is_withheld_where_a_deterministic_endpoint_repeats_itself(metric: str) -> None:
+def test_intervals_are_withheld_for_deterministic_repeats(metric: str) -> None:
     answered_alike(make_cell(make_config(make_run()), deterministic=True))
     rate = get_matrix(MatrixQuery(scope="real", metric=metric)).rows[0].rate
     assert rate is not None

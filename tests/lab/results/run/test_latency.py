@@ -18,7 +18,7 @@ def test_latency_row_has_every_quantile_from_one_answer(count: int, open_bounds:
     (row,) = get_latency(run.pk).rows
     times = [1000.0 + 10 * index for index in range(1, count + 1)]
     assert (row.p50, row.p95, row.p99) == tuple(compute_quantile(times, q) for q in (0.5, 0.95, 0.99))
-    assert sum(one.is_open for one in (row.p50, row.p95, row.p99)) == open_bounds
+    assert sum(item.is_open for item in (row.p50, row.p95, row.p99)) == open_bounds
     assert row.scenarios == ()
 
 
@@ -28,7 +28,10 @@ def test_latency_row_has_quantiles_by_scenario() -> None:
     for scenario, time in (("happy_path", 100.0), ("type_error_recovery", 900.0)):
         make_trial(make_cell(config, scenario), duration_ms=time)
     (row,) = get_latency(run.pk).rows
-    found = {one.scenario: (one.p50.value, one.p95.value, one.p99.value, one.p50.n) for one in row.scenarios}
+    found = {
+        scenario.scenario: (scenario.p50.value, scenario.p95.value, scenario.p99.value, scenario.p50.n)
+        for scenario in row.scenarios
+    }
     assert found == {"happy_path": (100.0, 100.0, 100.0, 1), "type_error_recovery": (900.0, 900.0, 900.0, 1)}
 
 

@@ -104,7 +104,7 @@ def test_trials_that_wait_for_a_model_that_does_not_run_say_so() -> None:
     cell = make_cell(make_config(run, make_model("tiny", provider=away)))
     make_trials(cell, **{"pass": 1, "queued": 2})
     (line,) = get_run_page(run.pk).blocking_providers
-    assert (line.provider, line.says) == (away, "not running")
+    assert (line.provider, line.state_text) == (away, "not running")
     make_trial(cell, "running")
     mark_stale([cell.pk])
     recompute_stale()
@@ -148,12 +148,12 @@ def test_run_page_line_pools_the_times_of_tool_scenarios() -> None:
         compute_quantile([100.0, 900.0], 0.5),
         compute_quantile([100.0, 900.0], 0.95),
     )
-    assert [one.times.p95 for one in line.scenarios] == [
+    assert [scenario.times.p95 for scenario in line.scenarios] == [
         compute_quantile([time], 0.95) for time in (100.0, 900.0, 5_000.0)
     ]
 
 
-def test_the_first_attempts_rate_stands_beside_the_other_where_a_call_was_asked_for_again() -> None:
+def test_first_attempt_rate_is_shown_if_a_call_was_requested_again() -> None:
     run = make_run()
     plain, again = make_cell(make_config(run)), make_cell(make_config(run, make_model("b")))
     make_trial(plain, "pass")

@@ -55,7 +55,7 @@ def cell() -> Cell:
 
 
 def kinds(lane: DiffPage) -> list[str]:
-    return [one.kind for one in lane.turns]
+    return [turn.kind for turn in lane.turns]
 
 
 def test_the_first_turn_that_differs_from_the_nearest_pass_is_marked(cell: Cell) -> None:
@@ -63,7 +63,7 @@ def test_the_first_turn_that_differs_from_the_nearest_pass_is_marked(cell: Cell)
     lane = get_diff_page(bad)
     assert lane.other == good
     assert kinds(lane) == ["same", "same", "differs", "differs"]
-    assert [one.turn for one in lane.turns if one.first] == [2]
+    assert [turn.turn for turn in lane.turns if turn.first] == [2]
     assert [line.text for line in lane.turns[2].left_lines if line.mark == "chg"] == ["Done."]
     assert lane.turns[2].right is not None
     assert lane.turns[2].right.summary == "calls state_patch → ok"
@@ -124,7 +124,7 @@ def test_the_number_of_queries_does_not_grow_with_turns(
     assert lane.cut
 
 
-def test_what_only_a_schema_an_option_or_a_part_of_a_word_holds_was_not_given(cell: Cell) -> None:
+def test_values_only_in_schema_options_or_word_parts_count_as_not_given(cell: Cell) -> None:
     cell = make_cell(cell.config, "happy_path", instance_kind="drawn")
     bad, good = make_trial(cell, "fail"), make_trial(cell)
     schema = {"name": "book", "parameters": {"unit": {"enum": ["celsius", "fahrenheit"]}, "note": {"default": "aside"}}}

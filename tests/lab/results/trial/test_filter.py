@@ -8,13 +8,13 @@ from toolbench.lab.results.trial.filter import MAX_LISTED, TrialFilter, filter_t
 
 
 def test_a_filter_survives_the_way_through_the_address() -> None:
-    asked = TrialFilter(run=3, outcome="fail", signature="A · happy_path · $.ops", sort="order")
-    assert TrialFilter.from_query(QueryDict(asked.query())) == asked
+    query = TrialFilter(run=3, outcome="fail", signature="A · happy_path · $.ops", sort="order")
+    assert TrialFilter.from_query(QueryDict(query.query())) == query
 
 
 def test_a_long_list_of_runs_and_a_long_signature_survive_it_whole() -> None:
-    asked = TrialFilter(runs=",".join(str(100_000 + number) for number in range(50)), cluster="x" * 240)
-    assert TrialFilter.from_query(QueryDict(asked.query())) == asked
+    query = TrialFilter(runs=",".join(str(100_000 + number) for number in range(50)), cluster="x" * 240)
+    assert TrialFilter.from_query(QueryDict(query.query())) == query
 
 
 @pytest.mark.parametrize(

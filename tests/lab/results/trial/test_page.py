@@ -96,7 +96,7 @@ def test_steps_of_an_earlier_execution_are_counted_apart() -> None:
     Trial.objects.filter(pk=trial.pk).update(execution=2)
     make_step(Trial.objects.get(pk=trial.pk), ordinal=0)
     trace = open_at(trial)
-    assert [(one.execution, one.steps) for one in trace.earlier] == [(1, 2)]
+    assert [(item.execution, item.steps) for item in trace.earlier] == [(1, 2)]
     assert len(trace.timeline) == 1
 
 
@@ -144,10 +144,10 @@ def test_a_long_earlier_execution_leaves_the_current_one_whole() -> None:
     make_step(Trial.objects.get(pk=trial.pk), ordinal=0)
     trace = open_at(trial)
     assert (len(trace.timeline), trace.steps_cut) == (1, False)
-    assert [one.steps for one in trace.earlier] == [MAX_STEPS]
+    assert [item.steps for item in trace.earlier] == [MAX_STEPS]
 
 
-def test_facts_beyond_what_a_page_reads_are_left_out_but_for_the_opened_turn() -> None:
+def test_facts_above_page_limit_are_omitted_except_open_turn() -> None:
     trial = make_trial(make_cell(make_config(make_run())))
     large = ANSWER | {"padding": "x" * 399_000}
     for turn in range(12):

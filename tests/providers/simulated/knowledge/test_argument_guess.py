@@ -59,20 +59,20 @@ def called(question: str) -> tuple[str, dict[str, Any]] | None:
         ),
     ],
 )  # fmt: skip
-def test_the_tool_that_shares_most_words_is_called_with_what_the_question_names(
+def test_tool_sharing_most_words_is_called_with_values_of_question(
     question: str, name: str, arguments: dict[str, Any]
 ) -> None:
     assert called(question) == (name, arguments)
 
 
-def test_what_is_required_is_there_and_fits_also_where_the_question_says_little() -> None:
+def test_required_arguments_are_present_and_valid_for_short_question() -> None:
     for question in ("Cancel!", "The weather?", "A table", "An invoice of 3000 \N{GRINNING FACE}"):
         found = called(question)
         assert found is not None, question
-        function = next(one["function"] for one in TOOLS if one["function"]["name"] == found[0])
+        function = next(item["function"] for item in TOOLS if item["function"]["name"] == found[0])
         fitting = {key: value for key, value in found[1].items() if key != "customer_id"}  # its pattern needs a number
         definition = function["parameters"] | {
-            "required": [one for one in function["parameters"]["required"] if one in fitting]
+            "required": [item for item in function["parameters"]["required"] if item in fitting]
         }
         assert not list_schema_errors(ToolDefinition(found[0], parameters=definition), fitting)
         assert set(function["parameters"]["required"]) <= set(found[1])

@@ -7,7 +7,7 @@ from toolbench.evals import scenarios
 from toolbench.evals.types import DRAWN, PUBLISHED_WORDING, Instance, Scenario
 from toolbench.providers.simulated.knowledge.instruction_tasks import find_known_messages
 
-STATE = [old for one in scenarios.group_scenarios()["tools"] for old in scenarios.list_versions(one.slug)]
+STATE = [old for scenario in scenarios.group_scenarios()["tools"] for old in scenarios.list_versions(scenario.slug)]
 
 
 def expected_messages(instance: Instance) -> list[list[tuple[str, object]]]:

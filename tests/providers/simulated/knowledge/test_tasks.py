@@ -15,7 +15,11 @@ def body(question: str, *more: dict[str, str]) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     "slug",
-    [one.slug for one in scenarios.list_scenarios() if one.group in scenarios.PACKS and one.slug not in BY_FACTS],
+    [
+        scenario.slug
+        for scenario in scenarios.list_scenarios()
+        if scenario.group in scenarios.PACKS and scenario.slug not in BY_FACTS
+    ],
 )
 def test_every_wording_of_a_pack_is_known(slug: str) -> None:
     for seed in range(12):

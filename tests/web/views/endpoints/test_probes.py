@@ -31,7 +31,7 @@ def test_a_button_asks_for_one_probe_and_shows_it(owner_client: Client) -> None:
     assert (probe.kind, probe.state) == ("conformance", "queued")
 
 
-def test_a_probe_under_way_polls_its_own_address_and_a_finished_one_does_not(owner_client: Client) -> None:
+def test_running_probe_polls_its_address_and_finished_one_does_not(owner_client: Client) -> None:
     probe = a_probe(make_model(), state="running", ok=None)
     live = read_html(owner_client.get(f"/probes/{probe.pk}/"))
     Probe.objects.update(state="done", ok=True)
@@ -98,7 +98,7 @@ def test_a_model_shows_who_says_what_and_who_is_overruled(owner_client: Client) 
     assert "A probe found a call in the text format hermes." in shown
 
 
-def test_the_table_of_compatibility_says_of_every_model_what_is_known_and_by_whom(owner_client: Client) -> None:
+def test_compatibility_table_names_source_of_every_known_value(owner_client: Client) -> None:
     persona = make_model("perfect", provider=make_provider("Simulated", kind="simulated"))
     a_probe(persona, learned={"supports_tool_use": True})
     make_model("vendor/unknown", provider=make_provider("vLLM", template="vllm"))
@@ -115,9 +115,7 @@ def test_the_table_of_compatibility_says_of_every_model_what_is_known_and_by_who
     assert "probed, " in simulated
 
 
-def test_one_button_probes_all_models_of_a_provider_and_many_paid_requests_are_agreed_to_first(
-    owner_client: Client, settings: Settings
-) -> None:
+def test_probe_all_button_asks_before_many_paid_requests(owner_client: Client, settings: Settings) -> None:
     settings.CONFIRM_ABOVE_REQUESTS = 2 * MAX_REQUESTS
     provider = make_provider("Paid")
     for name in "abc":

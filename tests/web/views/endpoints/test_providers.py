@@ -163,9 +163,7 @@ def test_an_unknown_provider_is_a_clear_page(owner_client: Client) -> None:
     assert "There is nothing at this address" in read_html(response)
 
 
-def test_an_anthropic_provider_is_connected_by_its_template_and_its_key_stays_hidden(
-    owner_client: Client, server: ScriptedServer
-) -> None:
+def test_anthropic_provider_connects_by_template_and_hides_key(owner_client: Client, server: ScriptedServer) -> None:
     server.set_script(json_reply({"data": [{"id": "claude-test", "type": "model"}], "has_more": False}))
     form = {"template": "anthropic", "base_url": server.base_url, "key": "sk-ant-secret"}
     text = read_html(owner_client.post("/providers/new/", form, follow=True))

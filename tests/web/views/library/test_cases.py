@@ -14,7 +14,7 @@ from toolbench.lab.models import Case, CaseSet, Provider, Run, SamplingProfile, 
 pytestmark = pytest.mark.django_db
 
 
-def test_a_whole_set_is_planned_from_the_page_and_asked_about_before_it_is_paid_for(owner_client: Client) -> None:
+def test_whole_set_is_planned_from_page_and_confirmed_before_payment(owner_client: Client) -> None:
     SamplingProfile.objects.get_or_create(name="default")
     import_bfcl(["multi_turn_base"], limit=3)
     model = make_model()
@@ -33,7 +33,7 @@ def test_a_whole_set_is_planned_from_the_page_and_asked_about_before_it_is_paid_
     assert Run.objects.get().trials.count() == 30
 
 
-def test_all_that_is_wrong_with_a_case_is_told_at_once_and_stays_as_it_was_typed(owner_client: Client) -> None:
+def test_case_errors_are_all_shown_at_once_and_input_is_kept(owner_client: Client) -> None:
     typed = {"tools": "[oops", "message": "Hi", "expect": "name: {", "turns": "many"}
     response = owner_client.post("/cases/new/", typed)
     assert response.status_code == 422
@@ -109,7 +109,7 @@ def test_an_expected_call_that_breaks_its_own_tool_is_saved_and_said(owner_clien
     assert "schedule_delivery $.window" in wrong
 
 
-def test_a_model_that_can_be_asked_now_is_chosen_first_and_one_that_cannot_says_so(owner_client: Client) -> None:
+def test_available_model_is_chosen_first_and_unavailable_one_says_so(owner_client: Client) -> None:
     make_model(
         "tiny", provider=make_provider("A local one", base_url="", service="local-own", kind=Provider.Kind.LOCAL)
     )

@@ -44,7 +44,7 @@ def test_a_familys_example_stands_in_the_form_and_is_read_as_it_stands(owner_cli
         assert not owner_client.get("/formats/", {"family": unknown}).context["form"].initial
 
 
-def test_formats_that_find_the_same_calls_stand_together_with_what_each_left(owner_client: Client) -> None:
+def test_formats_finding_equal_calls_are_listed_together_with_remainders(owner_client: Client) -> None:
     readings = owner_client.post("/formats/", {"text": f"<think>so</think>Yes.{HERMES}", "tools": TOOLS}).context[
         "readings"
     ]

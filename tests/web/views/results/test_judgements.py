@@ -22,7 +22,7 @@ def corrected(scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> Run:
     newest = scenarios.lookup_scenario(
         STRICT
     )  # version 1 is gone, and this one, which took its place, wants no two calls
-    known = {one.slug: scenarios.list_versions(one.slug) for one in scenarios.list_scenarios()}
+    known = {scenario.slug: scenarios.list_versions(scenario.slug) for scenario in scenarios.list_scenarios()}
     monkeypatch.setattr(newest, "behaviour", "")
     monkeypatch.setattr(registry, "_versions", lambda: {**known, STRICT: (newest,)})
     return run

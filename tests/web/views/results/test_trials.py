@@ -43,8 +43,8 @@ def test_a_running_trial_is_polled_and_a_finished_one_is_not(owner_client: Clien
     running, done = make_trial(cell, "running"), make_trial(cell)
     assert "hx-trigger" in read_html(owner_client.get(f"/trials/{running.pk}/"))
     assert "hx-trigger" not in read_html(owner_client.get(f"/trials/{done.pk}/"))
-    polled = [owner_client.get(f"/trials/{one.pk}/", headers={"HX-Request": "true"}) for one in (running, done)]
-    assert [one.headers.get("HX-Refresh") for one in polled] == [None, "true"], "the verdict is above what is polled"
+    polled = [owner_client.get(f"/trials/{item.pk}/", headers={"HX-Request": "true"}) for item in (running, done)]
+    assert [item.headers.get("HX-Refresh") for item in polled] == [None, "true"], "the verdict is above what is polled"
 
 
 def test_a_note_is_kept_and_changes_no_verdict(owner_client: Client) -> None:

@@ -50,8 +50,8 @@ class TypedTagReader:
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
         heading = _HEADING.match(body)
-        told = _parse_attributes(heading) if heading else {}
-        name = clean_name(told.get("name", ""))
+        attributes = _parse_attributes(heading) if heading else {}
+        name = clean_name(attributes.get("name", ""))
         if cut or heading is None or not name:
             return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
         notes: set[str] = set()
@@ -63,7 +63,7 @@ class TypedTagReader:
         return (
             UNREADABLE_BLOCK
             if body[at:].strip()
-            else ParsedBlock((FoundCall(name, arguments, told.get("id", "")),), notes=tuple(notes))
+            else ParsedBlock((FoundCall(name, arguments, attributes.get("id", "")),), notes=tuple(notes))
         )
 
 
@@ -85,9 +85,9 @@ def _read_values(text: str, at: int, depth: int, notes: set[str]) -> tuple[list[
     """
     found: list[tuple[str, Any]] = []
     while opened := _OPENED.match(text, at):
-        told = _parse_attributes(opened)
-        value, at = _read_value(told.get("type", "raw"), text, opened.end(), depth, notes)
-        found.append((told.get("name", ""), value))
+        attributes = _parse_attributes(opened)
+        value, at = _read_value(attributes.get("type", "raw"), text, opened.end(), depth, notes)
+        found.append((attributes.get("name", ""), value))
     return found, at
 
 

@@ -102,21 +102,24 @@ def _build_format(
 ) -> TextFormat:
     """Return a format; `read` are other spellings that are parsed too, `ends` tokens that end an answer."""
     spelled = (tags, *read)
-    calls, values = [one.pair("tool_call") for one in spelled], [one.pair("arg_value") for one in spelled]
-    wrapped = [one.pair(one.wrapper)[1] for one in spelled if one.wrapper]
-    never = (*(end for _, end in calls), *(one for one, _ in calls), *(tag for pair in values for tag in pair))
+    calls, values = (
+        [spelling.pair("tool_call") for spelling in spelled],
+        [spelling.pair("arg_value") for spelling in spelled],
+    )
+    wrapped = [spelling.pair(spelling.wrapper)[1] for spelling in spelled if spelling.wrapper]
+    never = (*(end for _, end in calls), *(call for call, _ in calls), *(tag for pair in values for tag in pair))
     return TextFormat(
         name,
-        tuple(block for one in spelled for block in _build_blocks(one)),
+        tuple(block for spelling in spelled for block in _build_blocks(spelling)),
         _build_layout(tags),
         prompt,
         dropped=(*(end for _, end in calls), *wrapped, *ends),
-        reasoning=tuple(one.pair(word) for one in spelled for word in one.thoughts),
+        reasoning=tuple(spelling.pair(word) for spelling in spelled for word in spelling.thoughts),
         bare=build_bare_json_blocks,
         holds=RoundTripLimits(
             r"[\w.:/-]+",
             r"[^<\s]([^<]*[^<\s])?",
-            (*never, *(one.pair("arg_key")[0] for one in spelled)),
+            (*never, *(spelling.pair("arg_key")[0] for spelling in spelled)),
             schema=True,
         ),
     )

@@ -58,8 +58,8 @@ def _read_call(name: str, content: str, *, cut: bool) -> ParsedBlock:
 
 def _render_call(call: TextCall, place: int) -> str:
     opening = START + "assistant" if place else ""
-    to = f"commentary to=functions.{call.name} <|constrain|>json"
-    return f"{opening}{CHANNEL}{to}{MESSAGE}{render_spaced_json(call.arguments)}{ENDS[1]}"
+    header = f"commentary to=functions.{call.name} <|constrain|>json"
+    return f"{opening}{CHANNEL}{header}{MESSAGE}{render_spaced_json(call.arguments)}{ENDS[1]}"
 
 
 _READ = HarmonyReader()

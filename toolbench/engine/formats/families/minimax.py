@@ -54,7 +54,7 @@ MINIMAX_M2 = TextFormat(
     (build_invoke_block(_M2_END),),
     build_invoke_layout(f"{_M2}\n", f"\n{_M2_END}"),
     PromptLayout(
-        tool_lines_writer(_TOOLS, _build_instruction(_M2, _M2_END, ""), flat=True, each=("<tool>", "</tool>")), _RESULT
+        tool_lines_writer(_TOOLS, _build_instruction(_M2, _M2_END, ""), flat=True, pair=("<tool>", "</tool>")), _RESULT
     ),
     dropped=(_M2, _M2_END, INVOKE_END, "[e~["),
     bare=build_bare_json_blocks,

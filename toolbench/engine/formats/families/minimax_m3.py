@@ -90,34 +90,34 @@ class _ElementConverter:
     def by_key(self, elements: Sequence[_Element], schema: object) -> dict[str, Any]:
         """Return an object's values. A tag that is repeated is a list where the schema says so."""
         return group_by_key(
-            ((one.key, one) for one in elements),
-            lambda key, one: self._value(one, find_subschema(schema, key, self.root)),
-            lambda key, one: self._items(one, find_subschema(schema, key, self.root)),
+            ((element.key, element) for element in elements),
+            lambda key, element: self._value(element, find_subschema(schema, key, self.root)),
+            lambda key, element: self._items(element, find_subschema(schema, key, self.root)),
             lambda key: "array" in get_allowed_types(find_subschema(schema, key, self.root), self.root),
             self.notes,
         )
 
-    def _items(self, one: _Element, schema: object) -> list[Any]:
+    def _items(self, element: _Element, schema: object) -> list[Any]:
         """Return what one of several tags adds to their list: its own items, or itself."""
         inner = find_subschema(schema, "", self.root)
-        if one.inside:
-            listed = all(part.key == ITEM for part in one.inside)
-            return [self._value(part, inner) for part in (one.inside if listed else [one])]
-        value = self._value(one, schema)
-        return value if isinstance(value, list) else [self._value(one, inner)]
+        if element.inside:
+            listed = all(part.key == ITEM for part in element.inside)
+            return [self._value(part, inner) for part in (element.inside if listed else [element])]
+        value = self._value(element, schema)
+        return value if isinstance(value, list) else [self._value(element, inner)]
 
-    def _value(self, one: _Element, schema: object) -> Any:
+    def _value(self, element: _Element, schema: object) -> Any:
         kinds = get_allowed_types(schema, self.root)
-        if one.inside and ("array" in kinds or (not kinds and all(part.key == ITEM for part in one.inside))):
+        if element.inside and ("array" in kinds or (not kinds and all(part.key == ITEM for part in element.inside))):
             inner = find_subschema(schema, "", self.root)
-            if all(find_subschema(inner, part.key, self.root) for part in one.inside):
-                return [self.by_key(one.inside, inner)]
-            return [self._value(part, inner) for part in one.inside]
-        if one.inside:
-            return self.by_key(one.inside, schema)
-        if not one.text.strip() and "string" not in kinds and kinds & {"array", "object"}:
+            if all(find_subschema(inner, part.key, self.root) for part in element.inside):
+                return [self.by_key(element.inside, inner)]
+            return [self._value(part, inner) for part in element.inside]
+        if element.inside:
+            return self.by_key(element.inside, schema)
+        if not element.text.strip() and "string" not in kinds and kinds & {"array", "object"}:
             return [] if "array" in kinds else {}
-        return convert_by_schema(one.text, schema, self.root, self.known)
+        return convert_by_schema(element.text, schema, self.root, self.known)
 
 
 def _render_element(key: str, value: object) -> str:
@@ -140,7 +140,7 @@ def _render_call(call: TextCall, place: int) -> str:
 
 def _is_round_trip_safe(call: TextCall, known: ToolSchemas) -> bool:
     read = NestedTagReader()(_render_body(call), known, cut=False).calls
-    return [write_json(one.arguments) for one in read] == [write_json(call.arguments)]
+    return [write_json(call.arguments) for call in read] == [write_json(call.arguments)]
 
 
 MINIMAX_M3 = TextFormat(
@@ -156,7 +156,7 @@ MINIMAX_M3 = TextFormat(
             f'\n</tools>\n\nTo call one, write:\n{ALL}\n{INVOKE}"name">{MARK}<key>value{MARK}</key>{INVOKE_END}\n'
             f"{ALL_END}",
             flat=True,
-            each=("<tool>", "</tool>"),
+            pair=("<tool>", "</tool>"),
         ),
         enclosed_result_writer("<response>", "</response>"),
     ),

@@ -9,8 +9,8 @@ from toolbench.engine.formats.json_calls import NamedJsonReader
 from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
 
-def _build_markers(what: str) -> tuple[str, str]:
-    return f"<|plamo:begin_{what}:plamo|>", f"<|plamo:end_{what}:plamo|>"
+def _build_markers(text_kind: str) -> tuple[str, str]:
+    return f"<|plamo:begin_{text_kind}:plamo|>", f"<|plamo:end_{text_kind}:plamo|>"
 
 
 ALL, ALL_END = _build_markers("tool_requests")

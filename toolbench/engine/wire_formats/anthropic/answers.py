@@ -61,8 +61,8 @@ def parse_messages_answer(root: JsonObject, *, cut: bool = False, findings: Sequ
 def _list_findings(blocks: list[Any], reason: str | None) -> Iterator[Finding]:
     for place, block in enumerate(blocks):
         if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("input"), str):
-            said = "A call's input is a text instead of an object; what it holds was taken for the arguments."
-            yield Finding("input_is_text", said, f"$.content[{place}].input")
+            message = "A call's input is a text instead of an object; what it holds was taken for the arguments."
+            yield Finding("input_is_text", message, f"$.content[{place}].input")
     if reason == PAUSED_STOP_REASON:
         yield Finding("turn_paused", "The endpoint paused a long turn and is asked to go on.", "$.stop_reason")
 

@@ -50,17 +50,17 @@ def build_result_block(travelling_id: str, message: Message | None) -> JsonObjec
     if message is None:
         return {**block, "content": INTERRUPTED_RESULT, "is_error": True}
     content = message.get("content")
-    told = content if isinstance(content, str) else build_user_blocks(content)
-    return {**block, "content": told, **({"is_error": True} if _is_failed_result(content) else {})}
+    text_or_blocks = content if isinstance(content, str) else build_user_blocks(content)
+    return {**block, "content": text_or_blocks, **({"is_error": True} if _is_failed_result(content) else {})}
 
 
 def _is_failed_result(content: Any) -> bool:
     """Return whether a result is an envelope of a failed call."""
     try:
-        told = read_json(content) if isinstance(content, str) else None
+        result = read_json(content) if isinstance(content, str) else None
     except InvalidJsonError:
         return False
-    return isinstance(told, dict) and told.get("ok") is False and "tool_name" in told
+    return isinstance(result, dict) and result.get("ok") is False and "tool_name" in result
 
 
 def build_assistant_blocks(message: Message, ids: Sequence[str], changes: WireChanges) -> list[JsonObject]:
@@ -78,8 +78,8 @@ def build_assistant_blocks(message: Message, ids: Sequence[str], changes: WireCh
     if isinstance(known, list) and known:
         return list(_update_kept_blocks(message, known, calls))
     for name in ("reasoning_content", "reasoning"):
-        if said := message.get(name):
-            changes.note("unsigned_reasoning_left_out", f"$.messages[*].{name}", said)
+        if text := message.get(name):
+            changes.note("unsigned_reasoning_left_out", f"$.messages[*].{name}", text)
     return [*build_user_blocks(message.get("content")), *calls]
 
 

@@ -22,7 +22,9 @@ SYSTEM_ROLES = ("system", "developer")
 
 def split_system(messages: list[Message]) -> tuple[str, list[Message]]:
     """Return the system texts at the beginning, joined by blank lines, and the other messages."""
-    count = next((place for place, one in enumerate(messages) if one.get("role") not in SYSTEM_ROLES), len(messages))
+    count = next(
+        (place for place, message in enumerate(messages) if message.get("role") not in SYSTEM_ROLES), len(messages)
+    )
     texts = [get_message_text(message) for message in messages[:count]]
     return "\n\n".join(text for text in texts if text.strip()), messages[count:]
 
@@ -42,11 +44,10 @@ class _TurnBuilder:
         self._changes = changes
         self._ids = CallIdMap()
         self._turns: list[JsonObject] = []
-        self._expected_results: list[
-            tuple[object, str]
-        ] = []  # (id in the chat, id that travels) of the last turn's calls
+        # (id in the chat, id that travels) of the last turn's calls
+        self._expected_results: list[tuple[object, str]] = []
         self._results: dict[str, Message] = {}  # by the id that travels
-        self._said: list[JsonObject] = []
+        self._user_blocks: list[JsonObject] = []
 
     def take(self, message: Message) -> None:
         """Add a message."""
@@ -58,7 +59,7 @@ class _TurnBuilder:
         else:
             if role in SYSTEM_ROLES:
                 self._changes.note("midturn_system_folded", "$.messages[*]", message.get("content"))
-            self._said += build_user_blocks(message.get("content"))
+            self._user_blocks += build_user_blocks(message.get("content"))
 
     def finish(self) -> list[JsonObject]:
         """Return all turns."""
@@ -94,16 +95,16 @@ class _TurnBuilder:
             self._results[sent] = message
         elif blocks := build_user_blocks(message.get("content")):
             self._changes.note("orphan_result_as_text", "$.messages[*]", given)
-            self._said += blocks
+            self._user_blocks += blocks
 
     def _close_user_turn(self) -> None:
         results = [build_result_block(sent, self._results.get(sent)) for _, sent in self._expected_results]
         for given, sent in self._expected_results:
             if sent not in self._results:
                 self._changes.note("missing_result_added", "$.messages[*]", given)
-        if results or self._said:
-            self._turns.append({"role": "user", "content": [*results, *self._said]})
-        self._expected_results, self._results, self._said = [], {}, []
+        if results or self._user_blocks:
+            self._turns.append({"role": "user", "content": [*results, *self._user_blocks]})
+        self._expected_results, self._results, self._user_blocks = [], {}, []
 
 
 def _strip_trailing_space(blocks: list[JsonObject]) -> list[JsonObject]:

@@ -22,8 +22,8 @@ class MessagesFormat:
         """Return the body to send; see WireFormat."""
         return encode_request(body)
 
-    def decoder(self, read: Callable[[ChatAnswer], Turn], heard: OnDelta, *, stream: bool) -> AnswerDecoder:
+    def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
         if not stream:
             return BodyDecoder(read, decode_message)
-        return StreamDecoder(read, heard, assemble=MessagesAssembler, whole=decode_message)
+        return StreamDecoder(read, on_delta, assemble=MessagesAssembler, whole=decode_message)

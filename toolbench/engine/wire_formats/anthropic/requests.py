@@ -51,9 +51,9 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
 
 def _get_max_tokens(body: JsonObject, options: JsonObject) -> object:
     """Return the requested limit, or else the default limit plus the thinking budget, which counts as output too."""
-    asked = body.get("max_tokens", body.get("max_completion_tokens"))
-    if asked is not None:
-        return int(asked) if isinstance(asked, float) else asked
+    limit = body.get("max_tokens", body.get("max_completion_tokens"))
+    if limit is not None:
+        return int(limit) if isinstance(limit, float) else limit
     budget = _get_thinking(options).get("budget_tokens")
     return MESSAGES_DATA["max_tokens"] + (budget if isinstance(budget, int) else 0)
 
@@ -89,18 +89,18 @@ def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges)
 def _build_output_config(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
     given = options.get("output_config")
     config = dict(get_object(given))
-    if (asked := body.get("reasoning_effort")) is not None:
-        if isinstance(asked, str) and asked in EFFORT_VALUES:
-            config.setdefault("effort", EFFORT_VALUES[asked])
+    if (effort := body.get("reasoning_effort")) is not None:
+        if isinstance(effort, str) and effort in EFFORT_VALUES:
+            config.setdefault("effort", EFFORT_VALUES[effort])
         else:
-            changes.note("option_left_out", "$.reasoning_effort", asked)
-    if (wanted := body.get("response_format")) is not None:
-        described = wanted.get("json_schema") if isinstance(wanted, dict) else None
+            changes.note("option_left_out", "$.reasoning_effort", effort)
+    if (response_format := body.get("response_format")) is not None:
+        described = response_format.get("json_schema") if isinstance(response_format, dict) else None
         schema = described.get("schema") if isinstance(described, dict) else None
         if isinstance(schema, dict):
             config["format"] = {"type": "json_schema", "schema": schema}
         else:
-            changes.note("option_left_out", "$.response_format", wanted)
+            changes.note("option_left_out", "$.response_format", response_format)
     return config
 
 
@@ -159,7 +159,7 @@ def _build_tool(tool: JsonObject) -> JsonObject:
 def _find_container(messages: list[JsonObject]) -> JsonObject:
     """Return the container that the last answer used, for the next one."""
     named = (message.get("container") for message in reversed(messages) if message.get("role") == "assistant")
-    last = next((one for one in named if isinstance(one, dict) and one.get("id")), None)
+    last = next((container for container in named if isinstance(container, dict) and container.get("id")), None)
     return {"container": last["id"]} if last else {}
 
 

@@ -91,7 +91,7 @@ class MessagesAssembler:
         self._unreadable = ""
 
     @property
-    def said(self) -> bool:
+    def has_content(self) -> bool:
         """Whether there is a block."""
         return bool(self._blocks)
 

@@ -22,22 +22,22 @@ HARMLESS_FUNCTIONS = (
 TurnCalls = tuple[tuple[BfclCall, ...], ...]
 
 
-def compare_with_checker(cases: Iterable[MultiTurnCase], *, every: int = 1) -> tuple[CheckerComparison, ...]:
+def compare_with_checker(cases: Iterable[MultiTurnCase], *, stride: int = 1) -> tuple[CheckerComparison, ...]:
     """Return the comparisons of answers to every case, in order.
 
     Args:
         cases: The cases.
-        every: Of each case the golden answer and every so-many-th one after it are compared.
+        stride: Of each case the golden answer and every so-many-th one after it are compared.
 
     Raises:
         NotInstalledError: BFCL is not installed.
         CallRunnerError: BFCL's classes did not answer or failed.
     """
-    asked = [(case, kind, turns) for case in cases for kind, turns in islice(iter_answers(case), 0, None, every)]
-    judged = check_answers([(case, turns) for case, _, turns in asked])
+    requests = [(case, kind, turns) for case in cases for kind, turns in islice(iter_answers(case), 0, None, stride)]
+    judged = check_answers([(case, turns) for case, _, turns in requests])
     return tuple(
-        _build_comparison(case, kind, turns, theirs.valid)
-        for (case, kind, turns), theirs in zip(asked, judged, strict=True)
+        _build_comparison(case, kind, turns, answer.valid)
+        for (case, kind, turns), answer in zip(requests, judged, strict=True)
     )
 
 
@@ -76,7 +76,7 @@ def iter_answers(case: MultiTurnCase) -> Iterator[tuple[str, TurnCalls]]:
 def _iter_changes(case: MultiTurnCase, turn: tuple[BfclCall, ...], source: random.Random) -> Iterator[tuple[str, Any]]:
     function = source.choice(case.functions)["name"]
     yield "a call more", (*turn, (function, {}))
-    harmless = [one["name"] for one in case.functions if one["name"] in HARMLESS_FUNCTIONS]
+    harmless = [function["name"] for function in case.functions if function["name"] in HARMLESS_FUNCTIONS]
     if harmless:
         yield "a harmless call more", ((source.choice(harmless), {}), *turn)
     if not turn:
@@ -90,7 +90,7 @@ def _iter_changes(case: MultiTurnCase, turn: tuple[BfclCall, ...], source: rando
     yield "another function", (*turn[:place], (function, arguments), *turn[place + 1 :])
     yield "a function that is not there", (*turn[:place], ("no_such_function", arguments), *turn[place + 1 :])
     for key, value in arguments.items():
-        rest = {other: one for other, one in arguments.items() if other != key}
+        rest = {name: argument for name, argument in arguments.items() if name != key}
         yield f"{key} dropped", (*turn[:place], (name, rest), *turn[place + 1 :])
         for changed in (_change_slightly(value), _rewrite_equivalent(value)):
             yield f"{key} is {changed!r}"[:80], (*turn[:place], (name, {**arguments, key: changed}), *turn[place + 1 :])
@@ -123,7 +123,7 @@ def _render_python(call: BfclCall) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
-def _build_comparison(case: MultiTurnCase, kind: str, turns: TurnCalls, theirs: bool) -> CheckerComparison:
+def _build_comparison(case: MultiTurnCase, kind: str, turns: TurnCalls, checker_valid: bool) -> CheckerComparison:
     wrong = find_mistake(case, turns)
-    says = f"turn {wrong.turn + 1}: {wrong.says}" if wrong else ""
-    return CheckerComparison(case.id, case.category, kind, theirs, wrong is None, says)
+    sentence = f"turn {wrong.turn + 1}: {wrong.message}" if wrong else ""
+    return CheckerComparison(case.id, case.category, kind, checker_valid, wrong is None, sentence)

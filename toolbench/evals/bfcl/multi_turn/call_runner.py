@@ -147,7 +147,7 @@ def run_calls(
 def _parse_turn_results(turn: JsonObject) -> TurnResults:
     results = turn["results"]
     return TurnResults(
-        results=tuple(one["text"] for one in results),
-        failed=tuple(one["failed"] for one in results),
+        results=tuple(result["text"] for result in results),
+        failed=tuple(result["failed"] for result in results),
         state=parse_state(turn["state"]),
     )

@@ -41,10 +41,10 @@ class MultiTurnCase:
     answers: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def from_json(cls, told: JsonObject) -> "MultiTurnCase":
+    def from_json(cls, document: JsonObject) -> "MultiTurnCase":
         """Return the case from its plain data, as `dataclasses.asdict` returns it."""
-        answers = tuple(tuple(turn) for turn in told["answers"])
-        return cls(**freeze_row({**told, "answers": answers}))
+        answers = tuple(tuple(turn) for turn in document["answers"])
+        return cls(**freeze_row({**document, "answers": answers}))
 
     @property
     def is_long(self) -> bool:

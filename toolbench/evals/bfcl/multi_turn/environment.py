@@ -48,21 +48,21 @@ def main() -> None:
         answer.flush()
 
 
-def _run_turns(asked: dict[str, Any]) -> dict[str, Any]:
-    instances = {name: _build_instance(name, asked) for name in asked["classes"]}
+def _run_turns(request: dict[str, Any]) -> dict[str, Any]:
+    instances = {name: _build_instance(name, request) for name in request["classes"]}
     methods: dict[str, Callable[..., Any]] = {}
     for instance in instances.values():
         found = inspect.getmembers(instance, predicate=inspect.ismethod)
         methods |= {name: method for name, method in found if not name.startswith("_")}
     turns = []
-    for calls in asked["turns"]:
+    for calls in request["turns"]:
         results = [_run_call(methods, name, arguments) for name, arguments in calls]
-        states = {name: _read_state(one) for name, one in instances.items()} if asked["states"] else {}
+        states = {name: _read_state(instance) for name, instance in instances.items()} if request["states"] else {}
         turns.append({"results": results, "state": states})
     return {"turns": turns}
 
 
-def _build_instance(name: str, asked: dict[str, Any]) -> Any:
+def _build_instance(name: str, request: dict[str, Any]) -> Any:
     """Return a new instance of a class with its initial state.
 
     Raises:
@@ -70,8 +70,8 @@ def _build_instance(name: str, asked: dict[str, Any]) -> Any:
     """
     instance = getattr(importlib.import_module(f"{_SOURCE_PACKAGE}.{MODULE_BY_CLASS[name]}"), name)()
     if name != _STATELESS_CLASS:
-        config = copy.deepcopy(asked["config"].get(name, {}))
-        instance._load_scenario(config, long_context=asked["long"])
+        config = copy.deepcopy(request["config"].get(name, {}))
+        instance._load_scenario(config, long_context=request["long"])
     return instance
 
 

@@ -29,7 +29,7 @@ class TurnMistake:
 
     turn: int
     kind: str
-    says: str
+    message: str
 
 
 def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> TurnMistake | None:
@@ -43,22 +43,22 @@ def find_mistake(case: MultiTurnCase, turns: Sequence[Sequence[BfclCall]]) -> Tu
         return TurnMistake(len(turns), UNFINISHED_MISTAKE, "the conversation did not come this far")
     expected, made = run_calls(case, parse_golden_turns(case)), run_calls(case, turns)
     so_far: Counter[str] = Counter()
-    for number, (wanted, had) in enumerate(zip(expected, made, strict=True)):
+    for number, (expected_turn, had) in enumerate(zip(expected, made, strict=True)):
         so_far.update(had.results)
-        if wanted.results and (wrong := _find_turn_mistake(case.answers[number], wanted, had, so_far)):
+        if expected_turn.results and (wrong := _find_turn_mistake(case.answers[number], expected_turn, had, so_far)):
             return TurnMistake(number, *wrong)
     return None
 
 
 def _find_turn_mistake(
-    answers: Sequence[str], wanted: TurnResults, had: TurnResults, so_far: Counter[str]
+    answers: Sequence[str], expected: TurnResults, had: TurnResults, so_far: Counter[str]
 ) -> tuple[str, str] | None:
     if not had.results:
         return NO_CALL_MISTAKE, f"no call was made; BFCL calls {', '.join(answers)}"
-    if differs := find_state_difference(wanted.state, had.state):
+    if differs := find_state_difference(expected.state, had.state):
         return STATE_MISTAKE, differs
-    if missing := Counter(wanted.results) - so_far:
+    if missing := Counter(expected.results) - so_far:
         result = next(iter(missing))
-        call = answers[wanted.results.index(result)]
+        call = answers[expected.results.index(result)]
         return RESULT_MISTAKE, f"no result so far is the one of {call}: {render_short(result)}"
     return None

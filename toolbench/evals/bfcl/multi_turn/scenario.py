@@ -135,10 +135,10 @@ def group_calls_by_message(ended: LoopResult) -> tuple[tuple[BfclCall, ...], ...
     groups = groupby(ended.turns, lambda record: record.request.message)
     return tuple(
         tuple(
-            (_find_tool_name(one), one.arguments or {})
+            (_find_tool_name(result), result.arguments or {})
             for record in records
-            for one in record.results
-            if _is_executed(one)
+            for result in record.results
+            if _is_executed(result)
         )
         for _, records in groups
     )
@@ -177,7 +177,7 @@ def _iter_checks(case: MultiTurnCase, ended: LoopResult, wrong: TurnMistake | No
     reached = len(case.messages) if wrong is None else wrong.turn + 1
     for number in range(reached):
         differs = wrong is not None and wrong.turn == number
-        yield Check(f"message {number + 1}: state and results", not differs, wrong.says if wrong and differs else "")
+        yield Check(f"message {number + 1}: state and results", not differs, wrong.message if wrong and differs else "")
 
 
 def _find_problem(ended: LoopResult, wrong: TurnMistake | None) -> Problem:
@@ -185,19 +185,27 @@ def _find_problem(ended: LoopResult, wrong: TurnMistake | None) -> Problem:
     if wrong is None:
         return Problem(
             "wrong_state",
-            locate_problem(find_last_turn(ended), path=CALLS_PATH, what="the conversation did not come to its end."),
+            locate_problem(
+                find_last_turn(ended), path=CALLS_PATH, sentence="the conversation did not come to its end."
+            ),
         )
     of_message = [record.turn for record in ended.turns if record.request.message == wrong.turn]
     where = {NO_CALL_MISTAKE: "missing_call", RESULT_MISTAKE: "missing_call"}.get(wrong.kind, "wrong_state")
-    what = f"after the user's message {wrong.turn + 1}: {wrong.says}."
+    sentence = f"after the user's message {wrong.turn + 1}: {wrong.message}."
     return Problem(
-        where, locate_problem(of_message[-1] if of_message else find_last_turn(ended), path=CALLS_PATH, what=what)
+        where,
+        locate_problem(of_message[-1] if of_message else find_last_turn(ended), path=CALLS_PATH, sentence=sentence),
     )
 
 
-def _replace_problem(verdict: Verdict, own: Problem) -> Verdict:
+def _replace_problem(verdict: Verdict, turn_problem: Problem) -> Verdict:
     """Return the verdict with the first difference as its problem: by BFCL's rules failed calls are no failure."""
-    return replace(verdict, failure_class=own.failure_class, sentence=own.bad.sentence, first_bad=own.bad)
+    return replace(
+        verdict,
+        failure_class=turn_problem.failure_class,
+        sentence=turn_problem.bad.sentence,
+        first_bad=turn_problem.bad,
+    )
 
 
 def _parse_result(text: str) -> object:

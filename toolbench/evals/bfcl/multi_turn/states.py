@@ -67,8 +67,8 @@ def _iter_differences(expected: Any, made: Any, path: str) -> Iterator[str]:
             else:
                 yield from _iter_differences(expected[key], made[key], f"{path}.{key}")
     elif isinstance(expected, list) and isinstance(made, list) and len(expected) == len(made):
-        for place, (one, other) in enumerate(zip(expected, made, strict=True)):
-            yield from _iter_differences(one, other, f"{path}[{place}]")
+        for place, (expected_item, made_item) in enumerate(zip(expected, made, strict=True)):
+            yield from _iter_differences(expected_item, made_item, f"{path}[{place}]")
     else:
         yield f"{path} is {_render_value(made)} instead of {_render_value(expected)}"
 

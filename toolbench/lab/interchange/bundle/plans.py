@@ -51,5 +51,5 @@ def _scenario_to_json(chosen: BundleSelection, cell: Cell, seeds: Mapping[int, i
     tools = [{"name": t.name, "description": t.description, "parameters": t.parameters} for t in instance.tools]
     drawn = {"instance_seed": seed, "system": instance.system, "user": instance.user_text, "tools": tools}
     if instance.further:
-        drawn["further"] = [said.text for said in instance.further]
+        drawn["further"] = [message.text for message in instance.further]
     return {**named, "public": found.public, **drawn, "policy_layer": instance.layer}

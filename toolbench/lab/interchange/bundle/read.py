@@ -76,7 +76,7 @@ def _build_origin(manifest: Manifest, name: str, whole: dict[str, Any]) -> Origi
         made_at=manifest.made_at,
         imported_at=timezone.now().isoformat(timespec="seconds"),
         private=_parse_private(whole),
-        left_out=tuple({"what": one.what, "why": one.why} for one in manifest.left_out),
+        left_out=tuple({"what": item.what, "why": item.why} for item in manifest.left_out),
     )
 
 
@@ -89,10 +89,10 @@ def _parse_run(whole: dict[str, Any], archive: Archive, manifest: Manifest) -> N
         raise InvalidRowError(f"the run's stopping rule: {error}") from error
     return NewRun(
         run=run,
-        configs=tuple(parse_row(RunConfig, one, check) for one in _parse_list(whole, "configs")),
+        configs=tuple(parse_row(RunConfig, row, check) for row in _parse_list(whole, "configs")),
         cells=tuple(
-            NewCell(_parse_position(one, "config"), parse_row(Cell, one.get("cell"), check))
-            for one in _parse_list(whole, "cells")
+            NewCell(_parse_position(row, "config"), parse_row(Cell, row.get("cell"), check))
+            for row in _parse_list(whole, "cells")
         ),
         trials=_iter_trials(archive, manifest, check),
         figures=check,
@@ -111,15 +111,15 @@ def _iter_trials(archive: Archive, manifest: Manifest, check: FigureReader) -> I
 def _parse_trial(name: str, given: dict[str, Any], check: FigureReader) -> NewTrial:
     try:
         steps = tuple(
-            NewStep(parse_row(Step, one.get("step"), check), parse_row(StepBody, one.get("body"), check))
-            for one in _parse_list(given, "steps")
+            NewStep(parse_row(Step, row.get("step"), check), parse_row(StepBody, row.get("body"), check))
+            for row in _parse_list(given, "steps")
         )
         return NewTrial(
             config=_parse_position(given, "config"),
             cell=_parse_position(given, "cell"),
             trial=parse_row(Trial, given.get("trial"), check),
             steps=steps,
-            judgements=tuple(parse_row(Judgement, one, check) for one in _parse_list(given, "judgements")),
+            judgements=tuple(parse_row(Judgement, row, check) for row in _parse_list(given, "judgements")),
         )
     except InvalidRowError as error:
         raise InvalidRowError(f"{name}: {error}") from error
@@ -134,7 +134,7 @@ def _parse_private(whole: dict[str, Any]) -> tuple[str, ...]:
 
 def _parse_list(given: dict[str, Any], name: str) -> list[dict[str, Any]]:
     found = given.get(name)
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
         raise InvalidRowError(f"{name} is no list of objects")
     return found
 

@@ -77,9 +77,9 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
     if run is None:
         raise UnknownRunError(f"There is no run {run_id}.")
     recompute_all_stale(run.pk)
-    every = tuple(run.cells.select_related("config").order_by("position", "pk"))
-    secret = find_private_scenarios(run, (cell.scenario for cell in every))
-    cells = tuple(cell for cell in every if private or cell.scenario not in secret)
+    all_cells = tuple(run.cells.select_related("config").order_by("position", "pk"))
+    secret = find_private_scenarios(run, (cell.scenario for cell in all_cells))
+    cells = tuple(cell for cell in all_cells if private or cell.scenario not in secret)
     kept = {cell.config_id for cell in cells}
     configs = tuple(run.configs.filter(pk__in=kept).order_by("position", "pk"))
     if not cells:
@@ -87,7 +87,7 @@ def select_for_bundle(run_id: int, *, private: bool = False) -> BundleSelection:
             f"All cases of run {run_id} are private, so no bundle was written. Say that they may travel: a tick on the "
             "run's page, or --private."
         )
-    left_out = tuple(_iter_left_out(run, cells, [cell for cell in every if cell not in cells]))
+    left_out = tuple(_iter_left_out(run, cells, [cell for cell in all_cells if cell not in cells]))
     chosen = BundleSelection(
         run=run,
         configs=configs,

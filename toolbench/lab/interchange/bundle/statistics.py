@@ -79,7 +79,9 @@ class ConfigStatistics:
 def compute_config_statistics(chosen: BundleSelection) -> tuple[ConfigStatistics, ...]:
     """Return the figures of each configuration in each group of scenarios."""
     times = load_cell_times(chosen.cells)
-    return tuple(_build_config_statistics(*one, times) for one in group_cells_by_config(chosen.configs, chosen.cells))
+    return tuple(
+        _build_config_statistics(*group, times) for group in group_cells_by_config(chosen.configs, chosen.cells)
+    )
 
 
 def _build_config_statistics(

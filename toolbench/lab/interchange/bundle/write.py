@@ -147,7 +147,7 @@ class _BundlePositions:
             "config": self.configs[trial.config_id],
             "cell": self.cells[trial.cell_id],
             "trial": row_to_json(trial),
-            "judgements": [row_to_json(one) for one in trial.judgements.all()],
+            "judgements": [row_to_json(judgement) for judgement in trial.judgements.all()],
             "steps": [{"step": row_to_json(step), "body": row_to_json(step.body)} for step in steps],
         }
 

@@ -174,7 +174,7 @@ def _build_rate(sums: Sequence[Any]) -> Rate:
 
     Turns of one conversation are correlated.
     """
-    whole = ClusterSums(*(int(one or 0) for one in sums))
+    whole = ClusterSums(*(int(count or 0) for count in sums))
     k, n = int(whole.k), int(whole.n)
     if whole.design_effect == 1:
         return build_rate(k, n)

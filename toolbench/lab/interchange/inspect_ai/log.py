@@ -187,8 +187,8 @@ def _parse_created(text: str) -> datetime | None:
 def _build_trial(sample: JsonObject, place: int, slug: str, check: FigureReader) -> NewTrial:
     steps = build_steps(sample, check)
     outcome, sentence, parts = _read_verdict(sample)
-    exchanges = [one.step for one in steps if one.step["kind"] == "exchange"]
-    tools = [one.step for one in steps if one.step["kind"] == "tool"]
+    exchanges = [step.step for step in steps if step.step["kind"] == "exchange"]
+    tools = [step.step for step in steps if step.step["kind"] == "tool"]
     passed = {"pass": True, "fail": False}.get(outcome)
     final = render_text(get_object(sample.get("output")).get("completion"))
     columns: ColumnValues = {
@@ -244,8 +244,8 @@ def _read_verdict(sample: JsonObject) -> tuple[str, str, list[JsonObject]]:
     if all(grades):
         return "pass", f"{stopped}." if stopped else "", checks
     worst = next(check for check, good in zip(checks, grades, strict=True) if not good)
-    said = f"The scorer {worst['name']} said {worst['detail']}"
-    return "fail", f"{stopped}. {said}" if stopped else said, checks
+    message = f"The scorer {worst['name']} said {worst['detail']}"
+    return "fail", f"{stopped}. {message}" if stopped else message, checks
 
 
 def _derive_instance_seed(sample: JsonObject) -> int:
@@ -256,7 +256,9 @@ def _derive_instance_seed(sample: JsonObject) -> int:
 def _sum_tokens(sample: JsonObject, column: str, name: str, check: FigureReader) -> int | float:
     """Return the tokens of all models that a sample used."""
     usage = get_object(sample.get("model_usage"))
-    return check.read_total(column, [check.read(column, get_object(one).get(name)) for one in usage.values()])
+    return check.read_total(
+        column, [check.read(column, get_object(usage_row).get(name)) for usage_row in usage.values()]
+    )
 
 
 def _describe_sample(sample: JsonObject) -> str:
@@ -266,11 +268,11 @@ def _describe_sample(sample: JsonObject) -> str:
 
 
 def _build_check(name: str, score: JsonObject) -> JsonObject:
-    said = ": ".join(filter(None, (render_text(score.get("value")), render_text(score.get("explanation"))[:500])))
+    text = ": ".join(filter(None, (render_text(score.get("value")), render_text(score.get("explanation"))[:500])))
     return {
         "name": to_column_text(name, 100),
         "ok": _read_grade(score.get("value")) is True,
-        "detail": to_column_text(said, 600),
+        "detail": to_column_text(text, 600),
     }
 
 
@@ -287,4 +289,4 @@ def _build_slug(spec: JsonObject) -> str:
 
 
 def _list_objects(value: object) -> list[JsonObject]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

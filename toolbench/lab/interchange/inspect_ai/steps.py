@@ -95,9 +95,9 @@ class _SampleReader:
         if depth > _MAX_DEPTH:
             return value
         if isinstance(value, list):
-            return [self.resolve_attachments(one, depth + 1) for one in value]
+            return [self.resolve_attachments(item, depth + 1) for item in value]
         if isinstance(value, dict):
-            return {key: self.resolve_attachments(one, depth + 1) for key, one in value.items()}
+            return {key: self.resolve_attachments(item, depth + 1) for key, item in value.items()}
         return value
 
 
@@ -108,8 +108,8 @@ def _build_exchange(sample: _SampleReader, event: JsonObject, *, turn: int, ordi
     """
     call, output = get_object(event.get("call")), get_object(event.get("output"))
     raw = bool(call.get("request"))
-    told = {key: event.get(key) for key in ("model", "tools", "tool_choice", "config")}
-    request = sample.raw_request(call) if raw else told | {_MESSAGES_KEY: sample.read_inputs(event)}
+    request_fields = {key: event.get(key) for key in ("model", "tools", "tool_choice", "config")}
+    request = sample.raw_request(call) if raw else request_fields | {_MESSAGES_KEY: sample.read_inputs(event)}
     response = call.get("response") if raw else output
     message = sample.resolve_attachments(get_object(_get_first_object(output.get("choices")).get("message")))
     usage, calls = UsageReader(output.get("usage")), _list_calls(message)
@@ -167,8 +167,8 @@ def _build_step_columns(kind: str, turn: int, ordinal: int, sample: _SampleReade
 
 def _list_calls(message: JsonObject) -> list[JsonObject]:
     given = message.get("tool_calls")
-    own = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    return [{"id": one.get("id"), "name": one.get("function"), "arguments": one.get("arguments")} for one in own]
+    calls = [call for call in given if isinstance(call, dict)] if isinstance(given, list) else []
+    return [{"id": call.get("id"), "name": call.get("function"), "arguments": call.get("arguments")} for call in calls]
 
 
 def _render_bodies(request: Any, response: Any) -> dict[str, bytes]:
@@ -201,7 +201,7 @@ def _pick_ranges(refs: Any, pool: Any) -> list[Any]:
     ]
     if sum(len(range(*slice(start, end).indices(len(pool)))) for start, end in pairs) > MAX_MESSAGES:
         raise InvalidRowError(f"a request of a sample refers to more than {MAX_MESSAGES:,} messages")
-    return [one for start, end in pairs for one in pool[start:end]]
+    return [item for start, end in pairs for item in pool[start:end]]
 
 
 def _find_start(events: list[JsonObject]) -> datetime | None:

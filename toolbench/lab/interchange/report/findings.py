@@ -45,7 +45,7 @@ def _find_hardest_scenario(cells: Sequence[Cell]) -> Iterator[RunFinding]:
     if len(tried) < 2:
         return
     (rate, name), (_, second) = tried[:2]
-    alone = not any(one.withheld for one, _ in tried) and rate.high < min(other.low for other, _ in tried[1:])
+    alone = not any(rate.withheld for rate, _ in tried) and rate.high < min(other.low for other, _ in tried[1:])
     doubt = "" if alone else f"; its interval overlaps with others, {second} among them"
     yield RunFinding("hardest_scenario", f"Hardest scenario: {name}, {rate.text}{doubt}.")
 
@@ -64,8 +64,8 @@ def _find_main_cause(reports: Sequence[ConfigReport]) -> Iterator[RunFinding]:
 
 def _iter_quirks(quirks: QuirkCounts) -> Iterator[RunFinding]:
     for (model, kind, name), count in sorted(quirks.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_QUIRKS]:
-        verb = "changed something" if kind == "transform" else "was found"
-        yield RunFinding("quirk", f"{model}: {name} {verb} in {_format_trials(count)}.")
+        verb_phrase = "changed something" if kind == "transform" else "was found"
+        yield RunFinding("quirk", f"{model}: {name} {verb_phrase} in {_format_trials(count)}.")
     if len(quirks) > MAX_QUIRKS:
         yield RunFinding("quirk", f"{len(quirks) - MAX_QUIRKS} more, each in fewer trials.")
 
@@ -101,11 +101,11 @@ def _get_rates_by_profile(
     found: dict[tuple[str, ...], dict[str, Rate]] = defaultdict(dict)
     for (group, members), report in product(group_cells(cells).items(), reports):
         config, label = report.config, report.label
-        asked = (label.strategy, label.fallback_profile, config.method, config.examples)
-        own = [cell for cell in members if cell.config_id == config.pk and not cell.control]
-        rate = tally_cells(own).answered_success()
+        requested = (label.strategy, label.fallback_profile, config.method, config.examples)
+        config_cells = [cell for cell in members if cell.config_id == config.pk and not cell.control]
+        rate = tally_cells(config_cells).answered_success()
         if rate.n and not rate.withheld:
-            found[config.model_name, config.provider_name, group, *asked][config.profile] = rate
+            found[config.model_name, config.provider_name, group, *requested][config.profile] = rate
     return found
 
 
@@ -118,4 +118,4 @@ def _describe_model(key: tuple[str, ...], groups: dict[tuple[str, ...], dict[str
 
 def findings_to_json(found: Sequence[RunFinding]) -> list[JsonObject]:
     """Return the findings as a list of objects."""
-    return [{"about": one.about, "sentence": one.sentence} for one in found]
+    return [{"about": finding.about, "sentence": finding.sentence} for finding in found]

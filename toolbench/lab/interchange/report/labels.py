@@ -50,11 +50,11 @@ def split_strategy(strategy: str) -> tuple[str, str]:
     The profile is fallback_on or fallback_off if the strategy adds or removes the tag fallback, else best_effort.
     """
     words = parse_strategy(strategy)
-    for sign, own, profile in (
+    for sign, names, profile in (
         (ADD_PRESET, words.added_presets, "fallback_on"),
         (REMOVE_WORKAROUND, words.removed_workarounds, "fallback_off"),
     ):
-        if TAG_FALLBACK in own:
+        if TAG_FALLBACK in names:
             return strategy.replace(f"{sign}{TAG_FALLBACK}", ""), profile
     return strategy, "best_effort"
 
@@ -100,7 +100,7 @@ def _make_unique(names: Sequence[str], joint: str) -> list[str]:
     found = []
     for name in names:
         numbered = (f"{name}{joint}{number}" for number in count(2))
-        free = next(one for one in chain([name], numbered) if one.lower() not in taken)
+        free = next(candidate for candidate in chain([name], numbered) if candidate.lower() not in taken)
         taken.add(free.lower())
         found.append(free)
     return found

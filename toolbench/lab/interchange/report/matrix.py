@@ -69,7 +69,7 @@ def render_matrix(run: Run, reports: Sequence[ConfigReport], cells: Sequence[Cel
         lines += ["", *_render_table(_restrict_to_cells(reports, members, times))]
     if not groups:
         lines += ["", *_render_table(())]
-    lines += ["", "## Findings", "", *(f"- {escape_cell(one.sentence)}" for one in found), ""]
+    lines += ["", "## Findings", "", *(f"- {escape_cell(finding.sentence)}" for finding in found), ""]
     return "\n".join(lines)
 
 
@@ -80,15 +80,15 @@ def _restrict_to_cells(
 
     A configuration without any of these cells is left out.
     """
-    scenarios = {one.scenario for one in members}
+    scenarios = {member.scenario for member in members}
     return [
         (
             replace(report, rows=[row for row in report.rows if row["scenario"] in scenarios]),
-            compute_rates(own),
-            merge_times(times[one.pk] for one in own if not one.control),
+            compute_rates(config_cells),
+            merge_times(times[cell.pk] for cell in config_cells if not cell.control),
         )
         for report in reports
-        if (own := [one for one in members if one.config_id == report.config.pk])
+        if (config_cells := [member for member in members if member.config_id == report.config.pk])
     ]
 
 

@@ -71,12 +71,12 @@ def build_groups_json(cells: Sequence[Cell]) -> JsonObject:
     }
 
 
-def find_only_group(groups: JsonObject, what: str) -> JsonObject | None:
-    """Return the value `what` of the only group.
+def find_only_group(groups: JsonObject, description: str) -> JsonObject | None:
+    """Return the value `description` of the only group.
 
     If there are several groups, which are never pooled, or no group, the result is None.
     """
-    found = [group[what] for group in groups.values()]
+    found = [group[description] for group in groups.values()]
     return found[0] if len(found) == 1 else None
 
 

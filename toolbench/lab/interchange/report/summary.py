@@ -210,16 +210,16 @@ def _build_address(reports: Sequence[ConfigReport]) -> JsonObject:
 
 def _build_settings(run: Run, reports: Sequence[ConfigReport]) -> JsonObject:
     policies = [report.policy for report in reports if report.policy]
-    asked = run.request.get("overrides") or {}
+    overrides = run.request.get("overrides") or {}
     return {
         "fix_empty_final": _find_shared(policy.fix_empty_final for policy in policies),
         "tool_use_mode": run.request.get("tool_use_mode"),
         "tool_failure_policy": run.request.get("tool_failure_policy"),
         "tool_calling_fallback_retry_count": _find_shared(policy.fallback_retry_count for policy in policies),
         "tool_allowlist": run.request.get("tool_allowlist") or None,
-        "request_overrides": asked.get("request_overrides") or {},
-        "llm_options_defaults_overrides": asked.get("llm_options_defaults") or {},
-        "content_tag_tool_call_fallback_global_override": TAG_TRANSFORM in (asked.get("response_transforms") or ()),
+        "request_overrides": overrides.get("request_overrides") or {},
+        "llm_options_defaults_overrides": overrides.get("llm_options_defaults") or {},
+        "content_tag_tool_call_fallback_global_override": TAG_TRANSFORM in (overrides.get("response_transforms") or ()),
     }
 
 

@@ -253,7 +253,7 @@ def _build_error_fields(trial: Trial, steps: Sequence[StepWithDetails]) -> JsonO
     """
     wrong = not has_passed(trial) and trial.outcome in TRIED_OUTCOMES
     category = (trial.category or "EXCEPTION") if wrong else None
-    refused = [one for one in steps if not one.is_tool and not one.step.ok]
+    refused = [step for step in steps if not step.is_tool and not step.step.ok]
     last = refused[-1].step if wrong and trial.end == "PROVIDER_ERROR" and refused else None
     return {
         "error": _build_error_text(trial, str(category)) if wrong else None,
@@ -275,10 +275,10 @@ def _build_error_text(trial: Trial, category: str) -> str:
 
 def _count_quirks(steps: Sequence[StepWithDetails]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
-    for one in steps:
+    for step in steps:
         changes = [
-            change for key in ("request_changes", "response_changes", "changes") for change in one.facts.get(key, ())
+            change for key in ("request_changes", "response_changes", "changes") for change in step.facts.get(key, ())
         ]
         found.update(("transform", str(change["name"])) for change in changes)
-        found.update(("finding", str(finding["code"])) for finding in one.facts.get("findings", ()))
+        found.update(("finding", str(finding["code"])) for finding in step.facts.get("findings", ()))
     return found

@@ -25,35 +25,35 @@ def build_history(steps: Sequence[StepWithDetails]) -> list[Message] | None:
 
     The result is None if the request has no readable messages, and empty if no request was sent.
     """
-    asked = [one for one in steps if not one.is_tool]
-    if not asked:
+    exchanges = [step for step in steps if not step.is_tool]
+    if not exchanges:
         return []
-    last = asked[-1]
+    last = exchanges[-1]
     request = parse_object(last.step.body.request)
     if request is None or not isinstance(request.get("messages"), list):
         return None
     answer = [last.facts["message"]] if isinstance(last.facts.get("message"), dict) else []
-    results = [one for one in steps if one.is_tool and one.step.turn == last.step.turn]
-    return [*request["messages"], *answer, *(_build_tool_message(one) for one in results)]
+    results = [step for step in steps if step.is_tool and step.step.turn == last.step.turn]
+    return [*request["messages"], *answer, *(_build_tool_message(result) for result in results)]
 
 
-def _build_tool_message(one: StepWithDetails) -> Message:
-    call_id = one.facts.get("call", {}).get("id")
-    return {"role": "tool", "tool_call_id": call_id, "content": decode_text(one.step.body.response)}
+def _build_tool_message(step: StepWithDetails) -> Message:
+    call_id = step.facts.get("call", {}).get("id")
+    return {"role": "tool", "tool_call_id": call_id, "content": decode_text(step.step.body.response)}
 
 
 def build_trace(steps: Sequence[StepWithDetails], policy: Policy | None) -> list[JsonObject]:
     """Return one entry for every turn that was answered."""
-    answered = (one for one in steps if not one.is_tool and one.step.ok)
-    return [_build_trace_entry(one, steps, policy) for one in answered]
+    answered = (step for step in steps if not step.is_tool and step.step.ok)
+    return [_build_trace_entry(step, steps, policy) for step in answered]
 
 
-def _build_trace_entry(one: StepWithDetails, steps: Sequence[StepWithDetails], policy: Policy | None) -> JsonObject:
-    results = [tool for tool in steps if tool.is_tool and tool.step.turn == one.step.turn]
+def _build_trace_entry(step: StepWithDetails, steps: Sequence[StepWithDetails], policy: Policy | None) -> JsonObject:
+    results = [tool for tool in steps if tool.is_tool and tool.step.turn == step.step.turn]
     entry: JsonObject = {
-        "turn": one.step.turn,
-        "request": _summarise_request(one, policy),
-        "response_summary": _summarise_response(one),
+        "turn": step.step.turn,
+        "request": _summarise_request(step, policy),
+        "response_summary": _summarise_response(step),
     }
     if results:
         entry["tool_calls"] = [_summarise_call(tool) for tool in results]
@@ -61,8 +61,8 @@ def _build_trace_entry(one: StepWithDetails, steps: Sequence[StepWithDetails], p
     return entry
 
 
-def _summarise_request(one: StepWithDetails, policy: Policy | None) -> JsonObject:
-    request = parse_object(one.step.body.request) or {}
+def _summarise_request(step: StepWithDetails, policy: Policy | None) -> JsonObject:
+    request = parse_object(step.step.body.request) or {}
     return {
         "model": request.get("model"),
         "messages_count": _count_items(request.get("messages")),
@@ -73,28 +73,28 @@ def _summarise_request(one: StepWithDetails, policy: Policy | None) -> JsonObjec
     }
 
 
-def _summarise_response(one: StepWithDetails) -> JsonObject:
-    calls = one.facts.get("calls", ())
-    text = str(one.facts.get("text") or "")
-    response = parse_object(one.step.body.response) or {}
+def _summarise_response(step: StepWithDetails) -> JsonObject:
+    calls = step.facts.get("calls", ())
+    text = str(step.facts.get("text") or "")
+    response = parse_object(step.step.body.response) or {}
     return {
         "has_tool_calls": bool(calls),
         "tool_calls_count": len(calls),
-        "ignored_tool_calls_count": one.facts.get("ignored_calls", 0),
+        "ignored_tool_calls_count": step.facts.get("ignored_calls", 0),
         "usage": response.get("usage"),
-        "finish_reason": one.step.finish_reason or None,
+        "finish_reason": step.step.finish_reason or None,
         "assistant_content_stripped": False,
         "assistant_content_sample": text[:200] if calls and text.strip() else None,
     }
 
 
-def _summarise_call(one: StepWithDetails) -> JsonObject:
-    call = one.facts.get("call", {})
-    return {"id": call.get("id"), "name": call.get("name"), "arguments_bytes": len(bytes(one.step.body.request))}
+def _summarise_call(step: StepWithDetails) -> JsonObject:
+    call = step.facts.get("call", {})
+    return {"id": call.get("id"), "name": call.get("name"), "arguments_bytes": len(bytes(step.step.body.request))}
 
 
-def _summarise_result(one: StepWithDetails) -> JsonObject:
-    call, envelope = one.facts.get("call", {}), one.facts.get("envelope", {})
+def _summarise_result(step: StepWithDetails) -> JsonObject:
+    call, envelope = step.facts.get("call", {}), step.facts.get("envelope", {})
     codes = [error.get("code") for error in envelope.get("errors", ())]
     return {"id": call.get("id"), "name": call.get("name"), "ok": envelope.get("ok"), "error_codes": codes}
 
@@ -109,11 +109,11 @@ def rebuild_final_draft(trial: Trial, steps: Sequence[StepWithDetails]) -> Any:
         return None
     scenario = load_scenario(trial.scenario, trial.scenario_version)
     workspace = scenario.open(scenario.draw_instance(trial.instance_seed, kind=trial.instance_kind))
-    for one in steps:
-        if one.is_tool and one.facts.get("executed") and isinstance(one.facts.get("arguments"), dict):
-            name = one.facts.get("envelope", {}).get("tool_name") or one.step.tool_name
+    for step in steps:
+        if step.is_tool and step.facts.get("executed") and isinstance(step.facts.get("arguments"), dict):
+            name = step.facts.get("envelope", {}).get("tool_name") or step.step.tool_name
             with suppress(Exception):  # it failed in the trial as well
-                workspace.call(name, one.facts["arguments"], one.facts.get("call", {}).get("id", ""))
+                workspace.call(name, step.facts["arguments"], step.facts.get("call", {}).get("id", ""))
     return workspace.snapshot().get("draft")
 
 

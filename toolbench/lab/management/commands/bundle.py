@@ -36,6 +36,6 @@ class Command(BaseCommand):
             raise CommandError(f"{path} is there already: name a new file.", returncode=REFUSED_EXIT_CODE) from error
         except (BundleError, OSError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
-        for one in manifest.left_out:
-            self.stdout.write(f"Left out: {one.what} ({one.why}).")
+        for item in manifest.left_out:
+            self.stdout.write(f"Left out: {item.what} ({item.why}).")
         self.stdout.write(f"{len(manifest.members)} members in {path}, evidence {manifest.evidence}")

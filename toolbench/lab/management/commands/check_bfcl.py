@@ -40,23 +40,26 @@ class Command(BaseCommand):
             found = _compare(options["category"] or BFCL_CATEGORIES, max(1, options["every"]))
         except NotInstalledError as error:
             raise CommandError(str(error)) from error
-        golden = [one for one in found if one.kind == "golden"]
-        agreed = sum(one.agrees for one in golden)
+        golden = [comparison for comparison in found if comparison.kind == "golden"]
+        agreed = sum(comparison.agrees for comparison in golden)
         self.stdout.write(f"Golden answers: {agreed} of {len(golden)} judged the same by both.")
-        self.stdout.write(f"All answers: {sum(one.agrees for one in found)} of {len(found)} judged the same by both.")
-        differing = [one for one in found if not one.agrees]
-        for one in differing[:MAX_DIFFERENCES_SHOWN]:
+        self.stdout.write(
+            f"All answers: {sum(comparison.agrees for comparison in found)} of {len(found)} judged the same by both."
+        )
+        differing = [comparison for comparison in found if not comparison.agrees]
+        for comparison in differing[:MAX_DIFFERENCES_SHOWN]:
             self.stdout.write(
-                f"  {one.case}, {one.kind}: BFCL {one.checker_accepts}, ours {one.toolbench_accepts}. {one.says}"
+                f"  {comparison.case}, {comparison.kind}: BFCL {comparison.checker_accepts}, "
+                f"ours {comparison.toolbench_accepts}. {comparison.message}"
             )
         if differing:
             raise CommandError(f"{len(differing)} answers are judged otherwise.")
 
 
-def _compare(categories: Sequence[str], every: int) -> tuple[CheckerComparison, ...]:
+def _compare(categories: Sequence[str], stride: int) -> tuple[CheckerComparison, ...]:
     one_turn = [name for name in categories if name not in MULTI_TURN]
     several = [name for name in categories if name in MULTI_TURN]
     return (
-        *agreement.compare_with_checker(islice(iter_cases(one_turn), 0, None, every)),
-        *multi_turn.compare_with_checker(islice(iter_multi_turn_cases(several), 0, None, every)),
+        *agreement.compare_with_checker(islice(iter_cases(one_turn), 0, None, stride)),
+        *multi_turn.compare_with_checker(islice(iter_multi_turn_cases(several), 0, None, stride)),
     )

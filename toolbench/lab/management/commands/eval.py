@@ -68,8 +68,8 @@ class Command(BaseCommand):
         """
         self.verbosity = _resolve_verbosity(given["verbosity"])
         try:
-            said = {name: given[name] for name in OPTIONS if given.get(name) is not None}
-            options = parse_options(said, os.environ)
+            chosen = {name: given[name] for name in OPTIONS if given.get(name) is not None}
+            options = parse_options(chosen, os.environ)
             if dry_run:
                 self._print_plan(build_eval_request(options))
                 return
@@ -138,8 +138,8 @@ class Command(BaseCommand):
             lines = "\n  ".join([f"Below {options.fail_under:g} %:", *below])
             raise CommandError(lines, returncode=BELOW_EXIT_CODE)
 
-    def _print_plan(self, asked: EvalRequest) -> None:
-        for line in (*list_unused_variables(os.environ), *_plan_lines(asked)):
+    def _print_plan(self, eval_request: EvalRequest) -> None:
+        for line in (*list_unused_variables(os.environ), *_plan_lines(eval_request)):
             self.stdout.write(line)
 
     def _print(self, *lines: str) -> None:
@@ -169,10 +169,10 @@ def _build_checked_request(options: EvalOptions) -> EvalRequest:
         EvalError: a name is unknown, or a provider cannot be used.
         LaunchError: the request cannot be planned.
     """
-    asked = build_eval_request(options)
-    check_reachable(asked.models)
-    build_plan(asked.request)
-    return asked
+    eval_request = build_eval_request(options)
+    check_reachable(eval_request.models)
+    build_plan(eval_request.request)
+    return eval_request
 
 
 def _plan_lines(found: EvalRequest | Run) -> tuple[str, ...]:

@@ -30,11 +30,11 @@ class Command(BaseCommand):
         Raises:
             CommandError: BFCL is not installed, or a category is unknown.
         """
-        asked = options["category"] or ["simple_python"]
+        categories = options["category"] or ["simple_python"]
         try:
-            brought = import_bfcl(BFCL_CATEGORIES if asked == ["all"] else asked, limit=options["limit"])
+            brought = import_bfcl(BFCL_CATEGORIES if categories == ["all"] else categories, limit=options["limit"])
         except (NotInstalledError, UnknownCategoryError) as error:
             raise CommandError(str(error), returncode=REFUSED_EXIT_CODE) from error
-        for one in brought:
-            counts = f"{one.added} added, {one.changed} changed, {one.unchanged} as they were"
-            self.stdout.write(f"BFCL {one.category}: {counts}. Public; licence {BFCL_LICENCE}.")
+        for case_set in brought:
+            counts = f"{case_set.added} added, {case_set.changed} changed, {case_set.unchanged} as they were"
+            self.stdout.write(f"BFCL {case_set.category}: {counts}. Public; licence {BFCL_LICENCE}.")

@@ -44,12 +44,12 @@ class Command(BaseCommand):
             return
         done = [*redact_rows(known.masker, dry_run=dry_run)]
         done += redact_logs(known.masker, settings.VAR_DIR / "log", dry_run=dry_run)
-        verb = "would be overwritten" if dry_run else "overwritten"
-        for one in done:
-            if one.changed:
-                self.stdout.write(f"{one.name}: {one.changed} of {one.searched} {verb}")
-        changed, searched = sum(one.changed for one in done), sum(one.searched for one in done)
-        self.stdout.write(f"{changed} of {searched} rows and lines {verb}.")
+        verb_phrase = "would be overwritten" if dry_run else "overwritten"
+        for table in done:
+            if table.changed:
+                self.stdout.write(f"{table.name}: {table.changed} of {table.searched} {verb_phrase}")
+        changed, searched = sum(table.changed for table in done), sum(table.searched for table in done)
+        self.stdout.write(f"{changed} of {searched} rows and lines {verb_phrase}.")
         for name in list_providers_with_url_secrets():
             self.stdout.write(
                 f"The base URL or prefix of {name} holds a secret that is sent: move it to the key or a header."

@@ -32,5 +32,7 @@ class Command(BaseCommand):
         trials = list_scenario_trials(scenario) if run is None and scenario else list_run_trials(run or 0)
         done = rejudge_trials(trials.values_list("pk", flat=True))
         self.stdout.write(done.sentence)
-        for one in done.changed[:20]:
-            self.stdout.write(f"  trial {one.trial} ({one.scenario}): {one.before} → {one.after}. {one.sentence}")
+        for change in done.changed[:20]:
+            self.stdout.write(
+                f"  trial {change.trial} ({change.scenario}): {change.before} → {change.after}. {change.sentence}"
+            )

@@ -36,11 +36,11 @@ def choose_models(options: EvalOptions) -> tuple[Model, ...]:
     Raises:
         EvalError: a word names no provider or model, or all words together select none.
     """
-    every = tuple(Provider.objects.all())
-    there = [provider.name for provider in every]
-    unknown = list_unmatched_words(every, options.provider, names=_list_provider_names)
-    _check_known("provider", unknown, _list_words(every, _list_provider_names), there)
-    providers = filter_by_names(every, options.provider or DEFAULT_PROVIDERS, names=_list_provider_names)
+    all_providers = tuple(Provider.objects.all())
+    there = [provider.name for provider in all_providers]
+    unknown = list_unmatched_words(all_providers, options.provider, names=_list_provider_names)
+    _check_known("provider", unknown, _list_words(all_providers, _list_provider_names), there)
+    providers = filter_by_names(all_providers, options.provider or DEFAULT_PROVIDERS, names=_list_provider_names)
     if not providers:
         raise EvalError(f"No provider matches {options.provider!r}; {_describe_available(there)}.")
     rows = Model.objects.filter(provider__in=providers).select_related("provider")
@@ -87,7 +87,7 @@ def choose_strategies(text: str) -> tuple[str, ...]:
         EvalError: a word names no strategy or preset, or all words together select none.
     """
     presets = [*list_preset_names(), *Preset.objects.values_list("name", flat=True)]
-    listed = [one.name for one in STRATEGIES]
+    listed = [strategy.name for strategy in STRATEGIES]
     by_name = {name.lower(): name for name in (*presets, *_STRATEGIES) if name not in listed}
     given = [word.strip() for word in text.split(",") if word.strip()]
     mixed = [word for word in given if {ADD_PRESET, REMOVE_WORKAROUND} & set(word[1:])]
@@ -97,7 +97,7 @@ def choose_strategies(text: str) -> tuple[str, ...]:
     _check_known(
         "strategy or preset", unknown, (*_list_words(STRATEGIES, _list_strategy_names), *by_name.values()), _STRATEGIES
     )
-    chosen = [one.name for one in filter_by_names(STRATEGIES, words, names=_list_strategy_names)]
+    chosen = [strategy.name for strategy in filter_by_names(STRATEGIES, words, names=_list_strategy_names)]
     chosen += [by_name[word.lower()] for word in given if word.lower() in by_name]
     if not chosen and not mixed:
         raise EvalError(f"No strategy or preset matches {text!r}; there are {_join_names(_STRATEGIES)}.")
@@ -123,9 +123,9 @@ def choose_scenarios(options: EvalOptions) -> tuple[str, ...]:
         _check_known("scenario", unknown, known, [*slugs, *sets])
     found = () if cases and not words else scenarios.select_scenarios(words)
     if options.tool_use_mode == "disabled":
-        found = tuple(one for one in found if one.control) or (scenarios.lookup_scenario("chat_only"),)
-        return tuple(one.slug for one in found)
-    chosen = (*(one.slug for one in found), *(slug for slugs in cases.values() for slug in slugs))
+        found = tuple(scenario for scenario in found if scenario.control) or (scenarios.lookup_scenario("chat_only"),)
+        return tuple(scenario.slug for scenario in found)
+    chosen = (*(scenario.slug for scenario in found), *(slug for slugs in cases.values() for slug in slugs))
     return tuple(dict.fromkeys(chosen))
 
 
@@ -135,15 +135,17 @@ def check_tools(options: EvalOptions, slugs: Sequence[str]) -> None:
     Raises:
         EvalError: a tool is offered by none of them.
     """
-    asked = [word for word in (*options.allow, *options.deny) if word.lower() not in ALL_WORDS]
-    if not asked:
+    words = [word for word in (*options.allow, *options.deny) if word.lower() not in ALL_WORDS]
+    if not words:
         return
     drawn = [scenario.draw_instance(0, kind="parity") for scenario in find_scenarios(slugs).values()]
     offered = [
-        tool.name for one in drawn for tool in (*one.tools, *(new for said in one.further for new in said.tools))
+        tool.name
+        for instance in drawn
+        for tool in (*instance.tools, *(new for message in instance.further for new in message.tools))
     ]
     known = tuple(dict.fromkeys(offered))
-    _check_known("tool of these scenarios", [word for word in asked if word not in known], known)
+    _check_known("tool of these scenarios", [word for word in words if word not in known], known)
 
 
 def check_transforms(patch: JsonObject) -> None:
@@ -162,7 +164,7 @@ def check_transforms(patch: JsonObject) -> None:
         _check_known(f"entry of {key}", unknown, names)
 
 
-def _check_known(what: str, unknown: Sequence[str], known: Iterable[str], there: Sequence[str] = ()) -> None:
+def _check_known(noun: str, unknown: Sequence[str], known: Iterable[str], there: Sequence[str] = ()) -> None:
     """Raise EvalError for unknown words, with similar known words.
 
     If no known word is similar, the message lists those in `there`, or all known words.
@@ -170,11 +172,11 @@ def _check_known(what: str, unknown: Sequence[str], known: Iterable[str], there:
     if not unknown:
         return
     known = tuple(known)
-    said = [
-        f"No {what} matches {word.strip()!r}; {_describe_nearest(word, known) or _describe_available(there or known)}."
+    messages = [
+        f"No {noun} matches {word.strip()!r}; {_describe_nearest(word, known) or _describe_available(there or known)}."
         for word in unknown
     ]
-    raise EvalError(" ".join(said))
+    raise EvalError(" ".join(messages))
 
 
 def _describe_nearest(word: str, known: Iterable[str]) -> str:
@@ -228,20 +230,20 @@ def _check_models(options: EvalOptions, unknown: Sequence[str], offered: Sequenc
         return
     bare = _map_bare_names(offered)
     known = _list_words(offered, _list_model_names)
-    said: list[str] = []
+    messages: list[str] = []
     for word in unknown:
         several = bare.get(word.lstrip("!"), ())
         if several:
-            said.append(f"{word!r} may be {' or '.join(f'“{name}”' for name in several)}: write the whole name.")
+            messages.append(f"{word!r} may be {' or '.join(f'“{name}”' for name in several)}: write the whole name.")
             continue
         near = _describe_nearest(word, (*known, *bare)) or _describe_available([model.name for model in offered])
-        said.append(f"No model at {where} matches {word!r}; {near}.{_suggest_provider(options, word)}")
-    raise EvalError(" ".join(said))
+        messages.append(f"No model at {where} matches {word!r}; {near}.{_suggest_provider(options, word)}")
+    raise EvalError(" ".join(messages))
 
 
 def _suggest_provider(options: EvalOptions, word: str) -> str:
     if options.provider:
         return ""
-    every = tuple(Model.objects.select_related("provider"))
-    found = filter_by_names(every, [word.lstrip("!")], names=_list_model_names)
+    models = tuple(Model.objects.select_related("provider"))
+    found = filter_by_names(models, [word.lstrip("!")], names=_list_model_names)
     return f" {found[0].provider.name} has one: add --provider." if found else ""

@@ -121,11 +121,11 @@ def _parse_words(text: str) -> tuple[str, ...]:
 def _parse_rule(text: str) -> JsonObject:
     """Parse a stopping rule such as `width,width=15,error=0.1`; see StoppingRule."""
     name, *values = _parse_words(text)
-    said: JsonObject = {}
+    rule: JsonObject = {}
     for value in values:
         key, _, number = value.partition("=")
-        said[key.strip()] = number.strip() if key.strip() == "rate" else float(number)
-    return StoppingRule.read({"rule": name, **said}).to_json()
+        rule[key.strip()] = number.strip() if key.strip() == "rate" else float(number)
+    return StoppingRule.read({"rule": name, **rule}).to_json()
 
 
 def _build_choice_kind(*names: str) -> OptionKind:
@@ -332,7 +332,7 @@ def parse_options(given: Mapping[str, str | bool], environment: Mapping[str, str
     Raises:
         OptionError: a value is not accepted.
     """
-    said = {name: _parse_option(row, given[name], row.flag) for name, row in OPTIONS.items() if name in given}
+    parsed = {name: _parse_option(row, given[name], row.flag) for name, row in OPTIONS.items() if name in given}
     found = {
         row.name: row.value(environment[VARIABLE_PREFIX + row.variable], VARIABLE_PREFIX + row.variable)
         for row in OPTIONS.values()
@@ -341,9 +341,9 @@ def parse_options(given: Mapping[str, str | bool], environment: Mapping[str, str
     if _is_full_preset(environment):
         found = {**{name: OPTIONS[name].value(text, name) for name, text in FULL_DEFAULTS.items()}, **found}
         found["strategy_matrix"] = False
-    if "strategies" in said:
+    if "strategies" in parsed:
         found.pop("strategy_matrix", None)
-    return EvalOptions(**{**found, **said})
+    return EvalOptions(**{**found, **parsed})
 
 
 def list_unused_variables(environment: Mapping[str, str]) -> tuple[str, ...]:

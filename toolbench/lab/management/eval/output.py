@@ -43,8 +43,8 @@ def render_run_lines(run: Run, *, each_cell: bool) -> Iterator[str]:
     packs: dict[str, list[Cell]] = defaultdict(list)
     for cell in sorted(cells, key=lambda cell: (cell.control, cell.position)):
         packs["control" if cell.control else cell.scenario_group].append(cell)
-    for name, some in packs.items():
-        sums = tally_cells(some)
+    for name, scenarios in packs.items():
+        sums = tally_cells(scenarios)
         yield f"{name}: {render_rates(sums.answered_success(), sums.delivered())}"
         if sums.has_retries:
             yield f"  {_describe_retries(sums)}"
@@ -71,8 +71,8 @@ def build_cell_name(cell: Cell) -> str:
     """Return the name of a cell: model, settings that are not blank, and scenario."""
     config = cell.config
     streamed = "streamed" if config.stream else ""
-    asked = (config.profile, config.strategy, config.method, config.examples, streamed)
-    parts = (config.model_name, *asked, cell.scenario)
+    settings = (config.profile, config.strategy, config.method, config.examples, streamed)
+    parts = (config.model_name, *settings, cell.scenario)
     return " · ".join(part for part in parts if part)
 
 

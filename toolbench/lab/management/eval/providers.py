@@ -64,16 +64,16 @@ def _update_provider(provider: Provider, environment: Mapping[str, str]) -> list
 
 
 def _find_changed_columns(provider: Provider, environment: Mapping[str, str]) -> JsonObject:
-    said: JsonObject = {}
+    changed: JsonObject = {}
     if f"{VARIABLE_PREFIX}BASE_URL" in environment:
-        said["base_url"] = _read_base_url(environment, provider)
+        changed["base_url"] = _read_base_url(environment, provider)
     if f"{VARIABLE_PREFIX}API_PREFIX" in environment:
-        said["api_prefix"] = environment[f"{VARIABLE_PREFIX}API_PREFIX"].strip()
+        changed["api_prefix"] = environment[f"{VARIABLE_PREFIX}API_PREFIX"].strip()
         if trouble := find_prefix_error(
-            said["api_prefix"], list_provider_secrets(provider, list_environment_secrets(environment))
+            changed["api_prefix"], list_provider_secrets(provider, list_environment_secrets(environment))
         ):
             raise EvalError(f"{VARIABLE_PREFIX}API_PREFIX cannot be used. {trouble}")
-    return {name: value for name, value in said.items() if value != getattr(provider, name)}
+    return {name: value for name, value in changed.items() if value != getattr(provider, name)}
 
 
 def _read_base_url(environment: Mapping[str, str], provider: Provider) -> str:

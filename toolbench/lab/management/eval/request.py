@@ -141,7 +141,9 @@ def _build_routing(options: EvalOptions, models: Sequence[Model]) -> JsonObject:
         order=options.provider_order,
         ignore=options.provider_ignore,
     )
-    others = {model.provider.name for model in models if model.provider.template != OPENROUTER}
-    if patch and others:
-        raise EvalError(f"Route, transforms and upstreams steer OpenRouter only, not {', '.join(sorted(others))}.")
+    other_providers = {model.provider.name for model in models if model.provider.template != OPENROUTER}
+    if patch and other_providers:
+        raise EvalError(
+            f"Route, transforms and upstreams steer OpenRouter only, not {', '.join(sorted(other_providers))}."
+        )
     return patch

@@ -69,8 +69,8 @@ def _suggest_providers(configs: Iterable[RunConfig]) -> Iterable[SuggestedCompar
     for (run, canonical), providers in found.items():
         if len(providers) > 1:
             first, second = sorted(providers)[:2]
-            asked = {"run": run, "canonical": canonical, "a_provider": first, "b_provider": second}
-            yield SuggestedComparison(f"{canonical} at {first} and at {second}, run {run}", urlencode(asked))
+            parameters = {"run": run, "canonical": canonical, "a_provider": first, "b_provider": second}
+            yield SuggestedComparison(f"{canonical} at {first} and at {second}, run {run}", urlencode(parameters))
 
 
 def _suggest_within_run(configs: Iterable[RunConfig]) -> Iterable[SuggestedComparison]:
@@ -84,5 +84,5 @@ def _suggest_within_run(configs: Iterable[RunConfig]) -> Iterable[SuggestedCompa
         if len(values) > 1:
             first, second = sorted(values)[:2]
             name = AXIS_BY_COLUMN.get(axis, axis)
-            asked = {"run": run, f"a_{name}": first, f"b_{name}": second}
-            yield SuggestedComparison(f"{name} {first} against {second}, run {run}", urlencode(asked))
+            parameters = {"run": run, f"a_{name}": first, f"b_{name}": second}
+            yield SuggestedComparison(f"{name} {first} against {second}, run {run}", urlencode(parameters))

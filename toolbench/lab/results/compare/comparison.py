@@ -167,18 +167,18 @@ def _counted_in(lines: Iterable[StratumCounts]) -> Q:
     """
     cells: dict[tuple[object, object], set[int]] = defaultdict(set)
     for line in lines:
-        cells[line.asked["prompt"], line.asked["version"]] |= line.cells
+        cells[line.settings["prompt"], line.settings["version"]] |= line.cells
     parts = (
-        Q(prompt_version=prompt, scenario_version=version, cell_id__in=some)
-        for (prompt, version), some in cells.items()
+        Q(prompt_version=prompt, scenario_version=version, cell_id__in=cell_ids)
+        for (prompt, version), cell_ids in cells.items()
     )
     return Q(*parts, _connector=Q.OR)
 
 
 def compare_runs(first: int, second: int, query: CompareQuery) -> RateComparison:
     """Compare two runs, filtered by everything else that `query` requires of both sides."""
-    asked = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
-    found = [filter_side_trials({**asked, "run": str(run)}, demo=query.demo) for run in (first, second)]
+    axes = {name: value for name, value in query.both.items() if name not in RUN_SPECIFIC_AXES}
+    found = [filter_side_trials({**axes, "run": str(run)}, demo=query.demo) for run in (first, second)]
     counts = _count_sides(query, found)
     return _compare(
         counts, counts.keys, "paired" if is_worth_pairing(counts, count_outcome_changes(counts)) else "stratified"
@@ -198,7 +198,10 @@ def _build_rows(counts: ComparisonCounts, how: str) -> tuple[StratumRow, ...]:
     """Return a row per stratum. The intervals of several rows are simultaneous."""
     found = apply_bonferroni([_compare(counts, [key], how) for key in counts.keys])
     labels = _build_labels(counts)
-    rows = (StratumRow(str(key[0]), label, one) for key, label, one in zip(counts.keys, labels, found, strict=True))
+    rows = (
+        StratumRow(str(key[0]), label, comparison)
+        for key, label, comparison in zip(counts.keys, labels, found, strict=True)
+    )
     return tuple(sorted(rows, key=lambda row: (row.compared.p if row.compared.p is not None else 2, row.scenario)))
 
 
@@ -209,11 +212,16 @@ def _build_labels(counts: ComparisonCounts) -> list[str]:
     """
     shared = enumerate((name for name in STRATUM_FIELDS if name not in counts.differing), start=1)
     varying = [(place, name) for place, name in shared if len({key[place] for key in counts.keys}) > 1]
-    said = [[_describe_value(name, key[place]) for place, name in varying if key[place] != ""] for key in counts.keys]
+    parts = [[_describe_value(name, key[place]) for place, name in varying if key[place] != ""] for key in counts.keys]
     if "version" in counts.differing:
-        pairs = ((counts.first[key][0].asked["version"], counts.second[key][0].asked["version"]) for key in counts.keys)
-        said = [[*some, f"version {first} and {second}"] for some, (first, second) in zip(said, pairs, strict=True)]
-    return [" · ".join(some) for some in said]
+        pairs = (
+            (counts.first[key][0].settings["version"], counts.second[key][0].settings["version"]) for key in counts.keys
+        )
+        parts = [
+            [*stratum_parts, f"version {first} and {second}"]
+            for stratum_parts, (first, second) in zip(parts, pairs, strict=True)
+        ]
+    return [" · ".join(stratum_parts) for stratum_parts in parts]
 
 
 def _describe_value(name: str, value: object) -> str:
@@ -240,5 +248,5 @@ def build_side_names(query: CompareQuery) -> tuple[str, str]:
 
 def _describe_axes(axes: Mapping[str, str]) -> str:
     plain = {"provider", "model", "canonical", "profile", "strategy", "method", "upstream", "day"}
-    said = (value if name in plain else f"{AXES[name].lower()} {value}" for name, value in axes.items())
-    return " · ".join(said) or "nothing chosen"
+    texts = (value if name in plain else f"{AXES[name].lower()} {value}" for name, value in axes.items())
+    return " · ".join(texts) or "nothing chosen"

@@ -59,9 +59,11 @@ def diagnose(page: Comparison) -> Diagnosis | None:
     first, second = page.sides
     if "provider" not in page.counts.differing or len(first.canonical) != 1 or first.canonical != second.canonical:
         return None
-    told = [("Success", page.whole), *((one.metric.label, one.compared) for one in page.beside.calls)]
-    differing = [(label, one) for label, one in told if one.differs and one.difference]
-    falling = [not one.improves for _, one in differing]
+    comparisons = [("Success", page.whole), *((call.metric.label, call.compared) for call in page.beside.calls)]
+    differing = [
+        (label, comparison) for label, comparison in comparisons if comparison.differs and comparison.difference
+    ]
+    falling = [not comparison.improves for _, comparison in differing]
     worse = "" if not falling or any(falling) != all(falling) else "b" if falling[0] else "a"
     names = dict(zip(SIDES, (_join_provider_names(page, 0), _join_provider_names(page, 1)), strict=True))
     verdict = "provider" if differing else "model" if _is_weak(page.whole) else "open"
@@ -71,19 +73,21 @@ def diagnose(page: Comparison) -> Diagnosis | None:
         verdict=verdict,
         worse=names.get(worse, ""),
         better=names["a" if worse == "b" else "b"] if worse else "",
-        because=tuple((label, *_order_worse_first(one, worse)) for label, one in differing),
+        because=tuple((label, *_order_worse_first(comparison, worse)) for label, comparison in differing),
         failures=failures,
         proposal=_find_suggested_preset(page, worse, failures) if worse else None,
     )
 
 
-def _order_worse_first(one: RateComparison, worse: str) -> tuple[Rate, Rate]:
-    return (one.second, one.first) if worse == "b" else (one.first, one.second)
+def _order_worse_first(comparison: RateComparison, worse: str) -> tuple[Rate, Rate]:
+    return (comparison.second, comparison.first) if worse == "b" else (comparison.first, comparison.second)
 
 
 def _join_provider_names(page: Comparison, side: int) -> str:
     lines = (page.counts.first, page.counts.second)[side]
-    return ", ".join(sorted({str(line.asked["provider"]) for some in lines.values() for line in some}))
+    return ", ".join(
+        sorted({str(line.settings["provider"]) for stratum_lines in lines.values() for line in stratum_lines})
+    )
 
 
 def _is_weak(whole: RateComparison) -> bool:

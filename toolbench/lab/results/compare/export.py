@@ -50,10 +50,10 @@ def export_comparison(query: CompareQuery) -> ExportTable:
             sides = counts.get(row.scenario, counts[""]) if strata[row.scenario] == 1 else None
             named = ("by scenario", row.scenario, row.label)
             rows += [(*_build_row(named, row.compared, simulated), *_build_retry_values(sides), *_EMPTY_TIMES)]
-        for one in page.beside.calls:
+        for call in page.beside.calls:
             rows += [
                 (
-                    *_build_row((one.metric.label, "", ""), one.compared, simulated),
+                    *_build_row((call.metric.label, "", ""), call.compared, simulated),
                     *_build_retry_values(None),
                     *_EMPTY_TIMES,
                 )
@@ -80,7 +80,7 @@ def _build_time_values(page: Comparison) -> tuple[Value, ...]:
     """Return value and bounds of both sides for each quantile; None where times are not compared."""
     if not page.beside.times:
         return _EMPTY_TIMES
-    shifts = [one.shift for one in page.beside.times]
+    shifts = [time_row.shift for time_row in page.beside.times]
     sides = (side for shift in shifts for side in ((shift.first, shift.second) if shift else (None, None)))
     return tuple(value for side in sides for value in list_quantile_values(side))
 
@@ -92,7 +92,7 @@ def _build_row(named: tuple[Value, Value, Value], compared: RateComparison, simu
     by_itself = (alone.value, alone.low, alone.high, alone.p) if alone else (None, None, None, None)
     together = (found.low, found.high, found.comparisons, found.is_significant) if found else (None, None, None, None)
     rates = (*_build_rate_values(compared.first), *_build_rate_values(compared.second))
-    return (*named, *rates, *by_itself, compared.p, compared.says, simulated, *together)
+    return (*named, *rates, *by_itself, compared.p, compared.result_text, simulated, *together)
 
 
 def _build_rate_values(rate: Rate) -> tuple[Value, ...]:
@@ -105,13 +105,13 @@ def _describe_required_trials(needed: RequiredTrials) -> str:
 
 def _build_notes(page: Comparison) -> tuple[str, ...]:
     fates = page.flips
-    told = (
+    sentence = (
         f"instances: {fates.regressed} regressed, {fates.fixed} fixed, {fates.still_failing} still failing, "
         f"{fates.still_passing} still passing, {fates.new} new, {fates.removed} removed"
     )
     return (
         f"{page.metric}, {page.how}; the second side less the first.",
-        *((told,) if page.how == "paired" else ()),
+        *((sentence,) if page.how == "paired" else ()),
         f"{_describe_required_trials(page.needed)} find {page.needed.points} points in 4 of 5 comparisons.",
         "low, high and p are of a comparison alone. p_corrected, low_simultaneous and high_simultaneous are of all the "
         "comparisons shown together, as many as comparisons says (Bonferroni): says and difference_shown rest on them. "

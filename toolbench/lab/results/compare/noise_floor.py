@@ -36,7 +36,7 @@ def measure_noise(page: Comparison) -> tuple[NoiseMeasurement, ...]:
     shown = (page.sides[0].run_ids, page.sides[1].run_ids)
     pairs = [pair for pair in find_aa_pairs(runs) if shown != ((pair[0],), (pair[1],))][:MAX_NOISE_PAIRS]
     found = apply_bonferroni([compare_runs(first, second, page.query) for first, second in pairs])
-    return tuple(NoiseMeasurement(*pair, one) for pair, one in zip(pairs, found, strict=True))
+    return tuple(NoiseMeasurement(*pair, comparison) for pair, comparison in zip(pairs, found, strict=True))
 
 
 def find_aa_pairs(runs: list[int]) -> tuple[tuple[int, int], ...]:

@@ -58,22 +58,22 @@ def get_compare_page(query: CompareQuery) -> ComparePage:
 
 def _list_changed_instances(page: Comparison, fate: str) -> tuple[ChangedInstance, ...]:
     """Return the instances with this change. Two queries if there are any."""
-    wanted = find_instances_by_change(page.counts, fate, MAX_CHANGED_INSTANCES)
-    if not wanted:
+    keys = find_instances_by_change(page.counts, fate, MAX_CHANGED_INSTANCES)
+    if not keys:
         return ()
-    first, second = (_find_trials(page, side, wanted, failed=(side == 1) == (fate == "regressed")) for side in (0, 1))
+    first, second = (_find_trials(page, side, keys, failed=(side == 1) == (fate == "regressed")) for side in (0, 1))
     return tuple(
         ChangedInstance(fate, str(key[0]), instance, first[*key, instance], second[*key, instance])
-        for key, instance in wanted
+        for key, instance in keys
         if (*key, instance) in first and (*key, instance) in second
     )
 
 
 def _find_trials(
-    page: Comparison, side: int, wanted: list[tuple[StratumKey, int]], *, failed: bool
+    page: Comparison, side: int, keys: list[tuple[StratumKey, int]], *, failed: bool
 ) -> dict[StratumKey, int]:
     """Return a trial of each instance by its stratum and number: a failed one if `failed`, else a passed one."""
-    found = page.trials[side].filter(instance_seed__in=[instance for _, instance in wanted])
+    found = page.trials[side].filter(instance_seed__in=[instance for _, instance in keys])
     outcomes = [Trial.Outcome.FAIL, Trial.Outcome.INFRA] if failed else [Trial.Outcome.PASS]
     stratum = [value for name, value in STRATUM_FIELDS.items() if name not in page.counts.differing]
     rows = found.filter(outcome__in=outcomes).values_list("scenario", *stratum, "instance_seed", "pk")

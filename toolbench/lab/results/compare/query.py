@@ -81,7 +81,7 @@ class CompareQuery:
         return {**self.both, **(self.a if name == "a" else self.b)}
 
     @property
-    def asked(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether there are two different sides to compare."""
         return bool(self.side("a") and self.side("b")) and self.side("a") != self.side("b")
 

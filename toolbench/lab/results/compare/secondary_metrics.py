@@ -72,25 +72,25 @@ def get_secondary_metrics(
     before, after = (_list_durations_ms(side) if timed else [] for side in trials)
     first, second = (side.cost for side in sides)
     priced = first is not None and second is not None
-    tested = sum(one.difference is not None for one in (*good, *bad))
-    many = max(1, tested + len(QUANTILES) * bool(before and after) + priced)
+    tested = sum(rate.difference is not None for rate in (*good, *bad))
+    comparisons = max(1, tested + len(QUANTILES) * bool(before and after) + priced)
     named = zip((*HIGHER_IS_BETTER, *VIOLATION_METRICS), (*good, *bad), strict=True)
     return SecondaryMetrics(
-        calls=tuple(CallRate(METRICS[name], one.with_comparisons(many)) for name, one in named),
+        calls=tuple(CallRate(METRICS[name], rate.with_comparisons(comparisons)) for name, rate in named),
         times=tuple(
-            TimeDifference(name, compute_quantile_difference(before, after, q, comparisons=many))
+            TimeDifference(name, compute_quantile_difference(before, after, q, comparisons=comparisons))
             for name, q in QUANTILES
             if timed
         ),
-        cost=compute_cost_difference(first, second, comparisons=many) if first and second else None,
-        comparisons=many,
+        cost=compute_cost_difference(first, second, comparisons=comparisons) if first and second else None,
+        comparisons=comparisons,
     )
 
 
 def apply_bonferroni(found: Sequence[RateComparison]) -> list[RateComparison]:
     """Return the comparisons, each corrected for the number of those that have a difference."""
-    many = sum(one.difference is not None for one in found)
-    return [one.with_comparisons(many) for one in found]
+    comparisons = sum(comparison.difference is not None for comparison in found)
+    return [comparison.with_comparisons(comparisons) for comparison in found]
 
 
 def _list_durations_ms(trials: QuerySet[Trial]) -> list[float]:

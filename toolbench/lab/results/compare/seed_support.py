@@ -22,10 +22,10 @@ def describe_seed_support(page: Comparison) -> str:
     ids = RunConfig.objects.filter(pk__in=used).values("model")
     models = list(Model.objects.filter(pk__in=ids).select_related("provider").order_by("pk"))
     effective = get_capabilities_by_model(models)
-    told: dict[str, list[str]] = defaultdict(list)
+    kinds: dict[str, list[str]] = defaultdict(list)
     for model in models:
-        told[_classify_seed_support(effective[model.pk])].append(f"{model.name} at {model.provider.name}")
-    parts = [words.format(who=", ".join(told[kind])) for kind, words in SEED_SUPPORT_TEXTS.items() if told[kind]]
+        kinds[_classify_seed_support(effective[model.pk])].append(f"{model.name} at {model.provider.name}")
+    parts = [words.format(who=", ".join(kinds[kind])) for kind, words in SEED_SUPPORT_TEXTS.items() if kinds[kind]]
     known = f" Seed: {'; '.join(parts)}." if parts else ""
     return f"Paired trials share the instance. They share random choices only if the endpoint honours the seed.{known}"
 

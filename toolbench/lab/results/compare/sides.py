@@ -57,7 +57,7 @@ class StratumCounts:
     """Counts of one instance in one stratum, or of all repeats of the published wording.
 
     Attributes:
-        asked: the settings, by the names of STRATUM_FIELDS.
+        settings: the settings, by the names of STRATUM_FIELDS.
         instance: None for the published wording.
         late: trials that passed only after a retry of an error.
         ratios: sums over trials, by metric.
@@ -65,7 +65,7 @@ class StratumCounts:
         error: the smallest error probability of cells with sequential stopping; None where no cell used it.
     """
 
-    asked: Mapping[str, Any]
+    settings: Mapping[str, Any]
     scenario: str
     group: str
     kind: str
@@ -199,7 +199,7 @@ def read_stratum_counts(trials: QuerySet[Trial]) -> Iterable[StratumCounts]:
     grouped = trials.filter(TRIED).annotate(**named, instance=instance).values(*keys)
     for row in grouped.annotate(**_COUNT_AGGREGATES, **_RATIO_AGGREGATES).order_by(*keys):
         yield StratumCounts(
-            asked={name: row[f"_{place}"] for place, name in enumerate(STRATUM_FIELDS)},
+            settings={name: row[f"_{place}"] for place, name in enumerate(STRATUM_FIELDS)},
             scenario=row["scenario"],
             group=row["cell__scenario_group"],
             kind=row["instance_kind"],
@@ -234,8 +234,8 @@ _COUNT_AGGREGATES = {
 }
 
 
-def _sum_product(one: str, other: str) -> Sum:
-    return Sum(Cast(F(one), FloatField()) * Cast(F(other), FloatField()))
+def _sum_product(first: str, second: str) -> Sum:
+    return Sum(Cast(F(first), FloatField()) * Cast(F(second), FloatField()))
 
 
 _RATIO_AGGREGATES = {

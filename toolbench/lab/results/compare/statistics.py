@@ -84,7 +84,7 @@ class RateComparison:
         return replace(self, difference=self.difference.with_comparisons(comparisons)) if self.difference else self
 
     @property
-    def says(self) -> str:
+    def result_text(self) -> str:
         """Return the result in words."""
         if self.withheld:
             return "answers repeat: withheld"
@@ -135,7 +135,7 @@ class ComparisonCounts:
     @property
     def sequential(self) -> bool:
         """Return whether any cell used sequential stopping."""
-        return any(line.error for side in (self.first, self.second) for some in side.values() for line in some)
+        return any(line.error for side in (self.first, self.second) for lines in side.values() for line in lines)
 
 
 def match_sides(
@@ -177,53 +177,58 @@ def match_sides(
 
 def _list_common(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
     """Return the values that both have, the most frequent first."""
-    counts, other = Counter(first), set(second)
-    return tuple(name for name, _ in counts.most_common() if name in other)
+    counts, other_counts = Counter(first), set(second)
+    return tuple(name for name, _ in counts.most_common() if name in other_counts)
 
 
 def _differ(first: Sequence[StratumCounts], second: Sequence[StratumCounts], name: str) -> bool:
     """Return whether the sides have no value in common; for versions, in none of the scenarios that both have."""
     if name != "version":
-        return {line.asked[name] for line in first}.isdisjoint(line.asked[name] for line in second)
+        return {line.settings[name] for line in first}.isdisjoint(line.settings[name] for line in second)
     both = {line.scenario for line in first} & {line.scenario for line in second}
     return bool(both) and _versions(first).isdisjoint(_versions(second))
 
 
 def _versions(lines: Iterable[StratumCounts]) -> set[tuple[str, int]]:
-    return {(line.scenario, line.asked["version"]) for line in lines}
+    return {(line.scenario, line.settings["version"]) for line in lines}
 
 
 def _group_by_stratum(lines: Iterable[StratumCounts], shared: Sequence[str]) -> Strata:
     found: dict[StratumKey, list[StratumCounts]] = defaultdict(list)
     for line in lines:
-        found[line.scenario, *(line.asked[name] for name in shared)].append(line)
-    return {key: tuple(some) for key, some in found.items()}
+        found[line.scenario, *(line.settings[name] for name in shared)].append(line)
+    return {key: tuple(lines) for key, lines in found.items()}
 
 
-def _newest_only(side: Strata, other: Strata) -> Strata:
+def _newest_only(side: Strata, other_side: Strata) -> Strata:
     """Return the side with only the newest version of each scenario that has strata on both sides."""
     newest: dict[str, int] = {}
-    for scenario, version in _versions(line for key in side if key in other for line in side[key]):
+    for scenario, version in _versions(line for key in side if key in other_side for line in side[key]):
         newest[scenario] = max(version, newest.get(scenario, version))
     kept = {
-        key: tuple(line for line in some if line.asked["version"] == newest.get(line.scenario, line.asked["version"]))
-        for key, some in side.items()
+        key: tuple(
+            line for line in lines if line.settings["version"] == newest.get(line.scenario, line.settings["version"])
+        )
+        for key, lines in side.items()
     }
-    return {key: some for key, some in kept.items() if some}
+    return {key: lines for key, lines in kept.items() if lines}
 
 
 def _uncompared(
-    lines: Sequence[StratumCounts], others: Sequence[StratumCounts], side: Strata, other: Strata
+    lines: Sequence[StratumCounts], other_counts: Sequence[StratumCounts], side: Strata, other_side: Strata
 ) -> set[tuple[str, int]]:
     """Return the versions without a shared stratum, of scenarios that the other side has only in other versions."""
-    compared, theirs = _versions(line for key in side if key in other for line in side[key]), _versions(others)
-    met = {scenario for scenario, _ in theirs}
-    return {one for one in _versions(lines) - compared - theirs if one[0] in met}
+    compared, other_versions = (
+        _versions(line for key in side if key in other_side for line in side[key]),
+        _versions(other_counts),
+    )
+    met = {scenario for scenario, _ in other_versions}
+    return {version for version in _versions(lines) - compared - other_versions if version[0] in met}
 
 
-def _alone(side: Strata, other: Strata, named: set[tuple[str, int]]) -> int:
+def _alone(side: Strata, other_side: Strata, named: set[tuple[str, int]]) -> int:
     """Return how many strata only this side has, without those whose versions are all in `named`."""
-    return sum(key not in other and not _versions(some) <= named for key, some in side.items())
+    return sum(key not in other_side and not _versions(lines) <= named for key, lines in side.items())
 
 
 def count_successes(line: StratumCounts, metric: str) -> tuple[int, int]:
@@ -244,16 +249,16 @@ def compare_stratified(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> 
     sides = [[_sum_clusters(side[key], counts.metric) for key in keys] for side in both]
     whole = [_combine_stopping(line for key in keys for line in side[key]) for side in both]
     withheld = any(line.repeating for key in keys for side in both for line in side[key])
-    effective = [[one.compute_effective_counts() for one in side] for side in sides]
+    effective = [[count.compute_effective_counts() for count in side] for side in sides]
     if withheld:
         found = None
-    elif any(one.error for one in whole):
+    elif any(line.error for line in whole):
         parts = [[ScenarioSample(*e, _combine_stopping(side[k])) for e, k in zip(es, keys, strict=True)]
                  for es, side in zip(effective, both, strict=True)]  # fmt: skip
         found = compute_sequential_difference(tuple(zip(*parts, strict=True)))
     else:
-        found = compute_difference([Stratum(*one, *two) for one, two in zip(*effective, strict=True)])
-    clustered = any(one.design_effect > 1 for side in sides for one in side)
+        found = compute_difference([Stratum(*first, *two) for first, two in zip(*effective, strict=True)])
+    clustered = any(count.design_effect > 1 for side in sides for count in side)
     first, second = (
         _build_rate(reduce(add, side, ClusterSums()), stopping, withheld=withheld, clustered=clustered)
         for side, stopping in zip(sides, whole, strict=True)
@@ -263,9 +268,9 @@ def compare_stratified(counts: ComparisonCounts, keys: Sequence[StratumKey]) -> 
 
 def _combine_stopping(lines: Iterable[StratumCounts]) -> StoppingDesign:
     """Return the stopping design of all these lines."""
-    some = tuple(lines)
-    errors = [line.error for line in some if line.error is not None]
-    return StoppingDesign(min(errors, default=None), len(frozenset[int]().union(*(line.cells for line in some))))
+    error_lines = tuple(lines)
+    errors = [line.error for line in error_lines if line.error is not None]
+    return StoppingDesign(min(errors, default=None), len(frozenset[int]().union(*(line.cells for line in error_lines))))
 
 
 def _sum_clusters(lines: Iterable[StratumCounts], metric: str) -> ClusterSums:
@@ -342,7 +347,7 @@ def count_outcome_changes(counts: ComparisonCounts) -> OutcomeChanges:
         second = _sum_by_instance(counts.second[key], counts.metric)
         found["new"] += len(second.keys() - first.keys())
         found["removed"] += len(first.keys() - second.keys())
-        found.update(classify_change(first[one], second[one]) for one in first.keys() & second.keys())
+        found.update(classify_change(first[key], second[key]) for key in first.keys() & second.keys())
     return OutcomeChanges(**found)
 
 
@@ -361,14 +366,14 @@ def classify_change(first: tuple[int, int], second: tuple[int, int]) -> str:
     return "fixed" if after else "still_failing"
 
 
-def find_instances_by_change(counts: ComparisonCounts, wanted: str, limit: int) -> list[tuple[StratumKey, int]]:
-    """Return at most `limit` instances with the change `wanted`, each with its stratum."""
+def find_instances_by_change(counts: ComparisonCounts, change: str, limit: int) -> list[tuple[StratumKey, int]]:
+    """Return at most `limit` instances with the change `change`, each with its stratum."""
     return [
         (key, instance)
         for key in counts.keys
         for second in [_sum_by_instance(counts.second[key], counts.metric)]
         for instance, before in _sum_by_instance(counts.first[key], counts.metric).items()
-        if instance in second and classify_change(before, second[instance]) == wanted
+        if instance in second and classify_change(before, second[instance]) == change
     ][:limit]
 
 

@@ -106,13 +106,13 @@ def get_candidate_pool(query: DecideQuery) -> CandidatePool:
     by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for line in _sum_cells(of_group):
         by_key[tuple(line[name] for name in CANDIDATE_KEY)].append(line)
-    split = [split_newest_versions(some) for some in by_key.values()]
-    lines = [line for some, _ in split for line in some]
-    others = [line for _, some in split for line in some]
+    split = [split_newest_versions(lines) for lines in by_key.values()]
+    lines = [line for lines, _ in split for line in lines]
+    older = [line for _, lines in split for line in lines]
     trials = Trial.objects.filter(cell__in=[pk for line in lines for pk in line["cell_ids"]])
     figures, met = _read_trial_figures(trials), _ScenarioCoverage.from_lines(lines)
-    found = tuple(_build_candidate(some, met, figures) for some, _ in split)
-    left_out = (build_omission_notice([render_tokens(others)]),) if others else ()
+    found = tuple(_build_candidate(lines, met, figures) for lines, _ in split)
+    left_out = (build_omission_notice([render_tokens(older)]),) if older else ()
     return CandidatePool(found, group, groups, (*left_out, *_list_pool_cautions(found, lines)))
 
 
@@ -141,11 +141,13 @@ class _ScenarioCoverage:
         A scenario that these lines have in an earlier version only counts as missing.
         """
         absent = self.scenarios - {line["scenario"] for line in lines}
-        wanted = {line["scenario"]: self.newest.get((line["instance_kind"], line["scenario"]), 0) for line in lines}
+        expected_versions = {
+            line["scenario"]: self.newest.get((line["instance_kind"], line["scenario"]), 0) for line in lines
+        }
         earlier = {
-            f"{line['scenario']} version {wanted[line['scenario']]}"
+            f"{line['scenario']} version {expected_versions[line['scenario']]}"
             for line in lines
-            if line["scenario_version"] < wanted[line["scenario"]]
+            if line["scenario_version"] < expected_versions[line["scenario"]]
         }
         return tuple(sorted(absent | earlier))
 
@@ -156,9 +158,9 @@ def filter_candidate_cells(query: DecideQuery) -> QuerySet[Cell]:
     Simulated runs are in scope only in a demo, imported runs only where they are named.
     """
     cells = Cell.objects.filter(run__deleted_at=None).exclude(run__purpose=CONFIRMATION_PURPOSE)
-    own = {"run__simulated": query.demo, "run__imported": False}
+    scope = {"run__simulated": query.demo, "run__imported": False}
     chosen = Q(run_id__in=query.runs) | Q(run__purpose=MORE_TRIALS_PURPOSE, run__repeat_of__in=query.runs)
-    cells = cells.filter(chosen) if query.scope == "runs" else cells.filter(**own)
+    cells = cells.filter(chosen) if query.scope == "runs" else cells.filter(**scope)
     if query.q:
         cells = cells.filter(Q(config__model_name__icontains=query.q) | Q(config__provider_name__icontains=query.q))
     return cells
@@ -171,9 +173,9 @@ def measure_run(run_id: int, *, group: str) -> tuple[MeasuredConfig, ...]:
     configs = {config.pk: config for config in RunConfig.objects.filter(run_id=run_id)}
     figures = _read_trial_figures(planned)
     counted: dict[int, list[ScenarioCount]] = defaultdict(list)
-    for one in count_scenarios(planned):
-        counted[one.config].append(one)
-    return tuple(_measure_config(configs[pk], some, figures) for pk, some in counted.items())
+    for scenario in count_scenarios(planned):
+        counted[scenario.config].append(scenario)
+    return tuple(_measure_config(configs[pk], counts, figures) for pk, counts in counted.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +214,9 @@ def _list_groups(cells: QuerySet[Cell]) -> tuple[str, ...]:
 
 
 def _sum_cells(cells: QuerySet[Cell]) -> list[dict[str, Any]]:
-    own = {name: F(f"config__{name}") for name in CANDIDATE_KEY if name != "instance_kind"}
+    columns = {name: F(f"config__{name}") for name in CANDIDATE_KEY if name != "instance_kind"}
     identity = (*CANDIDATE_KEY, "scenario", "scenario_version")
-    summed = cells.annotate(**own).order_by().values(*identity)
+    summed = cells.annotate(**columns).order_by().values(*identity)
     found = summed.annotate(
         **build_aggregates(),
         config_ids=ArrayAgg("config_id", distinct=True),
@@ -250,8 +252,12 @@ def _build_parts(
         counts = build_tally(line)
         again = figures.met_again.get((*(line[name] for name in CANDIDATE_KEY), line["scenario"]), ())
         delivered, stopping = counts.passed - counts.late_passes, counts.stopping
-        delivery.append(build_scenario_sample(delivered, counts.tried, [one.delivery for one in again], stopping))
-        given.append(build_scenario_sample(counts.passed, counts.answered, [one.given for one in again], stopping))
+        delivery.append(
+            build_scenario_sample(delivered, counts.tried, [repeated.delivery for repeated in again], stopping)
+        )
+        given.append(
+            build_scenario_sample(counts.passed, counts.answered, [repeated.given for repeated in again], stopping)
+        )
     return tuple(delivery), tuple(given)
 
 
@@ -304,16 +310,16 @@ def _measure_config(config: RunConfig, counted: list[ScenarioCount], figures: _T
     return MeasuredConfig(
         key=str(config.pk),
         label=str(config),
-        passed=sum(one.passed for one in counted),
-        tried=sum(one.tried for one in counted),
-        answered=sum(one.answered for one in counted),
+        passed=sum(scenario.passed for scenario in counted),
+        tried=sum(scenario.tried for scenario in counted),
+        answered=sum(scenario.answered for scenario in counted),
         times=figures.times.get(config.pk, []),
         cost=cost,
         lost=figures.count_lost((config.pk,)),
         local=config.provider_kind == Provider.Kind.LOCAL,
-        late=sum(one.late for one in counted),
-        delivery=tuple(ScenarioSample(one.passed - one.late, one.tried) for one in counted),
-        given=tuple(ScenarioSample(one.passed, one.answered) for one in counted),
+        late=sum(scenario.late for scenario in counted),
+        delivery=tuple(ScenarioSample(scenario.passed - scenario.late, scenario.tried) for scenario in counted),
+        given=tuple(ScenarioSample(scenario.passed, scenario.answered) for scenario in counted),
         cost_from=cost_from,
     )
 
@@ -339,7 +345,7 @@ def _list_candidate_cautions(lines: list[dict[str, Any]], tally: Tally) -> Itera
 def _list_pool_cautions(candidates: tuple[Candidate, ...], lines: list[dict[str, Any]]) -> tuple[str, ...]:
     apart = max((line["last"] for line in lines), default=None)
     first = min((line["first"] for line in lines), default=None)
-    models = [(one.provider, one.measured.label) for one in candidates]
+    models = [(candidate.provider, candidate.measured.label) for candidate in candidates]
     found = {
         "Some of these runs began more than an hour apart: the time of day may be part of a difference.": bool(
             apart and first and apart - first > MAX_START_DIFFERENCE

@@ -95,8 +95,8 @@ def build_confirmation_request(record: DecisionRecord, *, trials: int) -> RunReq
     if row is None:
         raise FreshTrialsError("The record has no leader, so there is nothing to confirm.")
     title = f"Confirms decision {record.pk}: {record.title}"
-    asked = FreshTrialsRequest((row["config_id"],), (row["settings"],), tuple(row["scenarios"]), trials)
-    return build_fresh_request(asked, title=title, purpose=CONFIRMATION_PURPOSE)
+    trials_request = FreshTrialsRequest((row["config_id"],), (row["settings"],), tuple(row["scenarios"]), trials)
+    return build_fresh_request(trials_request, title=title, purpose=CONFIRMATION_PURPOSE)
 
 
 def get_confirmation(record: DecisionRecord) -> Confirmation | None:

@@ -29,7 +29,7 @@ class FreshTrialsRequest:
     trials: int
 
 
-def build_fresh_request(asked: FreshTrialsRequest, *, title: str, purpose: str) -> RunRequest:
+def build_fresh_request(trials_request: FreshTrialsRequest, *, title: str, purpose: str) -> RunRequest:
     """Return the request for the same settings with a new seed.
 
     Everything else is taken from the run of the first configuration.
@@ -37,24 +37,24 @@ def build_fresh_request(asked: FreshTrialsRequest, *, title: str, purpose: str) 
     Raises:
         FreshTrialsError: the settings would differ from those that were measured.
     """
-    found = RunConfig.objects.select_related("run").in_bulk(asked.config_ids)
-    configs = [found[pk] for pk in asked.config_ids if pk in found and found[pk].model_id is not None]
-    if len(configs) != len(asked.config_ids):
+    found = RunConfig.objects.select_related("run").in_bulk(trials_request.config_ids)
+    configs = [found[pk] for pk in trials_request.config_ids if pk in found and found[pk].model_id is not None]
+    if len(configs) != len(trials_request.config_ids):
         raise FreshTrialsError("Its model or its run was deleted, so it cannot be tried again.")
     first = configs[0]
     request = replace(
         RunRequest.from_json(first.run.request),
         title=title[:200],
         configs=tuple(_build_config_choice(config) for config in configs),
-        scenarios=asked.scenarios,
-        trials=asked.trials,
+        scenarios=trials_request.scenarios,
+        trials=trials_request.trials,
         tool_use_mode=first.tool_use_mode,
         instance_kind=first.run.instance_kind,
         seed=None,
         until={},
         purpose=purpose,
     )
-    _check_settings(request, configs, asked.settings)
+    _check_settings(request, configs, trials_request.settings)
     return request
 
 

@@ -57,10 +57,10 @@ class MissingTrialsPlan:
 def get_missing_trials_plan(page: DecidePage) -> MissingTrialsPlan | None:
     """Return the plan that the page offers; None where more trials would not decide or trials are pending."""
     more, candidates = page.decision.more, _list_candidates(page)
-    if more is None or any(one.pending_trials for one in candidates):
+    if more is None or any(candidate.pending_trials for candidate in candidates):
         return None
-    labels = tuple(one.measured.label for one in candidates)
-    measured = [(one.measured.key, one.measured.tried) for one in candidates]
+    labels = tuple(candidate.measured.label for candidate in candidates)
+    measured = [(candidate.measured.key, candidate.measured.tried) for candidate in candidates]
     shown = hashlib.sha256(json.dumps([measured, more.scenarios, more.each]).encode()).hexdigest()
     request, refusal = None, ""
     try:
@@ -111,12 +111,12 @@ def _build_request(candidates: tuple[Candidate, ...], more: AdditionalTrials) ->
         raise FreshTrialsError(
             f"It would take {more.each:,} trials of a scenario, and at most {MAX_TRIALS:,} are planned here."
         )
-    asked = FreshTrialsRequest(
-        tuple(one.config_id for one in candidates), tuple(one.settings for one in candidates),
+    trials_request = FreshTrialsRequest(
+        tuple(candidate.config_id for candidate in candidates), tuple(candidate.settings for candidate in candidates),
         more.scenarios, more.each,
     )  # fmt: skip
     total = more.total * len(candidates)
-    return build_fresh_request(asked, title=f"{total} more trials for a decision", purpose=MORE_TRIALS_PURPOSE)
+    return build_fresh_request(trials_request, title=f"{total} more trials for a decision", purpose=MORE_TRIALS_PURPOSE)
 
 
 def _find_original_run_id(candidate: Candidate) -> int:
@@ -126,6 +126,6 @@ def _find_original_run_id(candidate: Candidate) -> int:
 
 
 def _list_candidates(page: DecidePage) -> tuple[Candidate, ...]:
-    wanted = page.decision.more.assessments if page.decision.more else ()
+    assessments = page.decision.more.assessments if page.decision.more else ()
     by_key = {row.standing.measured.key: row.candidate for row in page.rows}
-    return tuple(by_key[one.measured.key] for one in wanted)
+    return tuple(by_key[assessment.measured.key] for assessment in assessments)

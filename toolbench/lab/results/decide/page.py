@@ -86,9 +86,9 @@ class DecidePage:
     def runs_in_progress(self) -> tuple[int, ...]:
         """Return the runs with pending trials of configurations that are not decided yet."""
         more = self.decision.more
-        keys = {one.measured.key for one in more.assessments} if more else set()
+        keys = {assessment.measured.key for assessment in more.assessments} if more else set()
         rows = (row.candidate for row in self.rows if row.standing.measured.key in keys)
-        return tuple(sorted({one.run_ids[-1] for one in rows if one.pending_trials}))
+        return tuple(sorted({row.run_ids[-1] for row in rows if row.pending_trials}))
 
     @property
     def simulated(self) -> bool:
@@ -99,9 +99,9 @@ class DecidePage:
 def get_decide_page(query: DecideQuery) -> DecidePage:
     """Return the decision page with eight queries, whatever the number of runs."""
     pool = get_candidate_pool(query)
-    query = query.with_default_want(priced=any(one.measured.cost for one in pool.candidates))
-    decision = choose_config((one.measured for one in pool.candidates), query.rule)
-    by_key = {one.measured.key: one for one in pool.candidates}
+    query = query.with_default_want(priced=any(candidate.measured.cost for candidate in pool.candidates))
+    decision = choose_config((candidate.measured for candidate in pool.candidates), query.rule)
+    by_key = {candidate.measured.key: candidate for candidate in pool.candidates}
     rows = tuple(_build_row(standing, by_key[standing.measured.key], decision) for standing in decision.assessments)
     kept = Run.objects.filter(deleted_at=None, imported=False, simulated=query.demo)
     return DecidePage(query, pool, decision, rows, list_run_choices(kept, query.runs))

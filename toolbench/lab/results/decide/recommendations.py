@@ -96,22 +96,24 @@ def _build_published_rows(published: PublishedMatrix, target: float) -> tuple[Re
     by_model: dict[str, list[PublishedRow]] = defaultdict(list)
     for row in published.rows:
         by_model[row.model].append(row)
-    words = {one.model: one for one in published.recommendations}
+    words = {recommendation.model: recommendation for recommendation in published.recommendations}
     return tuple(_build_published_row(rows, words.get(model), target) for model, rows in by_model.items())
 
 
 def _build_published_row(
-    rows: list[PublishedRow], theirs: PublishedRecommendation | None, target: float
+    rows: list[PublishedRow], published: PublishedRecommendation | None, target: float
 ) -> RecommendationRow:
     advice = recommend([_build_tried(row) for row in rows], target)
     chosen = next(row for row in rows if row.profile == advice.tried.profile)
-    parted = list_disagreements(advice, recommended=theirs.recommended, profile=theirs.profile) if theirs else ()
+    parted = (
+        list_disagreements(advice, recommended=published.recommended, profile=published.profile) if published else ()
+    )
     return RecommendationRow(
         advice=advice,
         provider="",
         rate=None if chosen.not_applicable else build_rate(chosen.tool.k, chosen.tool.n),
         published_rate=chosen.tool,
-        theirs=theirs,
+        theirs=published,
         differences=parted,
         p95=f"{chosen.p95_ms / 1000:.1f} s by the index rule over 50 trials with controls: no number under our rules",
     )
@@ -136,7 +138,7 @@ def _find_overlap(published: PublishedMatrix) -> tuple[Rate, Rate] | None:
 def _build_measured_rows(query: DecideQuery) -> tuple[RecommendationRow, ...]:
     page = get_decide_page(query)
     limit = page.decision.rule.within_ms
-    words = {one.model: one for one in PublishedRecommendation.objects.all()}
+    words = {row.model: row for row in PublishedRecommendation.objects.all()}
     by_model: dict[tuple[str, str], list[ProfileResult]] = defaultdict(list)
     simulated: dict[tuple[str, str], bool] = {}
     for row in page.rows:
@@ -171,15 +173,17 @@ def _build_measured_row(
     target: float,
 ) -> RecommendationRow:
     advice = recommend(profiles, target)
-    theirs = words.get(advice.model)
-    parted = list_disagreements(advice, recommended=theirs.recommended, profile=theirs.profile) if theirs else ()
+    published = words.get(advice.model)
+    parted = (
+        list_disagreements(advice, recommended=published.recommended, profile=published.profile) if published else ()
+    )
     tried, high = advice.tried, advice.tried.p95_high
     return RecommendationRow(
         advice=advice,
         provider=provider,
         rate=None if tried.is_tools_off else build_pooled_rate(tried.delivered, tried.tried, pool_samples(tried.parts)),
         published_rate=None,
-        theirs=theirs,
+        theirs=published,
         differences=parted,
         p95="unknown" if high is None else f"at most {high / 1000:.1f} s",
         simulated=simulated,

@@ -113,7 +113,9 @@ def standing_to_json(standing: Assessment) -> dict[str, Any]:
         "key": measured.key,
         "label": measured.label,
         "state": standing.state,
-        "reasons": [{"name": one.name, "kind": one.kind, "sentence": one.sentence} for one in standing.reasons],
+        "reasons": [
+            {"name": reason.name, "kind": reason.kind, "sentence": reason.sentence} for reason in standing.reasons
+        ],
         "passed": measured.passed,
         "tried": measured.tried,
         "answered": measured.answered,
@@ -161,8 +163,8 @@ def record_to_json(record: DecisionRecord) -> dict[str, Any]:
 def _build_title(page: DecidePage) -> str:
     rule = page.decision.rule
     limit = "" if rule.within_ms is None else f", p95 ≤ {rule.within_ms / 1000:g} s"
-    who = page.leader.candidate.model if page.leader else NO_LEADER
-    return f"{rule.goal.capitalize()}, delivered ≥ {rule.success:g} %{limit}: {who}"[:200]
+    name = page.leader.candidate.model if page.leader else NO_LEADER
+    return f"{rule.goal.capitalize()}, delivered ≥ {rule.success:g} %{limit}: {name}"[:200]
 
 
 def _row_to_json(row: DecideRow) -> dict[str, Any]:
@@ -200,6 +202,6 @@ def _build_export_row(row: Mapping[str, Any]) -> tuple[str | int | float | bool 
     return (
         row["label"], row["state"], build_frozen_rate(row).k, row["tried"], row["answered"], round(row["low"], 4),
         round(row["high"], 4), p95.get("low"), p95.get("value"), p95.get("high"), cost.get("value"), row["on_front"],
-        ", ".join(map(str, row["run_ids"])), row["settings"], " ".join(one["sentence"] for one in row["reasons"]),
+        ", ".join(map(str, row["run_ids"])), row["settings"], " ".join(reason["sentence"] for reason in row["reasons"]),
         row["simulated"], row.get("missing_trials"), *((row.get("retries") or {}).get(name) for name in _RETRY_COLUMNS),
     )  # fmt: skip

@@ -56,7 +56,7 @@ def build_chosen_settings(config: RunConfig) -> ExportedSettings:
     provider = config.provider
     simulated = ("A simulated model: nothing was measured on a real one.",) if config.run.simulated else ()
     headers = tuple(provider.header_names) if provider else ()
-    told = (f"The provider also wants the headers {', '.join(headers)}; their values stay here.",) if headers else ()
+    notes = (f"The provider also wants the headers {', '.join(headers)}; their values stay here.",) if headers else ()
     return ExportedSettings(
         name=str(config),
         model=config.model_name,
@@ -67,7 +67,7 @@ def build_chosen_settings(config: RunConfig) -> ExportedSettings:
         layers=tuple((name, patch) for name, patch in config.layers),
         policy_hash=config.policy_hash,
         stream=config.stream,
-        about=(f"Frozen in run {config.run_id}, settings {config.policy_hash[:12]}.", *simulated, *told),
+        about=(f"Frozen in run {config.run_id}, settings {config.policy_hash[:12]}.", *simulated, *notes),
     )
 
 

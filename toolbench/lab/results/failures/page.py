@@ -161,7 +161,7 @@ def get_failures(query: FailuresQuery) -> FailuresPage:
         version=looks.version,
         newest=read_taxonomy_version(),
         other_versions=looks.others,
-        can_reclassify=looks.own > 0,
+        can_reclassify=looks.own_failures > 0,
         versions_left_out=_say_versions(looks, columns),
     )
 
@@ -172,20 +172,20 @@ class _ShownVersion:
 
     Attributes:
         others: failed trials that this version has not classified.
-        own: failed trials that reclassifying would reach.
+        own_failures: failed trials that reclassifying would reach.
         without: scenario versions that are not the newest of all models.
         models: scenario versions of each model.
     """
 
     version: int
     others: int
-    own: int
+    own_failures: int
     without: str
     models: Mapping[ModelKey, ModelVersions]
 
     def without_of(self, key: ModelKey) -> str:
         """Return the tokens of the versions that a model's column leaves out because the model tried newer ones."""
-        return ",".join(one.token for one in self.models[key].left_out) if key in self.models else ""
+        return ",".join(version.token for version in self.models[key].left_out) if key in self.models else ""
 
     @property
     def counted(self) -> Q:
@@ -203,10 +203,10 @@ class _ShownVersion:
         seen = {version for version, _, _ in lines if version}
         now = read_taxonomy_version()
         shown = now if now in seen or not seen else max(seen)
-        others = sum(count for version, _, count in lines if version != shown)
-        own = sum(count for version, imported, count in lines if version != now and not imported)
+        other_count = sum(count for version, _, count in lines if version != shown)
+        own_count = sum(count for version, imported, count in lines if version != now and not imported)
         overall, models = find_omitted_versions(_filter_cells(query))
-        return cls(shown, others, own, ",".join(one.token for one in overall), models)
+        return cls(shown, other_count, own_count, ",".join(version.token for version in overall), models)
 
 
 def _filter_cells(query: FailuresQuery) -> QuerySet[Cell]:
@@ -225,10 +225,10 @@ def _build_scope_filter(query: FailuresQuery) -> dict[str, bool]:
 
 
 def _say_versions(looks: _ShownVersion, columns: Sequence[HeatColumn]) -> str:
-    said = build_omission_notice(looks.without.split(",") if looks.without else ())
+    notice = build_omission_notice(looks.without.split(",") if looks.without else ())
     if any(column.versions for column in columns):
-        said += " A column that names a version counts it, since its model tried no newer one; “All” leaves it out."
-    return said
+        notice += " A column that names a version counts it, since its model tried no newer one; “All” leaves it out."
+    return notice
 
 
 CauseCounts = Mapping[ModelKey, Mapping[str, int]]
@@ -246,7 +246,7 @@ def _count_causes(query: FailuresQuery, looks: _ShownVersion) -> CauseCounts:
 
 def _totals(query: FailuresQuery, counts: CauseCounts, looks: _ShownVersion) -> Mapping[str, int]:
     """Return the trials by code in the newest version of each scenario. No query unless a model has another version."""
-    if not any(one.behind for one in looks.models.values()):
+    if not any(model.behind for model in looks.models.values()):
         found = Counter[str]()
         for of_model in counts.values():
             found.update(of_model)
@@ -283,7 +283,7 @@ def _count_classified(query: FailuresQuery, looks: _ShownVersion) -> dict[ModelK
 def _build_column(key: ModelKey, failed: int, tried: int, stopping: StoppingDesign, looks: _ShownVersion) -> HeatColumn:
     """Return a column. Counts of cells may lag behind those of trials, so at least the failed trials count as tried."""
     behind = looks.models[key].behind if key in looks.models else ()
-    versions = tuple(dict.fromkeys(f"{one.scenario} version {one.version}" for one in behind))
+    versions = tuple(dict.fromkeys(f"{version.scenario} version {version.version}" for version in behind))
     return HeatColumn(*key, max(tried, failed), stopping, versions)
 
 

@@ -92,22 +92,22 @@ def get_row_details(matrix: Matrix) -> RowDetails | None:
 def _build_scenario_details(row: MatrixRow, target: int, true_rates: Mapping[str, Any]) -> tuple[ScenarioDetails, ...]:
     return tuple(
         ScenarioDetails(
-            scenario=one.scenario,
-            control=one.control,
-            answered=one.tally.answered_success(None if one.control else target),
-            delivered=one.tally.delivered(None if one.control else target),
-            tally=one.tally,
-            p50=one.times.p50,
-            p95=one.times.p95,
-            p99=one.times.p99,
-            trials_query=row.trials.query(scenario=one.scenario, group=""),
-            true_rate=_find_true_rate(true_rates, row, one),
+            scenario=scenario.scenario,
+            control=scenario.control,
+            answered=scenario.tally.answered_success(None if scenario.control else target),
+            delivered=scenario.tally.delivered(None if scenario.control else target),
+            tally=scenario.tally,
+            p50=scenario.times.p50,
+            p95=scenario.times.p95,
+            p99=scenario.times.p99,
+            trials_query=row.trials.query(scenario=scenario.scenario, group=""),
+            true_rate=_find_true_rate(true_rates, row, scenario),
         )
-        for one in row.scenarios
+        for scenario in row.scenarios
     )
 
 
-def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, one: ScenarioSums) -> float | None:
+def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, sums: ScenarioSums) -> float | None:
     """Return the rate that the simulated model publishes for the scenario, or else for its group.
 
     Rates for streamed answers take precedence where the row is streamed.
@@ -115,13 +115,13 @@ def _find_true_rate(true_rates: Mapping[str, Any], row: MatrixRow, one: Scenario
     Returns:
         None where no rate is published, and for methods other than native.
     """
-    if row.asked["method"] != "native":
+    if row.settings["method"] != "native":
         return None
-    tables = (true_rates.get("streamed", {}), true_rates) if row.asked["stream"] else (true_rates,)
-    names = (one.scenario, "control" if one.control else row.trials.group)
+    tables = (true_rates.get("streamed", {}), true_rates) if row.settings["stream"] else (true_rates,)
+    names = (sums.scenario, "control" if sums.control else row.trials.group)
     published = (table[name] for table in tables for name in names if name in table)
-    own: Mapping[str, float] = next(published, {})
-    return own.get(row.asked["strategy"])
+    rates: Mapping[str, float] = next(published, {})
+    return rates.get(row.settings["strategy"])
 
 
 def _list_trials(cell_ids: list[int]) -> tuple[DetailsTrial, ...]:

@@ -94,34 +94,36 @@ def _export_measured(query: MatrixQuery) -> ExportTable:
 
 
 def _build_row_key(row: MatrixRow) -> tuple[object, ...]:
-    asked = {**row.asked, "stream": bool(row.asked["stream"])}
+    requested = {**row.settings, "stream": bool(row.settings["stream"])}
     split = () if row.prompt is None else (row.prompt,)
-    return (row.provider, row.kind, row.model, row.profile, *asked.values(), *split)
+    return (row.provider, row.kind, row.model, row.profile, *requested.values(), *split)
 
 
 def _build_case_study_values(row: MatrixRow, p95: float | None, failures: FailureCounts) -> tuple[Value, ...]:
-    passed = _count_case_study_passes(one.tally for one in row.scenarios if not one.control)
-    controls = _count_case_study_passes(one.tally for one in row.scenarios if one.scenario == CONTROL_SCENARIO)
+    passed = _count_case_study_passes(scenario.tally for scenario in row.scenarios if not scenario.control)
+    controls = _count_case_study_passes(
+        scenario.tally for scenario in row.scenarios if scenario.scenario == CONTROL_SCENARIO
+    )
     return (row.model, row.profile, *CaseStudyFigures(*passed, *controls, p95, *failures).list_values())
 
 
 def _count_case_study_passes(scenarios: Iterable[Tally]) -> tuple[int, int]:
     """Return passed and tried trials by the case study's rule, or by the task where it has no rule for a scenario."""
-    some = tuple(scenarios)
-    ok = sum(one.parity_passed if one.parity_judged else one.passed for one in some)
-    return ok, sum(one.tried for one in some)
+    sums = tuple(scenarios)
+    ok = sum(scenario.parity_passed if scenario.parity_judged else scenario.passed for scenario in sums)
+    return ok, sum(scenario.tried for scenario in sums)
 
 
 def _build_further_values(row: MatrixRow) -> tuple[Value, ...]:
     tally = row.tally
     return (
         row.provider,
-        *row.asked.values(),
+        *row.settings.values(),
         row.simulated,
         row.prompt,
         " ".join(map(str, row.run_ids)),
         tally.done,
-        " ".join(sorted(f"{one.scenario}@{one.version}" for one in row.scenarios)),
+        " ".join(sorted(f"{scenario.scenario}@{scenario.version}" for scenario in row.scenarios)),
         *(value for metric in METRICS.values() for value in _list_metric_values(metric, row)),
         tally.infra,
         tally.not_applicable,
@@ -221,7 +223,7 @@ def _export_published(query: MatrixQuery) -> ExportTable:
     return ExportTable("Published matrix", notes, columns, _build_published_rows(published, query.q.lower()))
 
 
-def _build_published_rows(published: PublishedMatrix, wanted: str) -> tuple[tuple[Value, ...], ...]:
+def _build_published_rows(published: PublishedMatrix, metric_name: str) -> tuple[tuple[Value, ...], ...]:
     return tuple(
         (
             row.model,
@@ -239,5 +241,5 @@ def _build_published_rows(published: PublishedMatrix, wanted: str) -> tuple[tupl
             None if row.not_applicable else row.answered.n,
         )
         for row in published.rows
-        if wanted in row.model.lower()
+        if metric_name in row.model.lower()
     )

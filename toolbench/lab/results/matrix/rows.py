@@ -50,7 +50,7 @@ class MatrixRow:
     model: str
     name: str
     profile: str
-    asked: Mapping[str, str]
+    settings: Mapping[str, str]
     again: bool
     counted: MetricInput
     value: MetricValue
@@ -108,7 +108,11 @@ class MatrixRow:
     @property
     def failed_in(self) -> str:
         """Return where trials failed, most failures first: `long_arguments_guard 4, happy_path 2, 3 elsewhere`."""
-        counts = [(one.tally.failed + one.tally.infra, one.scenario) for one in self.scenarios if not one.control]
+        counts = [
+            (scenario.tally.failed + scenario.tally.infra, scenario.scenario)
+            for scenario in self.scenarios
+            if not scenario.control
+        ]
         worst = [pair for pair in sorted(counts, key=lambda pair: -pair[0]) if pair[0]]
         rest = sum(count for count, _ in worst[MAX_NAMED_SCENARIOS:])
         return ", ".join(
@@ -147,7 +151,7 @@ def build_row(
         model=first["model_name"],
         name=first["model_name"].rpartition("/")[2],
         profile=first["profile"],
-        asked={**{name: first[name] for name in SETTING_FIELDS}, "stream": "streamed" if first["stream"] else ""},
+        settings={**{name: first[name] for name in SETTING_FIELDS}, "stream": "streamed" if first["stream"] else ""},
         again=False,
         counted=counted,
         value=compute_metric(metric, counted, target=query.target),
@@ -170,10 +174,10 @@ def build_row(
 
 
 def _build_counted(scenarios: Sequence[ScenarioSums]) -> MetricInput:
-    tools = tuple(one for one in scenarios if not one.control)
-    parts = tuple(one.tally for one in tools)
-    control = add_tallies(one.tally for one in scenarios if one.control)
-    return MetricInput(add_tallies(parts), control, parts, tuple(one.times for one in tools))
+    tools = tuple(scenario for scenario in scenarios if not scenario.control)
+    parts = tuple(tool.tally for tool in tools)
+    control = add_tallies(scenario.tally for scenario in scenarios if scenario.control)
+    return MetricInput(add_tallies(parts), control, parts, tuple(tool.times for tool in tools))
 
 
 def _build_scenario_sums(line: dict[str, Any]) -> ScenarioSums:
@@ -188,10 +192,10 @@ def _list_differing(lines: list[dict[str, Any]]) -> tuple[str, ...]:
     Prompts need no check: a scenario's prompts are part of its version, a method's prompts of the engine version.
     """
     found = {
-        "settings": len({one for line in lines for one in line["hashes"]}) > 1,
+        "settings": len({line_hash for line in lines for line_hash in line["hashes"]}) > 1,
         "engine": len(select_distinct_versions(version for line in lines for version in line["engines"])) > 1,
     }
-    return tuple(what for what, differs in found.items() if differs)
+    return tuple(name for name, differs in found.items() if differs)
 
 
 def _build_trial_filter(line: dict[str, Any], query: MatrixQuery, *, group: str) -> TrialFilter:

@@ -76,14 +76,16 @@ def get_matrix(query: MatrixQuery) -> Matrix:
     tried = (build_row(lines, query, group, published) for lines in _group_by_row(found))
     rows = _mark_repeated_models(_add_versions([row for row in tried if row is not None], METRICS[query.metric]))
     same = (
-        {name: rows[0].asked[name] for name in SETTING_FIELDS if len({row.asked[name] for row in rows}) == 1}
+        {name: rows[0].settings[name] for name in SETTING_FIELDS if len({row.settings[name] for row in rows}) == 1}
         if rows
         else {}
     )
     return Matrix(
         query=query,
         metric=METRICS[query.metric],
-        groups=tuple((name, tuple(some)) for name, some in groupby(rows, key=lambda row: row.provider)),
+        groups=tuple(
+            (name, tuple(provider_rows)) for name, provider_rows in groupby(rows, key=lambda row: row.provider)
+        ),
         same={FIELD_LABELS.get(name, name): value for name, value in same.items() if value},
         varies=tuple(name for name in SETTING_FIELDS if name not in same),
         summary=_build_summary(rows),
@@ -101,8 +103,8 @@ def choose_scope(query: MatrixQuery) -> MatrixQuery:
     """
     if query.scope:
         return query
-    own = Cell.objects.filter(run__simulated=False, run__imported=False, run__deleted_at=None).exists()
-    return replace(query, scope="real" if own else "published")
+    has_own_runs = Cell.objects.filter(run__simulated=False, run__imported=False, run__deleted_at=None).exists()
+    return replace(query, scope="real" if has_own_runs else "published")
 
 
 def filter_matrix_cells(query: MatrixQuery) -> QuerySet[Cell]:
@@ -161,21 +163,25 @@ def _add_versions(rows: list[MatrixRow], metric: Metric) -> list[MatrixRow]:
     """Add the versions of scenarios that are shown in several versions with the same instance kind."""
     seen: dict[tuple[str, str], set[int]] = {}
     for row in rows:
-        for one in row.scenarios:
-            seen.setdefault((row.asked["instance_kind"], one.scenario), set()).add(one.version)
+        for scenario in row.scenarios:
+            seen.setdefault((row.settings["instance_kind"], scenario.scenario), set()).add(scenario.version)
     newest = _newest_tried(rows)
     return [
         replace(
             row,
             versions=tuple(
                 sorted(
-                    {one.version for one in row.scenarios if len(seen[row.asked["instance_kind"], one.scenario]) > 1}
+                    {
+                        scenario.version
+                        for scenario in row.scenarios
+                        if len(seen[row.settings["instance_kind"], scenario.scenario]) > 1
+                    }
                 )
             ),
             outdated=tuple(
-                f"{one.scenario} version {one.version}"
-                for one in _outdated(row, newest)
-                if one.control == metric.of_control
+                f"{outdated.scenario} version {outdated.version}"
+                for outdated in _outdated(row, newest)
+                if outdated.control == metric.of_control
             ),
         )
         for row in rows
@@ -189,17 +195,21 @@ def _newest_tried(rows: list[MatrixRow]) -> Newest:
     """Return the newest version with finished trials, by instance kind and scenario."""
     newest: dict[tuple[str, str], int] = {}
     for row in rows:
-        for one in row.scenarios:
-            if one.tally.tried:
-                place = row.asked["instance_kind"], one.scenario
-                newest[place] = max(one.version, newest.get(place, one.version))
+        for scenario in row.scenarios:
+            if scenario.tally.tried:
+                place = row.settings["instance_kind"], scenario.scenario
+                newest[place] = max(scenario.version, newest.get(place, scenario.version))
     return newest
 
 
 def _outdated(row: MatrixRow, newest: Newest) -> list[ScenarioSums]:
     """Return the scenarios with finished trials of which another row tried a newer version."""
-    kind = row.asked["instance_kind"]
-    return [one for one in row.scenarios if one.tally.tried and one.version < newest[kind, one.scenario]]
+    kind = row.settings["instance_kind"]
+    return [
+        scenario
+        for scenario in row.scenarios
+        if scenario.tally.tried and scenario.version < newest[kind, scenario.scenario]
+    ]
 
 
 def _mark_repeated_models(rows: list[MatrixRow]) -> list[MatrixRow]:
@@ -214,7 +224,12 @@ def _build_summary(rows: list[MatrixRow]) -> MatrixSummary:
     against = [rate.target_status for rate in judged]
     best = max((rate.low for rate in judged if not rate.withheld), default=0.0)
     near = sum(rate.withheld or rate.high >= best for rate in judged)
-    controls = (one.tally for row in rows for one in row.scenarios if one.control and one not in _outdated(row, newest))
+    controls = (
+        scenario.tally
+        for row in rows
+        for scenario in row.scenarios
+        if scenario.control and scenario not in _outdated(row, newest)
+    )
     return MatrixSummary(
         trials=sum(row.tally.done + row.control.done for row in rows),
         ranked=len(ranked),
@@ -242,7 +257,7 @@ def _read_published_counts() -> Mapping[tuple[str, str], str]:
 
 
 def _list_warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[str, ...]:
-    differing = tuple(dict.fromkeys(what for row in rows for what in row.differing))
+    differing = tuple(dict.fromkeys(difference for row in rows for difference in row.differing))
     pooled_rows = [row for row in rows if len(row.run_ids) > 1]
     apart = max((line["last"] - line["first"] for line in lines), default=timedelta())
     by_hand = sum(row.tally.added_by_hand for row in rows)
@@ -252,8 +267,8 @@ def _list_warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[
     sequential = any(row.tally.error is not None or row.control.error is not None for row in rows)
     earlier = [token for row in rows for token in row.trials.without.split(",") if token]
     outdated, newest = [row.outdated for row in rows if row.outdated], _newest_tried(rows)
-    controls = [one for row in rows for one in _outdated(row, newest) if one.control]
-    old_controls = ", ".join(sorted({f"{one.scenario} version {one.version}" for one in controls}))
+    controls = [outdated for row in rows for outdated in _outdated(row, newest) if outdated.control]
+    old_controls = ", ".join(sorted({f"{control.scenario} version {control.version}" for control in controls}))
     found = {
         build_omission_notice(earlier): bool(earlier),
         _say_unranked(outdated): bool(outdated),
@@ -271,7 +286,7 @@ def _list_warnings(rows: list[MatrixRow], lines: list[dict[str, Any]]) -> tuple[
 
 
 def _say_unranked(outdated: Sequence[Sequence[str]]) -> str:
-    named = ", ".join(sorted({one for some in outdated for one in some}))
+    named = ", ".join(sorted({version for versions in outdated for version in versions}))
     return (
         f"Not ranked: {len(outdated)} row{'s' if len(outdated) > 1 else ''} with {named}, since other rows have a "
         "newer version. Versions are different tasks."

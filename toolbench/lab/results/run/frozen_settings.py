@@ -54,10 +54,10 @@ def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") ->
         scenario: scenario whose own layer is applied last; empty for none.
         config: primary key of the configuration; any other value means the first configuration of the run.
     """
-    own = RunConfig.objects.filter(run_id=run_id)
+    configs = RunConfig.objects.filter(run_id=run_id)
     number = parse_whole_number(config)
-    named = None if number is None else own.filter(pk=number).first()
-    shown = named or own.first()
+    named = None if number is None else configs.filter(pk=number).first()
+    shown = named or configs.first()
     return _build_settings(shown, scenario) if shown else None
 
 

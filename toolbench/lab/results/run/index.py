@@ -80,10 +80,10 @@ def _build_row(run: Run, models: list[str], counts: dict[str, Tally], times: lis
         counts: counts by scenario group, with the controls as one group.
         times: times by configuration and group.
     """
-    groups = [one for name, one in counts.items() if name != CONTROL_GROUP]
+    groups = [figures for name, figures in counts.items() if name != CONTROL_GROUP]
     whole = add_tallies(counts.values())
     alone = len(models) == 1 and len(groups) <= 1
     tools = add_tallies(groups)
     answered, delivered = (tools.answered_success(), tools.delivered()) if alone else (None, None)
-    p50, p95 = (build_quantile_range(getattr(one, name) for one in times) for name in ("p50", "p95"))
+    p50, p95 = (build_quantile_range(getattr(time_row, name) for time_row in times) for name in ("p50", "p95"))
     return RunRow(run, tuple(dict.fromkeys(models)), whole, answered, delivered, p50, p95)

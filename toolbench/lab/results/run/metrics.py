@@ -60,7 +60,10 @@ def get_run_metrics(run_id: int) -> RunMetrics:
     chosen = found[:MAX_COLUMNS]
     times = load_cell_times(cell for _, _, cells in chosen for cell in cells)
     shown = tuple(MetricColumn(config, group, count_cells(cells, times)) for config, group, cells in chosen)
-    groups = ((title, tuple(_build_rows(metrics, [one.counted for one in shown]))) for title, metrics in GROUPS.items())
+    groups = (
+        (title, tuple(_build_rows(metrics, [metric_row.counted for metric_row in shown])))
+        for title, metrics in GROUPS.items()
+    )
     return RunMetrics(run, shown, len(found) - len(shown), tuple(groups))
 
 
@@ -78,7 +81,7 @@ def count_cells(cells: Sequence[Cell], times: Mapping[int, Times]) -> MetricInpu
 
 
 def _build_rows(metrics: Sequence[Metric], of: Sequence[MetricInput]) -> list[MetricRow]:
-    lines = [MetricRow(metric, tuple(_compute_value(metric, one) for one in of)) for metric in metrics]
+    lines = [MetricRow(metric, tuple(_compute_value(metric, counted) for counted in of)) for metric in metrics]
     return [line for line in lines if any(value.is_known for value in line.values)]
 
 

@@ -139,7 +139,7 @@ class RunPage:
     def scenarios(self) -> tuple[str, ...]:
         """Return the scenarios of the first configuration."""
         first = [line for line in self.lines if line.config == self.lines[0].config]
-        return tuple(one.scenario for line in first for one in line.scenarios)
+        return tuple(scenario.scenario for line in first for scenario in line.scenarios)
 
     @property
     def auto_method_configs(self) -> tuple[RunConfig, ...]:
@@ -169,8 +169,8 @@ def get_run_page(run_id: int) -> RunPage:
         tally=whole,
         pace=get_pace(run, whole),
         lines=tuple(
-            _build_config_row(config, group, [(cell, times[cell.pk]) for cell in some], target)
-            for config, group, some in group_cells_by_config(configs, cells)
+            _build_config_row(config, group, [(cell, times[cell.pk]) for cell in group_cells], target)
+            for config, group, group_cells in group_cells_by_config(configs, cells)
         ),
         groups=_list_failure_groups(run),
         retryable=sum(cell.infra for cell in cells if cell.config_id in reachable),
@@ -199,9 +199,9 @@ def _find_blocking_providers(
     if run.state != Run.State.RUNNING or whole.running:
         return ()
     waiting = {cell.config_id for cell in cells if cell.queued}
-    asked = {config.provider_id for config in configs if config.pk in waiting}
-    lines = get_providers() if asked else ()
-    return tuple(line for line in lines if line.provider.pk in asked and line.state != "pass")
+    provider_ids = {config.provider_id for config in configs if config.pk in waiting}
+    lines = get_providers() if provider_ids else ()
+    return tuple(line for line in lines if line.provider.pk in provider_ids and line.state != "pass")
 
 
 def _build_config_row(config: RunConfig, group: str, cells: list[tuple[Cell, Times]], target: float) -> ConfigRow:

@@ -54,7 +54,7 @@ class DiffTurn:
     @property
     def summary(self) -> str:
         """Return the turn in a few words."""
-        return next((one.summary for one in (self.left, self.right) if one), "")
+        return next((turn.summary for turn in (self.left, self.right) if turn), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +100,23 @@ def get_diff_page(trial: Trial, *, beside: str = "", level: str = "") -> DiffPag
     level = RAW if level == RAW else PARSED
     if trial.state != Trial.State.DONE:
         return DiffPage(level, "You can compare this trial once it has finished.")
-    other, notice = _find_other(trial, beside.strip())
-    if other is None:
+    other_trial, notice = _find_other(trial, beside.strip())
+    if other_trial is None:
         return DiffPage(level, notice)
-    instance = _is_same_instance(trial, other)
-    left, right = _read_turns((trial, other), level)
-    if missing := next((one for one, told in ((trial, left), (other, right)) if not told), None):
+    instance = _is_same_instance(trial, other_trial)
+    left, right = _read_turns((trial, other_trial), level)
+    if missing := next(
+        (trial for trial, notice_text in ((trial, left), (other_trial, right)) if not notice_text), None
+    ):
         return DiffPage(level, f"Nothing was sent of trial {missing.pk}: there is nothing to lay side by side.")
     turns = tuple(_compare_turns(left, right, exact=instance or level == RAW))
     return DiffPage(
         level=level,
         notice=notice,
-        other=other,
-        mark=choose_mark(other),
+        other=other_trial,
+        mark=choose_mark(other_trial),
         chosen=bool(beside) and not notice,
-        same_cell=trial.cell_id == other.cell_id,
+        same_cell=trial.cell_id == other_trial.cell_id,
         same_instance=instance,
         turns=turns[:MAX_TURNS],
         cut=len(turns) > MAX_TURNS,
@@ -139,43 +141,43 @@ def _find_other(trial: Trial, beside: str) -> tuple[Trial | None, str]:
 def _is_same_instance(trial: Trial, other: Trial) -> bool:
     if (trial.scenario, trial.scenario_version) != (other.scenario, other.scenario_version):
         return False
-    drawn = [(one.instance_kind, one.instance_seed) for one in (trial, other)]
+    drawn = [(trial.instance_kind, trial.instance_seed) for trial in (trial, other)]
     return drawn[0] == drawn[1] or trial.cell.scenario_group in FIXED_WORDING_GROUPS
 
 
 def _read_turns(pair: Sequence[Trial], level: str) -> list[dict[int, TurnText]]:
     """Return both trials by turn, with one turn more than is shown to tell whether there are more."""
     steps = Step.objects.filter(trial__in=pair, execution=F("trial__execution"), turn__lte=MAX_TURNS)
-    every = list(steps.order_by("ordinal"))
-    own = [[step for step in every if step.trial_id == trial.pk] for trial in pair]
+    all_steps = list(steps.order_by("ordinal"))
+    steps_by_trial = [[step for step in all_steps if step.trial_id == trial.pk] for trial in pair]
     if level == RAW:
-        bodies = read_partial_bodies(every, "response")
-        return [build_raw_turns(steps, bodies) for steps in own]
-    requests = read_partial_bodies(every, "request")
-    return [build_parsed_turns(steps, read_facts(steps), requests) for steps in own]
+        bodies = read_partial_bodies(all_steps, "response")
+        return [build_raw_turns(steps, bodies) for steps in steps_by_trial]
+    requests = read_partial_bodies(all_steps, "request")
+    return [build_parsed_turns(steps, read_facts(steps), requests) for steps in steps_by_trial]
 
 
 def _compare_turns(left: Mapping[int, TurnText], right: Mapping[int, TurnText], *, exact: bool) -> list[DiffTurn]:
     found: list[DiffTurn] = []
     for turn in sorted({*left, *right}):
-        parted = any(one.kind == "differs" for one in found)
+        parted = any(turn.kind == "differs" for turn in found)
         found.append(_compare_turn(turn, left.get(turn), right.get(turn), exact=exact, parted=parted))
     return found
 
 
-def _compare_turn(turn: int, one: TurnText | None, other: TurnText | None, *, exact: bool, parted: bool) -> DiffTurn:
+def _compare_turn(turn: int, left: TurnText | None, right: TurnText | None, *, exact: bool, parted: bool) -> DiffTurn:
     """Return the compared turn. Lines are rendered only where the contents are not equal."""
-    if one and other and one.content_key == other.content_key:
-        return DiffTurn(turn, "same" if one.whole and other.whole else "unread", False, one, other)
-    lines, whole = one.lines() if one else ((), True)
-    other_lines, other_whole = other.lines() if other else ((), True)
+    if left and right and left.content_key == right.content_key:
+        return DiffTurn(turn, "same" if left.whole and right.whole else "unread", False, left, right)
+    lines, whole = left.lines() if left else ((), True)
+    other_lines, other_whole = right.lines() if right else ((), True)
     kind = "differs"
-    if one and other:
+    if left and right:
         alike = _compare_lines(lines, other_lines, ended=(whole, other_whole))
-        kind = alike if exact or alike == "same" else _compare_shapes(one, other)
-        one, other = replace(one, whole=whole), replace(other, whole=other_whole)
+        kind = alike if exact or alike == "same" else _compare_shapes(left, right)
+        left, right = replace(left, whole=whole), replace(right, whole=other_whole)
     shown = build_hunks(lines, other_lines) if kind not in ("same", "unread") else ((), ())
-    return DiffTurn(turn, kind, kind == "differs" and not parted, one, other, *shown)
+    return DiffTurn(turn, kind, kind == "differs" and not parted, left, right, *shown)
 
 
 def _compare_lines(left: Sequence[str], right: Sequence[str], *, ended: tuple[bool, bool]) -> str:
@@ -195,8 +197,8 @@ def _compare_lines(left: Sequence[str], right: Sequence[str], *, ended: tuple[bo
     return "differs" if shorter_ended else "unread"
 
 
-def _compare_shapes(one: TurnText, other: TurnText) -> str:
-    shapes = one.shape(), other.shape()
+def _compare_shapes(left: TurnText, right: TurnText) -> str:
+    shapes = left.shape(), right.shape()
     if None in shapes:
         return "unread"
     return "alike" if shapes[0] == shapes[1] else "differs"

@@ -34,7 +34,7 @@ def build_hunks(left: Sequence[str], right: Sequence[str]) -> tuple[DiffSide, Di
 
 def _find_first_difference(left: Sequence[str], right: Sequence[str]) -> int:
     pairs = enumerate(zip(left, right, strict=False))
-    return next((place for place, (one, other) in pairs if one != other), min(len(left), len(right)))
+    return next((place for place, (left, right) in pairs if left != right), min(len(left), len(right)))
 
 
 def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -> Iterator[CodeLine]:
@@ -44,14 +44,14 @@ def _render_side(lines: Sequence[str], spans: Sequence[tuple[bool, int, int]]) -
         lines: all lines of the side.
         spans: (equal, first, end) in order. Lines between spans are left out.
     """
-    told = 0
+    shown_lines = 0
     for equal, first, end in spans:
-        if first > told:
-            yield _build_skip_line(first - told, "alike")
+        if first > shown_lines:
+            yield _build_skip_line(first - shown_lines, "alike")
         yield from (CodeLine(escape_unprintable(line), mark="" if equal else "chg") for line in lines[first:end])
-        told = end
-    if told < len(lines):
-        yield _build_skip_line(len(lines) - told, "more")
+        shown_lines = end
+    if shown_lines < len(lines):
+        yield _build_skip_line(len(lines) - shown_lines, "more")
 
 
 def _build_skip_line(count: int, kind: str) -> CodeLine:

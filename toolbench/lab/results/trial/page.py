@@ -84,7 +84,10 @@ class Trace:
     @property
     def judged_version(self) -> int:
         """Return the scenario version of the current verdict."""
-        return next((one.scenario_version for one in self.judgements if one.current), self.trial.scenario_version)
+        return next(
+            (judgement.scenario_version for judgement in self.judgements if judgement.current),
+            self.trial.scenario_version,
+        )
 
 
 def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
@@ -143,7 +146,7 @@ def _find_failure_class(trial: Trial) -> failure_classes.FailureClass | None:
     """Return the failure class. Dropped tools take precedence over the stored class."""
     dropped = trial.tools_dropped and trial.outcome == Trial.Outcome.FAIL
     code = TOOLS_DROPPED if dropped else trial.failure_class
-    return next((one for one in failure_classes.load_classes() if one.code == code), None)
+    return next((failure_class for failure_class in failure_classes.load_classes() if failure_class.code == code), None)
 
 
 def _build_headline(trial: Trial, row: failure_classes.FailureClass | None) -> str:
@@ -180,7 +183,11 @@ def _build_step_view(chosen: TimelineRow | None, steps: Sequence[Step], facts: S
         return None
     ordinal = int(chosen.key.split(".")[0])
     step = next(step for step in steps if step.ordinal == ordinal)
-    beside = [facts.get(one.pk, {}) for one in steps if one.turn == step.turn and one.kind == Step.Kind.TOOL]
+    beside = [
+        facts.get(tool_step.pk, {})
+        for tool_step in steps
+        if tool_step.turn == step.turn and tool_step.kind == Step.Kind.TOOL
+    ]
     return build_step_view(step, chosen.part, facts=facts.get(step.pk, {}), beside=beside, bodies=read_bodies(step))
 
 

@@ -33,8 +33,8 @@ class TrialPageQuery:
 
     def query(self, **changes: object) -> str:
         """Return the query string with some fields changed and without empty values."""
-        own = {name: getattr(self, name) for name in FIELD_NAMES} | changes
-        parts = (self.filter.query(), urlencode({name: value for name, value in own.items() if value}))
+        parameters = {name: getattr(self, name) for name in FIELD_NAMES} | changes
+        parts = (self.filter.query(), urlencode({name: value for name, value in parameters.items() if value}))
         return "&".join(part for part in parts if part)
 
     @property

@@ -67,38 +67,44 @@ class TrialRepeats:
 def get_repeats(trial: Trial) -> TrialRepeats:
     """Return the first MAX_REPEATS trials of the cell with two queries."""
     columns = ("index", "outcome", "state", "answer_hash", "duration_ms", "sentence", "cell_id")
-    every = list(Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:MAX_REPEATS])
+    trials = list(Trial.objects.filter(cell_id=trial.cell_id).only(*columns).order_by("index")[:MAX_REPEATS])
     return TrialRepeats(
-        all_repeats=tuple(TrialRepeat(one.pk, one.index, choose_mark(one), one.pk == trial.pk) for one in every),
-        repeat_groups=_group_repeats([one for one in every if one.state == Trial.State.DONE], trial),
-        distinct=_count_distinct_answers(one for one in every if one.state == Trial.State.DONE),
+        all_repeats=tuple(
+            TrialRepeat(repeated.pk, repeated.index, choose_mark(repeated), repeated.pk == trial.pk)
+            for repeated in trials
+        ),
+        repeat_groups=_group_repeats([repeated for repeated in trials if repeated.state == Trial.State.DONE], trial),
+        distinct=_count_distinct_answers(repeated for repeated in trials if repeated.state == Trial.State.DONE),
     )
 
 
 def _group_repeats(repeats: Sequence[Trial], trial: Trial) -> tuple[RepeatGroup, ...]:
     groups: dict[tuple[str, Calls, str], list[Trial]] = defaultdict(list)
-    calls = _read_calls([one.pk for one in repeats])
-    for one in repeats:
-        groups[one.outcome, tuple(calls.get(one.pk, ())), one.sentence].append(one)
-    folds = (_build_group(outcome, own, trial=trial, calls=made) for (outcome, made, _), own in groups.items())
+    calls = _read_calls([repeat.pk for repeat in repeats])
+    for repeat in repeats:
+        groups[repeat.outcome, tuple(calls.get(repeat.pk, ())), repeat.sentence].append(repeat)
+    folds = (
+        _build_group(outcome, group_trials, trial=trial, calls=made)
+        for (outcome, made, _), group_trials in groups.items()
+    )
     return tuple(sorted(folds, key=lambda fold: (-len(fold.indexes), fold.indexes)))
 
 
 def _count_distinct_answers(repeats: Iterable[Trial]) -> int:
     """Return the number of different answers; trials without an answer differ by their sentence."""
-    return len({(one.outcome, one.answer_hash or one.sentence) for one in repeats})
+    return len({(repeat.outcome, repeat.answer_hash or repeat.sentence) for repeat in repeats})
 
 
-def _build_group(outcome: str, own: list[Trial], *, trial: Trial, calls: Calls) -> RepeatGroup:
-    times = [one.duration_ms for one in own if one.duration_ms is not None]
+def _build_group(outcome: str, trials: list[Trial], *, trial: Trial, calls: Calls) -> RepeatGroup:
+    times = [repeated.duration_ms for repeated in trials if repeated.duration_ms is not None]
     return RepeatGroup(
         mark=outcome,
-        indexes=tuple(one.index for one in own),
-        exemplar=own[0].pk,
-        here=any(one.pk == trial.pk for one in own),
+        indexes=tuple(repeated.index for repeated in trials),
+        exemplar=trials[0].pk,
+        here=any(repeated.pk == trial.pk for repeated in trials),
         calls=calls,
-        ending=own[0].sentence,
-        distinct=_count_distinct_answers(own),
+        ending=trials[0].sentence,
+        distinct=_count_distinct_answers(trials),
         fastest=min(times, default=None),
         slowest=max(times, default=None),
     )

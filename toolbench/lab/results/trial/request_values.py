@@ -54,7 +54,7 @@ class RequestValues:
             return False
         written = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
         return any(
-            self.runs.issuperset(WORD_PATTERN.findall(one)) and _contains_words(self.texts, one) for one in written
+            self.runs.issuperset(WORD_PATTERN.findall(word)) and _contains_words(self.texts, word) for word in written
         )
 
 
@@ -79,7 +79,7 @@ def _is_one_word(pair: str) -> bool:
 
     Scripts without cases may be written without spaces.
     """
-    return len(pair) == 2 and all(one.isdecimal() or one.islower() or one.isupper() or one == "_" for one in pair)
+    return len(pair) == 2 and all(word.isdecimal() or word.islower() or word.isupper() or word == "_" for word in pair)
 
 
 def _list_request_texts(request: dict[str, Any]) -> Iterator[str]:

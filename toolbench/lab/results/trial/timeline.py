@@ -43,13 +43,13 @@ class TimelineTurn:
     """A turn of the timeline.
 
     Attributes:
-        said: a further user message at the start of the turn; empty if there is none.
+        user_message: a further user message at the start of the turn; empty if there is none.
     """
 
     turn: int
     seconds: float
     steps: tuple[TimelineRow, ...]
-    said: str = ""
+    user_message: str = ""
 
 
 def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTurn, ...]:
@@ -63,11 +63,13 @@ def build_timeline(steps: Sequence[Step], facts: StepFacts) -> tuple[TimelineTur
     return tuple(
         TimelineTurn(
             turn=turn,
-            seconds=sum(step.duration_ms for step in own) / 1000,
-            steps=tuple(line for step in own for line in _build_rows(step, facts.get(step.pk), whole)),
-            said=next((str(facts[step.pk]["said"]) for step in own if facts.get(step.pk, {}).get("said")), ""),
+            seconds=sum(step.duration_ms for step in turn_steps) / 1000,
+            steps=tuple(line for step in turn_steps for line in _build_rows(step, facts.get(step.pk), whole)),
+            user_message=next(
+                (str(facts[step.pk]["said"]) for step in turn_steps if facts.get(step.pk, {}).get("said")), ""
+            ),
         )
-        for turn, own in sorted(turns.items())
+        for turn, turn_steps in sorted(turns.items())
     )
 
 
@@ -140,14 +142,14 @@ def find_first_bad_key(trial: Trial, rail: Sequence[TimelineTurn]) -> str:
     """
     if trial.first_bad_ordinal is None:
         return ""
-    own = [line for turn in rail for line in turn.steps if line.key.startswith(f"{trial.first_bad_ordinal}.")]
-    said = next((line.key for line in own if line.part in ("response", "result")), "")
-    return next((line.key for line in own if line.bad), said)
+    bad_lines = [line for turn in rail for line in turn.steps if line.key.startswith(f"{trial.first_bad_ordinal}.")]
+    response_key = next((line.key for line in bad_lines if line.part in ("response", "result")), "")
+    return next((line.key for line in bad_lines if line.bad), response_key)
 
 
 def find_open_row(rail: Sequence[TimelineTurn], key: str, first_bad: str) -> TimelineRow | None:
     """Return the row that the page opens: the one with the key, else the first bad one, else the first response."""
     lines = [line for turn in rail for line in turn.steps]
-    wanted = next((line for line in lines if line.key == key), None)
-    wanted = wanted or next((line for line in lines if line.key == first_bad), None)
-    return wanted or next((line for line in lines if line.part == "response"), None)
+    open_line = next((line for line in lines if line.key == key), None)
+    open_line = open_line or next((line for line in lines if line.key == first_bad), None)
+    return open_line or next((line for line in lines if line.part == "response"), None)

@@ -45,8 +45,8 @@ class TurnText:
 
     def lines(self) -> tuple[tuple[str, ...], bool]:
         """Return the first MAX_LINES lines, and whether these are all."""
-        told = tuple(islice(_split_long_lines(self.render_lines()), MAX_LINES + 1))
-        return told[:MAX_LINES], self.whole and len(told) <= MAX_LINES
+        all_lines = tuple(islice(_split_long_lines(self.render_lines()), MAX_LINES + 1))
+        return all_lines[:MAX_LINES], self.whole and len(all_lines) <= MAX_LINES
 
 
 def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> dict[int, TurnText]:
@@ -58,14 +58,14 @@ def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mappin
         requests: request bodies, possibly truncated, by step id.
     """
     return {
-        turn: _build_parsed_turn(turn, own, facts=facts, requests=requests)
-        for turn, own in _group_by_turn(steps).items()
+        turn: _build_parsed_turn(turn, turn_steps, facts=facts, requests=requests)
+        for turn, turn_steps in _group_by_turn(steps).items()
     }
 
 
 def build_raw_turns(steps: Sequence[Step], bodies: Mapping[int, bytes]) -> dict[int, TurnText]:
     """Return every response by turn, including those of repeated requests."""
-    return {turn: _build_raw_turn(turn, own, bodies) for turn, own in _group_by_turn(steps).items()}
+    return {turn: _build_raw_turn(turn, turn_steps, bodies) for turn, turn_steps in _group_by_turn(steps).items()}
 
 
 def _group_by_turn(steps: Sequence[Step]) -> dict[int, list[Step]]:
@@ -78,25 +78,25 @@ def _group_by_turn(steps: Sequence[Step]) -> dict[int, list[Step]]:
 def _build_parsed_turn(
     turn: int, steps: Sequence[Step], *, facts: StepFacts, requests: Mapping[int, bytes]
 ) -> TurnText:
-    asked = [step for step in steps if step.kind == Step.Kind.EXCHANGE][-1:]
+    exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE][-1:]
     ran = [step for step in steps if step.kind == Step.Kind.TOOL]
-    told = [*asked, *ran]
-    calls = [call for step in asked for call in facts.get(step.pk, {}).get("calls") or ()]
+    shown_steps = [*exchanges, *ran]
+    calls = [call for step in exchanges for call in facts.get(step.pk, {}).get("calls") or ()]
     ends = tuple("ok" if step.ok else step.error_code for step in ran)
-    failed = tuple(step.error_code for step in asked if not step.ok)
+    failed = tuple(step.error_code for step in exchanges if not step.ok)
     return TurnText(
         turn=turn,
         key=_build_row_key(steps[-1])
-        if not asked
-        else f"{asked[0].ordinal}.calls"
-        if asked[0].ok
-        else _build_row_key(asked[0]),
-        path=asked[0].path if asked else "",
+        if not exchanges
+        else f"{exchanges[0].ordinal}.calls"
+        if exchanges[0].ok
+        else _build_row_key(exchanges[0]),
+        path=exchanges[0].path if exchanges else "",
         summary=escape_unprintable(_summarise(calls, ends, failed)),
-        content_key=tuple(_build_content_key(step, facts.get(step.pk)) for step in told),
-        render_lines=partial(_render_parsed, told, facts),
-        shape=partial(_build_shape, told, facts, requests),
-        whole=all(step.pk in facts for step in told),
+        content_key=tuple(_build_content_key(step, facts.get(step.pk)) for step in shown_steps),
+        render_lines=partial(_render_parsed, shown_steps, facts),
+        shape=partial(_build_shape, shown_steps, facts, requests),
+        whole=all(step.pk in facts for step in shown_steps),
     )
 
 
@@ -119,16 +119,16 @@ def _render_parsed(steps: Sequence[Step], facts: StepFacts) -> Iterator[str]:
     for step in steps:
         if step.pk not in facts:
             return
-        tell = _render_result if step.kind == Step.Kind.TOOL else _render_answer
-        yield from tell(step, facts[step.pk])
+        render = _render_result if step.kind == Step.Kind.TOOL else _render_answer
+        yield from render(step, facts[step.pk])
 
 
 def _build_shape(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> tuple[Any, ...] | None:
-    asked = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
-    if any(step.pk not in facts or _is_truncated(step, facts[step.pk], requests) for step in asked):
+    exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
+    if any(step.pk not in facts or _is_truncated(step, facts[step.pk], requests) for step in exchanges):
         return None
     ends = tuple("ok" if step.ok else step.error_code for step in steps)
-    return (ends, *(_build_answer_shape(step, facts[step.pk], requests.get(step.pk, b"")) for step in asked))
+    return (ends, *(_build_answer_shape(step, facts[step.pk], requests.get(step.pk, b"")) for step in exchanges))
 
 
 def _is_truncated(step: Step, facts: JsonObject, requests: Mapping[int, bytes]) -> bool:
@@ -160,9 +160,9 @@ def _render_answer(step: Step, facts: JsonObject) -> Iterator[str]:
 def _render_result(step: Step, facts: JsonObject) -> Iterator[str]:
     yield f"{step.tool_name or '(no name)'} gave {'ok' if step.ok else step.error_code}"
     envelope: JsonObject = facts.get("envelope") or {}
-    told = {key: value for key, value in envelope.items() if key not in ("ok", "tool_name") and value}
-    if told:
-        yield from (line.text for line in render_json_lines(told))
+    values = {key: value for key, value in envelope.items() if key not in ("ok", "tool_name") and value}
+    if values:
+        yield from (line.text for line in render_json_lines(values))
 
 
 def _summarise(calls: Sequence[JsonObject], ends: tuple[str, ...], failed: tuple[str, ...]) -> str:
@@ -175,16 +175,16 @@ def _summarise(calls: Sequence[JsonObject], ends: tuple[str, ...], failed: tuple
 
 
 def _build_raw_turn(turn: int, steps: Sequence[Step], bodies: Mapping[int, bytes]) -> TurnText:
-    asked = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
+    exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
     return TurnText(
         turn=turn,
-        key=_build_row_key((asked or steps)[-1]),
-        path=asked[-1].path if asked else "",
-        summary="; ".join(f"HTTP {step.status or '–'}, {step.response_bytes:,} bytes" for step in asked),
-        content_key=tuple((step.ok, step.status, step.error_code, bodies.get(step.pk, b"")) for step in asked),
-        render_lines=lambda: (line for step in asked for line in _render_raw(step, bodies.get(step.pk, b""))),
+        key=_build_row_key((exchanges or steps)[-1]),
+        path=exchanges[-1].path if exchanges else "",
+        summary="; ".join(f"HTTP {step.status or '–'}, {step.response_bytes:,} bytes" for step in exchanges),
+        content_key=tuple((step.ok, step.status, step.error_code, bodies.get(step.pk, b"")) for step in exchanges),
+        render_lines=lambda: (line for step in exchanges for line in _render_raw(step, bodies.get(step.pk, b""))),
         shape=lambda: None,
-        whole=all(step.response_bytes <= len(bodies.get(step.pk, b"")) for step in asked),
+        whole=all(step.response_bytes <= len(bodies.get(step.pk, b"")) for step in exchanges),
     )
 
 

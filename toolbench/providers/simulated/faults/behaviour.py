@@ -84,8 +84,8 @@ def _change_types(arguments: dict[str, object]) -> dict[str, object]:
 
 def _change_last_value(arguments: dict[str, object]) -> dict[str, object]:
     """Replace the last value that is not a reason, such as the value written or the city asked for."""
-    told = [key for key in arguments if key not in REASON_KEYS]
-    key = told[-1] if told else ""
+    candidates = [key for key in arguments if key not in REASON_KEYS]
+    key = candidates[-1] if candidates else ""
     value = arguments.get(key)
     if isinstance(value, list) and value and isinstance(value[-1], dict):
         return arguments | {key: [*value[:-1], _change_last_value(value[-1])]}

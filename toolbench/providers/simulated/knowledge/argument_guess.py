@@ -39,10 +39,10 @@ def rank_tools(tools: Sequence[JsonObject], question: str) -> list[JsonObject]:
 
     Words of a tool's name count twice, words of its description once. The result is empty when no tool shares any word.
     """
-    asked = set(_split_words(question[:MAX_QUESTION_CHARS]))
+    question_words = set(_split_words(question[:MAX_QUESTION_CHARS]))
     scores = [
-        _score_shared_words(asked, str(tool["name"]), 2)
-        + _score_shared_words(asked, str(tool.get("description") or ""), 1)
+        _score_shared_words(question_words, str(tool["name"]), 2)
+        + _score_shared_words(question_words, str(tool.get("description") or ""), 1)
         for tool in tools
     ]
     most = max(scores, default=0)
@@ -71,18 +71,22 @@ class _ArgumentGuesser:
 
         Arguments that the question names are filled first, so that no other argument uses their values.
         """
-        properties = {name: self._resolve(one) for name, one in _list_items(schema.get("properties"))}
-        wanted = schema.get("required")
-        required = [name for name in properties if isinstance(wanted, list) and name in wanted]
-        told = {}
-        for name, one in properties.items():
-            if (value := self._take_first_fitting(one, self._find_named_values(name, one), None)) is not None:
-                told[name] = value
+        properties = {
+            name: self._resolve(property_schema) for name, property_schema in _list_items(schema.get("properties"))
+        }
+        required_names = schema.get("required")
+        required = [name for name in properties if isinstance(required_names, list) and name in required_names]
+        arguments = {}
+        for name, property_schema in properties.items():
+            if (
+                value := self._take_first_fitting(property_schema, self._find_named_values(name, property_schema), None)
+            ) is not None:
+                arguments[name] = value
         for name in required:
-            if name not in told:
+            if name not in arguments:
                 made = self._find_likely_values(name, properties[name], depth)
-                told[name] = self._take_first_fitting(properties[name], made, _build_default(properties[name]))
-        return {name: told[name] for name in properties if name in told}
+                arguments[name] = self._take_first_fitting(properties[name], made, _build_default(properties[name]))
+        return {name: arguments[name] for name in properties if name in arguments}
 
     def _resolve(self, schema: Any) -> JsonObject:
         """Return a schema of one type.
@@ -96,7 +100,9 @@ class _ArgumentGuesser:
                 group, _, name = ref.removeprefix("#/").partition("/")
                 schema = dict(_list_items(self.root.get(group))).get(name)
             elif isinstance(choices, list) and choices:
-                schema = next((one for one in choices if isinstance(one, dict) and one.get("type") != "null"), {})
+                schema = next(
+                    (choice for choice in choices if isinstance(choice, dict) and choice.get("type") != "null"), {}
+                )
             else:
                 break
         return get_object(schema)
@@ -132,7 +138,7 @@ class _ArgumentGuesser:
             yield not {"not", "no", "without", "never", "don't"} & set(before), None
         elif kind == "string" and not _list_options(schema):
             yield from (
-                (one.text, one) for one in self.values.find_near(word, QUOTED, ADDRESS, DATE, CODE, NUMBER, NAME)
+                (value.text, value) for value in self.values.find_near(word, QUOTED, ADDRESS, DATE, CODE, NUMBER, NAME)
             )
             for sort in (ADDRESS, DATE):
                 if _has_sort(sort, name, schema):
@@ -161,14 +167,16 @@ class _ArgumentGuesser:
         """Yield lists of all values in the question of the items' kind, then a list of one item."""
         if options := _list_options(items):
             yield [
-                one for one in options if isinstance(one, str) and _mentions_option(self.values.question, one)
+                option
+                for option in options
+                if isinstance(option, str) and _mentions_option(self.values.question, option)
             ] or options[:1]
         sorts = {"string": (QUOTED, NAME, CODE), "integer": (NUMBER,), "number": (NUMBER,)}
         for sort in sorts.get(_find_type(items), ()):
-            if some := list(self.values.list_kinds(sort)):
-                for piece in some:
+            if values_of_sort := list(self.values.list_kinds(sort)):
+                for piece in values_of_sort:
                     self.values.mark_used(piece)
-                yield [_parse_number(one.text) if sort == NUMBER else one.text for one in some]
+                yield [_parse_number(value.text) if sort == NUMBER else value.text for value in values_of_sort]
         yield [self._take_first_fitting(items, self._find_likely_values(name, items, depth), _build_default(items))]
 
 
@@ -185,14 +193,14 @@ def _list_options(schema: JsonObject) -> list[Any]:
 def _find_type(schema: JsonObject) -> str:
     kind = schema.get("type")
     if isinstance(kind, list):
-        kind = next((one for one in kind if one != "null"), None)
+        kind = next((type_name for type_name in kind if type_name != "null"), None)
     return kind if isinstance(kind, str) else "object" if "properties" in schema else "string"
 
 
 def _has_sort(sort: str, name: str, schema: JsonObject) -> bool:
-    told = f"{schema.get('format', '')} {name}".lower()
+    hint = f"{schema.get('format', '')} {name}".lower()
     return any(
-        word in told for word in (("mail", "url", "uri", "link") if sort == ADDRESS else ("date", "day", "time"))
+        word in hint for word in (("mail", "url", "uri", "link") if sort == ADDRESS else ("date", "day", "time"))
     )
 
 
@@ -234,9 +242,11 @@ def _split_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def _score_shared_words(asked: set[str], told: str, weight: int) -> int:
-    words = set(_split_words(told)) - load_stop_words()
-    return weight * sum(any(_is_similar(word, one) for one in asked - load_stop_words()) for word in words)
+def _score_shared_words(question_words: set[str], tool_text: str, weight: int) -> int:
+    words = set(_split_words(tool_text)) - load_stop_words()
+    return weight * sum(
+        any(_is_similar(word, question_word) for question_word in question_words - load_stop_words()) for word in words
+    )
 
 
 def _is_similar(first: str, second: str) -> bool:

@@ -56,27 +56,27 @@ def render_final_reply(conversation: ChatRequest) -> str:
     errand = find_known_task(conversation)
     if errand is None or not errand.reply_template:
         return ""
-    told = {name: value for report in conversation.reports if report.ok for name, value in _list_scalars(report.data)}
+    facts = {name: value for report in conversation.reports if report.ok for name, value in _list_scalars(report.data)}
     try:
-        return Template(errand.reply_template).substitute({**errand.values, **told})
+        return Template(errand.reply_template).substitute({**errand.values, **facts})
     except KeyError:
         return ""
 
 
 @lru_cache(maxsize=MAX_CACHED_QUESTIONS)
 def _match_question(question: str, before: str) -> KnownTask | None:
-    asked = question.rstrip().rsplit("\n", 1)[-1]
+    last_line = question.rstrip().rsplit("\n", 1)[-1]
     for known in _load_rows():
         for pattern in known.patterns:
-            if found := pattern.fullmatch(asked):
+            if found := pattern.fullmatch(last_line):
                 return _fill_row(known.row, found.groupdict(), f"{before}\n{question}")
     return None
 
 
-def _fill_row(row: JsonObject, found: Mapping[str, str], said: str) -> KnownTask | None:
+def _fill_row(row: JsonObject, found: Mapping[str, str], sentence: str) -> KnownTask | None:
     values: JsonObject = dict(found)
     if "fact" in row:
-        fact = build_pattern(row["fact"], values).search(said)
+        fact = build_pattern(row["fact"], values).search(sentence)
         if fact is None:
             return None
         values |= fact.groupdict()
@@ -106,8 +106,8 @@ def fill_names(value: Any, values: JsonObject) -> Any:
         alone = NAME_PATTERN.fullmatch(value)
         return values[alone[1]] if alone else _fill_text(value, values)
     if isinstance(value, list):
-        return [fill_names(one, values) for one in value]
-    return {key: fill_names(one, values) for key, one in value.items()} if isinstance(value, dict) else value
+        return [fill_names(item, values) for item in value]
+    return {key: fill_names(item, values) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _fill_text(text: str, values: JsonObject) -> str:
@@ -117,8 +117,8 @@ def _fill_text(text: str, values: JsonObject) -> str:
 def _list_scalars(data: Any) -> Iterator[tuple[str, Any]]:
     """Yield names and values at any depth of a result."""
     if isinstance(data, list):
-        for one in data:
-            yield from _list_scalars(one)
+        for item in data:
+            yield from _list_scalars(item)
     if isinstance(data, dict):
         for name, value in data.items():
             yield from _list_scalars(value) if isinstance(value, (dict, list)) else ((name, value),)

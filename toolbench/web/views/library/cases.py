@@ -92,8 +92,10 @@ def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
         group = set_privacy(set_id, public=request.POST.get("public") == "yes")
     except CaseSetNotFoundError as error:
         raise Http404(str(error)) from None
-    said = "public: its cases go into exports and bundles" if group.public else "private: its cases stay out of exports"
-    messages.success(request, f"{group} is {said}.")
+    description = (
+        "public: its cases go into exports and bundles" if group.public else "private: its cases stay out of exports"
+    )
+    messages.success(request, f"{group} is {description}.")
     return redirect("cases")
 
 
@@ -118,8 +120,8 @@ def _start_trials(request: HttpRequest, slug: str, trying: CaseRunForm) -> HttpR
     """Redirect to the case's page, with its new run or with what must be confirmed or corrected first."""
     if plan_or_launch(trying, trying.to_request(slug), start=True, owner=find_owner(request)).run:
         return redirect("case", slug)
-    asked = {name: request.POST.get(name, "") for name in ("model", "trials")}
-    return redirect(f"{reverse('case', args=[slug])}?{urlencode(asked)}#try")
+    fields = {name: request.POST.get(name, "") for name in ("model", "trials")}
+    return redirect(f"{reverse('case', args=[slug])}?{urlencode(fields)}#try")
 
 
 def _find_slug(slug: str) -> str:

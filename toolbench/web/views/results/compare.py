@@ -20,9 +20,9 @@ def show(request: HttpRequest) -> HttpResponse:
     choices = get_compare_choices()
     context: dict[str, object] = {"query": query, "metrics": SUCCESS_METRICS, "choices": choices}
     context |= {"sides": build_side_fields(query, choices), "page": None, "published": None}
-    if query.asked and query.published:
+    if query.is_complete and query.published:
         context["published"] = compare_published(query)
-    elif query.asked:
+    elif query.is_complete:
         context["found"] = found = get_compare_page(query)
         context["page"] = found.page
     return render_page(request, "compare/show.html", context)
@@ -32,6 +32,6 @@ def show(request: HttpRequest) -> HttpResponse:
 def export(request: HttpRequest, kind: str) -> HttpResponse:
     """Return the comparison as a file (GET /compare/export.csv, .json or .md)."""
     query = CompareQuery.from_query(request.GET)
-    if not query.asked or query.published:
+    if not query.is_complete or query.published:
         raise Http404("Choose two sides of measured trials first; then they can be taken away as a file.")
     return build_table_response(export_comparison(query), kind, name="toolbench-compare")

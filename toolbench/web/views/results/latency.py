@@ -13,8 +13,8 @@ from toolbench.web.rendering import render_page
 @allow_inline_styles
 def show(request: HttpRequest) -> HttpResponse:
     """Show the latency of ?run=, or of the newest run."""
-    asked = (request.GET.get("metric", "trial"), request.GET.get("group", ""))
-    shown = get_latency(parse_whole_number(request.GET.get("run", "")), *asked)
+    choice = (request.GET.get("metric", "trial"), request.GET.get("group", ""))
+    shown = get_latency(parse_whole_number(request.GET.get("run", "")), *choice)
     metrics = {name: title for name, (title, _) in TIME_METRICS.items()}
     return render_page(
         request, "latency/show.html", {"page": shown, "metrics": metrics, "chart": build_latency_chart(shown)}

@@ -17,7 +17,9 @@ def show(request: HttpRequest, config_id: int) -> HttpResponse:
 @require_safe
 def download(request: HttpRequest, config_id: int, file: str) -> HttpResponse:
     """Return one file of the settings (GET /decide/settings/ID/FILE)."""
-    written = next((one for one in _get_page_or_404(config_id).files if one.file == file), None)
+    written = next(
+        (settings_file for settings_file in _get_page_or_404(config_id).files if settings_file.file == file), None
+    )
     if written is None:
         raise Http404(f"There is no {file} of configuration {config_id}.")
     return build_file_response(written.text, "text/plain; charset=utf-8", name=f"toolbench-{config_id}-{file}")

@@ -24,11 +24,11 @@ FORM_FIELDS = {"outcome", "sort", "search", *RUN_ONLY_FIELDS}
 @require_safe
 def list_trials(request: HttpRequest) -> HttpResponse:
     """Show the trials that match the filter of the URL."""
-    asked = TrialFilter.from_query(request.GET)
-    found = get_trials(asked, parse_whole_number(request.GET.get("page", "")) or 1)
-    shown = FORM_FIELDS if asked.run else FORM_FIELDS - RUN_ONLY_FIELDS
-    context = {"page": found, "query": asked.query(), "kept": asked.hidden_fields(shown)}
-    context |= {"outcomes": tuple(OUTCOMES), "sorts": SORTS, "sort_words": SORTS[asked.sort]}
+    trial_filter = TrialFilter.from_query(request.GET)
+    found = get_trials(trial_filter, parse_whole_number(request.GET.get("page", "")) or 1)
+    shown = FORM_FIELDS if trial_filter.run else FORM_FIELDS - RUN_ONLY_FIELDS
+    context = {"page": found, "query": trial_filter.query(), "kept": trial_filter.hidden_fields(shown)}
+    context |= {"outcomes": tuple(OUTCOMES), "sorts": SORTS, "sort_words": SORTS[trial_filter.sort]}
     context |= {"previous": found.page - 1, "following": found.page + 1}
     return render_page(request, "trials/list.html", context)
 

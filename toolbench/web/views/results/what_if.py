@@ -20,8 +20,8 @@ def show(request: HttpRequest) -> HttpResponse:
     """
     try:
         scope = ReplayScope.from_query(request.GET)
-        asked = WhatIfSettings.from_query(dict(request.GET.lists()))
-        found = get_what_if_page(scope, asked, with_ablation=request.GET.get("ablate") == "1")
+        settings = WhatIfSettings.from_query(dict(request.GET.lists()))
+        found = get_what_if_page(scope, settings, with_ablation=request.GET.get("ablate") == "1")
     except NothingToReplayError as nothing:
         raise Http404(str(nothing)) from None
     return render_page(
