@@ -27,10 +27,15 @@ _TICKS_PER_MS = os.sysconf("SC_CLK_TCK") / 1000
 
 
 class Stack:
-    """Runs from `with` to its end. Linux only: CPU is read from /proc, in steps of 10 ms."""
+    """Runs from `with` to its end. Linux only: CPU is read from /proc, in steps of 10 ms.
 
-    def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="tb-bench-", dir="/tmp"))
+    Args:
+        folder: holds the data and is kept; without it, a folder of its own is thrown away at the end.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._is_kept = folder is not None
+        self._folder = folder or Path(tempfile.mkdtemp(prefix="tb-bench-", dir="/tmp"))
         self._children: dict[str, ChildProcess] = {}
 
     def __enter__(self) -> "Stack":
@@ -53,18 +58,23 @@ class Stack:
     def measure_stored_run(self, base_url: str, *, trials: int, concurrency: int) -> LayerFigures:
         """Launches a run and waits for its end. The worker is the one process whose CPU is counted; PostgreSQL's is
         that of all its processes, launching and looking on included."""
-        command = [sys.executable, "-m", "benchmarks.stored_run", base_url, str(trials), str(concurrency)]
         worker, postgres = self._worker_ms(), self._postgres_ms()
-        printed = subprocess.run(
-            command, cwd=ROOT, env=self._environment, check=True, stdout=subprocess.PIPE, text=True
-        )
+        printed = self.run_module("benchmarks.stored_run", base_url, str(trials), str(concurrency))
         worker, postgres = self._worker_ms() - worker, self._postgres_ms() - postgres
-        seconds = json.loads(printed.stdout)["seconds"]
+        seconds = json.loads(printed)["seconds"]
         return LayerFigures(worker / trials, trials / seconds, postgres / trials)
+
+    def run_module(self, module: str, *arguments: str) -> str:
+        """Run a module with this database and broker, and return what it printed to stdout."""
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=self._environment, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
 
     def _start(self) -> None:
         sockets = self._folder / "s"
-        sockets.mkdir(mode=0o700)
+        sockets.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self._folder / "static").mkdir(exist_ok=True)
         postgres, valkey = Postgres(self._folder / "postgres", sockets), Valkey(self._folder / "valkey", sockets)
         postgres.prepare(self._folder / "postgres.log")
         valkey.prepare()
@@ -86,7 +96,8 @@ class Stack:
     def _stop(self) -> None:
         for child in reversed(self._children.values()):
             child.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if not self._is_kept:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _worker_ms(self) -> float:
         return sum(_read_cpu_ticks(self.worker_pid)[:2]) / _TICKS_PER_MS

@@ -1,0 +1,42 @@
+"""Server time of every page on a large database: `python -m benchmarks.million`.
+
+Makes a database of a million trials in minutes and requests each page with its filters and sorts. `--folder` keeps the
+database: the next call with it only measures. Prints one row per address: milliseconds of the first call of a process,
+p95 of the later ones, queries, and kilobytes after gzip.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.stack import Stack
+
+TEMPLATE_TRIALS = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parse_arguments(arguments)
+    is_made = options.folder is not None and (options.folder / "made").exists()
+    with Stack(options.folder) as stack:
+        if not is_made:
+            run = stack.run_module("benchmarks.million.template_run", str(TEMPLATE_TRIALS)).strip()
+            stack.run_module("benchmarks.million.multiply", run, str(options.trials), str(options.seed))
+            if options.folder is not None:
+                (options.folder / "made").touch()
+        print(stack.run_module("benchmarks.million.page_times", str(options.repeats), *options.only), end="")
+
+
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.million", description="Times pages on a million trials."
+    )
+    parser.add_argument("only", nargs="*", help="measure only addresses that begin so, such as /trials/")
+    parser.add_argument("--trials", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1, help="by which runs and times are drawn")
+    parser.add_argument("--repeats", type=int, default=10, help="later calls of each address")
+    parser.add_argument("--folder", type=Path, help="keeps the database here")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()
