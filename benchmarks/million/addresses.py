@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 from toolbench.evals.decisions.requirements import DECISION_GOALS
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.models import Run, RunConfig, StepBody, Trial
+from toolbench.lab.models import Run, RunConfig, Trial
 from toolbench.lab.results.trial.filter import OUTCOMES, SORTS
 
 _PLAIN = tuple(
@@ -36,8 +36,8 @@ def _list_run_addresses(run: Run, small: Run) -> list[str]:
 
 def _list_trial_addresses(run: Run) -> list[str]:
     """Return each filter over all runs and over the largest one, each sort, and single trials."""
-    failed = Trial.objects.filter(run=run, outcome="fail").select_related("config").order_by("pk")[0]
-    with_bytes = StepBody.objects.filter(step__trial__run=run).order_by("-pk").values_list("step__trial", flat=True)[0]
+    stored = Trial.objects.filter(run=run, steps__body__isnull=False).select_related("config").order_by("pk").distinct()
+    failed, passed = stored.filter(outcome="fail")[0], stored.filter(outcome="pass")[0]
     filters: list[dict[str, object]] = [
         *(dict[str, object](outcome=outcome) for outcome in OUTCOMES),
         *(dict[str, object](sort=sort) for sort in SORTS),
@@ -59,7 +59,7 @@ def _list_trial_addresses(run: Run) -> list[str]:
     ]
     everywhere = [f"/trials/?{urlencode(values)}" for values in ({}, *filters)]
     in_run = [f"/trials/?{urlencode({'run': run.pk, **values})}" for values in ({}, *filters)]
-    single = [f"/trials/{pk}/" for pk in (failed.pk, with_bytes)]
+    single = [f"/trials/{pk}/" for pk in (failed.pk, passed.pk)]
     return [*everywhere, *in_run, *single, f"/trials/{failed.pk}/?{urlencode({'outcome': 'fail', 'run': run.pk})}"]
 
 

@@ -15,6 +15,7 @@ from toolbench.lab.planning.auto_method import decide_all_waiting_methods
 from toolbench.lab.replays.queue import list_waiting_replays
 from toolbench.lab.runs.sequential_stopping import analyse_undecided_runs
 from toolbench.lab.sql import statement
+from toolbench.lab.traces.search_text import update_search_texts
 from toolbench.lab.worker.completion import cancel_queued_trials, end_orphaned_trials, finish_runs, reopen_runs
 from toolbench.lab.worker.job_failures import delete_old_failures, record_failures
 from toolbench.lab.worker.queue import notify_workers, notify_workers_of_probes, notify_workers_of_replays
@@ -179,6 +180,7 @@ SWEEP_STEPS = (
     _PAUSE,
     _FINISH,
     MaintenanceStep("reopening runs", reopen_runs),
+    MaintenanceStep("writing search texts", update_search_texts),
     MaintenanceStep("forgetting old rows", _delete_old_rows),
     MaintenanceStep("waking probes", lambda: notify_workers_of_probes(requeue_lost_probes())),
     MaintenanceStep("waking replays", lambda: notify_workers_of_replays(list_waiting_replays())),

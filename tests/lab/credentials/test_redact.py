@@ -49,7 +49,9 @@ from toolbench.lab.models import (
     SignInLink,
     StepBody,
     Trial,
+    TrialText,
 )
+from toolbench.lab.traces.search_text import update_search_texts
 
 pytestmark = pytest.mark.django_db
 KEY = "sk+7f/Q2"  # as short as a key may be, so that it fits most columns
@@ -78,6 +80,7 @@ def _rows() -> None:
     cell = make_cell(make_config(make_run(), model))
     trials = make_trials(cell, **{"pass": 2, "fail": 1})
     make_step(trials[0])
+    TrialText.objects.create(trial=trials[0], text="one", words="one")
     Judgement.objects.create(
         trial=trials[0], outcome="pass", scenario_version=1, judging_version=1, judged_at=timezone.now()
     )
@@ -157,10 +160,11 @@ def test_redact_leaves_the_key_in_no_column_of_any_table() -> None:
     _rows()
     planted = _plant()
     assert len(_found()) == planted > 100
-    before = [model._base_manager.count() for model in apps.get_app_config("lab").get_models()]
+    kept_models = [model for model in apps.get_app_config("lab").get_models() if model is not TrialText]
+    before = [model._base_manager.count() for model in kept_models]
     told = _redact()
     assert _found() == []
-    assert before == [model._base_manager.count() for model in apps.get_app_config("lab").get_models()]
+    assert before == [model._base_manager.count() for model in kept_models]
     assert "lab_stepbody: 1 of 1 overwritten" in told
     assert "delete bundles, reports" in told
     assert bytes(StepBody.objects.get().response) == SPLIT.replace(b"sk+", b"***").replace(b"7f/", b"***").replace(
@@ -240,3 +244,13 @@ def test_redact_names_the_provider_whose_address_holds_a_secret(address: dict[st
     assert "The base URL or prefix of In the path holds a secret" in told
     assert Provider.objects.filter(pk=provider.pk, **address).exists()
     assert not Trial.objects.filter(sentence__contains="in-the-path").exists()
+
+
+def test_redact_writes_search_texts_anew_so_that_no_index_has_the_key() -> None:
+    _rows()
+    TrialText.objects.update(text=f"so {KEY}", words="so 7f q2")
+    _redact()
+    assert not TrialText.objects.exists()
+    assert Trial.objects.filter(text_stale=False).count() == 0
+    update_search_texts()
+    assert not TrialText.objects.filter(text__contains=KEY).exists()

@@ -12,7 +12,7 @@ from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
 from toolbench.lab.credentials.provider_secrets import list_url_secrets
-from toolbench.lab.models import Provider, ServiceAddress, SignInLink, Step, StepBody
+from toolbench.lab.models import Provider, ServiceAddress, SignInLink, Step, StepBody, Trial, TrialText
 from toolbench.providers.masking.secrets import Masker
 
 BATCH_ROWS = 500  # read at once
@@ -117,6 +117,9 @@ def _write_masked(model: type[models.Model], found: dict[Any, dict[str, Any]]) -
             row.update(**_append_number(columns, f" {pk}"), **says_so)
     if model is StepBody and found:
         Step.objects.filter(pk__in=found).update(**{_MASKED_COLUMN: True})
+    if model is TrialText:  # its words are indexed apart: both are written anew
+        TrialText.objects.filter(pk__in=found).delete()
+        Trial.objects.filter(pk__in=found).update(text_stale=True)
 
 
 def _append_number(columns: dict[str, Any], number: str) -> dict[str, Any]:

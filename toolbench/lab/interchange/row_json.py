@@ -19,7 +19,9 @@ from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset({"trial_count", "purpose", "deleted_at", "imported", "origin"}),
     RunConfig: frozenset(),
-    Trial: frozenset({"state", "lease", "lease_until", "worker", "backing_off", "queued_at", "label", "note"}),
+    Trial: frozenset(
+        {"state", "lease", "lease_until", "worker", "backing_off", "queued_at", "label", "note", "text_stale"}
+    ),
     Step: frozenset(),
     StepBody: frozenset(),
     Judgement: frozenset(),

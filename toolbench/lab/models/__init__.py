@@ -10,7 +10,7 @@ from toolbench.lab.models.probes import Probe, ProbeExchange
 from toolbench.lab.models.published import PublishedCell, PublishedRecommendation, PublishedSnapshot
 from toolbench.lab.models.refused_parameters import RefusedParameter
 from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
-from toolbench.lab.models.trials import Step, StepBody, Trial
+from toolbench.lab.models.trials import Step, StepBody, Trial, TrialText
 
 __all__ = [
     "Case",
@@ -42,4 +42,5 @@ __all__ = [
     "Step",
     "StepBody",
     "Trial",
+    "TrialText",
 ]

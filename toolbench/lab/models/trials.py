@@ -1,5 +1,7 @@
 """Trials, their steps and the bytes of the steps."""
 
+from django.contrib.postgres.indexes import GinIndex, OpClass
+from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 
 from toolbench.lab.models.counters import TRIAL_COUNTERS, TrialColumns, add_count_columns
@@ -117,6 +119,7 @@ class Trial(models.Model, TrialColumns):
         default=list
     )  # parameters it went without: [{name, why, known}], engine.events.OmittedParameter
     rendered_prompt = models.BinaryField(null=True)  # as sent (method template), or from /apply-template
+    text_stale = models.BooleanField(default=True)  # its search text is missing, or older than its outcome
 
     label = models.CharField(max_length=80, blank=True)
     note = models.TextField(blank=True)
@@ -135,6 +138,9 @@ class Trial(models.Model, TrialColumns):
             models.Index(fields=["cause_signature", "id"], name="clusters", condition=~models.Q(cause="")),
             models.Index(fields=["taxonomy", "id"], name="by_taxonomy"),
             models.Index(
+                fields=["finished_at", "id"], name="stale_texts", condition=models.Q(text_stale=True, state="done")
+            ),
+            models.Index(
                 fields=["run", "signature", "outcome"],
                 include=["id", "finished_at"],
                 name="failure_groups",
@@ -144,6 +150,30 @@ class Trial(models.Model, TrialColumns):
 
     def __str__(self) -> str:
         return f"Trial {self.pk}"
+
+
+class TrialText(models.Model):
+    """What a trial can be found by: names, question, final answer, arguments of calls and reasons.
+
+    lab/traces/search_text.py writes it after the trial has ended.
+
+    Attributes:
+        text: at most 4,000 characters, for the search of parts of words.
+        words: the words of `text`, for the search of whole words and beginnings.
+    """
+
+    trial = models.OneToOneField(Trial, on_delete=models.CASCADE, primary_key=True, related_name="search_text")
+    text = models.TextField()
+    words = SearchVectorField()
+
+    class Meta:
+        indexes = [
+            GinIndex(fields=["words"], name="search_words"),
+            GinIndex(OpClass("text", name="gin_trgm_ops"), name="search_parts"),
+        ]
+
+    def __str__(self) -> str:
+        return f"search text of trial {self.trial_id}"
 
 
 class Step(models.Model):

@@ -209,7 +209,7 @@ def _write_judgement(replayed: ReplayedTrial, trial: Trial, done: RejudgeResult)
     now = JudgingVersions(replayed.version, judging.VERSION)
     rows.filter(scenario_version=now.scenario, judging_version=now.judging).delete()
     _build_judgement(trial, now, replayed.columns, current=True).save()
-    Trial.objects.filter(pk=trial.pk).update(**replayed.columns)
+    Trial.objects.filter(pk=trial.pk).update(**replayed.columns, text_stale=True)
     done.judged += 1
     before, after = trial.outcome, replayed.columns["outcome"]
     if before == after:

@@ -12,6 +12,7 @@ from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
+from toolbench.lab.results.trial.text_search import build_search_condition
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
@@ -227,9 +228,7 @@ def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
     if trial_filter.outcome:
         found = found.filter(OUTCOMES[trial_filter.outcome])
     if trial_filter.search:
-        found = found.filter(
-            Q(sentence__icontains=trial_filter.search) | Q(config__model_name__icontains=trial_filter.search)
-        )
+        found = found.filter(build_search_condition(trial_filter.search))
     if not _has_named_runs(trial_filter):
         found = found.filter(_build_scope_condition(trial_filter))
     return found

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from toolbench.lab.models import Trial
 from toolbench.lab.results.trial.filter import FIELD_COLUMNS, ORDERINGS, TrialFilter, filter_trials
+from toolbench.lab.traces.search_text import get_text_lag
 
 PAGE_SIZE = 50
 MAX_COUNTED_TRIALS = 10_000
@@ -57,6 +58,7 @@ class TrialListPage:
         total: number of trials, at most MAX_COUNTED_TRIALS.
         total_is_more: True if there are more than `total`.
         choices: fields of the filter form with the values that the run has; empty without a run.
+        text_lag: seconds since the end of the oldest trial that a search cannot find yet; 0 without a search.
     """
 
     filter: TrialFilter
@@ -66,6 +68,7 @@ class TrialListPage:
     page: int
     pages: int
     choices: tuple[FilterChoice, ...]
+    text_lag: float = 0.0
 
 
 def get_trials(trial_filter: TrialFilter, page: int = 1) -> TrialListPage:
@@ -78,9 +81,9 @@ def get_trials(trial_filter: TrialFilter, page: int = 1) -> TrialListPage:
     ordered = found.select_related("config", "run").order_by(*ORDERINGS[trial_filter.sort])
     ordered = ordered.defer("final_text", "rendered_prompt", "verdict", "run__request", "config__layers")
     rows = tuple(_build_row(trial) for trial in ordered[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
-    return TrialListPage(
-        trial_filter, rows, total, counted > MAX_COUNTED_TRIALS, page, pages, _list_choices(trial_filter)
-    )
+    text_lag = get_text_lag() if trial_filter.search else 0.0
+    is_more = counted > MAX_COUNTED_TRIALS
+    return TrialListPage(trial_filter, rows, total, is_more, page, pages, _list_choices(trial_filter), text_lag)
 
 
 def choose_mark(trial: Trial) -> str:

@@ -14,7 +14,7 @@ WITH held AS (
     JOIN lab_trial AS trial ON trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running'
 ), ended AS (
     UPDATE lab_trial AS trial SET state = 'done', finished_at = clock_timestamp(), lease = NULL, lease_until = NULL,
-        backing_off = false,
+        backing_off = false, text_stale = true,
         {assignments}
     FROM held AS row
     WHERE trial.id = row.trial_id AND trial.lease = row.held AND trial.state = 'running' AND row.complete

@@ -1,0 +1,108 @@
+"""What trials can be found by, written in batches after they have ended.
+
+Storing a trial only marks its search text as stale; the sweep writes it. A search therefore misses trials that ended
+within the last seconds: `get_text_lag` says how many.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Min
+from django.utils import timezone
+
+from toolbench.engine.strict_json import get_object
+from toolbench.lab.models import Trial
+from toolbench.lab.sql import statement
+from toolbench.lab.traces.step_facts import to_column_text
+
+TRIALS_PER_BATCH = 200
+MAX_TRIALS_PER_SWEEP = 4_000
+MAX_TEXT_CHARS = 4_000
+MAX_QUESTION_CHARS = 1_000
+MAX_ANSWER_CHARS = 1_000
+MAX_REASON_CHARS = 800
+MAX_ARGUMENT_BYTES = 400  # of one call
+
+_SELECT_STEPS = statement("traces/searched_steps")
+_STORE_TEXTS = statement("traces/store_texts")
+_STALE = Trial.objects.filter(text_stale=True, state=Trial.State.DONE)
+
+
+def update_search_texts(limit: int = MAX_TRIALS_PER_SWEEP) -> int:
+    """Write the stale search texts of finished trials, longest waiting first, and return their number.
+
+    Args:
+        limit: most trials to write.
+    """
+    written = 0
+    while written < limit:
+        batch = _update_batch()
+        written += batch
+        if batch < TRIALS_PER_BATCH:
+            break
+    return written
+
+
+def get_text_lag() -> float:
+    """Return the seconds since the end of the trial that has waited longest for its search text; 0.0 without any."""
+    oldest = _STALE.aggregate(oldest=Min("finished_at"))["oldest"]
+    return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0
+
+
+def _update_batch() -> int:
+    with transaction.atomic(), connection.cursor() as cursor:
+        stale = _STALE.select_related("config").order_by("finished_at", "pk")
+        columns = ("scenario", "cause", "sentence", "error_hint", "final_text")
+        named = ("config__model_name", "config__provider_name")
+        trials = list(stale.only(*columns, *named).select_for_update(skip_locked=True, of=("self",))[:TRIALS_PER_BATCH])
+        ids = [trial.pk for trial in trials]
+        cursor.execute(_SELECT_STEPS, {"ids": ids, "argument_bytes": MAX_ARGUMENT_BYTES})
+        steps: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
+        for trial_id, tool_name, body in cursor.fetchall():
+            steps[trial_id].append((tool_name, bytes(body)))
+        cursor.execute(_STORE_TEXTS, [ids, [build_search_text(trial, steps[trial.pk]) for trial in trials]])
+        Trial.objects.filter(pk__in=ids).update(text_stale=False)
+    return len(ids)
+
+
+def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
+    """Return what a trial can be found by: one part per line, at most MAX_TEXT_CHARS characters.
+
+    Args:
+        trial: a finished trial with its configuration.
+        steps: the name of the tool and the arguments of each call; "" and the body of the first request.
+    """
+    config = trial.config
+    question = next((_find_question(body) for tool, body in steps if not tool), "")
+    parts = [
+        f"{config.model_name} {config.provider_name} {trial.scenario} {trial.cause}",
+        question[:MAX_QUESTION_CHARS],
+        bytes(trial.final_text[: 4 * MAX_ANSWER_CHARS]).decode("utf-8", "replace")[:MAX_ANSWER_CHARS],
+        f"{trial.sentence} {trial.error_hint}"[:MAX_REASON_CHARS],
+        *(f"{tool} {body.decode('utf-8', 'replace')}" for tool, body in steps if tool),
+    ]
+    return to_column_text("\n".join(part for part in parts if part.strip()), MAX_TEXT_CHARS)
+
+
+def _find_question(body: bytes) -> str:
+    """Return the last message of the user in a request; "" if there is none."""
+    try:
+        request = get_object(json.loads(body))
+    except (ValueError, RecursionError):
+        return ""
+    messages = request.get("messages")
+    if not isinstance(messages, list):
+        return str(request.get("prompt") or "")[-MAX_QUESTION_CHARS:]
+    newest_first = map(get_object, reversed(messages))
+    return next((_join_text(message.get("content")) for message in newest_first if message.get("role") == "user"), "")
+
+
+def _join_text(content: Any) -> str:
+    """Return the text of a message, whose content is a text or a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts: Iterable[Any] = content if isinstance(content, list) else ()
+    return " ".join(str(get_object(part).get("text") or "") for part in parts)
