@@ -19,6 +19,7 @@ from tests.environment import SESSION_FOLDER, WORKER_ID
 from tests.servers import TestServers
 from tests.strict_templates import UNKNOWN_NAMES, resolve_strict
 from tests.worker_process import WorkerProcess
+from toolbench.lab.accounts.sign_in import get_first_owner
 
 LONGEST_TEST_FILES = (
     "tests/running/test_up.py",
@@ -90,7 +91,7 @@ def no_unknown_template_names(strict_templates: None) -> Iterator[None]:
 @pytest.fixture
 def owner(db: None) -> User:
     """The owner's account."""
-    return User.objects.get_or_create(username="owner")[0]
+    return get_first_owner()
 
 
 @pytest.fixture

@@ -97,6 +97,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "toolbench.web.roles.RoleMiddleware",
     "toolbench.web.middleware.explain_not_allowed",
 ]
 ROOT_URLCONF = "toolbench.urls"

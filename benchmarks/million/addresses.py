@@ -81,5 +81,4 @@ def _list_result_addresses(run: Run, small: Run) -> list[str]:
         f"/decide/?run={small.pk}",
         f"/compare/?{urlencode(compared)}",
         f"/compare/?a_run={run.pk}&b_run={small.pk}",
-        f"/what-if/?run={small.pk}",
     ]

@@ -18,7 +18,8 @@ from django.utils import timezone
 
 import benchmarks.django_setup  # noqa: F401
 from toolbench.lab.metrics.cells import recompute_all_stale
-from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Step, StepBody, Trial
+from toolbench.lab.models import Cell, Model, Provider, Run, RunConfig, Step, StepBody, Trial, TrialText
+from toolbench.lab.traces.search_text import update_search_texts
 
 PROVIDERS, MODELS = 6, 150
 LARGE_RUNS = 4
@@ -49,7 +50,8 @@ FROM plan JOIN pool ON pool.cell_id = plan.template_id, generate_series(1, plan.
 
 def main() -> None:
     template_run, trials, seed = map(int, sys.argv[1:4])
-    steps = (_write_plan, _write_trials, _write_steps)
+    steps = (_write_plan, _write_trials, _write_steps, _write_texts)
+    update_search_texts()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL synchronous_commit = off")
         cursor.execute("SET LOCAL session_replication_role = replica")  # no check of each foreign key
@@ -174,6 +176,7 @@ def _write_trials(cursor: Any, template_run: int, trials: int, random: Random) -
         "block": "new.index",
         "position": "new.index * 1000 + new.cell_id % 1000",
         "provider_id": "NULL",
+        "text_stale": "false",
         "model_ms": "new.duration_ms * 0.9",
         "tool_ms": "new.duration_ms * 0.02",
         "first_byte_ms": "new.duration_ms * 0.3",
@@ -196,6 +199,14 @@ def _write_steps(cursor: Any, template_run: int, trials: int, random: Random) ->
             AND copied.ordinal = step.ordinal
         WHERE new.id % {BODIES_OF_EVERY} = 0"""
     _copy_rows(cursor, StepBody, source, {"step_id": "copied.id"})
+
+
+def _write_texts(cursor: Any, template_run: int, trials: int, random: Random) -> None:
+    """Copy the search texts; each also has its trial's number as a word, which no other has."""
+    source = "old JOIN new_trial AS new ON new.template = old.trial_id"
+    number = "' ' || new.id"
+    words = f"old.words || to_tsvector('simple', {number})"
+    _copy_rows(cursor, TrialText, source, {"trial_id": "new.id", "text": f"old.text || {number}", "words": words})
 
 
 def _copy_rows(cursor: Any, model: Any, source: str, changes: Mapping[str, str | None]) -> None:

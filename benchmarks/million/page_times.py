@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import sys
 import time
+import traceback
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -20,6 +21,8 @@ from django.test.utils import CaptureQueriesContext
 import toolbench.wsgi  # noqa: F401
 from benchmarks.million.addresses import list_addresses
 
+TIMEOUT_SECONDS = 600
+_NO_FIGURES = (0.0, 0.0, 0, 0.0)
 LIMITS = {"first": 400, "p95": 100, "queries": 12, "kB": 60}
 
 
@@ -67,12 +70,21 @@ def _is_over(cost: PageCost) -> bool:
 def _measure_in_fork(address: str, repeats: int) -> PageCost:
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=lambda: sender.send(json.dumps(_measure(address, repeats))))
+    child = context.Process(target=lambda: sender.send(json.dumps(_measure_or_fail(address, repeats))))
     child.start()
-    figures = json.loads(receiver.recv()) if receiver.poll(600) else [address, 599, 6e5, 6e5, 0, 0]
+    figures = json.loads(receiver.recv()) if receiver.poll(TIMEOUT_SECONDS) else [address, 504, *_NO_FIGURES]
     child.kill()
     child.join()
     return PageCost(*figures)
+
+
+def _measure_or_fail(address: str, repeats: int) -> list[object]:
+    """Measure an address; an exception counts as status 500."""
+    try:
+        return _measure(address, repeats)
+    except Exception:
+        traceback.print_exc()
+        return [address, 500, *_NO_FIGURES]
 
 
 def _measure(address: str, repeats: int) -> list[object]:

@@ -14,6 +14,7 @@ from tests.factories import make_cell, make_config, make_provider, make_run, mak
 from tests.page_html import read_html
 from tests.recorded_connections import record_connections
 from tests.web.html_forms import find_leaks, read_forms
+from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.interchange.queue import queue_import
 from toolbench.lab.models import CaseSet, History, Model, Probe, Provider, Run, Trial
 from toolbench.lab.results.compare.query import AXES
@@ -150,6 +151,7 @@ def addresses(trial: Trial) -> dict[str, str]:
     found |= {"job_id": queue_import(BytesIO(b"{}"), "log.json", owner=None).pk}
     found |= {"history_id": History.objects.values_list("pk", flat=True).first()}
     found |= {"set_id": CaseSet.objects.values_list("pk", flat=True).first()}
+    found |= {"user_id": get_first_owner().pk}
     own = {"case-export": {"kind": "jsonl"}}
     wanted = {name: pattern.pattern.regex.groupindex for name, pattern in NAMED.items()}
     return {

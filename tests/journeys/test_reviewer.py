@@ -6,7 +6,7 @@ from pytest_django.live_server_helper import LiveServer
 from tests.browsers import ComplaintRecorder
 from tests.journeys.run_form import RunForm, start_run, wait_until_finished
 from tests.worker_process import WorkerProcess
-from toolbench.lab.sign_in import create_token
+from toolbench.lab.accounts.sign_in import create_token
 
 
 def to_the_first_bad_step(page: Page) -> int:

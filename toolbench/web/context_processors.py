@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
+from toolbench.lab.accounts.roles import Role, get_role
+
 THEMES = ("system", "light", "dark")
 SETUP_PAGES = (
     ("Providers", "/providers/"),
@@ -49,12 +51,24 @@ class Frame:
 
     Attributes:
         nav: empty without a signed-in user.
+        role: the user's role; a viewer's without one.
     """
 
     theme: str
     next_theme: str
     nav: tuple[NavigationLink, ...]
     setup: tuple[NavigationLink, ...]
+    role: Role
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the user may launch runs and change what is saved."""
+        return self.role != Role.VIEWER
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the user may change providers, keys and people."""
+        return self.role == Role.OWNER
 
 
 def frame(request: HttpRequest) -> dict[str, Frame]:
@@ -65,7 +79,8 @@ def frame(request: HttpRequest) -> dict[str, Frame]:
     places = NAVIGATION if known else ()
     nav = tuple(NavigationLink(label, url, _is_within(request.path, (url, *more))) for label, url, more in places)
     setup = tuple(NavigationLink(label, url, _is_within(request.path, (url,))) for label, url in SETUP_PAGES)
-    return {"frame": Frame(theme, THEMES[(THEMES.index(theme) + 1) % len(THEMES)], nav, setup)}
+    role = get_role(request.user) if known else Role.VIEWER
+    return {"frame": Frame(theme, THEMES[(THEMES.index(theme) + 1) % len(THEMES)], nav, setup, role)}
 
 
 def _is_within(path: str, urls: tuple[str, ...]) -> bool:

@@ -9,7 +9,7 @@ from toolbench.web.url_converters import (
     SheetFormatConverter,
     TableFormatConverter,
 )
-from toolbench.web.views import health, home, imports, reports, runs, sign_in
+from toolbench.web.views import accounts, health, home, imports, reports, runs, sign_in
 from toolbench.web.views.endpoints import models, probes, providers
 from toolbench.web.views.library import cases, formats, presets, scenarios
 from toolbench.web.views.results import (
@@ -111,5 +111,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("formats/", formats.show, name="formats"),
     path("what-if/", what_if.show, name="what-if"),
     path("what-if/again/", what_if.retry, name="what-if-again"),
+    path("settings/people/", accounts.list_people, name="people"),
+    path("settings/people/<int:user_id>/act/", accounts.act, name="person-act"),
+    path("settings/audit/", accounts.show_audit, name="audit"),
     path("theme/", sign_in.choose_theme, name="theme"),
 ]

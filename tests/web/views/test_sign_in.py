@@ -13,7 +13,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from tests.page_html import read_html
 from tests.test_settings import cookie_names
-from toolbench.lab.sign_in import create_token
+from toolbench.lab.accounts.sign_in import create_token
 
 pytestmark = pytest.mark.django_db
 

@@ -1,7 +1,8 @@
 """Every table of the project."""
 
+from toolbench.lab.models.accounts import AuditEntry, SignInLink
 from toolbench.lab.models.cases import Case, CaseSet, CaseVersion
-from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress, SignInLink
+from toolbench.lab.models.catalogue import Model, Preset, Process, Provider, SamplingProfile, ServiceAddress
 from toolbench.lab.models.decisions import DecisionRecord
 from toolbench.lab.models.histories import History, HistoryTurn
 from toolbench.lab.models.job_failures import JobFailure
@@ -13,6 +14,7 @@ from toolbench.lab.models.runs import Cell, CellTimes, Run, RunConfig
 from toolbench.lab.models.trials import Step, StepBody, Trial, TrialText
 
 __all__ = [
+    "AuditEntry",
     "Case",
     "CaseSet",
     "CaseVersion",

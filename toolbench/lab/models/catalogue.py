@@ -142,15 +142,3 @@ class Process(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class SignInLink(models.Model):
-    """A sign-in link for the owner's account, valid once and for some hours. Only a hash of its token is stored."""
-
-    token_hash = models.CharField(max_length=64, unique=True)
-    expires_at = models.DateTimeField()
-    used_at = models.DateTimeField(null=True, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    def __str__(self) -> str:
-        return f"link of {self.created_at:%Y-%m-%d %H:%M}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django import forms
 from django.contrib.auth.models import User
 
+from toolbench.lab.accounts.audit import Action, record_action
 from toolbench.lab.confirmation import ConfirmationNeededError
 from toolbench.lab.models import Run
 from toolbench.lab.planning.expansion import build_plan
@@ -37,7 +38,9 @@ def plan_or_launch(
     try:
         if start:
             with suppress(ConfirmationNeededError):
-                return LaunchResult(run=launch(run_request, owner=owner, agreed=agreed))
+                run = launch(run_request, owner=owner, agreed=agreed)
+                record_action(owner, Action.LAUNCHED, f"run {run.pk}", f"/runs/{run.pk}/")
+                return LaunchResult(run=run)
         plan = build_plan(run_request)
     except LaunchError as refused:
         add_form_errors(form, refused)

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.interchange.history.import_file import get_histories, get_history_page
@@ -12,7 +13,7 @@ from toolbench.lab.models import History, Replay
 from toolbench.lab.results.run.index import get_runs
 from toolbench.web.forms.imports import start_import
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import find_owner
+from toolbench.web.requests import Action, find_owner, record
 
 
 @require_safe
@@ -35,11 +36,15 @@ def show_history(request: HttpRequest, history_id: int) -> HttpResponse:
 @require_POST
 def upload(request: HttpRequest) -> HttpResponse:
     """Import the uploaded file, or start a job for it."""
+    file = request.FILES.get("file")
     try:
-        taken = start_import(request.FILES.get("file"), find_owner(request))
+        taken = start_import(file, find_owner(request))
     except RunImportError as refused:
         messages.error(request, str(refused))
         return redirect("imported")
+    is_queued = isinstance(taken, Replay)
+    url = reverse("import-job" if is_queued else "run", args=[taken.pk])
+    record(request, Action.IMPORTED, f"file {getattr(file, 'name', '')}", url)
     if isinstance(taken, Replay):
         return redirect("import-job", taken.pk)
     messages.success(request, f"Run {taken.pk} is imported with {taken.trial_count} trials.")

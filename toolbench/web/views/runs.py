@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.confirmation import ConfirmationNeededError
@@ -17,10 +18,10 @@ from toolbench.lab.results.run.index import Kind, get_runs
 from toolbench.lab.results.run.page import get_run_page
 from toolbench.lab.runs import control
 from toolbench.web.forms.launch import PLAN_FIELDS, LaunchForm
-from toolbench.web.forms.run_actions import parse_action
+from toolbench.web.forms.run_actions import ActionResult, parse_action
 from toolbench.web.forms.start_run import plan_or_launch
 from toolbench.web.rendering import is_part_request, redirect_to_short_address, render_page
-from toolbench.web.requests import find_owner
+from toolbench.web.requests import Action, find_owner, record
 
 
 @require_safe
@@ -74,10 +75,21 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     action = parse_action(request.POST)
     try:
         done = action.execute(run_id, find_owner(request))
-        messages.success(request, done.sentence)
+        _announce(request, run_id, done)
     except control.RunActionError as refused:
         messages.error(request, str(refused))
         return redirect("run", run_id)
     except ConfirmationNeededError as needed:
         return render_page(request, "runs/act.html", {"run_id": run_id, "again": action.again, "needed": needed})
     return redirect("run", done.run_id) if done.run_id else redirect("runs")
+
+
+def _announce(request: HttpRequest, run_id: int, done: ActionResult) -> None:
+    """Show the result of an action and add it to the audit list."""
+    messages.success(request, done.sentence)
+    if done.run_id is None:
+        record(request, Action.DELETED, f"run {run_id}")
+    elif done.run_id == run_id:
+        record(request, Action.CHANGED, f"run {run_id}: {done.sentence}", reverse("run", args=[run_id]))
+    else:
+        record(request, Action.LAUNCHED, f"run {done.run_id}", reverse("run", args=[done.run_id]))

@@ -12,9 +12,10 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from toolbench.lab.sign_in import redeem_token
+from toolbench.lab.accounts.sign_in import redeem_token
 from toolbench.web.context_processors import THEMES
 from toolbench.web.requests import choose_local_path
+from toolbench.web.roles import Role, require_roles
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 _PREFETCH = re.compile(r"prefetch|prerender|preview", re.IGNORECASE)
@@ -77,6 +78,7 @@ def _redirect_to_wanted(request: HttpRequest) -> HttpResponse:
     return response
 
 
+@require_roles(change=Role.VIEWER)
 @require_POST
 def leave(request: HttpRequest) -> HttpResponse:
     """Sign out of this browser."""
@@ -84,6 +86,7 @@ def leave(request: HttpRequest) -> HttpResponse:
     return redirect("sign-in")
 
 
+@require_roles(change=Role.VIEWER)
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
     """Set the theme and redirect to the page of the form; an unknown theme means the system's."""

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.endpoints.adopt_preset import NothingToAdoptError
@@ -14,6 +15,7 @@ from toolbench.lab.endpoints.setup_pages import get_models
 from toolbench.lab.models import Model
 from toolbench.lab.query_params import clean_text
 from toolbench.web.rendering import render_page
+from toolbench.web.requests import Action, record
 
 _MODEL_NOT_FOUND = "There is no model {}; its provider may have been deleted."
 
@@ -42,6 +44,7 @@ def save_weights(request: HttpRequest, model_id: int) -> HttpResponse:
     kept = set_canonical_name(model_id, request.POST.get("weights", ""))
     if kept is None:
         raise Http404(_MODEL_NOT_FOUND.format(model_id))
+    record(request, Action.CHANGED, f"weights of model {model_id}", reverse("model", args=[model_id]))
     messages.success(
         request, f"Its weights are {kept or 'not known'}, from the next run on; runs keep what they froze."
     )
@@ -53,6 +56,7 @@ def adopt_omitted_parameters(request: HttpRequest, model_id: int) -> HttpRespons
     """Omit the parameters that the model's endpoint refuses from now on (POST /models/ID/left-out/)."""
     try:
         preset = adopt_omissions(model_id)
+        record(request, Action.ADDED, f"preset {preset.name}", reverse("model", args=[model_id]))
         messages.success(request, f"{preset.name} is a workaround of the model now, from the next launch on.")
     except NothingToAdoptError as error:
         messages.error(request, str(error))

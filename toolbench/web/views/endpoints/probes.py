@@ -14,13 +14,16 @@ from toolbench.lab.endpoints.probe_page import get_probe_page
 from toolbench.lab.models import Model, Probe, Provider
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.web.rendering import render_page
+from toolbench.web.requests import Action, record
 
 
 @require_POST
 def start(request: HttpRequest, model_id: int) -> HttpResponse:
     """Queue a conformance probe and redirect to it; an open one is shown instead of a second one."""
     model = get_object_or_404(Model.objects.select_related("provider"), pk=model_id)
-    return redirect("probe", queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.").pk)
+    probe = queue_probe(model, Probe.Kind.CONFORMANCE, why="A person asked for it.")
+    record(request, Action.LAUNCHED, f"probe of {model.name}", reverse("probe", args=[probe.pk]))
+    return redirect("probe", probe.pk)
 
 
 @require_POST
@@ -31,6 +34,7 @@ def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
         probes = queue_probes(provider_id, agreed=parse_whole_number(request.POST.get("agreed", "")) or 0)
     except ConfirmationNeededError as needed:
         return render_page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
+    record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", reverse("compatibility"))
     messages.success(request, f"Asked for {len(probes)} probes; they are worked one after the other.")
     return redirect(f"{reverse('compatibility')}#provider-{provider_id}")
 
@@ -51,6 +55,7 @@ def adopt(request: HttpRequest, probe_id: int) -> HttpResponse:
     probe = get_object_or_404(Probe, pk=probe_id)
     try:
         preset = adopt_preset(probe_id)
+        record(request, Action.ADDED, f"preset {preset.name}", reverse("model", args=[probe.model_id]))
         messages.success(request, f"{preset.name} is a workaround of {probe.model_name} now, from the next launch on.")
     except NothingToAdoptError as nothing:
         messages.error(request, str(nothing))

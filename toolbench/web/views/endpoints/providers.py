@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from toolbench.lab.endpoints import connect
@@ -12,6 +13,8 @@ from toolbench.lab.models import Provider
 from toolbench.web.forms.errors import add_form_errors
 from toolbench.web.forms.providers import ProviderForm
 from toolbench.web.rendering import render_page
+from toolbench.web.requests import Action, record
+from toolbench.web.roles import Role, require_roles
 
 
 @require_safe
@@ -20,24 +23,26 @@ def list_providers(request: HttpRequest) -> HttpResponse:
     return render_page(request, "providers/list.html", {"lines": get_providers()})
 
 
+@require_roles(read=Role.OWNER, change=Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
     """Show the form, filled in from the URL; on POST, connect the provider and list its models."""
     if request.method != "POST":
-        return render_page(
-            request, "providers/edit.html", {"form": ProviderForm(initial=request.GET.dict()), "line": None}
-        )
+        initial = ProviderForm(initial=request.GET.dict())
+        return render_page(request, "providers/edit.html", {"form": initial, "line": None})
     form = ProviderForm(request.POST)
     if form.is_valid():
         try:
-            connected = connect.connect_provider(form.build_connection()).pk
-            request_models(connected)
-            return redirect("provider-models", connected)
+            connected = connect.connect_provider(settings := form.build_connection())
+            _record_provider(request, Action.ADDED, connected, settings)
+            request_models(connected.pk)
+            return redirect("provider-models", connected.pk)
         except connect.ConnectionSettingsError as refused:
             add_form_errors(form, refused)
     return render_page(request, "providers/edit.html", {"form": form, "line": None}, status=422)
 
 
+@require_roles(change=Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Show a provider with its form; on POST, save it. Changes apply from the next trial on."""
@@ -46,7 +51,8 @@ def show(request: HttpRequest, provider_id: int) -> HttpResponse:
     form = ProviderForm(request.POST, provider=provider) if posted else ProviderForm.from_provider(provider)
     if posted and form.is_valid():
         try:
-            connect.edit_provider(provider_id, form.build_connection())
+            settings = form.build_connection()
+            _record_provider(request, Action.CHANGED, connect.edit_provider(provider_id, settings), settings)
             messages.success(request, "Saved. It counts from the next trial on; runs keep what they froze.")
             return redirect("provider", provider_id)
         except connect.ConnectionSettingsError as refused:
@@ -55,6 +61,7 @@ def show(request: HttpRequest, provider_id: int) -> HttpResponse:
     return render_page(request, "providers/edit.html", context, status=422 if form.errors else 200)
 
 
+@require_roles(read=Role.OWNER, change=Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Ask for confirmation; on POST, delete the provider. Its runs are kept."""
@@ -62,22 +69,37 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
     if request.method != "POST":
         return render_page(request, "providers/delete.html", {"line": get_provider(provider_id)})
     connect.delete_provider(provider_id)
+    record(request, Action.DELETED, f"provider {provider.name}")
     messages.success(request, f"{provider.name} is deleted. Its runs and trials are kept.")
     return redirect("providers")
 
 
+@require_roles(read=Role.OPERATOR)
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Show the last list of the provider's models; on POST, request a new list or add chosen or typed models."""
-    get_object_or_404(Provider, pk=provider_id)
+    provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
-        return render_page(
-            request, "providers/models.html", {"offer": get_offered_models(provider_id, request.GET.get("q", ""))}
-        )
+        offer = get_offered_models(provider_id, request.GET.get("q", ""))
+        return render_page(request, "providers/models.html", {"offer": offer})
     if "ask" in request.POST:
         request_models(provider_id)
         return redirect("provider-models", provider_id)
     names = [*request.POST.getlist("name"), *request.POST.get("more", "").splitlines()]
     added = connect.add_models(provider_id, names)
+    url = reverse("provider", args=[provider_id])
+    record(request, Action.ADDED, f"{added} model{'' if added == 1 else 's'} of {provider.name}", url)
     messages.success(request, f"{added} model{'' if added == 1 else 's'} added. Plan a run to try them.")
     return redirect("provider", provider_id)
+
+
+def _record_provider(
+    request: HttpRequest, action: Action, provider: Provider, settings: connect.ConnectionSettings
+) -> None:
+    """Record the change of a provider, and that of its keys: headers hold keys as well."""
+    url = reverse("provider", args=[provider.pk])
+    record(request, action, f"provider {provider.name}", url)
+    if settings.key or settings.headers:
+        record(request, Action.KEY_ENTERED, f"provider {provider.name}", url)
+    if settings.remove_key or settings.remove_headers:
+        record(request, Action.KEY_REMOVED, f"provider {provider.name}", url)

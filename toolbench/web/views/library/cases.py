@@ -18,7 +18,7 @@ from toolbench.web.downloads import build_file_response
 from toolbench.web.forms.cases import CaseForm, CaseImportForm, CaseRunForm
 from toolbench.web.forms.start_run import plan_or_launch
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import find_owner
+from toolbench.web.requests import Action, find_owner, record
 
 
 @require_safe
@@ -40,6 +40,7 @@ def create(request: HttpRequest) -> HttpResponse:
     if case is None:
         context = {"form": form, "trying": trying, "note": note, "found": None}
         return render_page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
+    record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
     return _start_trials(request, case.slug, trying) if "run" in request.POST else redirect("case", case.slug)
 
 
@@ -66,6 +67,7 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
         raise Http404(str(error)) from None
     form = CaseForm(request.POST) if request.method == "POST" else CaseForm.from_draft(found.draft)
     if request.method == "POST" and (case := form.save(slug=slug)):
+        record(request, Action.CHANGED, f"test case {slug}, version {case.current}", reverse("case", args=[slug]))
         messages.success(request, f"Saved: this is version {case.current}. Trials of older versions keep theirs.")
         return redirect("case", slug)
     status = 422 if form.errors else 200
@@ -81,6 +83,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         return render_page(request, "cases/delete.html", {"case": get_case(slug)})
     delete_case(slug)
+    record(request, Action.DELETED, f"test case {slug}")
     messages.success(request, "The case is deleted. Its runs and trials are kept, with what they were judged by.")
     return redirect("cases")
 
@@ -95,6 +98,7 @@ def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
     description = (
         "public: its cases go into exports and bundles" if group.public else "private: its cases stay out of exports"
     )
+    record(request, Action.CHANGED, f"test case set {group}: {description}", reverse("cases"))
     messages.success(request, f"{group} is {description}.")
     return redirect("cases")
 
@@ -111,6 +115,7 @@ def import_cases(request: HttpRequest) -> HttpResponse:
     """Show the form; on POST, import all cases of a file or text, or none."""
     form = CaseImportForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and (brought := form.save()):
+        record(request, Action.IMPORTED, f"test cases: {brought.sentence}", reverse("cases"))
         messages.success(request, brought.sentence)
         return redirect("cases")
     return render_page(request, "cases/bring.html", {"form": form}, status=422 if request.method == "POST" else 200)

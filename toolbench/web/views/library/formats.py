@@ -7,8 +7,10 @@ from toolbench.lab.endpoints.format_table import get_text_format_rows
 from toolbench.lab.endpoints.format_viewer import parse_with_every_format
 from toolbench.web.forms.formats import FormatForm
 from toolbench.web.rendering import render_page
+from toolbench.web.roles import Role, require_roles
 
 
+@require_roles(change=Role.VIEWER)
 @require_http_methods(["GET", "HEAD", "POST"])
 def show(request: HttpRequest) -> HttpResponse:
     """Show the form, filled in by ?family=, and the table of formats; on POST, the parsed calls.

@@ -15,7 +15,7 @@ from toolbench.lab.results.decide.page import get_decide_page
 from toolbench.lab.results.decide.query import DecideQuery
 from toolbench.web.charts import allow_inline_styles, build_decide_chart
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import find_owner
+from toolbench.web.requests import Action, find_owner, record
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -45,6 +45,7 @@ def _launch_missing(request: HttpRequest) -> HttpResponse:
     except ConfirmationNeededError as needed:
         return render_page(request, "decide/pay.html", {"query": query, "needed": needed, "shown": shown})
     else:
+        record(request, Action.LAUNCHED, f"run {run.pk}", reverse("run", args=[run.pk]))
         messages.success(request, f"Run {run.pk} tries {run.trial_count:,} fresh trials. The decision counts them.")
         return redirect("run", run.pk)
     return redirect(f"{reverse('decide')}?{query.query()}")

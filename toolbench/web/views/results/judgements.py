@@ -3,18 +3,21 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from toolbench.lab.models import Run
 from toolbench.lab.replays.queue import find_rejudging, request_rejudging
 from toolbench.lab.replays.rejudge import get_changes
 from toolbench.web.rendering import render_page
+from toolbench.web.requests import Action, record
 
 
 @require_POST
 def rejudge(request: HttpRequest, run_id: int) -> HttpResponse:
     """Judge the run's trials again by the current scenarios and rules; a large run is left to a worker."""
     done = request_rejudging(get_object_or_404(Run, pk=run_id, deleted_at=None))
+    record(request, Action.CHANGED, f"run {run_id}: judged again", reverse("judgements", args=[run_id]))
     waiting = "A worker judges this run again. This page shows how far it is."
     messages.success(request, done.sentence if done else waiting)
     return redirect("judgements", run_id)

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from toolbench.lab.confirmation import ConfirmationNeededError
@@ -31,7 +32,8 @@ from toolbench.lab.results.decide.records import (
 )
 from toolbench.web.downloads import build_file_response, build_table_response
 from toolbench.web.rendering import render_page
-from toolbench.web.requests import find_owner
+from toolbench.web.requests import Action, find_owner
+from toolbench.web.requests import record as record_action
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -42,6 +44,7 @@ def list_records(request: HttpRequest) -> HttpResponse:
     typed = request.POST
     query = DecideQuery.from_query(typed)
     record = save_record(query, owner=find_owner(request), title=typed.get("title", ""), note=typed.get("note", ""))
+    record_action(request, Action.ADDED, f"decision record {record.pk}", reverse("record", args=[record.pk]))
     messages.success(request, "Kept: its figures stay as they are whatever is measured later.")
     return redirect("record", record.pk)
 
@@ -76,7 +79,10 @@ def act(request: HttpRequest, record_id: int) -> HttpResponse:
     """Launch the confirmation, or save its result. Paid requests must be confirmed first."""
     record = _get_record_or_404(record_id)
     try:
-        messages.success(request, _run_action(record, request.POST, find_owner(request)))
+        sentence = _run_action(record, request.POST, find_owner(request))
+        url = reverse("record", args=[record.pk])
+        record_action(request, Action.CHANGED, f"decision record {record.pk}: {sentence}", url)
+        messages.success(request, sentence)
     except (FreshTrialsError, LaunchError) as refused:
         messages.error(request, str(refused))
     except ConfirmationNeededError as needed:

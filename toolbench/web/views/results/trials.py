@@ -15,7 +15,7 @@ from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial.page_query import TrialPageQuery
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
 from toolbench.web.rendering import is_part_request, render_page
-from toolbench.web.requests import choose_local_path
+from toolbench.web.requests import Action, choose_local_path, record
 
 RUN_ONLY_FIELDS = {"scenario", "failure_class", "cause", "prompt"}  # selects that only a run's own values can fill
 FORM_FIELDS = {"outcome", "sort", "search", *RUN_ONLY_FIELDS}
@@ -55,5 +55,6 @@ def save_note(request: HttpRequest, trial_id: int) -> HttpResponse:
     """Save a label and a note, then redirect to the same step."""
     if not annotate(trial_id, label=request.POST.get("label", ""), note=request.POST.get("note", "")):
         raise Http404(f"There is no trial {trial_id}; nothing was saved.")
+    record(request, Action.CHANGED, f"note of trial {trial_id}", reverse("trial", args=[trial_id]))
     messages.success(request, "Saved.")
     return HttpResponseRedirect(choose_local_path(request.POST.get("next", ""), reverse("trial", args=[trial_id])))

@@ -10,6 +10,7 @@ from toolbench.lab.replays.what_if import NothingToReplayError, ReplayScope
 from toolbench.lab.replays.what_if_page import get_what_if_page
 from toolbench.lab.replays.what_if_settings import WhatIfSettings
 from toolbench.web.rendering import render_page
+from toolbench.web.roles import Role, require_roles
 
 
 @require_safe
@@ -29,6 +30,7 @@ def show(request: HttpRequest) -> HttpResponse:
     )
 
 
+@require_roles(change=Role.VIEWER)
 @require_POST
 def retry(request: HttpRequest) -> HttpResponse:
     """Replay again what failed (POST /what-if/again/ with the URL parameters of the replay)."""

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
+from toolbench.lab.accounts.sign_in import create_token, redeem_token
 from toolbench.lab.models import SignInLink
-from toolbench.lab.sign_in import create_token, redeem_token
 
 pytestmark = pytest.mark.django_db
 

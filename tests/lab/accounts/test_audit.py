@@ -1,0 +1,33 @@
+"""The audit list."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from toolbench.lab.accounts.audit import PAGE_SIZE, Action, get_audit_page, record_action
+from toolbench.lab.models import AuditEntry
+
+pytestmark = pytest.mark.django_db
+
+
+def test_entries_outlive_the_account_newest_first() -> None:
+    user = User.objects.create(username="ana")
+    record_action(user, Action.LAUNCHED, "run 1", "/runs/1/")
+    record_action(None, Action.DELETED, "x" * 1000)
+    user.delete()
+    page = get_audit_page()
+    assert [entry.username for entry in page.entries] == ["", "ana"]
+    assert str(page.entries[1]) == "ana launched run 1"
+    assert len(page.entries[0].subject) == 300
+
+
+def test_pages_of_one_person() -> None:
+    AuditEntry.objects.bulk_create(
+        AuditEntry(username=name, action=Action.CHANGED, subject=str(number))
+        for number in range(PAGE_SIZE + 1)
+        for name in ("ana", "ben")
+    )
+    first, second = get_audit_page("ana"), get_audit_page("ana", 2)
+    assert (len(first.entries), first.older) == (PAGE_SIZE, 2)
+    assert (len(second.entries), second.older) == (1, None)
+    assert {entry.username for entry in (*first.entries, *second.entries)} == {"ana"}
+    assert list(first.usernames) == ["ana", "ben"]

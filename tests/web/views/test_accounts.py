@@ -1,0 +1,86 @@
+"""The pages of people and of the audit list."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.page_html import read_html
+from toolbench.lab.models import AuditEntry, Provider
+
+pytestmark = pytest.mark.django_db
+
+
+def invite(client: Client, name: str, role: str) -> str:
+    """Invite a person and return the path of the link."""
+    page = read_html(client.post("/settings/people/", {"name": name, "role": role}))
+    found = re.search(r"http://testserver(/sign-in/[^<]+)<", page)
+    assert found is not None
+    return found[1]
+
+
+def list_entries() -> list[str]:
+    return [str(entry) for entry in AuditEntry.objects.order_by("pk")]
+
+
+def test_invited_viewer_reads_pages_and_changes_nothing(owner_client: Client, client: Client) -> None:
+    link = invite(owner_client, "ana", "viewer")
+    assert client.get(link).status_code == 302
+    assert client.get("/runs/").status_code == 200
+    assert client.post("/providers/new/", {"name": "mine"}).status_code == 403
+    assert 'class="read-only"' in read_html(client.get("/runs/"))
+    assert "People" not in read_html(client.get("/runs/"))
+    assert list_entries() == ["owner invited ana as viewer"]
+
+
+def test_link_is_shown_once_and_stored_nowhere(owner_client: Client) -> None:
+    token = invite(owner_client, "ana", "operator").split("/")[2]
+    assert token not in read_html(owner_client.get("/settings/people/"))
+
+
+def test_refused_invitation_keeps_what_was_typed(owner_client: Client) -> None:
+    response = owner_client.post("/settings/people/", {"name": "two words", "role": "operator"})
+    assert response.status_code == 422
+    page = read_html(response)
+    assert 'value="two words"' in page
+    assert "letters, digits" in page
+
+
+def test_role_and_state_of_an_account_change_and_are_recorded(owner_client: Client) -> None:
+    invite(owner_client, "ana", "viewer")
+    ana = User.objects.get(username="ana")
+    for action in ({"action": "role", "role": "operator"}, {"action": "close"}, {"action": "open"}):
+        owner_client.post(f"/settings/people/{ana.pk}/act/", action)
+    response = owner_client.post(f"/settings/people/{ana.pk}/act/", {"action": "nonsense"}, follow=True)
+    assert "not known here" in read_html(response)
+    assert list_entries()[1:] == [
+        "owner changed role of ana: operator",
+        "owner changed account of ana: closed",
+        "owner changed account of ana: open",
+    ]
+
+
+def test_keys_of_a_provider_are_recorded_without_the_key(owner_client: Client) -> None:
+    values = {"name": "Mine", "base_url": "http://127.0.0.1:9", "wire": "chat", "key": "sk-not-in-the-list-1234"}
+    owner_client.post("/providers/new/", values)
+    provider = Provider.objects.get(name="Mine")
+    owner_client.post(f"/providers/{provider.pk}/", {**values, "key": "", "remove_key": "on"})
+    owner_client.post(f"/providers/{provider.pk}/delete/")
+    assert list_entries() == [
+        "owner added provider Mine",
+        "owner entered a key for provider Mine",
+        "owner changed provider Mine",
+        "owner removed a key of provider Mine",
+        "owner deleted provider Mine",
+    ]
+    page = read_html(owner_client.get("/settings/audit/"))
+    assert "provider Mine" in page
+    assert "sk-not-in-the-list" not in page
+
+
+def test_audit_list_of_one_person_and_without_entries(owner_client: Client) -> None:
+    assert "No entries" in read_html(owner_client.get("/settings/audit/"))
+    invite(owner_client, "ana", "viewer")
+    assert "ana as viewer" in read_html(owner_client.get("/settings/audit/?person=owner"))
+    assert "ana as viewer" not in read_html(owner_client.get("/settings/audit/?person=ana&page=x"))

@@ -1,0 +1,54 @@
+"""Links that sign in a person, each once. The database stores a hash, from which the link cannot be read."""
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models.functions import Now
+
+from toolbench.lab.accounts.roles import Role, set_role
+from toolbench.lab.models import SignInLink
+
+OWNER = "owner"
+
+
+def create_token(user: User | None = None) -> str:
+    """Create a token that works once within settings.SIGN_IN_HOURS, also after a restart.
+
+    Args:
+        user: the account that the token signs in; None for the first owner's, which is created if there is none.
+    """
+    token = secrets.token_urlsafe(24)
+    expires_at = Now() + timedelta(hours=settings.SIGN_IN_HOURS)
+    SignInLink.objects.create(user=user or get_first_owner(), token_hash=_hash(token), expires_at=expires_at)
+    return token
+
+
+def redeem_token(token: str) -> User | None:
+    """Use a token and return its account.
+
+    Of two simultaneous uses, one succeeds.
+
+    Returns:
+        None for a token that is unknown, used or expired, or whose account is closed.
+    """
+    links = SignInLink.objects.filter(token_hash=_hash(token), user__is_active=True)
+    if not links.filter(used_at=None, expires_at__gt=Now()).update(used_at=Now()):
+        return None
+    return links.select_related("user")[0].user
+
+
+def get_first_owner() -> User:
+    """Return the account named OWNER, created or opened as an owner's if needed."""
+    user, _ = User.objects.get_or_create(username=OWNER)
+    if not (user.is_superuser and user.is_active):
+        set_role(user, Role.OWNER)
+        user.is_active = True
+        user.save(update_fields=["is_superuser", "is_staff", "is_active"])
+    return user
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
