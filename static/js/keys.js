@@ -1,5 +1,5 @@
 // Keys that work on every page. Pages add theirs: import { onKey } from "./keys.js"; onKey("f", action).
-const places = { s: "/", m: "/matrix/", r: "/runs/", t: "/trials/", l: "/latency/", p: "/providers/" };
+const places = { s: "/", r: "/matrix/", u: "/runs/", l: "/scenarios/", p: "/providers/" };
 const actions = new Map();
 let waiting = 0; // until when the letter after g counts
 
@@ -18,6 +18,8 @@ function search() {
 }
 
 onKey("/", search);
+onKey("n", () => location.assign("/runs/new/"));
+document.querySelectorAll(".tabs > a").forEach((tab, place) => onKey(String(place + 1), () => tab.click()));
 onKey("?", () => document.getElementById("keys")?.togglePopover());
 
 document.addEventListener("keydown", (event) => {

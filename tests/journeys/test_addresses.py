@@ -74,6 +74,8 @@ READ = {
     "first": ("look",),  # once looked for local servers
     "matrix": ("scope", "run", "metric", "target", "q", "group", "prompt", "cell"),
     "matrix-export": ("scope", "run", "metric", "target", "q", "group", "prompt"),
+    "search": ("q",),
+    "audit": ("person", "page"),
     "compare": COMPARING,
     "run-new": tuple(sorted(PLAN_FIELDS)),
     "run": ("config", "scenario"),

@@ -16,14 +16,27 @@ def test_the_theme_is_the_cookies_and_an_unknown_one_is_the_systems(cookie: str,
 
 
 @pytest.mark.parametrize(
-    ("path", "label"),
-    [("/", "Start"), ("/matrix/", "Matrix"), ("/trials/3/", "Trials"), ("/presets/", "Set-up"), ("/demo/", "Demo")],
+    ("path", "place", "tab"),
+    [
+        ("/matrix/", "Results", ["Matrix"]),
+        ("/trials/3/", "Results", ["Trials"]),
+        ("/steps/3/request/", "Results", ["Trials"]),
+        ("/runs/new/", "Runs", ["Own runs"]),
+        ("/demo/", "Runs", ["Simulated"]),
+        ("/what-if/", "Runs", []),
+        ("/presets/", "Library", ["Presets"]),
+        ("/probes/1/", "Providers", []),
+        ("/", "", []),
+        ("/settings/people/", "", []),
+    ],
 )
-def test_exactly_one_place_is_current(path: str, label: str) -> None:
+def test_frame_marks_the_place_and_tab_of_a_path(path: str, place: str, tab: list[str]) -> None:
     request = RequestFactory().get(path)
     request.user = User(username="owner")
-    nav = frame(request)["frame"].nav
-    assert [place.label for place in nav if place.current] == [label]
+    found = frame(request)["frame"]
+    assert found.place == place
+    assert [link.label for link in found.nav if link.current] == [place] * bool(place)
+    assert [link.label for link in found.tabs if link.current] == tab
 
 
 def test_a_stranger_is_shown_no_way_to_pages_that_would_turn_them_away() -> None:

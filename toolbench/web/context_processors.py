@@ -1,4 +1,4 @@
-"""Context of the frame of every page: theme and navigation."""
+"""Context of the frame of every page: theme, role, places and tabs."""
 
 from dataclasses import dataclass
 
@@ -7,28 +7,60 @@ from django.http import HttpRequest
 from toolbench.lab.accounts.roles import Role, get_role
 
 THEMES = ("system", "light", "dark")
-SETUP_PAGES = (
-    ("Providers", "/providers/"),
-    ("Models", "/models/"),
-    ("Sampling profiles", "/profiles/"),
-    ("Presets", "/presets/"),
-    ("Scenarios", "/scenarios/"),
-    ("Cases", "/cases/"),
-    ("Effective policy", "/policy/"),
-    ("Formats", "/formats/"),
-    ("Compatibility", "/compatibility/"),
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A page of a place.
+
+    Attributes:
+        prefixes: beginnings of the paths of pages that belong to it, beside its own.
+    """
+
+    label: str
+    url: str
+    prefixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One of the places of the site, with its tabs; a place without tabs is one page."""
+
+    label: str
+    url: str
+    tabs: tuple[Tab, ...] = ()
+    prefixes: tuple[str, ...] = ()
+
+
+RESULT_TABS = (
+    Tab("Matrix", "/matrix/"),
+    Tab("Trials", "/trials/", ("/steps/",)),
+    Tab("Failures", "/failures/"),
+    Tab("Latency", "/latency/"),
+    Tab("Compare", "/compare/"),
+    Tab("Decide", "/decide/"),
 )
-NAVIGATION = (
-    ("Start", "/", ()),
-    ("Matrix", "/matrix/", ()),
-    ("Compare", "/compare/", ()),
-    ("Runs", "/runs/", ()),
-    ("Trials", "/trials/", ()),
-    ("Failures", "/failures/", ()),
-    ("Latency", "/latency/", ()),
-    ("Decide", "/decide/", ()),
-    ("Demo", "/demo/", ()),
-    ("Set-up", "/providers/", ("/probes/", *(url for _, url in SETUP_PAGES))),
+RUN_TABS = (
+    Tab("Own runs", "/runs/"),
+    Tab("Simulated", "/demo/"),
+    Tab("Imported", "/imported/"),
+)
+LIBRARY_TABS = (
+    Tab("Scenarios", "/scenarios/"),
+    Tab("Test cases", "/cases/"),
+    Tab("Models", "/models/"),
+    Tab("Sampling profiles", "/profiles/"),
+    Tab("Presets", "/presets/"),
+    Tab("Effective settings", "/policy/"),
+    Tab("Formats", "/formats/"),
+    Tab("Compatibility", "/compatibility/"),
+    Tab("Metrics", "/metrics/"),
+)
+PLACES = (
+    Place("Results", "/matrix/", RESULT_TABS),
+    Place("Runs", "/runs/", RUN_TABS, ("/what-if/",)),
+    Place("Library", "/scenarios/", LIBRARY_TABS),
+    Place("Providers", "/providers/", (), ("/probes/",)),
 )
 
 
@@ -47,17 +79,20 @@ class NavigationLink:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Theme and navigation of a page.
+    """Theme, role and navigation of a page.
 
     Attributes:
-        nav: empty without a signed-in user.
+        nav: the places; empty without a signed-in user.
+        place: label of the current place; "" outside all places.
+        tabs: the tabs of the current place.
         role: the user's role; a viewer's without one.
     """
 
     theme: str
     next_theme: str
     nav: tuple[NavigationLink, ...]
-    setup: tuple[NavigationLink, ...]
+    place: str
+    tabs: tuple[NavigationLink, ...]
     role: Role
 
     @property
@@ -72,16 +107,29 @@ class Frame:
 
 
 def frame(request: HttpRequest) -> dict[str, Frame]:
-    """Add `frame` to every template. Without a signed-in user, the main navigation is empty."""
+    """Add `frame` to every template. Without a signed-in user it has no navigation."""
     theme = request.COOKIES.get("theme", "system")
     theme = theme if theme in THEMES else "system"
-    known = hasattr(request, "user") and request.user.is_authenticated
-    places = NAVIGATION if known else ()
-    nav = tuple(NavigationLink(label, url, _is_within(request.path, (url, *more))) for label, url, more in places)
-    setup = tuple(NavigationLink(label, url, _is_within(request.path, (url,))) for label, url in SETUP_PAGES)
-    role = get_role(request.user) if known else Role.VIEWER
-    return {"frame": Frame(theme, THEMES[(THEMES.index(theme) + 1) % len(THEMES)], nav, setup, role)}
+    next_theme = THEMES[(THEMES.index(theme) + 1) % len(THEMES)]
+    if not (hasattr(request, "user") and request.user.is_authenticated):
+        return {"frame": Frame(theme, next_theme, (), "", (), Role.VIEWER)}
+    current = _find_place(request.path)
+    nav = tuple(NavigationLink(place.label, place.url, place is current) for place in PLACES)
+    tabs = tuple(
+        NavigationLink(tab.label, tab.url, _is_within(request.path, (tab.url, *tab.prefixes)))
+        for tab in (current.tabs if current else ())
+    )
+    label = current.label if current else ""
+    return {"frame": Frame(theme, next_theme, nav, label, tabs, get_role(request.user))}
 
 
-def _is_within(path: str, urls: tuple[str, ...]) -> bool:
-    return any(path == url or (url != "/" and path.startswith(url)) for url in urls)
+def _find_place(path: str) -> Place | None:
+    for place in PLACES:
+        prefixes = (place.url, *place.prefixes, *(url for tab in place.tabs for url in (tab.url, *tab.prefixes)))
+        if _is_within(path, prefixes):
+            return place
+    return None
+
+
+def _is_within(path: str, prefixes: tuple[str, ...]) -> bool:
+    return path.startswith(prefixes)

@@ -1,0 +1,55 @@
+"""The command palette: what it finds, as a page, as a dialog and by keys."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests.factories import make_cell, make_config, make_provider, make_run, make_trial
+from tests.page_html import read_html
+
+pytestmark = pytest.mark.django_db
+
+
+def test_search_finds_models_runs_trials_and_scenarios(owner_client: Client) -> None:
+    make_provider(base_url="http://127.0.0.1:9")
+    run = make_run(title="Nightly")
+    config = make_config(run)
+    trial = make_trial(make_cell(config), "fail")
+    page = read_html(owner_client.get("/search/", {"q": config.model_name[:4]}))
+    assert f"/models/{config.model_id}/" in page
+    assert "Failed trials of" in page
+    assert f'href="/runs/{run.pk}/"' in read_html(owner_client.get("/search/?q=nightl"))
+    by_number = read_html(owner_client.get("/search/", {"q": f"#{trial.pk}"}))
+    assert f'href="/trials/{trial.pk}/"' in by_number
+    assert 'href="/scenarios/happy_path/"' in read_html(owner_client.get("/search/?q=happy path"))
+
+
+@pytest.mark.parametrize("text", ["", "%", "'", "\0", "x" * 5000, "#", "#999999999999999999999999", "<b>"])
+def test_search_for_garbage_answers(owner_client: Client, text: str) -> None:
+    assert owner_client.get("/search/", {"q": text}).status_code == 200
+
+
+def test_commands_fit_the_role(owner_client: Client, client: Client) -> None:
+    assert "/providers/new/" in read_html(owner_client.get("/search/"))
+    client.force_login(User.objects.create(username="viewer"))
+    page = read_html(client.get("/search/", headers={"HX-Request": "true"}))
+    assert "/providers/new/" not in page
+    assert 'href="/matrix/"' in page
+    assert "<html" not in page
+
+
+def test_palette_opens_by_key_and_follows_the_chosen_page(browser_page: Page, live_server: LiveServer) -> None:
+    browser_page.goto("/runs/")
+    browser_page.keyboard.press("Control+k")
+    palette = browser_page.get_by_role("dialog", name="Search or jump to")
+    expect(palette.get_by_role("link", name="New run")).to_be_visible()
+    palette.get_by_role("searchbox").fill("presets")
+    expect(palette.get_by_role("link")).to_have_count(2)  # search text of trials, the page
+    browser_page.keyboard.press("ArrowUp")
+    browser_page.keyboard.press("Enter")
+    expect(browser_page).to_have_url(f"{live_server.url}/presets/")
+    browser_page.keyboard.press("Control+k")
+    browser_page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()

@@ -1,0 +1,85 @@
+"""What the command palette finds: models, runs, trials and scenarios."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.db.models import Q
+
+from toolbench.evals.scenarios import list_scenarios
+from toolbench.lab.models import Case, Model, Run, Trial
+from toolbench.lab.query_params import clean_text, parse_whole_number
+
+MAX_HITS_PER_GROUP = 6
+MAX_SEARCH_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A page that a search found.
+
+    Attributes:
+        note: what tells the page from others with a similar label.
+    """
+
+    label: str
+    url: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HitGroup:
+    """Hits of one kind."""
+
+    title: str
+    hits: tuple[Hit, ...]
+
+
+def search_site(search: str) -> tuple[HitGroup, ...]:
+    """Return the models, runs, trials and scenarios that match a text or a number, with at most five queries.
+
+    A number, with or without "#", also finds the run and the trial with that number. A blank text finds nothing.
+    """
+    text = clean_text(search, MAX_SEARCH_CHARS)
+    if not text:
+        return ()
+    models = tuple(_find_models(text))
+    groups = {
+        "Models": models,
+        "Runs": tuple(_find_runs(text)),
+        "Trials": tuple(_find_trials(text, [model.label for model in models])),
+        "Scenarios": tuple(_find_scenarios(text)),
+    }
+    return tuple(HitGroup(title, hits) for title, hits in groups.items() if hits)
+
+
+def _find_models(text: str) -> Iterator[Hit]:
+    models = Model.objects.filter(name__icontains=text).select_related("provider").order_by("name", "pk")
+    for model in models[:MAX_HITS_PER_GROUP]:
+        yield Hit(model.name, f"/models/{model.pk}/", model.provider.name)
+
+
+def _find_runs(text: str) -> Iterator[Hit]:
+    condition = Q(title__icontains=text) | Q(label__icontains=text)
+    if number := parse_whole_number(text.removeprefix("#")):
+        condition |= Q(pk=number)
+    for run in Run.objects.filter(condition, deleted_at=None).order_by("-pk")[:MAX_HITS_PER_GROUP]:
+        note = "simulated" if run.simulated else f"{run.trial_count:,} trials"
+        yield Hit(f"Run {run.pk} · {run.title}" if run.title else f"Run {run.pk}", f"/runs/{run.pk}/", note)
+
+
+def _find_trials(text: str, models: list[str]) -> Iterator[Hit]:
+    number = parse_whole_number(text.removeprefix("#"))
+    if number and (trial := Trial.objects.filter(pk=number, run__deleted_at=None).first()):
+        yield Hit(f"Trial {number}", f"/trials/{number}/", trial.scenario)
+    for model in models[:2]:
+        yield Hit(f"Failed trials of {model}", f"/trials/?{urlencode({'model': model, 'outcome': 'fail'})}")
+    yield Hit(f"Trials with “{text}” in their texts", f"/trials/?{urlencode({'search': text})}", "search text")
+
+
+def _find_scenarios(text: str) -> Iterator[Hit]:
+    wanted = text.lower().replace(" ", "_")
+    builtin = [scenario.slug for scenario in list_scenarios() if wanted in scenario.slug]
+    yield from (Hit(slug, f"/scenarios/{slug}/") for slug in builtin[:MAX_HITS_PER_GROUP])
+    cases = Case.objects.filter(slug__icontains=text.replace(" ", "-"), deleted_at=None).order_by("slug")
+    yield from (Hit(case.slug, f"/cases/{case.slug}/", "test case") for case in cases[:MAX_HITS_PER_GROUP])
