@@ -14,7 +14,7 @@ _PLAIN = tuple(
         *("presets", "profiles", "policy", "formats", "health", "runs/new", "decide/records"),
     )
 )
-_MATRIX_METRICS = ("given", "delivered", "p95", "calls_valid", "cost_per_success")
+_MATRIX_METRICS = ("given", "delivered", "p95", "schema", "cost")
 
 
 def list_addresses() -> list[str]:

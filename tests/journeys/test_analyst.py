@@ -25,6 +25,7 @@ def test_equal_personas_show_no_difference_and_unequal_ones_do(
     page.goto(f"/runs/{run.pk}/")
     wait_until_finished(page, 3 * 4 * 15)
 
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Results").click()
     page.get_by_role("link", name="Compare", exact=True).click()
     both, first, second = (page.get_by_role("group", name=name) for name in ("Both", "First side", "Second side"))
     both.get_by_label("Run", exact=True).select_option(str(run.pk))

@@ -70,7 +70,7 @@ def test_nothing_that_a_model_or_a_person_writes_runs_on_any_page(
         assert answer is not None
         assert answer.status == 200, path
         assert_nothing_ran(page)
-    page.goto(f"/matrix/?scope=runs&run={run.pk}")
+    page.goto(f"/matrix/?view=bars&scope=runs&run={run.pk}")
     page.locator("a.cell").first.click()
     expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()
     assert_nothing_ran(page)
@@ -90,7 +90,7 @@ def test_every_step_of_a_hostile_trial_shows_markup_as_text(
 
     for step in steps:
         page.goto(f"/trials/{trial.pk}/{step}")
-        for detail in page.locator("details:not([open]) > summary").all():
+        for detail in page.locator("main details:not([open]) > summary").all():
             detail.click()
         assert_nothing_ran(page)
         if ".response" in str(step):

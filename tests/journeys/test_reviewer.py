@@ -11,7 +11,7 @@ from toolbench.lab.accounts.sign_in import create_token
 
 def to_the_first_bad_step(page: Page) -> int:
     """Returns how many keys it took from the matrix."""
-    page.goto("/matrix/?scope=demo")
+    page.goto("/matrix/?scope=demo&view=bars")
     expect(page.locator("[data-matrix] a.cell")).to_have_count(1)
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

@@ -103,7 +103,9 @@ def test_a_provider_is_connected_edited_and_deleted_without_a_script(
 
 def test_the_theme_is_switched_without_a_script(plain_page: Page, catalogue: None) -> None:
     plain_page.goto("/runs/")
+    plain_page.locator(".account > summary").click()
     plain_page.get_by_role("button", name="Theme: system").click()
+    plain_page.locator(".account > summary").click()
     plain_page.get_by_role("button", name="Theme: light").click()
 
     expect(plain_page.locator("html")).to_have_attribute("data-theme", "dark")
@@ -119,6 +121,6 @@ def test_the_matrix_opens_its_rows_by_links(
     wait_until_finished(page, 1)
     page.get_by_role("link", name="Matrix of this run").click()
 
-    page.locator("a.cell").click()
+    page.get_by_role("table").get_by_role("link", name="player").click()
 
     expect(page.get_by_role("heading", name="Trials behind it, failed first")).to_be_visible()

@@ -8,6 +8,7 @@ from django.utils import timezone
 from tests.factories import make_cell, make_config, make_run, make_step, make_trial
 from tests.lab.conftest import RunInThread
 from toolbench.lab import maintenance
+from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.maintenance import (
     CHECK_STEPS,
     SWEEP_STEPS,
@@ -102,8 +103,8 @@ def test_providers_with_work_are_woken_again() -> None:
 
 
 def test_old_links_and_dead_processes_are_forgotten() -> None:
-    SignInLink.objects.create(token_hash="a", expires_at=timezone.now() - LONG_AGO)
-    SignInLink.objects.create(token_hash="b", expires_at=timezone.now())
+    SignInLink.objects.create(user=get_first_owner(), token_hash="a", expires_at=timezone.now() - LONG_AGO)
+    SignInLink.objects.create(user=get_first_owner(), token_hash="b", expires_at=timezone.now())
     Process.objects.create(name="old", kind="worker", host="h", pid=1, seen_at=timezone.now() - LONG_AGO)
     sweep()
     assert list(SignInLink.objects.values_list("token_hash", flat=True)) == ["b"]
@@ -144,7 +145,7 @@ def test_part_of_a_sweep_that_fails_leaves_the_others(job: str, monkeypatch: pyt
     lost, orphan, done = lost_trial(a_cell()), make_trial(a_cell(), "queued", provider=None), a_cell()
     cancelled = make_trial(a_cell(Run.State.CANCELLING), "queued")
     make_trial(done, "pass")
-    SignInLink.objects.create(token_hash="a", expires_at=timezone.now() - LONG_AGO)
+    SignInLink.objects.create(user=get_first_owner(), token_hash="a", expires_at=timezone.now() - LONG_AGO)
     monkeypatch.setattr(maintenance, "SWEEP_STEPS", broken(SWEEP_STEPS, job))
     swept = sweep()
     done.refresh_from_db()

@@ -38,7 +38,7 @@ def iter_run_urls(run: Run, other: Run) -> Iterator[str]:
             (*_EXCLUDED_URL_NAMES, *_POST_URL_NAMES)
         ):
             for address in _iter_pattern_urls(pattern, known):
-                yield f"{address}?run={run.pk}&a_run={run.pk}&b_run={other.pk}"
+                yield f"{address}?run={run.pk}&a_run={run.pk}&b_run={other.pk}&view=bars"
 
 
 def _iter_pattern_urls(pattern: URLPattern, known: dict[str, object]) -> Iterator[str]:

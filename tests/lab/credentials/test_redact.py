@@ -25,8 +25,10 @@ from tests.factories import (
     make_trials,
 )
 from tests.lab.scripted_runs import read_counters
+from toolbench.lab.accounts.sign_in import get_first_owner
 from toolbench.lab.metrics.cells import mark_stale, recompute_stale
 from toolbench.lab.models import (
+    AuditEntry,
     Case,
     CaseSet,
     CaseVersion,
@@ -101,7 +103,8 @@ def _rows() -> None:
     moment = timezone.now()
     JobFailure.objects.create(job="a sweep", error="ValueError", first_at=moment, last_at=moment)
     RefusedParameter.objects.create(run=cell.run, provider=provider, model_name="one", name="seed", created_at=moment)
-    SignInLink.objects.create(token_hash="0" * 64, expires_at=timezone.now())
+    SignInLink.objects.create(user=get_first_owner(), token_hash="0" * 64, expires_at=timezone.now())
+    AuditEntry.objects.create(username="owner", action="changed", subject="provider")
 
 
 def _planted(field: "models.Field[Any, Any]") -> Any:

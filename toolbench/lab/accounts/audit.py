@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from toolbench.lab.models import AuditEntry
+from toolbench.lab.query_params import clean_text
 
 Action = AuditEntry.Action
 PAGE_SIZE = 50
@@ -41,6 +42,7 @@ def record_action(user: User | None, action: Action, subject: str, url: str = ""
 
 def get_audit_page(username: str = "", page: int = 1) -> AuditPage:
     """Return the entries of one person, or of all, page by page."""
+    username = clean_text(username)
     entries = AuditEntry.objects.filter(username=username) if username else AuditEntry.objects.all()
     start = (page - 1) * PAGE_SIZE
     shown = list(entries[start : start + PAGE_SIZE + 1])

@@ -78,8 +78,8 @@ def _find_trials(text: str, models: list[str]) -> Iterator[Hit]:
 
 
 def _find_scenarios(text: str) -> Iterator[Hit]:
-    wanted = text.lower().replace(" ", "_")
-    builtin = [scenario.slug for scenario in list_scenarios() if wanted in scenario.slug]
+    slug_part = text.lower().replace(" ", "_")
+    builtin = [scenario.slug for scenario in list_scenarios() if slug_part in scenario.slug]
     yield from (Hit(slug, f"/scenarios/{slug}/") for slug in builtin[:MAX_HITS_PER_GROUP])
     cases = Case.objects.filter(slug__icontains=text.replace(" ", "-"), deleted_at=None).order_by("slug")
     yield from (Hit(case.slug, f"/cases/{case.slug}/", "test case") for case in cases[:MAX_HITS_PER_GROUP])

@@ -8,7 +8,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
-SHORTEN_HINT = "Send less of it. A file is not counted: cases come in as one under Set-up, Cases, Bring in."
+SHORTEN_HINT = "Send less of it. A file is not counted: cases come in as one under Library, Test cases, Bring in."
 FEWER_VALUES_HINT = "Choose fewer at once, and do the rest afterwards."
 
 

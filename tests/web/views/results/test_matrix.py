@@ -32,8 +32,9 @@ def test_every_metric_and_target_can_be_asked_for_by_its_address(owner_client: C
 
 def test_a_row_opens_by_a_link_and_the_address_holds_it(owner_client: Client) -> None:
     config = measured()
-    text = read_html(owner_client.get("/matrix/"))
-    assert f'href="?scope=real&amp;cell={config.pk}#row-{config.pk}"' in text
+    text = read_html(owner_client.get("/matrix/?view=bars"))
+    assert f'href="?scope=real&amp;cell={config.pk}&amp;view=bars#row-{config.pk}"' in text
+    assert f'href="?scope=real&amp;cell={config.pk}#row-{config.pk}"' in read_html(owner_client.get("/matrix/"))
     opened = read_html(owner_client.get(f"/matrix/?scope=real&cell={config.pk}"))
     assert "Trials behind it, failed first" in opened
     assert "data-failed" in opened
@@ -62,6 +63,7 @@ def test_simulated_rows_are_labelled_and_stay_in_their_scope(owner_client: Clien
     demo = read_html(owner_client.get("/matrix/?scope=demo"))
     assert "Simulated models" in demo
     assert "· simulated" in demo
+    assert "· simulated" in read_html(owner_client.get("/matrix/?scope=demo&view=bars"))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_the_matrix_is_walked_by_keys(browser_page: Page) -> None:
     run = make_run()
     for name in ("alpha", "beta"):
         make_trials(make_cell(make_config(run, make_model(name))), **{"pass": 2, "fail": 1})
-    browser_page.goto("/matrix/")
+    browser_page.goto("/matrix/?view=bars")
     browser_page.keyboard.press("ArrowDown")
     browser_page.keyboard.press("ArrowDown")
     browser_page.keyboard.press("Enter")
@@ -119,6 +121,8 @@ def test_the_matrix_is_walked_by_keys(browser_page: Page) -> None:
 PAGES = (
     "/",
     "/matrix/",
+    "/matrix/?view=profile",
+    "/matrix/?view=strategy",
     "/matrix/?scope=published&cell=p4",
     "/providers/",
     "/providers/new/",
@@ -156,7 +160,8 @@ def test_page_counts_the_rows_that_are_ranked(owner_client: Client) -> None:
     for name, version in (("a", 2), ("b", 2), ("c", 1)):
         cell = make_cell(make_config(make_run(), make_model(name)), scenario_version=version)
         make_trials(cell, **{"pass": 9, "fail": 1})
-    text = read_html(owner_client.get("/matrix/"))
+    assert "1 other row overlaps with the best" in read_html(owner_client.get("/matrix/"))
+    text = read_html(owner_client.get("/matrix/?view=bars"))
     assert "2 rows are compared: confirm the best one on new trials." in text
     assert "no clear winner: 1 other row overlaps with the best" in text
     assert text.count("scenario version 1 · not ranked") == 1

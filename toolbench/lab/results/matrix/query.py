@@ -9,6 +9,7 @@ from toolbench.lab.query_params import MAX_VALUE_CHARACTERS, QueryParams, clean_
 SCOPES = ("real", "runs", "demo", "imported", "published")
 TARGET_PERCENTS = (80, 90, 95)
 SPLIT_BY_PROMPT = "each"
+VIEWS = {"": "Model × scenario", "profile": "Model × profile", "strategy": "Scenario × strategy", "bars": "Bars"}
 DEFAULTS: Mapping[str, object] = {
     "scope": "",
     "metric": "given",
@@ -17,6 +18,8 @@ DEFAULTS: Mapping[str, object] = {
     "group": "",
     "prompt": "",
     "cell": "",
+    "view": "",
+    "sort": "",
 }
 
 
@@ -27,7 +30,9 @@ class MatrixQuery:
     Attributes:
         scope: empty lets the page choose the user's own runs if there are any, else the published figures.
         prompt: a prompt version, or SPLIT_BY_PROMPT for one row per version.
-        cell: the key of the open row.
+        cell: the key of the open row, which only the bars have.
+        view: a key of VIEWS.
+        sort: the column by which the grid is sorted, largest first; with "-" in front, smallest first.
         ignored: names of the values that could not be read.
     """
 
@@ -39,6 +44,8 @@ class MatrixQuery:
     group: str = ""
     prompt: str = ""
     cell: str = ""
+    view: str = ""
+    sort: str = ""
     ignored: tuple[str, ...] = ()
 
     @classmethod
@@ -51,6 +58,7 @@ class MatrixQuery:
             "scope": bool(scope) and scope not in SCOPES,
             "metric": bool(given["metric"]) and given["metric"] not in METRICS,
             "target": bool(given["target"]) and given["target"] not in map(str, TARGET_PERCENTS),
+            "view": given["view"] not in VIEWS,
             "run": unread,
         }
         return cls(
@@ -62,6 +70,8 @@ class MatrixQuery:
             group=given["group"],
             prompt=given["prompt"],
             cell=given["cell"],
+            view="bars" if given["cell"] else "" if wrong["view"] else given["view"],
+            sort=given["sort"],
             ignored=tuple(name for name, is_wrong in wrong.items() if is_wrong),
         )
 

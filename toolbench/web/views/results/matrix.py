@@ -6,13 +6,14 @@ from django.views.decorators.http import require_safe
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.results.matrix.details import get_row_details
 from toolbench.lab.results.matrix.export import export_matrix
-from toolbench.lab.results.matrix.query import SCOPES, TARGET_PERCENTS, MatrixQuery
+from toolbench.lab.results.matrix.grid import build_grid
+from toolbench.lab.results.matrix.query import SCOPES, TARGET_PERCENTS, VIEWS, MatrixQuery
 from toolbench.lab.results.matrix.table import choose_scope, get_matrix
 from toolbench.lab.results.published import get_published_matrix
 from toolbench.web.downloads import build_table_response
 from toolbench.web.rendering import render_page
 
-CHOICES = {"targets": TARGET_PERCENTS, "metrics": tuple(METRICS.values()), "scopes": SCOPES}
+CHOICES = {"targets": TARGET_PERCENTS, "metrics": tuple(METRICS.values()), "scopes": SCOPES, "views": VIEWS}
 
 
 @require_safe
@@ -25,8 +26,10 @@ def show(request: HttpRequest) -> HttpResponse:
         context = {**CHOICES, "query": query, "published": published, "rows": rows}
         return render_page(request, "matrix/published.html", context)
     matrix = get_matrix(query)
-    shown: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix, "panel": get_row_details(matrix)}
-    return render_page(request, "matrix/show.html", shown)
+    shown: dict[str, object] = {**CHOICES, "query": matrix.query, "matrix": matrix}
+    if query.view == "bars":
+        return render_page(request, "matrix/show.html", {**shown, "panel": get_row_details(matrix)})
+    return render_page(request, "matrix/grid.html", {**shown, "grid": build_grid(matrix)})
 
 
 @require_safe

@@ -1,0 +1,135 @@
+"""The grid: pivots, verdicts of cells, sorting, and links that select exactly the trials of a cell."""
+
+import pytest
+from django.http import QueryDict
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_trials
+from toolbench.lab.metrics.cells import recompute_all_stale
+from toolbench.lab.models import Run, RunConfig
+from toolbench.lab.results.matrix.grid import Grid, build_grid
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.lab.results.matrix.table import get_matrix
+from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
+
+pytestmark = pytest.mark.django_db
+
+
+def read_grid(query: str = "") -> Grid:
+    recompute_all_stale()
+    return build_grid(get_matrix(MatrixQuery.from_query(QueryDict(f"scope=real&{query}"))))
+
+
+def make_row(run: Run, name: str, profile: str = "default", **passed_by_scenario: int) -> RunConfig:
+    """Make a configuration with ten trials for each scenario."""
+    config = make_config(run, make_model(name), profile=profile)
+    for scenario, passed in passed_by_scenario.items():
+        make_trials(make_cell(config, scenario=scenario), **{"pass": passed, "fail": 10 - passed})
+    return config
+
+
+def list_states(grid: Grid) -> list[list[str]]:
+    return [[cell.state if cell else "" for cell in row.cells] for row in grid.rows]
+
+
+def test_scenario_grid_has_a_cell_for_each_planned_pair() -> None:
+    run = make_run()
+    make_row(run, "alpha", happy_path=10, type_error_recovery=3)
+    make_row(run, "beta", happy_path=8)
+    grid = read_grid()
+    assert [column.key for column in grid.columns] == ["happy_path", "type_error_recovery"]
+    assert [row.label for row in grid.rows] == ["alpha", "beta"]
+    assert list_states(grid) == [["clean", "below"], ["open", ""]]
+    below = grid.rows[0].cells[1]
+    assert below is not None
+    assert below.depth == 40
+    assert grid.overall is not None
+    assert grid.overall.rate is not None
+    assert (grid.overall.rate.k, grid.overall.rate.n) == (21, 30)
+
+
+@pytest.mark.parametrize("view", ["", "profile", "strategy"])
+def test_each_cell_links_to_exactly_its_trials(view: str) -> None:
+    run = make_run()
+    make_row(run, "alpha", happy_path=10, type_error_recovery=3)
+    make_row(run, "alpha", "creative", happy_path=7)
+    make_row(run, "beta", happy_path=8)
+    grid = read_grid(f"view={view}")
+    cells = [cell for row in grid.rows for cell in (*row.cells, row.overall) if cell]
+    assert len(cells) > 3
+    for cell in cells:
+        found = filter_trials(TrialFilter.from_query(QueryDict(cell.trials_query)))
+        assert cell.rate is not None
+        assert found.count() == cell.rate.n
+        assert found.filter(outcome="pass").count() == cell.rate.k
+
+
+def test_profile_grid_pools_scenarios_and_puts_the_default_first() -> None:
+    run = make_run()
+    make_row(run, "alpha", "creative", happy_path=7, type_error_recovery=7)
+    make_row(run, "alpha", happy_path=10)
+    grid = read_grid("view=profile")
+    assert [column.key for column in grid.columns] == ["default", "creative"]
+    (row,) = grid.rows
+    assert [(cell.rate.k, cell.rate.n) for cell in row.cells if cell and cell.rate] == [(10, 10), (14, 20)]
+    assert row.overall.rate is not None
+    assert (row.overall.rate.k, row.overall.rate.n) == (24, 30)
+
+
+def test_strategy_grid_has_one_row_for_each_scenario() -> None:
+    run = make_run()
+    make_row(run, "alpha", happy_path=10, type_error_recovery=3)
+    make_row(run, "beta", happy_path=8)
+    grid = read_grid("view=strategy")
+    assert [row.label for row in grid.rows] == ["happy_path", "type_error_recovery"]
+    (cell,) = grid.rows[0].cells
+    assert cell is not None
+    assert cell.rate is not None
+    assert (cell.rate.k, cell.rate.n) == (18, 20)
+
+
+@pytest.mark.parametrize(
+    ("sort", "labels"),
+    [
+        ("overall", ["beta", "alpha", "gamma"]),
+        ("-overall", ["gamma", "alpha", "beta"]),
+        ("type_error_recovery", ["gamma", "alpha", "beta"]),
+        ("-type_error_recovery", ["alpha", "gamma", "beta"]),
+        ("cost", ["alpha", "beta", "gamma"]),
+        ("nonsense", ["alpha", "beta", "gamma"]),
+    ],
+)
+def test_rows_without_a_value_come_last_either_way(sort: str, labels: list[str]) -> None:
+    run = make_run()
+    make_row(run, "alpha", happy_path=9, type_error_recovery=3)
+    make_row(run, "beta", happy_path=8)
+    make_row(run, "gamma", happy_path=1, type_error_recovery=5)
+    assert [row.label for row in read_grid(f"sort={sort}").rows] == labels
+
+
+def test_cells_without_verdict_say_why() -> None:
+    run = make_run()
+    config = make_config(run, make_model("alpha"))
+    make_trials(make_cell(config, scenario="happy_path"), **{"pass": 4})
+    make_trials(make_cell(config, scenario="type_error_recovery"), na=3)
+    make_trials(make_cell(config, scenario="long_arguments_guard"), infra=3)
+    make_trials(make_cell(config, scenario="missing_workspace_id"), queued=3)
+    make_trials(make_cell(config, scenario="chat_only", control=True), **{"pass": 5})
+    grid = read_grid()
+    states = dict(zip((column.key for column in grid.columns), list_states(grid)[0], strict=True))
+    assert states == {
+        "happy_path": "few",
+        "type_error_recovery": "na",
+        "long_arguments_guard": "unknown",
+        "missing_workspace_id": "waiting",
+        "chat_only": "control",
+    }
+    assert grid.columns[-1].is_control
+
+
+@pytest.mark.parametrize("metric", ["p95", "tokens", "cost", "pass_hat_3", "parse"])
+@pytest.mark.parametrize("view", ["", "profile", "strategy"])
+def test_any_metric_fills_the_cells_without_a_verdict(metric: str, view: str) -> None:
+    run = make_run()
+    make_row(run, "alpha", happy_path=9, type_error_recovery=3)
+    states = {state for row in list_states(read_grid(f"metric={metric}&view={view}")) for state in row}
+    assert states <= {"plain", "unknown"}

@@ -1,0 +1,383 @@
+"""The matrix as a grid: model × scenario, model × profile or scenario × strategy, with a cell for each pair."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.lab.metrics.definitions import (
+    METRICS,
+    Figure,
+    Metric,
+    MetricInput,
+    MetricValue,
+    compute_cost_per_success,
+    compute_metric,
+    compute_tokens_per_trial,
+)
+from toolbench.lab.metrics.rate import Rate
+from toolbench.lab.metrics.tally import Tally, add_tallies
+from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
+from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
+from toolbench.lab.results.matrix.table import Matrix
+from toolbench.lab.results.trial.filter import TrialFilter
+
+MIN_ANSWERS = 5  # fewer answers get no verdict
+MAX_DEPTH = 60  # percent of the full tint of a cell far below the target
+_NO_TALLY = Tally()
+_STATES_WITHOUT_VALUE = ("na", "waiting", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """One cell of the grid.
+
+    Attributes:
+        state: "clears", "clean" (no miss, but too few answers to clear), "open", "below", "few" (fewer than MIN_ANSWERS
+            answers), "control", "plain" (the metric has no target), "unknown" (no value), "na" or "waiting".
+        depth: percent of the tint; the further below the target, the larger.
+        trials_query: the query string that selects the trials of the cell; "" if none does.
+    """
+
+    state: str
+    value: MetricValue
+    tally: Tally
+    trials_query: str
+    depth: int = 0
+
+    @property
+    def rate(self) -> Rate | None:
+        """The value as a rate; None if the metric is no rate."""
+        return self.value.rate
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the cell shows a number."""
+        return self.state not in _STATES_WITHOUT_VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class GridColumn:
+    """A column of the grid.
+
+    Attributes:
+        group: the head above it, "" for none.
+        total: the value of all rows together; None if the metric has none.
+    """
+
+    key: str
+    label: str
+    group: str
+    is_control: bool
+    total: MetricValue | None
+
+
+@dataclass(frozen=True, slots=True)
+class GridRow:
+    """A row of the grid.
+
+    Attributes:
+        key: name of the row of the bars that it opens; "" where rows are no configurations.
+        note: settings that differ between rows, and what is special about this one.
+        is_repeated: whether the row above has the same label.
+        overall: the value over all tool scenarios of the row.
+        cells: in the order of the columns; None where nothing was planned.
+    """
+
+    key: str
+    label: str
+    title: str
+    note: str
+    is_repeated: bool
+    overall: GridCell
+    cells: tuple[GridCell | None, ...]
+    p50: Quantile | None
+    p95: Quantile | None
+    tally: Tally
+    tokens: Figure | None
+    cost: Figure | None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The grid as its page shows it."""
+
+    corner: str  # head of the rows' labels
+    columns: tuple[GridColumn, ...]
+    rows: tuple[GridRow, ...]
+    overall: MetricValue | None
+
+    @property
+    def groups(self) -> tuple[tuple[str, int], ...]:
+        """The heads above the columns with the number of columns below each."""
+        found = groupby(self.columns, key=lambda column: column.group)
+        return tuple((group, len(tuple(columns))) for group, columns in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a row or cell is computed from, and the filter of its trials."""
+
+    counted: MetricInput
+    trials: TrialFilter | None
+    is_control: bool = False
+
+
+def build_grid(matrix: Matrix) -> Grid:
+    """Return the grid of a matrix, pivoted and sorted as its query asks. No query of the database."""
+    build = {"profile": _build_profile_grid, "strategy": _build_strategy_grid}
+    grid = build.get(matrix.query.view, _build_scenario_grid)(matrix)
+    return replace(grid, rows=_sort_rows(grid, matrix.query.sort))
+
+
+def _build_scenario_grid(matrix: Matrix) -> Grid:
+    sums = {(row.key, sums.scenario): sums for row in matrix.rows for sums in row.scenarios}
+    controls = {sums.scenario: sums.control for sums in sums.values()}
+    slugs = sorted(controls, key=lambda slug: (controls[slug], slug))
+    metric = matrix.metric
+    rows = []
+    for row in matrix.rows:
+        sources = [_build_scenario_source(row, sums.get((row.key, slug))) for slug in slugs]
+        rows.append(_build_model_row(matrix, row, sources))
+    columns = [
+        GridColumn(
+            slug,
+            slug.replace("_", " "),
+            "Control" if controls[slug] else "Tool scenarios",
+            controls[slug],
+            _compute_total(
+                metric, matrix.query, (found.tally for (_, name), found in sums.items() if name == slug), controls[slug]
+            ),
+        )
+        for slug in slugs
+    ]
+    return Grid("Model", tuple(columns), tuple(rows), _compute_overall(matrix))
+
+
+def _build_profile_grid(matrix: Matrix) -> Grid:
+    """Return one row for each model with equal settings; a cell is one profile over all tool scenarios."""
+    profiles = sorted({row.profile for row in matrix.rows}, key=lambda profile: (profile != "default", profile))
+    rows = []
+    for group in _group_rows(matrix.rows, lambda row: (row.provider, row.model, *row.settings.values(), row.prompt)):
+        by_profile = {row.profile: row for row in group}
+        found = [by_profile.get(profile) for profile in profiles]
+        sources = [_Source(row.counted, row.trials) if row else None for row in found]
+        rows.append(_build_model_row(matrix, _pool_rows(group), sources))
+    columns = [
+        _build_column(matrix, profile, (row for row in matrix.rows if row.profile == profile)) for profile in profiles
+    ]
+    return Grid("Model", tuple(columns), tuple(rows), _compute_overall(matrix))
+
+
+def _build_strategy_grid(matrix: Matrix) -> Grid:
+    """Return one row for each scenario; a cell is one strategy over all models."""
+    strategies = sorted({row.settings["strategy"] for row in matrix.rows})
+    controls = {sums.scenario: sums.control for row in matrix.rows for sums in row.scenarios}
+    rows = []
+    for slug in sorted(controls, key=lambda slug: (controls[slug], slug)):
+        chosen = {
+            strategy: [row for row in matrix.rows if row.settings["strategy"] == strategy] for strategy in strategies
+        }
+        sources = [_pool_scenario(matrix.query, chosen[strategy], slug, strategy) for strategy in strategies]
+        overall = _pool_scenario(matrix.query, matrix.rows, slug, "")
+        assert overall is not None
+        rows.append(_build_row(matrix, overall, sources, label=slug, note="control" if controls[slug] else ""))
+    columns = [
+        _build_column(matrix, strategy, (row for row in matrix.rows if row.settings["strategy"] == strategy))
+        for strategy in strategies
+    ]
+    return Grid("Scenario", tuple(columns), tuple(rows), _compute_overall(matrix))
+
+
+def _group_rows(rows: Iterable[MatrixRow], key: Callable[[MatrixRow], object]) -> list[list[MatrixRow]]:
+    groups: dict[object, list[MatrixRow]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return list(groups.values())
+
+
+def _pool_rows(rows: Sequence[MatrixRow]) -> MatrixRow:
+    """Return one row that counts all of these, which differ in their profile."""
+    if len(rows) == 1:
+        return rows[0]
+    parts = tuple(part for row in rows for part in row.counted.parts)
+    times = tuple(time for row in rows for time in row.counted.times)
+    control = add_tallies(row.control for row in rows)
+    counted = MetricInput(add_tallies(parts), control, parts, times)
+    pooled = counted.pooled_times
+    trials = replace(rows[0].trials, profile="")
+    return replace(
+        rows[0], counted=counted, p50=pooled.p50, p95=pooled.p95, trials=trials, profile=f"{len(rows)} profiles"
+    )
+
+
+def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, strategy: str) -> _Source | None:
+    """Return the sums of the newest version of a scenario over rows; None if none of them has it.
+
+    Trials have no filter for a part of a model's name, so the cells of filtered rows have no link.
+    """
+    every = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
+    if not every:
+        return None
+    newest = max(sums.version for sums in every)
+    found = [sums for sums in every if sums.version == newest]
+    first = rows[0].trials
+    trials = TrialFilter(
+        runs=first.runs,
+        scenario=slug,
+        version=newest,
+        strategy=strategy,
+        demo=first.demo,
+        imported=first.imported,
+        prompt="" if query.prompt == SPLIT_BY_PROMPT else query.prompt,
+    )
+    return _Source(_count_scenario(found), None if query.q else trials, found[0].control)
+
+
+def _count_scenario(found: Sequence[ScenarioSums]) -> MetricInput:
+    """Return the input of a metric for sums of one scenario. A control's counts stand for the tools' as well."""
+    tally = add_tallies(sums.tally for sums in found)
+    control = tally if found[0].control else _NO_TALLY
+    return MetricInput(tally, control, (tally,), tuple(sums.times for sums in found))
+
+
+def _build_scenario_source(row: MatrixRow, sums: ScenarioSums | None) -> _Source | None:
+    if sums is None:
+        return None
+    return _Source(_count_scenario([sums]), replace(row.trials, scenario=sums.scenario, group=""), sums.control)
+
+
+def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source | None]) -> GridRow:
+    varying = [row.settings[name] for name in matrix.varies if row.settings[name]]
+    prompt = [f"prompts {row.prompt or 'of no known version'}"] if row.prompt is not None else []
+    special = {
+        row.provider: len(matrix.groups) > 1,
+        "simulated": row.simulated,
+        f"scenario version {', '.join(map(str, row.versions))}": bool(row.versions),
+        "not ranked": bool(row.outdated),
+        "mixed upstreams": row.mixed_upstreams,
+        f"{', '.join(row.differing)} differ": bool(row.differing),
+    }
+    special_notes = [note for note, holds in special.items() if holds]
+    source = _Source(row.counted, row.trials, matrix.metric.of_control)
+    built = _build_row(
+        matrix,
+        source,
+        sources,
+        label=row.name,
+        note=" · ".join([row.profile, *varying, *prompt, *special_notes]),
+        key=row.key,
+    )
+    return replace(built, title=f"{row.model} at {row.provider}", is_repeated=row.again)
+
+
+def _build_row(
+    matrix: Matrix, source: _Source, sources: Sequence[_Source | None], *, label: str, note: str, key: str = ""
+) -> GridRow:
+    counted = source.counted
+    times = counted.pooled_times
+    cells = tuple(_build_cell(matrix, found) if found else None for found in sources)
+    return GridRow(
+        key=key,
+        label=label,
+        title=label,
+        note=note,
+        is_repeated=False,
+        overall=_build_cell(matrix, source),
+        cells=cells,
+        p50=times.p50,
+        p95=times.p95,
+        tally=counted.tools,
+        tokens=compute_tokens_per_trial(counted.tools),
+        cost=compute_cost_per_success(counted.tools),
+    )
+
+
+def _build_cell(matrix: Matrix, source: _Source) -> GridCell:
+    target = None if source.is_control else float(matrix.query.target)
+    metric = METRICS["given"] if source.is_control and matrix.metric.judged else matrix.metric
+    value = compute_metric(metric, source.counted, target=target)
+    tally = source.counted.control if metric.of_control else source.counted.tools
+    state = _choose_state(metric, value, tally, is_control=source.is_control)
+    rate = value.rate
+    depth = 0
+    if state == "below" and rate and target:
+        depth = round(MAX_DEPTH * (target - 100 * rate.share) / target)
+    return GridCell(state, value, tally, source.trials.query() if source.trials else "", depth)
+
+
+def _choose_state(metric: Metric, value: MetricValue, tally: Tally, *, is_control: bool) -> str:
+    if tally.not_applicable and tally.not_applicable == tally.done:
+        return "na"
+    rate = value.rate
+    if not (rate.n if rate else value.is_known):
+        return "waiting" if tally.queued or tally.running or not tally.done else "unknown"
+    if is_control:
+        return "control"
+    if not metric.judged or rate is None:
+        return "plain"
+    if rate.n < MIN_ANSWERS:
+        return "few"
+    if rate.target_status == "open" and rate.k == rate.n and not rate.withheld:
+        return "clean"
+    return rate.target_status
+
+
+def _build_column(matrix: Matrix, label: str, rows: Iterable[MatrixRow]) -> GridColumn:
+    total = _compute_total(matrix.metric, matrix.query, (row.tally for row in rows), is_control=False)
+    return GridColumn(label, label, "", False, total)
+
+
+def _compute_overall(matrix: Matrix) -> MetricValue | None:
+    return _compute_total(matrix.metric, matrix.query, (row.tally for row in matrix.rows), is_control=False)
+
+
+def _compute_total(
+    metric: Metric, query: MatrixQuery, tallies: Iterable[Tally], is_control: bool
+) -> MetricValue | None:
+    """Return the value of all these trials together; None where the metric is no rate, whose sum has no meaning."""
+    if not metric.is_rate:
+        return None
+    tally = add_tallies(tallies)
+    counted = MetricInput(tally, tally if is_control else _NO_TALLY, (tally,))
+    return compute_metric(metric, counted, target=None if is_control else query.target)
+
+
+def _sort_rows(grid: Grid, sort: str) -> tuple[GridRow, ...]:
+    """Return the rows as `sort` asks: a column, with "-" in front of it for the smallest first.
+
+    Rows without a value come last either way. Sorted rows each show their label.
+    """
+    name = sort.removeprefix("-")
+    keys: Mapping[str, Callable[[GridRow], float | None]] = {
+        "overall": lambda row: _rank(row.overall),
+        "p50": lambda row: row.p50.value if row.p50 else None,
+        "p95": lambda row: row.p95.value if row.p95 else None,
+        "retries": lambda row: row.tally.retries if row.tally.retries_known else None,
+        "tokens": lambda row: row.tokens.low if row.tokens else None,
+        "cost": lambda row: row.cost.low if row.cost else None,
+        **{column.key: _get_cell_key(index) for index, column in enumerate(grid.columns)},
+    }
+    if name not in keys:
+        return grid.rows
+    ranked = [(keys[name](row), row) for row in grid.rows]
+    known = [(value, row) for value, row in ranked if value is not None]
+    known.sort(key=lambda pair: pair[0], reverse=not sort.startswith("-"))
+    unknown = [row for value, row in ranked if value is None]
+    return tuple(replace(row, is_repeated=False) for row in (*(row for _, row in known), *unknown))
+
+
+def _get_cell_key(index: int) -> Callable[[GridRow], float | None]:
+    return lambda row: _rank(row.cells[index])
+
+
+def _rank(cell: GridCell | None) -> float | None:
+    """Return the number by which a cell is sorted; None without a value."""
+    if cell is None or not cell.has_value:
+        return None
+    value = cell.value
+    if value.rate:
+        return value.rate.share
+    if value.quantile:
+        return value.quantile.value
+    return value.figure.low if value.figure else None

@@ -1,0 +1,68 @@
+"""Template tags of the grid: texts of its cells and the links that sort it."""
+
+from django import template
+from django.utils.safestring import SafeString, mark_safe
+
+from toolbench.evals.statistics.quantile_texts import render_quantile_bounds
+from toolbench.evals.statistics.quantiles import Quantile
+from toolbench.lab.metrics.definitions import MetricValue
+from toolbench.lab.results.matrix.grid import GridCell
+from toolbench.lab.results.matrix.query import MatrixQuery
+from toolbench.web.templatetags.figures import figure, seconds
+
+register = template.Library()
+
+_VERDICTS = {"clean": "no miss, too few to tell", "few": "too few to tell", "control": "control", "plain": ""}
+
+
+@register.filter
+def cell_text(cell: GridCell) -> str:
+    """Return the value of a cell whose metric is no rate: seconds, tokens, dollars or a share."""
+    quantile = cell.value.quantile
+    return seconds(quantile.value) if quantile else figure(cell.value.figure)
+
+
+@register.filter
+def cell_title(cell: GridCell) -> str:
+    """Return the value of a cell in words: rate with interval, verdict, infrastructure errors."""
+    rate, quantile = cell.rate, cell.value.quantile
+    if quantile:
+        return f"{seconds(quantile.value)} s, n = {quantile.n:,}"
+    if rate is None:
+        return cell_text(cell)
+    infra = f"{cell.tally.infra} infrastructure" if cell.tally.infra else ""
+    verdict = _VERDICTS.get(cell.state, rate.status_text)
+    return " · ".join(part for part in (rate.text, verdict, infra) if part)
+
+
+@register.filter
+def cell_style(cell: GridCell) -> SafeString | str:
+    """Return the custom properties of a cell: ends of the interval, share and depth of its tint, all numbers."""
+    rate = cell.rate
+    if rate is None or not rate.n or rate.withheld:
+        return ""
+    return mark_safe(f"--lo:{rate.low_axis};--hi:{rate.high_axis};--k:{rate.axis};--d:{cell.depth}")
+
+
+@register.filter
+def bounds(found: Quantile) -> str:
+    """Return the bounds of a quantile in seconds and the number of answers."""
+    return render_quantile_bounds(found)
+
+
+@register.filter
+def total_text(value: MetricValue | None) -> str:
+    """Return the percentage of all rows together; a dash where there is none."""
+    return f"{value.rate.percent} %" if value and value.rate and value.rate.n else "–"
+
+
+@register.simple_tag
+def sort_query(query: MatrixQuery, key: str) -> str:
+    """Return the query that sorts by a column: largest first, the other way on the second click."""
+    return f"?{query.query(sort=f'-{key}' if query.sort == key else key)}"
+
+
+@register.filter
+def sort_direction(query: MatrixQuery, key: str) -> str:
+    """Return the value of aria-sort for a column: "none" if the rows are not sorted by it."""
+    return {key: "descending", f"-{key}": "ascending"}.get(query.sort, "none")
