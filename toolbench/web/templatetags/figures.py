@@ -104,6 +104,12 @@ def values_of(settings: Mapping[str, str], names: Iterable[str]) -> list[str]:
 
 
 @register.filter
+def value_of(values: Mapping[str, str], name: str) -> str:
+    """Return the value with a name."""
+    return values[name]
+
+
+@register.filter
 def heat(percent: float) -> float:
     """Return ten times the square root of a share in percent, from 0 to 100, so that rare causes can be seen."""
     return round(10 * math.sqrt(percent), 1)

@@ -216,11 +216,11 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
 
     Trials have no filter for a part of a model's name, so the cells of filtered rows have no link.
     """
-    every = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
-    if not every:
+    tried = [sums for row in rows for sums in row.scenarios if sums.scenario == slug]
+    if not tried:
         return None
-    newest = max(sums.version for sums in every)
-    found = [sums for sums in every if sums.version == newest]
+    newest = max(sums.version for sums in tried)
+    found = [sums for sums in tried if sums.version == newest]
     first = rows[0].trials
     trials = TrialFilter(
         runs=first.runs,

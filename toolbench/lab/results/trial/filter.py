@@ -5,14 +5,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import BooleanField, Case, IntegerField, Q, QuerySet, Value, When
-from django.db.models.expressions import RawSQL
+from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
+from django.db.models.expressions import OrderBy
 
 from toolbench.lab.metrics.retries import RETRY_CONDITIONS, filter_by_retries
 from toolbench.lab.metrics.scenario_versions import build_exclusion, is_version_tokens
 from toolbench.lab.models import Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
-from toolbench.lab.results.trial.text_search import build_search_condition
+from toolbench.lab.results.trial.query_text import build_query_conditions, build_seen_condition, parse_query_text
 
 MAX_VALUE_CHARS = 1_000  # characters of a value that is no list: the signature of a cluster, a JSON path
 MAX_LISTED = 2_000  # ids, ranges or tokens in one field
@@ -23,7 +23,17 @@ ALL_SCOPES = "all"
 ID_FIELDS = ("run", "cell", "config", "version", "cause_version")
 LIST_FIELDS = ("runs", "cells", "without")
 VERBATIM_FIELDS = ("path", "cluster", "signature")  # made of keys that a model wrote, so blanks around them count
-SORTS = {"failed": "failed first", "order": "in the order they ran", "slow": "slowest first"}
+SORTS = {
+    "failed": "failed first",
+    "order": "in the order they ran",
+    "slow": "slowest first",
+    "fast": "fastest first",
+    "tokens": "most tokens first",
+    "retries": "most retries first",
+    "turns": "most turns first",
+    "newest": "newest first",
+    "oldest": "oldest first",
+}
 OUTCOMES = {
     "pass": Q(outcome=Trial.Outcome.PASS),
     "fail": Q(outcome=Trial.Outcome.FAIL),
@@ -33,10 +43,18 @@ OUTCOMES = {
     "running": Q(state=Trial.State.RUNNING),
     "queued": Q(state=Trial.State.QUEUED),
 }
-ORDERINGS = {
-    "failed": ("rank", "-run_id", "position"),
-    "order": ("-run_id", "position"),
-    "slow": ("-duration_ms", "-run_id", "position"),
+FAILED_FIRST_ORDERING = ("rank", "-run_id", "position")
+RUN_ORDERING = ("-run_id", "position")
+ORDERINGS: Mapping[str, tuple[str | OrderBy, ...]] = {
+    "failed": FAILED_FIRST_ORDERING,
+    "order": RUN_ORDERING,
+    "slow": (F("duration_ms").desc(nulls_last=True), "-run_id", "position"),
+    "fast": (F("duration_ms").asc(nulls_last=True), "-run_id", "position"),
+    "tokens": ((F("input_tokens") + F("output_tokens")).desc(), "-run_id", "position"),
+    "retries": ("-retries", "-run_id", "position"),
+    "turns": ("-turns", "-run_id", "position"),
+    "newest": (F("started_at").desc(nulls_last=True), "-id"),
+    "oldest": (F("started_at").asc(nulls_last=True), "id"),
 }
 FAILED_FIRST = Case(
     When(outcome=Trial.Outcome.FAIL, then=Value(0)),
@@ -45,9 +63,6 @@ FAILED_FIRST = Case(
     default=Value(2),
     output_field=IntegerField(),
 )
-_SEEN_AT_SQL = """EXISTS (
-    SELECT 1 FROM jsonb_to_recordset(lab_trial.causes) AS one(code text, path text)
-    WHERE (%s = '' OR one.code = %s) AND regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') = %s)"""
 FIELD_COLUMNS = {
     "run": "run_id",
     "cell": "cell_id",
@@ -86,7 +101,8 @@ class TrialFilter:
         scope: ALL_SCOPES shows own, simulated and imported runs. Without it, and unless runs, cells or a configuration
             are named, `demo` 1 shows simulated runs only and `imported` 1 imported ones only; otherwise neither is
             shown.
-        ignored: names of fields whose values could not be read; they do not filter.
+        search: the text of the query bar.
+        ignored: names of fields, and terms of the query bar, whose values could not be read; they do not filter.
     """
 
     run: int | None = None
@@ -141,7 +157,8 @@ class TrialFilter:
                 ignored.append(name)
             else:
                 values[name] = value
-        return cls(**values, ignored=tuple(ignored))
+        terms = parse_query_text(values["search"]).ignored if "search" in values else ()
+        return cls(**values, ignored=(*ignored, *terms))
 
     def hidden_fields(self, shown: Set[str]) -> dict[str, str]:
         """Return the fields that a filter form must carry: every field that is set and not in `shown`."""
@@ -163,6 +180,14 @@ _ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
     "scope": (ALL_SCOPES,),
     "had": tuple(RETRY_CONDITIONS),
 }
+
+
+def list_sort_queries(trial_filter: TrialFilter) -> dict[str, str]:
+    """Return the query string of each column that sorts the list; time and start change their direction."""
+    time = "fast" if trial_filter.sort == "slow" else "slow"
+    started = "oldest" if trial_filter.sort == "newest" else "newest"
+    names = {name: name for name in ("failed", "turns", "retries", "tokens")} | {"time": time, "started": started}
+    return {name: trial_filter.query(sort=sort) for name, sort in names.items()}
 
 
 def join_ids(ids: Iterable[int]) -> str:
@@ -224,11 +249,11 @@ def filter_trials(trial_filter: TrialFilter) -> QuerySet[Trial]:
     if trial_filter.stream:
         found = found.filter(config__stream=trial_filter.stream == STREAMED)
     if trial_filter.seen or trial_filter.path:
-        found = found.filter(_build_seen_condition(trial_filter.seen, trial_filter.path))
+        found = found.filter(build_seen_condition(trial_filter.seen, trial_filter.path))
     if trial_filter.outcome:
         found = found.filter(OUTCOMES[trial_filter.outcome])
     if trial_filter.search:
-        found = found.filter(build_search_condition(trial_filter.search))
+        found = found.filter(*build_query_conditions(parse_query_text(trial_filter.search), OUTCOMES))
     if not _has_named_runs(trial_filter):
         found = found.filter(_build_scope_condition(trial_filter))
     return found
@@ -239,13 +264,6 @@ def _has_named_runs(trial_filter: TrialFilter) -> bool:
     return bool(trial_filter.runs or trial_filter.cells) or any(
         pk is not None for pk in (trial_filter.run, trial_filter.cell, trial_filter.config)
     )
-
-
-def _build_seen_condition(code: str, path: str) -> Q | RawSQL:
-    """Return the condition that a cause was seen; "" for any code, or any path."""
-    if not path:
-        return Q(causes__contains=[{"code": code}])
-    return RawSQL(_SEEN_AT_SQL, [code, code, path], output_field=BooleanField())
 
 
 def _build_scope_condition(trial_filter: TrialFilter) -> Q:

@@ -1,20 +1,28 @@
 """The list of trials, page by page."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import BooleanField
+from django.db.models.expressions import RawSQL
+
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.filter import FIELD_COLUMNS, ORDERINGS, TrialFilter, filter_trials
+from toolbench.lab.results.trial.facets import Facet, count_facets
+from toolbench.lab.results.trial.filter import FAILED_FIRST, ORDERINGS, TrialFilter, filter_trials
 from toolbench.lab.traces.search_text import get_text_lag
 
 PAGE_SIZE = 50
 MAX_COUNTED_TRIALS = 10_000
-CHOICE_LABELS = {"scenario": "Scenario", "failure_class": "Class", "cause": "Cause", "prompt": "Prompts"}
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRow:
-    """A trial of the list."""
+    """A trial of the list.
+
+    Attributes:
+        path: the JSON path of the first problem; "" without one.
+    """
 
     id: int
     run_id: int
@@ -34,20 +42,21 @@ class TrialRow:
     turns: int
     requests: int
     duration_ms: float | None
+    retries: int
+    tokens: int
+    cause: str
+    path: str
+    started_at: datetime | None
     added_by_hand: bool
     errors_retried: int
     label: str
     finished_at: datetime | None
 
-
-@dataclass(frozen=True, slots=True)
-class FilterChoice:
-    """A field of the filter form that offers the values of one run."""
-
-    name: str
-    label: str
-    value: str
-    values: tuple[str, ...]
+    @property
+    def configuration(self) -> str:
+        """Provider, strategy, method, examples and streaming in words."""
+        parts = (self.provider, self.strategy, self.method, self.examples, "streamed" if self.stream else "")
+        return " · ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +65,7 @@ class TrialListPage:
 
     Attributes:
         total: number of trials, at most MAX_COUNTED_TRIALS.
-        total_is_more: True if there are more than `total`.
-        choices: fields of the filter form with the values that the run has; empty without a run.
+        total_is_more: True if there are more than `total`: only the newest `total` are counted and sorted.
         text_lag: seconds since the end of the oldest trial that a search cannot find yet; 0 without a search.
     """
 
@@ -67,23 +75,39 @@ class TrialListPage:
     total_is_more: bool
     page: int
     pages: int
-    choices: tuple[FilterChoice, ...]
+    facets: tuple[Facet, ...]
     text_lag: float = 0.0
 
 
 def get_trials(trial_filter: TrialFilter, page: int = 1) -> TrialListPage:
-    """Return one page of the list. Counting stops at MAX_COUNTED_TRIALS."""
-    found = filter_trials(trial_filter)
-    counted = found.order_by()[: MAX_COUNTED_TRIALS + 1].count()
-    total = min(counted, MAX_COUNTED_TRIALS)
-    pages = max(1, -(-total // PAGE_SIZE))
+    """Return one page of the list.
+
+    Of more than MAX_COUNTED_TRIALS trials, the newest are counted and sorted.
+    """
+    matching = filter_trials(trial_filter).order_by("-pk").values_list("pk", flat=True)
+    ids = list(matching[: MAX_COUNTED_TRIALS + 1])
+    is_more = len(ids) > MAX_COUNTED_TRIALS
+    ids = ids[:MAX_COUNTED_TRIALS]
+    pages = max(1, -(-len(ids) // PAGE_SIZE))
     page = min(max(1, page), pages)
-    ordered = found.select_related("config", "run").order_by(*ORDERINGS[trial_filter.sort])
-    ordered = ordered.defer("final_text", "rendered_prompt", "verdict", "run__request", "config__layers")
-    rows = tuple(_build_row(trial) for trial in ordered[(page - 1) * PAGE_SIZE : page * PAGE_SIZE])
-    text_lag = get_text_lag() if trial_filter.search else 0.0
-    is_more = counted > MAX_COUNTED_TRIALS
-    return TrialListPage(trial_filter, rows, total, is_more, page, pages, _list_choices(trial_filter), text_lag)
+    return TrialListPage(
+        filter=trial_filter,
+        rows=_list_rows(ids, trial_filter.sort, (page - 1) * PAGE_SIZE),
+        total=len(ids),
+        total_is_more=is_more,
+        page=page,
+        pages=pages,
+        facets=count_facets(ids, trial_filter),
+        text_lag=get_text_lag() if trial_filter.search else 0.0,
+    )
+
+
+def _list_rows(ids: Sequence[int], sort: str, start: int) -> tuple[TrialRow, ...]:
+    chosen = RawSQL("lab_trial.id = ANY(%s)", [list(ids)], output_field=BooleanField())  # one parameter for all
+    trials = Trial.objects.filter(chosen).annotate(rank=FAILED_FIRST).select_related("config", "run")
+    ordered = trials.order_by(*ORDERINGS[sort])
+    ordered = ordered.defer("final_text", "rendered_prompt", "causes", "run__request", "config__layers")
+    return tuple(_build_row(trial) for trial in ordered[start : start + PAGE_SIZE])
 
 
 def choose_mark(trial: Trial) -> str:
@@ -112,20 +136,13 @@ def _build_row(trial: Trial) -> TrialRow:
         turns=trial.turns,
         requests=trial.requests,
         duration_ms=trial.duration_ms,
+        retries=trial.retries,
+        tokens=trial.input_tokens + trial.output_tokens,
+        cause=trial.cause,
+        path=str((trial.verdict.get("first_bad") or {}).get("path") or ""),
+        started_at=trial.started_at,
         added_by_hand=trial.added_by_hand,
         errors_retried=trial.errors_retried,
         label=trial.label,
         finished_at=trial.finished_at,
     )
-
-
-def _list_choices(trial_filter: TrialFilter) -> tuple[FilterChoice, ...]:
-    if trial_filter.run is None:
-        return ()
-    trials = Trial.objects.filter(run_id=trial_filter.run).order_by()
-    choices = []
-    for name, label in CHOICE_LABELS.items():
-        values = trials.values_list(FIELD_COLUMNS[name], flat=True).distinct()
-        offered = tuple(sorted(value for value in values if value))
-        choices.append(FilterChoice(name, label, getattr(trial_filter, name), offered))
-    return tuple(choices)

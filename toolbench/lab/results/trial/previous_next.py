@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from toolbench.lab.models import Trial
-from toolbench.lab.results.trial.filter import ORDERINGS, TrialFilter, filter_trials
+from toolbench.lab.results.trial.filter import FAILED_FIRST_ORDERING, RUN_ORDERING, TrialFilter, filter_trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Neighbours:
 
 
 def get_neighbours(trial: Trial, trial_filter: TrialFilter) -> Neighbours:
-    """Return the neighbours of the trial. With "slowest first" they are in the order of execution."""
+    """Return the neighbours of the trial. Any order but "failed first" is that of execution here."""
     after, before = _build_after_condition(trial, trial_filter), _build_before_condition(trial, trial_filter)
-    ordering = ORDERINGS["failed" if trial_filter.sort == "failed" else "order"]
+    ordering = FAILED_FIRST_ORDERING if trial_filter.sort == "failed" else RUN_ORDERING
     backwards = [name[1:] if name.startswith("-") else f"-{name}" for name in ordering]
     found = filter_trials(trial_filter)
     following = found.filter(after).order_by(*ordering).values_list("pk", flat=True)

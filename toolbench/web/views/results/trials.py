@@ -9,16 +9,16 @@ from toolbench.lab.models import Trial
 from toolbench.lab.query_params import parse_whole_number
 from toolbench.lab.results.trial.annotate import annotate
 from toolbench.lab.results.trial.diff_page import get_diff_page
-from toolbench.lab.results.trial.filter import OUTCOMES, SORTS, TrialFilter
+from toolbench.lab.results.trial.filter import SORTS, TrialFilter, list_sort_queries
 from toolbench.lab.results.trial.index import get_trials
 from toolbench.lab.results.trial.page import get_trace
 from toolbench.lab.results.trial.page_query import TrialPageQuery
+from toolbench.lab.results.trial.query_text import FIELDS
 from toolbench.lab.results.trial.text_call_causes import get_decisive_cause, get_text_call_causes
 from toolbench.web.rendering import is_part_request, render_page
 from toolbench.web.requests import Action, choose_local_path, record
 
-RUN_ONLY_FIELDS = {"scenario", "failure_class", "cause", "prompt"}  # selects that only a run's own values can fill
-FORM_FIELDS = {"outcome", "sort", "search", *RUN_ONLY_FIELDS}
+FORM_FIELDS = {"search", "sort"}
 
 
 @require_safe
@@ -26,9 +26,10 @@ def list_trials(request: HttpRequest) -> HttpResponse:
     """Show the trials that match the filter of the URL."""
     trial_filter = TrialFilter.from_query(request.GET)
     found = get_trials(trial_filter, parse_whole_number(request.GET.get("page", "")) or 1)
-    shown = FORM_FIELDS if trial_filter.run else FORM_FIELDS - RUN_ONLY_FIELDS
-    context = {"page": found, "query": trial_filter.query(), "kept": trial_filter.hidden_fields(shown)}
-    context |= {"outcomes": tuple(OUTCOMES), "sorts": SORTS, "sort_words": SORTS[trial_filter.sort]}
+    kept = trial_filter.hidden_fields(FORM_FIELDS)
+    context: dict[str, object] = {"page": found, "query": trial_filter.query(), "kept": kept, "fields": FIELDS}
+    context |= {"removals": {name: trial_filter.query(**{name: ""}) for name in kept}}
+    context |= {"sort_words": SORTS[trial_filter.sort], "sort_queries": list_sort_queries(trial_filter)}
     context |= {"previous": found.page - 1, "following": found.page + 1}
     return render_page(request, "trials/list.html", context)
 

@@ -1,0 +1,135 @@
+"""The text of the query bar: terms, words, and values that cannot be read."""
+
+from datetime import timedelta
+
+import pytest
+from django.http import QueryDict
+from django.utils import timezone
+
+from tests.factories import make_cell, make_config, make_model, make_run, make_step, make_trial
+from toolbench.lab.models import Step, Trial
+from toolbench.lab.results.trial.filter import TrialFilter, filter_trials
+from toolbench.lab.results.trial.query_text import FIELDS, parse_query_text
+from toolbench.lab.traces.search_text import update_search_texts
+
+WRONG_CITY = [{"code": "wrong_argument", "path": "$.cities[2].city", "turn": 0}]
+
+
+def find(search: str) -> set[str]:
+    """Return the labels of the trials that a text finds."""
+    chosen = TrialFilter.from_query(QueryDict(mutable=True) | {"search": search})
+    assert chosen.ignored == ()
+    return set(filter_trials(chosen).values_list("label", flat=True))
+
+
+@pytest.fixture
+def trials(db: None) -> None:
+    """Two trials of different models: "old" passed a day ago, "new" failed just now with a wrong city."""
+    now = timezone.now()
+    old = make_config(make_run(), make_model("vendor/glm-4.7"), profile="creative")
+    new = make_config(make_run(), make_model("vendor/qwen3"))
+    make_trial(
+        make_cell(old, "happy_path"),
+        "pass",
+        label="old",
+        duration_ms=900,
+        turns=2,
+        input_tokens=90,
+        output_tokens=10,
+        started_at=now - timedelta(days=1),
+    )
+    failed = make_trial(
+        make_cell(new, "weather"),
+        "fail",
+        label="new",
+        duration_ms=9000,
+        turns=5,
+        retries=3,
+        input_tokens=900,
+        output_tokens=200,
+        started_at=now - timedelta(minutes=5),
+        cause="wrong_argument",
+        causes=WRONG_CITY,
+        sentence="The city was lost.",
+    )
+    make_step(failed, kind=Step.Kind.TOOL, tool_name="get_forecast", ordinal=2)
+    Trial.objects.update(text_stale=True)
+    update_search_texts()
+
+
+@pytest.mark.parametrize(
+    ("search", "found"),
+    [
+        ("model:glm", {"old"}),
+        ("model:vendor", {"old", "new"}),
+        ('scenario:"weather"', {"new"}),
+        ("profile:creat", {"old"}),
+        ("outcome:fail", {"new"}),
+        ("cause:wrong_argument", {"new"}),
+        ("seen:wrong_argument", {"new"}),
+        ("path:$.cities[].city", {"new"}),
+        ("path:cities[9].city", {"new"}),
+        ("seen:wrong_type path:cities[].city", set()),
+        ("model:qwen seen:wrong_argument path:cities[0].city started>1h", {"new"}),
+        ("tool:get_forecast", {"new"}),
+        ("tool:get", set()),
+        ("ms>1000", {"new"}),
+        ("ms<=900", {"old"}),
+        ("tokens>=1100", {"new"}),
+        ("tokens:100", {"old"}),
+        ("turns>2 turns<6", {"new"}),
+        ("retries:0", {"old"}),
+        ("started>1h", {"new"}),
+        ("started<1h", {"old"}),
+        ("started>2000-01-01", {"old", "new"}),
+        ("started<=2000-01-01", set()),
+        ('"city was lost"', {"new"}),
+        ("lost outcome:pass", set()),
+        ("lost model:qwen", {"new"}),
+        ("unknown:field", set()),
+        ("", {"old", "new"}),
+    ],
+)
+def test_text_finds_the_trials_for_which_all_terms_hold(trials: None, search: str, found: set[str]) -> None:
+    assert find(search) == found
+
+
+def test_started_on_a_day_means_that_whole_day(trials: None) -> None:
+    day = Trial.objects.get(label="old").started_at
+    assert day is not None
+    assert "old" in find(f"started:{day:%Y-%m-%d}")
+    assert find(f"started>{day:%Y-%m-%d}") | find(f"started<={day:%Y-%m-%d}") == {"old", "new"}
+
+
+def test_run_and_trial_are_found_by_number(trials: None) -> None:
+    trial = Trial.objects.get(label="old")
+    assert find(f"run:{trial.run_id}") == {"old"}
+    assert find(f"trial:#{trial.pk}") == {"old"}
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        *("ms>fast", "ms>nan", "ms>1e99", "tokens<", "cost:inf", "outcome:best", "run:x", "model>x", "cause<1"),
+        *("started:1h", "started>99999d", "started>2026-13-40", "started<yesterday", f"run:{'9' * 40}"),
+    ],
+)
+@pytest.mark.django_db
+def test_terms_that_cannot_be_read_are_named_and_do_not_filter(term: str) -> None:
+    chosen = TrialFilter.from_query(QueryDict(mutable=True) | {"search": term})
+    list(filter_trials(chosen))
+    assert chosen.ignored == ((term,) if term != "tokens<" else ())
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("value", ["%", "'", '"', "\\", "x" * 900, "💣", "$..[", "0", "-1", "1.5"])
+@pytest.mark.django_db
+def test_no_value_of_any_field_breaks_the_query(field: str, value: str) -> None:
+    for operator in (":", ">", "<="):
+        list(filter_trials(TrialFilter(search=f"{field}{operator}{value} x")))
+
+
+def test_words_are_what_remains_of_a_text() -> None:
+    query = parse_query_text('  lost model:glm "a b"  http://x ms>5 ')
+    assert [term.text for term in query.terms] == ["model:glm", "ms>5"]
+    assert query.words == 'lost "a b" http://x'

@@ -1,0 +1,85 @@
+"""Facets of the list of trials: how many trials have which model, scenario, cause and so on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from toolbench.lab.results.trial.filter import TrialFilter
+from toolbench.lab.sql import statement
+
+MAX_VALUES = 12  # of one facet
+FACET_LABELS = {
+    "outcome": "Outcome",
+    "model": "Model",
+    "scenario": "Scenario",
+    "cause": "Cause",
+    "profile": "Profile",
+    "strategy": "Strategy",
+}
+_COUNT_FACETS = statement("results/trial/count_facets")
+
+
+@dataclass(frozen=True, slots=True)
+class FacetValue:
+    """A value of a facet.
+
+    Attributes:
+        query: the query string of the list with this value, or without it if it is chosen already.
+        percent: its share of the counted trials.
+    """
+
+    value: str
+    count: int
+    percent: int
+    is_chosen: bool
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A field by which the list can be narrowed.
+
+    Attributes:
+        more: values that are not shown.
+    """
+
+    name: str
+    label: str
+    values: tuple[FacetValue, ...]
+    more: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the facet is shown unfolded: outcomes, and those with a chosen value."""
+        return self.name in ("outcome", "model") or any(value.is_chosen for value in self.values)
+
+
+def count_facets(ids: Sequence[int], trial_filter: TrialFilter) -> tuple[Facet, ...]:
+    """Return the facets of these trials with one query, most frequent values first."""
+    counts: dict[str, list[tuple[str, int]]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_FACETS, [list(ids)])
+        for name, value, count in cursor.fetchall():
+            if value:
+                counts.setdefault(name, []).append((value, count))
+    return tuple(_build_facet(name, counts[name], len(ids), trial_filter) for name in FACET_LABELS if counts.get(name))
+
+
+def _build_facet(name: str, counts: Sequence[tuple[str, int]], total: int, trial_filter: TrialFilter) -> Facet:
+    chosen = getattr(trial_filter, name)
+    values = tuple(
+        FacetValue(
+            value,
+            count,
+            round(100 * count / total),
+            value == chosen,
+            trial_filter.query(**_toggle(name, value, chosen)),
+        )
+        for value, count in counts[:MAX_VALUES]
+    )
+    return Facet(name, FACET_LABELS[name], values, max(0, len(counts) - MAX_VALUES))
+
+
+def _toggle(name: str, value: str, chosen: str) -> Mapping[str, str]:
+    return {name: "" if value == chosen else value}

@@ -1,0 +1,209 @@
+"""The text of the query bar: `model:glm cause:wrong_argument path:$.city started>1h "lost" words`.
+
+A term is a field, an operator and a value; all terms must hold. Everything else is searched in the texts of trials.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from math import isfinite
+
+from django.db.models import BooleanField, Exists, F, OuterRef, Q
+from django.db.models.expressions import RawSQL
+from django.utils import timezone
+
+from toolbench.lab.models import Step
+from toolbench.lab.query_params import parse_whole_number
+from toolbench.lab.results.trial.text_search import build_search_condition
+
+Condition = Q | RawSQL | Exists
+_TERM = re.compile(r'(?<!\S)([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S+)')
+_LOOKUPS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", ":": "exact"}
+_DURATION = re.compile(r"(\d{1,6})(m|h|d)")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_MAX_DAYS = 3_650
+SEEN_AT_SQL = """EXISTS (
+    SELECT 1 FROM jsonb_to_recordset(lab_trial.causes) AS one(code text, path text)
+    WHERE (%s = '' OR one.code = %s) AND regexp_replace(one.path, '\\[[0-9]+\\]', '[]', 'g') = %s)"""
+# Fields that contain the value, by column.
+PART_FIELDS = {
+    "model": "config__model_name",
+    "provider": "config__provider_name",
+    "scenario": "scenario",
+    "profile": "config__profile",
+}
+# Fields that equal the value, by column.
+EXACT_FIELDS = {
+    "strategy": "config__strategy",
+    "method": "config__method",
+    "cause": "cause",
+    "class": "failure_class",
+    "label": "label",
+}
+NUMBER_FIELDS = {
+    "ms": "duration_ms",
+    "turns": "turns",
+    "retries": "retries",
+    "requests": "requests",
+    "cost": "cost",
+    "tokens": "",  # input and output together
+}
+OUTCOME_WORDS = ("pass", "fail", "infra", "na", "cancelled", "running", "queued")
+FIELDS = (
+    *PART_FIELDS,
+    *EXACT_FIELDS,
+    *("outcome", "seen", "path", "tool", "run", "trial"),
+    *NUMBER_FIELDS,
+    "started",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of a query text."""
+
+    field: str
+    operator: str
+    value: str
+
+    @property
+    def text(self) -> str:
+        """The term as it is written."""
+        return f"{self.field}{self.operator}{self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialQuery:
+    """A query text that was read.
+
+    Attributes:
+        words: the text without its terms.
+        ignored: terms whose value cannot be read; they do not filter.
+    """
+
+    terms: tuple[Term, ...]
+    words: str
+    ignored: tuple[str, ...]
+
+
+def parse_query_text(text: str) -> TrialQuery:
+    """Return the terms and words of a text. Terms with other fields than FIELDS are words."""
+    terms: list[Term] = []
+    ignored: list[Term] = []
+    for field, operator, value in _TERM.findall(text):
+        if field in FIELDS:
+            term = Term(field, operator, value)
+            (terms if _build_condition(term) is not None else ignored).append(term)
+    words = _TERM.sub(lambda found: " " if found[1] in FIELDS else found[0], text)
+    return TrialQuery(tuple(terms), " ".join(words.split()), tuple(term.text for term in ignored))
+
+
+def build_query_conditions(query: TrialQuery, outcomes: Mapping[str, Q]) -> list[Condition]:
+    """Return the conditions of a query, which must all hold.
+
+    Args:
+        query: the query.
+        outcomes: the condition of each word of OUTCOME_WORDS.
+    """
+    seen = _find_value(query, "seen"), _find_value(query, "path")
+    conditions: list[Condition] = [build_seen_condition(*seen)] if any(seen) else []
+    for term in query.terms:
+        if term.field == "outcome":
+            conditions.append(outcomes[_read_value(term)])
+        elif term.field not in ("seen", "path"):
+            condition = _build_condition(term)
+            assert condition is not None
+            conditions.append(condition)
+    return [*conditions, build_search_condition(query.words)] if query.words else conditions
+
+
+def build_seen_condition(code: str, path: str) -> Condition:
+    """Return the condition that a cause was seen; "" for any code, or any path.
+
+    A path may leave out its "$." and the indexes of lists.
+    """
+    if not path:
+        return Q(causes__contains=[{"code": code}])
+    path = re.sub(r"\[\d+\]", "[]", path if path.startswith("$") else f"$.{path}")
+    return RawSQL(SEEN_AT_SQL, [code, code, path], output_field=BooleanField())
+
+
+def _find_value(query: TrialQuery, field: str) -> str:
+    return next((_read_value(term) for term in reversed(query.terms) if term.field == field), "")
+
+
+def _read_value(term: Term) -> str:
+    return term.value.strip('"')
+
+
+def _build_condition(term: Term) -> Condition | None:
+    """Return the condition of a term; None if the operator or the value does not fit the field."""
+    value, field = _read_value(term), term.field
+    if not value:
+        return None
+    if field in NUMBER_FIELDS:
+        return _compare_number(field, term.operator, value)
+    if field == "started":
+        return _compare_start(term.operator, value)
+    if term.operator != ":":
+        return None
+    if field in PART_FIELDS:
+        return Q(**{f"{PART_FIELDS[field]}__icontains": value})
+    if field in EXACT_FIELDS:
+        return Q(**{EXACT_FIELDS[field]: value})
+    return _OTHER_FIELDS[field](value)
+
+
+def _compare_number(field: str, operator: str, value: str) -> Condition | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    if not isfinite(number) or abs(number) > 1e15:
+        return None
+    if field == "tokens":
+        rest = number - F("output_tokens")
+        return Q(**{f"input_tokens__{_LOOKUPS[operator]}": rest})
+    return Q(**{f"{NUMBER_FIELDS[field]}__{_LOOKUPS[operator]}": number})
+
+
+def _compare_start(operator: str, value: str) -> Condition | None:
+    """Return the condition for a date (2026-11-23) or a time before now (30m, 2h, 7d); `:` means that day."""
+    if found := _DURATION.fullmatch(value):
+        span = timedelta(**{_UNITS[found[2]]: int(found[1])})
+        if operator == ":" or span.days > _MAX_DAYS:
+            return None
+        return Q(**{f"started_at__{_LOOKUPS[operator]}": timezone.now() - span})
+    try:
+        day = datetime.combine(date.fromisoformat(value), time(), UTC)
+    except ValueError:
+        return None
+    if operator == ":":
+        return Q(started_at__gte=day, started_at__lt=day + timedelta(days=1))
+    later = day + timedelta(days=1) if operator in (">", "<=") else day  # the day's end, or its beginning
+    return Q(**{f"started_at__{'gte' if operator in ('>', '>=') else 'lt'}": later})
+
+
+def _called_tool(value: str) -> Condition:
+    """Return the condition that a tool was called. The index of the search texts finds the trials to look at."""
+    called = Exists(Step.objects.filter(trial=OuterRef("pk"), kind=Step.Kind.TOOL, tool_name=value))
+    return Q(called) & build_search_condition(value)
+
+
+def _match_number(column: str) -> Callable[[str], Condition | None]:
+    def match(value: str) -> Condition | None:
+        number = parse_whole_number(value.removeprefix("#"))
+        return None if number is None else Q(**{column: number})
+
+    return match
+
+
+_OTHER_FIELDS: Mapping[str, Callable[[str], Condition | None]] = {
+    "outcome": lambda value: Q() if value in OUTCOME_WORDS else None,
+    "seen": lambda value: build_seen_condition(value, ""),
+    "path": lambda value: build_seen_condition("", value),
+    "tool": _called_tool,
+    "run": _match_number("run_id"),
+    "trial": _match_number("pk"),
+}
