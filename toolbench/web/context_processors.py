@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 from toolbench.lab.accounts.roles import Role, get_role
+from toolbench.web.result_scope import ResultScope
 
 THEMES = ("system", "light", "dark")
 
@@ -84,7 +85,7 @@ class Frame:
     Attributes:
         nav: the places; empty without a signed-in user.
         place: label of the current place; "" outside all places.
-        tabs: the tabs of the current place.
+        tabs: the tabs of the current place; those of the results keep the scope of the page.
         role: the user's role; a viewer's without one.
     """
 
@@ -115,8 +116,11 @@ def frame(request: HttpRequest) -> dict[str, Frame]:
         return {"frame": Frame(theme, next_theme, (), "", (), Role.VIEWER)}
     current = _find_place(request.path)
     nav = tuple(NavigationLink(place.label, place.url, place is current) for place in PLACES)
+    scope = ResultScope.from_query(request.GET) if current and current.tabs is RESULT_TABS else ResultScope()
     tabs = tuple(
-        NavigationLink(tab.label, tab.url, _is_within(request.path, (tab.url, *tab.prefixes)))
+        NavigationLink(
+            tab.label, f"{tab.url}{scope.build_query(tab.url)}", _is_within(request.path, (tab.url, *tab.prefixes))
+        )
         for tab in (current.tabs if current else ())
     )
     label = current.label if current else ""
