@@ -20,7 +20,7 @@ def compiled(schema: Any, limits: SizeLimits = LIMITS) -> tuple[GrammarMatcher, 
     """The grammar of one tool `f` with an argument `a` of this schema, and the schema of what it may say."""
     parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
-    answers = build_allowed_answers([tool], final=False, dialect=GBNF_SUPPORT, limits=limits)
+    answers = build_allowed_answers([tool], final=False, support=GBNF_SUPPORT, limits=limits)
     return GrammarMatcher(build_gbnf(answers, limits)), build_answer_schema(answers)
 
 
@@ -61,7 +61,7 @@ def test_no_repeat_is_longer_than_llama_cpp_takes_and_none_is_without_end() -> N
     parameters = {"properties": {"s": {"type": "string"}, "p": {"pattern": "^a+b*$"}, "l": {"type": "array"}, "o": {}}}
     tool = {"function": {"name": "f", "parameters": parameters}}
     text = build_gbnf(
-        build_allowed_answers([tool], final=True, dialect=GBNF_SUPPORT, limits=SizeLimits()), SizeLimits()
+        build_allowed_answers([tool], final=True, support=GBNF_SUPPORT, limits=SizeLimits()), SizeLimits()
     )
     counts = [int(part.split("}")[0].split(",")[-1]) for part in text.split("{") if part[0].isdigit()]
     assert counts
@@ -76,7 +76,7 @@ def test_character_escapes_mean_the_same_to_xgrammar_and_llama_cpp() -> None:
     assert [takes(schema, text) for text in ("é.aé", "b.aé", "c -é", "c.bé")] == [True, False, True, False]
     tool = {"function": {"name": "f", "parameters": {"properties": {"a": schema}}}}
     text = build_gbnf(
-        build_allowed_answers([tool], final=True, dialect=GBNF_SUPPORT, limits=SizeLimits()), SizeLimits()
+        build_allowed_answers([tool], final=True, support=GBNF_SUPPORT, limits=SizeLimits()), SizeLimits()
     )
     assert not re.search(r"\\x[0-9A-F]{2}[0-9a-fA-F]", text)
     assert all(others.isascii() for others in re.findall(r"\[\^([^\]]*)\]", text))

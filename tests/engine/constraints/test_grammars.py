@@ -33,7 +33,7 @@ JSON_FORMATS = (
 
 
 def answers(dialect: Any, *, final: bool = True, many: int = 1) -> AllowedAnswers:
-    return build_allowed_answers(TOOLS, final=final, dialect=dialect, limits=LIMITS, most=many)
+    return build_allowed_answers(TOOLS, final=final, support=dialect, limits=LIMITS, max_calls=many)
 
 
 def both(format: str, *, final: bool = True, many: int = 1) -> list[GrammarMatcher]:
@@ -49,7 +49,7 @@ def both(format: str, *, final: bool = True, many: int = 1) -> list[GrammarMatch
 def test_llguidance_holds_every_keyword_that_its_dialect_keeps(data: st.DataObject, schema: Any) -> None:
     parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
     tool = {"function": {"name": "f", "parameters": parameters}}
-    made = build_allowed_answers([tool], final=False, dialect=LLGUIDANCE_SUPPORT, limits=LIMITS)
+    made = build_allowed_answers([tool], final=False, support=LLGUIDANCE_SUPPORT, limits=LIMITS)
     oracle, whole = GrammarMatcher(build_llguidance(made, LIMITS)), build_answer_schema(made)
     for _ in range(4):
         value = data.draw(values(schema))

@@ -31,7 +31,7 @@ TOOL: dict[str, Any] = {"type": "function", "function": {"name": "f", "descripti
 
 
 def travelling(constraint: str) -> dict[str, Any]:
-    compiled = compile_constraint([TOOL], constraint, ConstraintOptions(many=4))
+    compiled = compile_constraint([TOOL], constraint, ConstraintOptions(max_calls=4))
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], **compiled.fields}
     sent, changes = get_wire_format("anthropic").encode(body)
     assert changes == ()

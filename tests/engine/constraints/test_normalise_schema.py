@@ -48,9 +48,9 @@ def held(schema: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> tuple[Any,
     """What becomes of a property `a` with this schema; the definitions; (path, keyword) of what was dropped."""
     normaliser = SchemaNormaliser(dialect, LIMITS)
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": schema}}}
-    arguments = normaliser.arguments(tool, 0)
+    arguments = normaliser.normalise_arguments(tool, 0)
     told = [(dropped.path, dropped.keyword) for dropped in normaliser.dropped]
-    assert {dropped.dialect for dropped in normaliser.dropped} <= {dialect.name}
+    assert {dropped.constraint for dropped in normaliser.dropped} <= {dialect.name}
     return arguments["properties"]["a"], normaliser.definitions, told
 
 
@@ -61,7 +61,7 @@ def of(schema: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
 def whole(parameters: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
     """The schema of every answer."""
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
-    return build_answer_schema(build_allowed_answers([tool], final=True, dialect=dialect, limits=LIMITS))
+    return build_answer_schema(build_allowed_answers([tool], final=True, support=dialect, limits=LIMITS))
 
 
 @pytest.mark.parametrize("dialect", [d for d in SCHEMA_SUPPORT.values() if "maxLength" in d.keeps])
@@ -182,7 +182,7 @@ def test_values_of_another_type_than_the_schemas_are_left_out_of_an_enum() -> No
 def test_references_are_written_out() -> None:
     schema = {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n", "minimum": 3}}}
     tool = {"name": "f", "parameters": schema}
-    assert SchemaNormaliser(GBNF_SUPPORT, LIMITS).arguments(tool, 0)["properties"] == {
+    assert SchemaNormaliser(GBNF_SUPPORT, LIMITS).normalise_arguments(tool, 0)["properties"] == {
         "a": {"type": "integer", "minimum": 3}
     }
 
@@ -229,14 +229,17 @@ def test_references_that_multiply_without_measure_are_refused() -> None:
     }
     schema = {"$defs": {**doubled, "n20": {"type": "null"}}, "properties": {"a": {"$ref": "#/$defs/n0"}}}
     with pytest.raises(PlanError, match=str(MAX_PARTS)):
-        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).arguments({"name": "f", "parameters": schema}, 0)
+        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).normalise_arguments({"name": "f", "parameters": schema}, 0)
 
 
 @pytest.mark.parametrize("parameters", [{}, None, {"type": "object"}, {"type": "object", "properties": {}}])
 def test_a_tool_without_arguments_takes_an_empty_object(parameters: dict[str, Any] | None) -> None:
     empty = {"type": "object", "properties": {}, "additionalProperties": False}
     assert (
-        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).arguments({"name": "f", "parameters": parameters}, 0) == empty
+        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).normalise_arguments(
+            {"name": "f", "parameters": parameters}, 0
+        )
+        == empty
     )
 
 
