@@ -24,7 +24,7 @@ def json_call_writer(
         after: the text behind the object.
     """
 
-    def write(call: TextCall, place: int) -> str:
+    def write(call: TextCall, index: int) -> str:
         return before + render_spaced_json({name: call.name, arguments: call.arguments}) + after
 
     return write
@@ -70,8 +70,8 @@ def enclosed_result_writer(before: str, after: str) -> Callable[[TextCall, str, 
     In these, `{name}` and `{id}` stand for those of the call, and `{number}` for its position, from 1.
     """
 
-    def write(call: TextCall, content: str, place: int) -> str:
-        return _fill_placeholders(before, call, place) + content + _fill_placeholders(after, call, place)
+    def write(call: TextCall, content: str, index: int) -> str:
+        return _fill_placeholders(before, call, index) + content + _fill_placeholders(after, call, index)
 
     return write
 
@@ -79,15 +79,15 @@ def enclosed_result_writer(before: str, after: str) -> Callable[[TextCall, str, 
 def json_result_writer(**keys: str) -> Callable[[TextCall, str, int], str]:
     """Return a writer of results as JSON objects. `keys` maps each key to `name`, `id` or `content`."""
 
-    def write(call: TextCall, content: str, place: int) -> str:
+    def write(call: TextCall, content: str, index: int) -> str:
         facts = {"name": call.name, "id": call.id, "content": content}
         return render_spaced_json({key: facts[fact] for key, fact in keys.items()})
 
     return write
 
 
-def _fill_placeholders(text: str, call: TextCall, place: int) -> str:
-    return text.replace("{name}", call.name).replace("{id}", call.id).replace("{number}", str(place + 1))
+def _fill_placeholders(text: str, call: TextCall, index: int) -> str:
+    return text.replace("{name}", call.name).replace("{id}", call.id).replace("{number}", str(index + 1))
 
 
 def render_canonical_json(value: object) -> str:
@@ -105,7 +105,7 @@ def render_tag_value(value: object) -> str:
     return value if isinstance(value, str) else render_spaced_json(value)
 
 
-def render_python_call(call: TextCall, place: int) -> str:
+def render_python_call(call: TextCall, index: int) -> str:
     """Render a call as Python does: `f(a=1, b='x')`."""
     return f"{call.name}({', '.join(f'{key}={value!r}' for key, value in call.arguments.items())})"
 
@@ -120,7 +120,7 @@ def tagged_call_writer(before: str, key: str, value_end: str, after: str) -> Cal
         after: the text behind the arguments.
     """
 
-    def write(call: TextCall, place: int) -> str:
+    def write(call: TextCall, index: int) -> str:
         pairs = (
             key.replace("{key}", name) + render_tag_value(value) + value_end.replace("{key}", name)
             for name, value in call.arguments.items()
@@ -136,7 +136,7 @@ def named_json_call_writer(before: str, between: str, after: str) -> Callable[[T
     In `between`, `{place}` stands for the position of the call, from 0.
     """
 
-    def write(call: TextCall, place: int) -> str:
-        return before + call.name + between.replace("{place}", str(place)) + render_spaced_json(call.arguments) + after
+    def write(call: TextCall, index: int) -> str:
+        return before + call.name + between.replace("{place}", str(index)) + render_spaced_json(call.arguments) + after
 
     return write

@@ -144,11 +144,11 @@ def _iterate_pairs(parts: list[str], tool: str, known: ToolSchemas) -> Iterator[
     names = _get_parameter_names(known, tool)
     if not parts[-1].strip():
         parts = parts[:-1]
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         named = _KEY.match(part)
-        if named is None and place >= len(names):
+        if named is None and index >= len(names):
             raise InvalidJsonError("no_name", "a value without a name")
-        key = named["key"] if named else names[place]
+        key = named["key"] if named else names[index]
         yield key, evaluate_literal(parse_python(part[named.end() if named else 0 :].strip()))
 
 

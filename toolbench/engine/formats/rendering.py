@@ -22,7 +22,7 @@ def render(calls: Sequence[TextCall], *, format: str, text: str = "", reasoning:
         opener, closer = pair
         thought = f"{opener}\n{reasoning}\n{closer}\n\n"
     layout = form.layout
-    written = layout.between.join(layout.call(call, place) for place, call in enumerate(calls))
+    written = layout.between.join(layout.call(call, index) for index, call in enumerate(calls))
     joined = "\n\n" if text and calls else ""
     return thought + text + joined + (f"{layout.before}{written}{layout.after}" if calls else "")
 
@@ -37,7 +37,7 @@ def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> s
     """Render (call, result) pairs, in call order, as one text for the role of `get_result_role`."""
     prompt = get_format(format).prompt
     written = prompt.results_between.join(
-        prompt.result(call, text, place) for place, (call, text) in enumerate(results)
+        prompt.result(call, text, index) for index, (call, text) in enumerate(results)
     )
     return prompt.results_before + written + prompt.results_after
 

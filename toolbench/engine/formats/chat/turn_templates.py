@@ -288,7 +288,7 @@ TURN_SPECS: dict[str, TurnSpec] = {
         opening=_build_kimi_k3_frame("assistant")[0] + kimi.RESPONSE[0],
         text=kimi.RESPONSE,
         preamble=kimi.RESPONSE,
-        thought=kimi.THOUGHT,
+        thought=kimi.REASONING,
         joint=("", "".join(kimi.RESPONSE)),
         stops=("<|end_of_msg|>",),
     ),
