@@ -12,7 +12,7 @@ from toolbench.engine.formats.families.fenced import FENCE, build_fenced_json_bl
 from toolbench.engine.formats.families.gemma_repair import repair_gemma_calls
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.pythonic import PYTHONIC, build_bare_list_blocks
-from toolbench.engine.formats.json_calls import as_object
+from toolbench.engine.formats.json_calls import parse_object
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.python_calls import PythonCallReader
 from toolbench.engine.formats.specification import (
@@ -72,7 +72,7 @@ class GemmaCallReader:
 
 def _parse_object(text: str) -> JsonObject | None:
     try:
-        return as_object(read_value(text))
+        return parse_object(read_value(text))
     except InvalidJsonError:
         return None
 
@@ -137,12 +137,12 @@ def _convert_types_to_upper(schema: object) -> object:
 def _build_declarations_writer(opener: str, quote: str, closer: str) -> Callable[[Sequence[JsonObject]], str]:
     def write(tools: Sequence[JsonObject]) -> str:
         functions = [get_function(tool) for tool in tools]
-        contents = [
+        parts = [
             {key: function[key] for key in ("description", "parameters") if key in function} for function in functions
         ]
         return "".join(
             f"{opener}declaration:{function.get('name')}{_render_value(_convert_types_to_upper(part), quote)}{closer}"
-            for function, content in zip(functions, contents, strict=True)
+            for function, part in zip(functions, parts, strict=True)
         )
 
     return write

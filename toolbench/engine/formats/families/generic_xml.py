@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from toolbench.engine.formats.call_writers import enclosed_result_writer, named_json_call_writer, tool_lines_writer
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import CLOSER, OPENER, PLAIN_NAME
-from toolbench.engine.formats.json_calls import BrokenValueError, as_object, clean_name, read_values
+from toolbench.engine.formats.json_calls import BrokenValueError, clean_name, parse_object, read_values
 from toolbench.engine.formats.specification import (
     Block,
     CallLayout,
@@ -39,7 +39,7 @@ class NameAndArgumentsReader:
             value = next(read_values(arguments_text, notes), None)
         except BrokenValueError:
             return problem
-        arguments = as_object(value)
+        arguments = parse_object(value)
         if arguments is None or (cut and value is None):
             return problem
         return ParsedBlock((FoundCall(name, arguments),), notes=tuple(sorted(notes)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats.call_writers import enclosed_result_writer, render_spaced_json
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
-from toolbench.engine.formats.json_calls import as_object, clean_name
+from toolbench.engine.formats.json_calls import clean_name, parse_object
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.specification import (
     Block,
@@ -48,7 +48,7 @@ def _read_call(name: str, content: str, *, cut: bool) -> ParsedBlock:
     if not content.strip():
         return ParsedBlock(problem="call_cut") if cut else ParsedBlock((FoundCall(name, {}),))
     try:
-        arguments = as_object(read_value(content))
+        arguments = parse_object(read_value(content))
     except InvalidJsonError:
         arguments = None
     if arguments is None:

@@ -16,7 +16,7 @@ from toolbench.engine.formats.families.fenced import build_fenced_json_blocks
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import JSON_BLOCK, NAMED_BLOCK, PLAIN_NAME, PLURAL_BLOCK
 from toolbench.engine.formats.families.mistral import MISTRAL_BLOCK as MISTRAL_BLOCK
-from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader, as_object, clean_name
+from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader, clean_name, parse_object
 from toolbench.engine.formats.specification import (
     Block,
     BlockReader,
@@ -64,7 +64,7 @@ class NameKeyedCalls(CallKeys):
             name, arguments_value = (
                 next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", None)
             )
-            arguments = as_object(arguments_value)
+            arguments = parse_object(arguments_value)
             yield FoundCall(clean_name(name), arguments) if clean_name(name) and arguments is not None else None
 
 
@@ -193,7 +193,7 @@ INTERNLM2 = _build_format(
 
 
 def _render_capabilities(tools: Sequence[JsonObject]) -> str:
-    return "\n".join(render_function_type(get_function(tool), last="") for tool in tools)
+    return "\n".join(render_function_type(get_function(tool), last_separator="") for tool in tools)
 
 
 def _render_namespace(tools: Sequence[JsonObject]) -> str:
