@@ -30,7 +30,7 @@ def takes(schema: Any, value: Any, limits: SizeLimits = LIMITS) -> bool:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), schema=SCHEMAS)
-def test_a_grammar_takes_exactly_what_its_schema_allows(data: st.DataObject, schema: Any) -> None:
+def test_grammar_accepts_exactly_the_values_of_its_schema(data: st.DataObject, schema: Any) -> None:
     oracle, whole = compiled(schema)
     for _ in range(4):
         value = data.draw(values(schema))
@@ -43,7 +43,7 @@ def test_a_grammar_takes_exactly_what_its_schema_allows(data: st.DataObject, sch
 @given(
     low=st.none() | st.integers(-2000, 2000), high=st.none() | st.integers(-2000, 2000), value=st.integers(-2100, 2100)
 )
-def test_whole_numbers_keep_to_their_bounds(low: int | None, high: int | None, value: int) -> None:
+def test_grammar_enforces_integer_bounds(low: int | None, high: int | None, value: int) -> None:
     bounds = {"minimum": low, "maximum": high}
     schema = {"type": "integer", **{name: bound for name, bound in bounds.items() if bound is not None}}
     if low is None or high is None or low <= high:
@@ -57,7 +57,7 @@ def test_bound_above_llama_cpp_limit_is_composed_of_smaller_ones(length: int) ->
     assert grammar.accepts_call("f", {"a": "x" * length}) is (1 <= length <= 3000)
 
 
-def test_no_repeat_is_longer_than_llama_cpp_takes_and_none_is_without_end() -> None:
+def test_repetitions_are_bounded_and_within_llama_cpp_limit() -> None:
     parameters = {"properties": {"s": {"type": "string"}, "p": {"pattern": "^a+b*$"}, "l": {"type": "array"}, "o": {}}}
     tool = {"function": {"name": "f", "parameters": parameters}}
     text = build_gbnf(
@@ -70,7 +70,7 @@ def test_no_repeat_is_longer_than_llama_cpp_takes_and_none_is_without_end() -> N
     assert not any(f"{symbol}{repeat}" in unquoted for symbol in ")]" for repeat in "*+")
 
 
-def test_character_escapes_mean_the_same_to_xgrammar_and_llama_cpp() -> None:
+def test_character_classes_avoid_syntax_that_xgrammar_misreads() -> None:
     """It reads digits behind an escape without end, and knows no characters beyond ASCII in a class of others."""
     schema = {"type": "string", "pattern": "^[^b]\\W[ a-]é$"}
     assert [takes(schema, text) for text in ("é.aé", "b.aé", "c -é", "c.bé")] == [True, False, True, False]
@@ -82,7 +82,7 @@ def test_character_escapes_mean_the_same_to_xgrammar_and_llama_cpp() -> None:
     assert all(others.isascii() for others in re.findall(r"\[\^([^\]]*)\]", text))
 
 
-def test_what_a_pattern_leaves_open_ends_at_the_strings_bound() -> None:
+def test_open_pattern_repetition_is_limited_by_max_length() -> None:
     schema = {"type": "string", "pattern": "^a+$", "maxLength": 3}
     assert [takes(schema, "a" * count) for count in (0, 1, 3, 5)] == [False, True, True, False]
 
@@ -97,7 +97,7 @@ def test_what_a_pattern_leaves_open_ends_at_the_strings_bound() -> None:
         ("ipv4", ["0.0.0.0", "255.10.9.1"], ["256.0.0.1", "1.2.3", "01.2.3.4"]),
     ],
 )
-def test_formats_are_held(form: str, good: list[str], bad: list[str]) -> None:
+def test_grammar_enforces_string_formats(form: str, good: list[str], bad: list[str]) -> None:
     grammar, _ = compiled({"type": "string", "format": form})
     validator = jsonschema_rs.validator_for({"type": "string", "format": form}, validate_formats=True)
     for text in good:
@@ -107,18 +107,18 @@ def test_formats_are_held(form: str, good: list[str], bad: list[str]) -> None:
 
 
 @pytest.mark.parametrize("escape", ["\\n", '\\"', "\\\\", "\\/", "\\u00e9", "\\ud7ff"])
-def test_a_string_may_be_written_with_escapes(escape: str) -> None:
+def test_grammar_accepts_json_escapes_in_strings(escape: str) -> None:
     grammar, _ = compiled({"type": "string"})
     assert grammar.accepts(f'{{"name": "f", "arguments": {{"a": "{escape}"}}}}')
 
 
 @pytest.mark.parametrize("inside", ["\\x", "\\ud800", "\n", "\\u12", '"'])
-def test_a_string_that_is_no_json_or_no_text_cannot_be_written(inside: str) -> None:
+def test_grammar_refuses_invalid_json_strings(inside: str) -> None:
     grammar, _ = compiled({"type": "string"})
     assert not grammar.accepts(f'{{"name":"f","arguments":{{"a":"{inside}"}}}}')
 
 
-def test_white_space_stands_between_tokens_as_far_as_the_limits_say() -> None:
+def test_grammar_limits_white_space_between_tokens() -> None:
     written = json.dumps({"name": "f", "arguments": {"a": [1, 2]}}, indent=1)
     schema = {"type": "array", "items": {"type": "integer"}}
     assert not compiled(schema, SizeLimits(whitespace=1))[0].accepts(written)
@@ -126,7 +126,7 @@ def test_white_space_stands_between_tokens_as_far_as_the_limits_say() -> None:
     assert not compiled(schema, SizeLimits(whitespace=0))[0].accepts(json.dumps({"name": "f", "arguments": {"a": []}}))
 
 
-def test_a_further_key_is_none_of_the_named_ones() -> None:
+def test_additional_key_differs_from_named_properties() -> None:
     schema = {"type": "object", "properties": {"ab": {"type": "null"}}, "additionalProperties": {"type": "integer"}}
     grammar, _ = compiled(schema)
     for name in ("a", "abc", "b", "", "ü"):

@@ -28,13 +28,13 @@ def after(text: str) -> Mask:
     return mask
 
 
-def test_only_what_may_follow_is_allowed() -> None:
+def test_mask_allows_only_valid_next_tokens() -> None:
     assert tokens(after("")) == [ord("{")]
     assert tokens(after('{"name":"f","arguments":{"a":')) == [*b"-0123456789"]
     assert set(tokens(after('{"name":"f","arguments":{"a":1'))) == {*b"0123456789}"}
 
 
-def test_a_whole_answer_may_only_end() -> None:
+def test_mask_of_complete_answer_allows_only_the_end() -> None:
     mask = after(json.dumps({"name": "f", "arguments": {"a": 12}}, separators=(",", ":")))
     assert tokens(mask) == [END]
     assert mask.stopped
@@ -46,7 +46,7 @@ def test_a_whole_answer_may_only_end() -> None:
 
 
 @pytest.mark.parametrize("token", [ord("["), END, -1, 999])
-def test_a_token_that_is_not_allowed_is_refused_and_changes_nothing(token: int) -> None:
+def test_consume_refuses_other_token_and_keeps_mask(token: int) -> None:
     mask = after('{"name":"f","arguments":{"a":')
     with pytest.raises(ValueError, match=str(token)):
         mask.consume(token)
@@ -54,14 +54,14 @@ def test_a_token_that_is_not_allowed_is_refused_and_changes_nothing(token: int) 
     assert not mask.stopped
 
 
-def test_a_bad_grammar_or_vocabulary_is_refused() -> None:
+def test_invalid_grammar_or_vocabulary_raises_plan_error() -> None:
     with pytest.raises(PlanError, match="llguidance gave up"):
         Mask(BYTES, "start: nowhere")
     with pytest.raises(PlanError, match="2 tokens"):
         Vocabulary([b"a", b"b"], end=2)
 
 
-def test_a_models_own_way_of_cutting_text_is_asked() -> None:
+def test_mask_uses_given_tokenizer() -> None:
     asked: list[bytes] = []
 
     def tokenize(text: bytes) -> list[int]:

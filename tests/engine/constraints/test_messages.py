@@ -51,7 +51,7 @@ def untyped_enums(schema: Any) -> Any:
     return {key: untyped_enums(part) for key, part in schema.items() if not (key == "type" and "enum" in schema)}
 
 
-def test_messages_answer_schema_is_output_config_that_sdk_leaves_as_is() -> None:
+def test_output_config_schema_is_unchanged_by_the_sdk() -> None:
     schema = travelling("output_config")["output_config"]["format"]["schema"]
 
     assert by_the_sdk(schema) == untyped_enums(schema)
@@ -59,7 +59,7 @@ def test_messages_answer_schema_is_output_config_that_sdk_leaves_as_is() -> None
     assert '"$ref": "#/$defs/node"' not in json.dumps(schema)
 
 
-def test_strict_tools_keep_what_is_optional_optional() -> None:
+def test_strict_tool_use_keeps_optional_keys_optional() -> None:
     (tool,) = travelling("strict_tool_use")["tools"]
 
     assert (tool["name"], tool["strict"]) == ("f", True)
@@ -68,7 +68,7 @@ def test_strict_tools_keep_what_is_optional_optional() -> None:
 
 
 @pytest.mark.parametrize("constraint", ["output_config", "strict_tool_use"])
-def test_every_keyword_that_is_not_held_is_told(constraint: str) -> None:
+def test_compile_constraint_reports_every_dropped_keyword(constraint: str) -> None:
     told = {
         (item.path.rpartition(".properties.")[2], item.kept)
         for item in compile_constraint([TOOL], constraint, ConstraintOptions()).dropped

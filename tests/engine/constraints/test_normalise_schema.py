@@ -65,7 +65,7 @@ def whole(parameters: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
 
 
 @pytest.mark.parametrize("dialect", [d for d in SCHEMA_SUPPORT.values() if "maxLength" in d.keeps])
-def test_every_string_and_list_has_an_end(dialect: SchemaSupport) -> None:
+def test_every_string_and_list_has_a_maximum_length(dialect: SchemaSupport) -> None:
     schema = whole({"properties": {"a": {"type": "string"}, "b": {"type": "array"}, "c": {}}}, dialect)
     jsonschema_rs.meta.validate(schema)
     for part in parts(schema):
@@ -75,7 +75,7 @@ def test_every_string_and_list_has_an_end(dialect: SchemaSupport) -> None:
             assert part["maxItems"] == LIMITS.max_items
 
 
-def test_the_tools_own_bounds_are_kept() -> None:
+def test_bounds_in_the_schema_are_kept() -> None:
     assert of({"type": "string", "maxLength": 9, "minLength": 2}) == {"type": "string", "maxLength": 9, "minLength": 2}
     assert of({"type": "array", "maxItems": 3, "items": {"type": "integer", "minimum": 1}}) == {
         "type": "array",
@@ -88,7 +88,7 @@ def test_the_tools_own_bounds_are_kept() -> None:
 @pytest.mark.parametrize(
     ("schema", "fixed"), [({"enum": ["a"]}, ["a"]), ({"const": 1}, [1]), ({"enum": [1, None]}, [1, None])]
 )
-def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any], fixed: list[Any]) -> None:
+def test_enum_and_const_get_no_bounds(schema: dict[str, Any], fixed: list[Any]) -> None:
     assert of(schema) == {"enum": fixed}
 
 
@@ -131,7 +131,7 @@ def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any], fixed: list[
         ],
     ],
 )
-def test_a_keyword_that_the_dialect_does_not_hold_is_left_out_and_named(
+def test_unsupported_keyword_is_left_out_and_recorded(
     dialect: SchemaSupport, schema: dict[str, Any], keyword: str
 ) -> None:
     kept, definitions, dropped = held(schema, dialect)
@@ -147,11 +147,11 @@ def test_a_keyword_that_the_dialect_does_not_hold_is_left_out_and_named(
         {"type": "array", "uniqueItems": False, "items": {"type": "null"}},
     ],
 )
-def test_what_holds_nothing_is_not_missed(schema: dict[str, Any]) -> None:
+def test_keywords_without_effect_are_not_recorded(schema: dict[str, Any]) -> None:
     assert held(schema, RESPONSE_FORMAT_SUPPORT)[2] == []
 
 
-def test_alternatives_keep_what_stands_beside_them() -> None:
+def test_alternatives_keep_the_other_keywords() -> None:
     assert of({"type": "integer", "oneOf": [{"minimum": 5}, {"const": 1}]}) == {
         "anyOf": [{"type": "integer", "minimum": 5}, {"enum": [1]}]
     }
@@ -161,7 +161,7 @@ def test_alternatives_keep_what_stands_beside_them() -> None:
     assert of({"type": "boolean", "nullable": True}) == {"anyOf": [{"type": "boolean"}, {"type": "null"}]}
 
 
-def test_parts_that_must_all_hold_become_one() -> None:
+def test_all_of_is_merged_into_one_schema() -> None:
     one = {"properties": {"x": {"type": "integer", "minimum": 1}}, "required": ["x"]}
     other = {"properties": {"x": {"maximum": 9}, "y": {"type": "null"}}, "required": ["y"]}
     assert of({"type": "object", "allOf": [one, other]}) == {
@@ -175,11 +175,11 @@ def test_parts_that_must_all_hold_become_one() -> None:
     ]
 
 
-def test_values_of_another_type_than_the_schemas_are_left_out_of_an_enum() -> None:
+def test_enum_values_of_another_type_are_left_out() -> None:
     assert of({"type": "integer", "enum": ["1", 2, True]}) == {"enum": [2]}
 
 
-def test_references_are_written_out() -> None:
+def test_references_are_replaced_by_their_targets() -> None:
     schema = {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n", "minimum": 3}}}
     tool = {"name": "f", "parameters": schema}
     assert SchemaNormaliser(GBNF_SUPPORT, LIMITS).normalise_arguments(tool, 0)["properties"] == {
@@ -188,7 +188,7 @@ def test_references_are_written_out() -> None:
 
 
 @pytest.mark.parametrize("dialect", SCHEMA_SUPPORT.values(), ids=list(SCHEMA_SUPPORT))
-def test_a_recursive_type_stays_recursive(dialect: SchemaSupport) -> None:
+def test_recursive_schema_stays_recursive(dialect: SchemaSupport) -> None:
     schema = whole(TREE, dialect)
     jsonschema_rs.meta.validate(schema)
     strict = dialect.strict
@@ -206,24 +206,24 @@ def test_a_recursive_type_stays_recursive(dialect: SchemaSupport) -> None:
         {"allOf": [{"$ref": "#/properties/a"}]},
     ],
 )
-def test_a_reference_that_leads_only_to_itself_ends(schema: dict[str, Any]) -> None:
+def test_reference_to_itself_allows_any_value(schema: dict[str, Any]) -> None:
     kept, definitions, _ = held(schema)
     jsonschema_rs.meta.validate({**kept, "$defs": definitions})
     assert jsonschema_rs.is_valid({**kept, "$defs": definitions}, 7)
 
 
 @pytest.mark.parametrize("reference", ["#/$defs/none", "http://elsewhere.invalid/x", "other.json#/a", "#/enum/9"])
-def test_a_reference_that_leads_outside_or_nowhere_is_a_schema_error(reference: str) -> None:
+def test_reference_without_local_target_raises_plan_error(reference: str) -> None:
     with pytest.raises(PlanError, match="tool f: "):
         of({"$ref": reference})
 
 
-def test_a_type_that_json_does_not_have_is_a_schema_error() -> None:
+def test_unknown_type_raises_plan_error() -> None:
     with pytest.raises(PlanError, match="names the type 'strng'"):
         of({"type": ["null", "strng"]})
 
 
-def test_references_that_multiply_without_measure_are_refused() -> None:
+def test_references_that_give_too_many_parts_raise_plan_error() -> None:
     doubled = {
         f"n{at}": {"anyOf": [{"properties": {k: {"$ref": f"#/$defs/n{at + 1}"}}} for k in "xy"]} for at in range(20)
     }
@@ -233,7 +233,7 @@ def test_references_that_multiply_without_measure_are_refused() -> None:
 
 
 @pytest.mark.parametrize("parameters", [{}, None, {"type": "object"}, {"type": "object", "properties": {}}])
-def test_a_tool_without_arguments_takes_an_empty_object(parameters: dict[str, Any] | None) -> None:
+def test_tool_without_parameters_accepts_empty_object(parameters: dict[str, Any] | None) -> None:
     empty = {"type": "object", "properties": {}, "additionalProperties": False}
     assert (
         SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).normalise_arguments(
@@ -243,7 +243,7 @@ def test_a_tool_without_arguments_takes_an_empty_object(parameters: dict[str, An
     )
 
 
-def test_strict_requires_every_key_and_takes_null_for_what_is_optional() -> None:
+def test_strict_requires_every_key_and_allows_null_for_optional_ones() -> None:
     schema = of(
         {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"enum": ["a"]}}, "required": ["x"]},
         STRICT_SUPPORT,
@@ -261,7 +261,7 @@ def test_strict_requires_every_key_and_takes_null_for_what_is_optional() -> None
     }
 
 
-def test_an_object_may_have_other_keys_where_its_schema_says_so() -> None:
+def test_object_has_other_keys_only_if_its_schema_allows_them() -> None:
     named = {"type": "object", "properties": {"x": {"type": "null"}}}
     assert of(named)["additionalProperties"] is False
     assert of({**named, "additionalProperties": {"type": "integer"}})["additionalProperties"] == {"type": "integer"}

@@ -56,7 +56,7 @@ def fits(branches: tuple[Branch, ...], text: str) -> bool:
 )
 @settings(max_examples=60)
 @given(text=st.text("abcdAü.-]\\^_ 0129\n", max_size=6))
-def test_a_pattern_is_read_as_the_validator_reads_it(pattern: str, text: str) -> None:
+def test_parsed_pattern_matches_like_the_validator(pattern: str, text: str) -> None:
     branches = parse_pattern(pattern)
     assert branches is not None
     assert fits(branches, text) is jsonschema_rs.is_valid({"pattern": pattern}, text)
@@ -82,12 +82,12 @@ def test_a_pattern_is_read_as_the_validator_reads_it(pattern: str, text: str) ->
         *["a^b", "a$b", r"\ud800", "[z-a]", "[[a]&&[b]]", "a{9999}", "(" * 30 + "a" + ")" * 30, "a" * 2000],
     ],
 )
-def test_what_a_grammar_cannot_say_is_not_plain(pattern: str) -> None:
+def test_unsupported_pattern_is_parsed_to_none(pattern: str) -> None:
     assert parse_pattern(pattern) is None
 
 
 @given(ranges=RANGES, code=st.integers(0, 80))
-def test_every_character_is_inside_or_outside(ranges: list[tuple[int, int]], code: int) -> None:
+def test_complement_ranges_has_exactly_the_other_characters(ranges: list[tuple[int, int]], code: int) -> None:
     inside = any(low <= code <= high for low, high in join_ranges(tuple(ranges)))
     assert inside is any(low <= code <= high for low, high in ranges)
     assert inside is not any(low <= code <= high for low, high in complement_ranges(tuple(ranges)))

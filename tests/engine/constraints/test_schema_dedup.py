@@ -17,7 +17,7 @@ def written_out(part: Any, definitions: dict[str, Any]) -> Any:
     return {key: written_out(value, definitions) for key, value in part.items()}
 
 
-def test_equal_parts_are_written_once_and_mean_what_they_meant() -> None:
+def test_equal_parts_become_one_definition_with_equal_meaning() -> None:
     closed = {"additionalProperties": False, "required": ["a"]}
     tool = {"type": "object", "properties": {"a": LINES, "b": {"type": "boolean"}}, **closed}
     more = {"type": "object", "properties": {"a": LINES}, "additionalProperties": {"$ref": "#/$defs/any1"}}
@@ -31,7 +31,7 @@ def test_equal_parts_are_written_once_and_mean_what_they_meant() -> None:
     assert written_out({**shared, "$defs": {"any1": definitions["any1"]}}, definitions) == schema
 
 
-def test_a_schema_without_equal_parts_stays_as_it_is() -> None:
+def test_schema_without_equal_parts_is_unchanged() -> None:
     assert deduplicate_schema({"type": "object", "properties": {"a": LINES}}) == {
         "type": "object",
         "properties": {"a": LINES},

@@ -38,13 +38,13 @@ def _texts(seed: int, count: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("form", list_format_names())
-def test_no_text_raises_and_pieces_give_what_the_whole_gives(form: str) -> None:
+def test_any_text_in_chunks_parses_like_the_complete_text(form: str) -> None:
     draw = random.Random(form)
     for text in _texts(seed=len(form) * 1000 + ord(form[0]), count=12 if form != "auto" else 250):
         assert parse_in_chunks(text, form, draw) == parse(text, format=form, tools=TOOLS)
 
 
-def test_arguments_that_look_like_a_call_are_arguments_under_auto_too() -> None:
+def test_arguments_that_look_like_a_call_stay_arguments_under_auto() -> None:
     call = TextCall("people.find", {"name": "Nikola Tesla"}, "functions.people.find:0")
 
     for form in ("kimi_k2", "deepseek_v3", "deepseek_v31"):
@@ -58,16 +58,16 @@ def test_arguments_that_look_like_a_call_are_arguments_under_auto_too() -> None:
     st.sampled_from(list_format_names()),
     st.integers(1, 9),
 )
-def test_whatever_stands_together_is_read_alike_in_pieces_of_any_size(text: str, form: str, size: int) -> None:
+def test_mixed_parts_in_chunks_of_any_size_parse_alike(text: str, form: str, size: int) -> None:
     assert parse_in_chunks(text, form, size) == parse(text, format=form, tools=TOOLS)
 
 
-def test_one_character_at_a_time_gives_what_the_whole_gives() -> None:
+def test_chunks_of_one_character_parse_like_the_complete_text() -> None:
     for text in _texts(seed=7, count=60):
         assert parse_in_chunks(text, "auto", 1) == parse(text, tools=TOOLS)
 
 
-def test_the_news_add_up_to_what_is_parsed() -> None:
+def test_events_together_equal_the_parsed_answer() -> None:
     for case in read_golden_cases():
         decoder = stream(case.format, TOOLS)
         news = [piece for start in range(0, len(case.text), 3) for piece in decoder.feed(case.text[start : start + 3])]
@@ -82,7 +82,7 @@ def test_the_news_add_up_to_what_is_parsed() -> None:
         assert tuple(piece.call for piece in news if piece.kind == "call") == parsed.calls
 
 
-def test_a_call_is_told_as_soon_as_its_closer_is_there() -> None:
+def test_call_event_comes_with_the_end_marker() -> None:
     decoder = stream("hermes", TOOLS)
 
     before = decoder.feed('Hi <tool_call>{"name": "ping"}</tool_call')
@@ -92,7 +92,7 @@ def test_a_call_is_told_as_soon_as_its_closer_is_there() -> None:
     assert [piece.kind for piece in after] == ["call"]
 
 
-def test_an_open_call_can_be_looked_at_while_it_grows() -> None:
+def test_partial_returns_text_of_incomplete_call() -> None:
     decoder = stream("hermes", TOOLS)
 
     decoder.feed('Hi <tool_call>{"name": "pi')
@@ -100,7 +100,7 @@ def test_an_open_call_can_be_looked_at_while_it_grows() -> None:
     assert decoder.partial == '<tool_call>{"name": "pi'
 
 
-def test_nothing_is_read_after_the_end() -> None:
+def test_feed_after_close_is_ignored() -> None:
     decoder = stream("auto", TOOLS)
     decoder.feed("Hello")
     parsed = decoder.close()
@@ -110,7 +110,7 @@ def test_nothing_is_read_after_the_end() -> None:
     assert parsed.text == "Hello"
 
 
-def test_without_tools_only_marked_calls_are_read() -> None:
+def test_parse_without_tools_reads_only_marked_calls() -> None:
     bare = parse('{"name": "ping", "arguments": {}}')
     marked = parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>')
 
@@ -143,7 +143,7 @@ class _Counted:
 
 
 @pytest.mark.parametrize("part", REPEATED)
-def test_twice_the_text_costs_twice_the_work(part: str) -> None:
+def test_function_calls_grow_in_proportion_to_text_length(part: str) -> None:
     small, large = part * (1500 // len(part)), part * (3000 // len(part))
 
     for size in (1, 10_000):
@@ -151,7 +151,7 @@ def test_twice_the_text_costs_twice_the_work(part: str) -> None:
         assert counted.of(large, size) <= 2.5 * counted.of(small, size) + 500
 
 
-def test_a_long_answer_costs_a_bounded_number_of_steps() -> None:
+def test_long_answer_needs_at_most_four_function_calls_per_character() -> None:
     text = "".join(case.text + "\n" for case in read_golden_cases() if case.format == "auto")
     text *= 250_000 // len(text)
 

@@ -88,7 +88,7 @@ def _held(calls: list[TextCall], form: str) -> list[TextCall]:
 @pytest.mark.parametrize("form", WRITTEN)
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(calls=_calls())
-def test_written_calls_are_read_as_they_were(form: str, calls: list[TextCall]) -> None:
+def test_rendered_calls_parse_to_equal_calls(form: str, calls: list[TextCall]) -> None:
     held, tools = _held(calls, form), _tools(calls)
     written = render(held, format=form)
 
@@ -102,9 +102,7 @@ def test_written_calls_are_read_as_they_were(form: str, calls: list[TextCall]) -
 @pytest.mark.parametrize("form", MARKED)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(calls=_calls(), seed=st.integers(0, 1000))
-def test_written_calls_are_read_in_pieces_behind_prose_and_reasoning(
-    form: str, calls: list[TextCall], seed: int
-) -> None:
+def test_rendered_calls_after_text_and_reasoning_parse_in_chunks(form: str, calls: list[TextCall], seed: int) -> None:
     held, tools = _held(calls, form), _tools(calls)
     written = render(held, format=form, text="I will look.", reasoning="Let me think.")
 
@@ -119,7 +117,7 @@ def test_written_calls_are_read_in_pieces_behind_prose_and_reasoning(
 @pytest.mark.parametrize("form", MARKED)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(calls=_calls())
-def test_auto_reads_what_a_format_with_markers_wrote(form: str, calls: list[TextCall]) -> None:
+def test_auto_parses_calls_of_every_format_with_markers(form: str, calls: list[TextCall]) -> None:
     held, tools = _held(calls, form), _tools(calls)
 
     parsed = parse(render(held, format=form, text="I will look."), tools=tools)
@@ -128,7 +126,7 @@ def test_auto_reads_what_a_format_with_markers_wrote(form: str, calls: list[Text
 
 
 @pytest.mark.parametrize("form", [name for name in WRITTEN if get_format(name).holds.ids])
-def test_ids_come_back_where_the_format_keeps_them(form: str) -> None:
+def test_ids_survive_round_trip_if_format_keeps_them(form: str) -> None:
     identity = "functions.ping:7" if form == "kimi_k2" else "abcXYZ019"
 
     parsed = parse(render([TextCall("ping", {}, identity)], format=form), format=form)
@@ -137,7 +135,7 @@ def test_ids_come_back_where_the_format_keeps_them(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", WRITTEN)
-def test_every_cut_of_a_written_call_gives_no_call_or_the_whole_call(form: str) -> None:
+def test_truncated_call_gives_no_call_or_the_complete_call(form: str) -> None:
     """A call whose arguments are cut is never one that can be executed."""
     call = TextCall("get_weather", {"city": "Los Angeles", "days": 31})
     tools = [

@@ -20,7 +20,7 @@ DETAILS: JsonObject = {"role": "assistant", "content": None, "reasoning": "Hm.",
 PLAIN: JsonObject = {"role": "user", "content": "Go.", "reasoning": "not the assistant's"}
 
 
-def test_reasoning_can_be_left_out_and_all_else_stays() -> None:
+def test_reasoning_left_out_keeps_all_other_fields() -> None:
     messages, changes = apply_message([PLAIN, THOUGHT, DETAILS], ["reasoning_left_out"])
     assert messages == [
         PLAIN,
@@ -34,7 +34,7 @@ def test_reasoning_can_be_left_out_and_all_else_stays() -> None:
     }
 
 
-def test_reasoning_can_go_back_inside_the_text() -> None:
+def test_reasoning_in_think_tags_moves_into_the_text() -> None:
     messages, _ = apply_message([THOUGHT, DETAILS], ["reasoning_in_think_tags"])
     assert messages == [
         {"role": "assistant", "content": "<think>Hm.</think>Hi.", "tool_calls": CALLS},
@@ -42,7 +42,7 @@ def test_reasoning_can_go_back_inside_the_text() -> None:
     ]
 
 
-def test_reasoning_that_is_no_text_is_left_out_of_the_tags() -> None:
+def test_reasoning_in_think_tags_drops_encrypted_details() -> None:
     sealed: JsonObject = {"role": "assistant", "content": "Hi.", "reasoning_details": [{"data": "x"}]}
     assert apply_message([sealed], ["reasoning_in_think_tags"])[0] == [{"role": "assistant", "content": "Hi."}]
 
@@ -66,11 +66,11 @@ def sent(reasoning_history: str, *messages: JsonObject) -> list[JsonObject]:
     return told
 
 
-def test_by_default_all_reasoning_goes_back_untouched() -> None:
+def test_reasoning_history_all_sends_messages_unchanged() -> None:
     assert sent("all", PLAIN, THOUGHT, DETAILS, BLOCKS) == [PLAIN, THOUGHT, DETAILS, BLOCKS]
 
 
-def test_only_what_was_thought_since_the_user_last_spoke_goes_back() -> None:
+def test_reasoning_history_last_turn_sends_reasoning_after_last_user() -> None:
     plain = {"role": "assistant", "content": "Hi.", "tool_calls": CALLS}
     assert sent("last_turn", PLAIN, THOUGHT, ASKED, THOUGHT, RESULT, DETAILS) == [
         *(PLAIN, plain, ASKED, THOUGHT),
@@ -78,31 +78,31 @@ def test_only_what_was_thought_since_the_user_last_spoke_goes_back() -> None:
     ]
 
 
-def test_a_user_who_writes_like_a_result_has_spoken() -> None:
+def test_user_message_with_text_like_a_result_begins_a_turn() -> None:
     plain = {"role": "assistant", "content": "Hi.", "tool_calls": CALLS}
     assert sent("last_turn", PLAIN, THOUGHT, dict(RESULT)) == [PLAIN, plain, dict(RESULT)]
 
 
-def test_a_result_of_an_earlier_run_is_still_one() -> None:
+def test_result_message_from_earlier_run_begins_no_turn() -> None:
     policy = resolve_policy([("preset", {"reasoning_history": "last_turn"})]).policy
     ask = next(run_loop(LoopPlan("m", policy, "", "", history=(PLAIN, THOUGHT, RESULT)), lambda event: None))
     assert isinstance(ask, Ask)
     assert json.loads(ask.request.body)["messages"][1]["reasoning_content"] == "Hm."
 
 
-def test_details_and_signed_blocks_go_back_without_plain_text_beside_them() -> None:
+def test_reasoning_history_details_sends_no_plain_text() -> None:
     details, blocks = sent("details", DETAILS, BLOCKS)
     assert details == {"role": "assistant", "content": None, "reasoning_details": [{"text": "Hm."}]}
     assert blocks == {name: value for name, value in BLOCKS.items() if name != "reasoning_content"}
 
 
-def test_where_nothing_goes_back_signed_blocks_do_not_either() -> None:
+def test_reasoning_history_none_drops_signed_blocks() -> None:
     assert sent("none", BLOCKS) == [
         {"role": "assistant", "content": "Hi.", "content_blocks": [{"type": "text", "text": "Hi."}]}
     ]
 
 
-def test_an_empty_field_that_a_model_demands_is_added_behind_it() -> None:
+def test_empty_reasoning_content_is_added_after_reasoning_is_left_out() -> None:
     patch = {"reasoning_history": "none", "message_transforms": [EMPTY]}
     policy = resolve_policy([("preset", patch)]).policy
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
@@ -112,5 +112,5 @@ def test_an_empty_field_that_a_model_demands_is_added_behind_it() -> None:
 
 
 @pytest.mark.parametrize("name", REASONING_HISTORY.values())
-def test_messages_without_reasoning_are_the_very_same(name: str) -> None:
+def test_reasoning_transforms_keep_messages_without_reasoning(name: str) -> None:
     assert apply_message([PLAIN], [name]) == ([PLAIN], ())

@@ -56,7 +56,7 @@ def test_legacy_request_has_functions_and_one_call_per_answer() -> None:
     ("choice", "asked"),
     [("none", "none"), ("required", "auto"), ({"type": "function", "function": {"name": "f"}}, {"name": "f"})],
 )
-def test_a_choice_is_said_as_far_as_the_older_shape_can(choice: Any, asked: Any) -> None:
+def test_legacy_request_converts_tool_choice(choice: Any, asked: Any) -> None:
     assert apply_request({**BODY, "tool_choice": choice}, ["tools_to_functions"])[0]["function_call"] == asked
 
 
@@ -80,7 +80,7 @@ def test_a_choice_is_said_as_far_as_the_older_shape_can(choice: Any, asked: Any)
         ("tool_choice_forced_to_auto", {"tool_choice": {"type": "function"}}, {"tool_choice": "auto"}),
     ],
 )
-def test_a_key_goes_out_under_the_name_that_is_taken(name: str, before: JsonObject, after: JsonObject) -> None:
+def test_apply_request_renames_key(name: str, before: JsonObject, after: JsonObject) -> None:
     body, changes = apply_request({"model": "m", **before}, [name])
     assert body == {"model": "m", **after}
     assert changes
@@ -90,5 +90,5 @@ def test_a_key_goes_out_under_the_name_that_is_taken(name: str, before: JsonObje
 @pytest.mark.parametrize(
     "body", [{"model": "m"}, {"messages": [], "reasoning": {"max_tokens": 5}, "tool_choice": "none"}]
 )
-def test_a_body_without_the_key_is_the_very_same(name: str, body: JsonObject) -> None:
+def test_apply_request_without_the_key_keeps_body(name: str, body: JsonObject) -> None:
     assert apply_request(body, [name]) == (body, ())

@@ -20,7 +20,7 @@ def call(arguments: Any) -> dict[str, Any]:
     ("arguments", "written"),
     [('{"a":1}', '{"a":1}'), ({"a": "ü"}, '{"a":"ü"}'), ([1], "[1]"), (None, ""), (True, "true")],
 )
-def test_a_legacy_function_call_becomes_the_only_tool_call(arguments: Any, written: str) -> None:
+def test_legacy_function_call_becomes_the_only_tool_call(arguments: Any, written: str) -> None:
     message = {"content": None, "function_call": {"name": "f", "arguments": arguments}}
     changed, changes = apply_response(message, [FUNCTION_CALL])
     assert changed == {"content": None, "tool_calls": [{**call(written), "id": "call_1"}]}
@@ -37,22 +37,22 @@ def test_a_legacy_function_call_becomes_the_only_tool_call(arguments: Any, writt
         {"content": "hi"},
     ],
 )
-def test_no_usable_function_call_changes_nothing(message: dict[str, Any]) -> None:
+def test_unusable_function_call_changes_nothing(message: dict[str, Any]) -> None:
     assert apply_response(message, [FUNCTION_CALL]) == (message, ())
 
 
-def test_an_empty_list_of_calls_gives_way_to_the_function_call() -> None:
+def test_function_call_replaces_empty_list_of_calls() -> None:
     changed, _ = apply_response({"tool_calls": [], "function_call": {"name": "f", "arguments": "{}"}}, [FUNCTION_CALL])
     assert [c["function"]["name"] for c in changed["tool_calls"]] == ["f"]
 
 
-def test_a_lone_call_becomes_a_list() -> None:
+def test_tool_calls_object_becomes_a_list() -> None:
     changed, changes = apply_response({"tool_calls": call("{}")}, [TO_ARRAY])
     assert changed == {"tool_calls": [call("{}")]}
     assert [c.path for c in changes] == ["$.tool_calls"]
 
 
-def test_arguments_that_are_an_object_or_a_list_become_text() -> None:
+def test_object_or_list_arguments_become_json_text() -> None:
     message = {"tool_calls": [call({"b": [1, None]}), call([1]), call("{}"), call(None), "odd"]}
     changed, changes = apply_response(message, [WRITTEN])
     arguments = [c["function"]["arguments"] for c in changed["tool_calls"][:4]]
@@ -60,7 +60,7 @@ def test_arguments_that_are_an_object_or_a_list_become_text() -> None:
     assert [c.path for c in changes] == [f"$.tool_calls[{n}].function.arguments" for n in (0, 1)]
 
 
-def test_order_matters_a_lone_call_is_only_written_after_it_became_a_list() -> None:
+def test_arguments_of_single_call_convert_only_after_list_transform() -> None:
     lone = {"tool_calls": call({"a": 1})}
     right, _ = apply_response(lone, [TO_ARRAY, WRITTEN])
     wrong, _ = apply_response(lone, [WRITTEN, TO_ARRAY])
@@ -68,7 +68,7 @@ def test_order_matters_a_lone_call_is_only_written_after_it_became_a_list() -> N
     assert wrong["tool_calls"][0]["function"]["arguments"] == {"a": 1}
 
 
-def test_tags_in_the_content_become_calls_and_leave_the_text() -> None:
+def test_tags_in_content_become_calls_and_leave_the_text() -> None:
     message = {"content": 'Now. <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>\n'}
     changed, changes = apply_response(message, [TAGS])
     assert changed["content"] == "Now."
@@ -85,18 +85,18 @@ def test_tags_in_the_content_become_calls_and_leave_the_text() -> None:
         {"content": None},
     ],
 )
-def test_tags_are_left_alone_beside_calls_or_unreadable(message: dict[str, Any]) -> None:
+def test_tags_with_other_calls_or_unreadable_stay_in_content(message: dict[str, Any]) -> None:
     assert apply_response(message, [TAGS]) == (message, ())
 
 
-def test_the_answer_handed_in_is_never_changed() -> None:
+def test_apply_response_leaves_its_argument_unchanged() -> None:
     message = {"content": "", "tool_calls": call({"a": {"b": 1}})}
     before = copy.deepcopy(message)
     apply_response(message, list_names("response"))
     assert message == before
 
 
-def test_arguments_nested_too_deeply_to_write_are_left_as_they_are() -> None:
+def test_too_deeply_nested_arguments_are_kept() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
@@ -115,20 +115,20 @@ ONE_CALL = [{"id": "call_1", "type": "function", "function": {"name": "get_weath
     "name",
     ["hermes", "llama3_json", "llama3_python_tag", "mistral_v2", "deepseek_v31", "qwen3_coder", "glm45", "pythonic"],
 )
-def test_calls_in_any_dialect_become_tool_calls(name: str) -> None:
+def test_calls_in_any_text_format_become_tool_calls(name: str) -> None:
     text = render([TextCall("get_weather", {"city": "Oslo"})], format=name)
     message, changes = apply_response({"role": "assistant", "content": text}, ["tool_calls_from_text"], FACTS)
     assert message == {"role": "assistant", "content": "", "tool_calls": ONE_CALL}
     assert {change.path for change in changes} == {"$.content", "$.tool_calls"}
 
 
-def test_only_the_dialect_that_the_policy_names_is_read() -> None:
+def test_calls_in_another_than_the_given_text_format_stay_text() -> None:
     text = render([TextCall("get_weather", {"city": "Oslo"})], format="glm45")
     facts = TransformContext(tools=(WEATHER,), text_format="deepseek_v3")
     assert apply_response({"content": text}, ["tool_calls_from_text"], facts) == ({"content": text}, ())
 
 
-def test_words_and_thoughts_around_a_call_are_kept_apart() -> None:
+def test_text_and_reasoning_around_a_call_are_separated() -> None:
     text = "<think>Hm.</think>\nLet me see.\n" + render([TextCall("get_weather", {"city": "Oslo"})], format="hermes")
     message, _ = apply_response({"content": text}, ["tool_calls_from_text"], FACTS)
     assert message == {"content": "Let me see.", "reasoning_content": "Hm.", "tool_calls": ONE_CALL}
@@ -144,12 +144,12 @@ def test_words_and_thoughts_around_a_call_are_kept_apart() -> None:
         {"content": None},
     ],
 )
-def test_what_is_no_call_stays_text(message: dict[str, Any]) -> None:
+def test_content_without_offered_call_stays_text(message: dict[str, Any]) -> None:
     assert apply_response(message, ["tool_calls_from_text"], FACTS) == (message, ())
 
 
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
-def test_calls_in_the_reasoning_of_a_silent_answer_become_tool_calls(key: str) -> None:
+def test_calls_in_reasoning_of_answer_without_text_become_tool_calls(key: str) -> None:
     thought = "Look. " + render([TextCall("get_weather", {"city": "Oslo"})], format="hermes")
     message, _ = apply_response({"content": "", key: thought}, ["tool_calls_from_reasoning"], FACTS)
     assert message == {"content": "", key: "Look.", "tool_calls": ONE_CALL}
