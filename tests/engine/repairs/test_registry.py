@@ -10,10 +10,10 @@ from toolbench.engine.repairs import REPAIR_NAMES, check_repairs, describe_repai
 from toolbench.engine.repairs.registry import MAX_TEXT_LENGTH
 from toolbench.engine.transforms import UnknownTransformError
 
-PLAIN = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
-SCALAR = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | PLAIN
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
+SCALAR = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | TEXTS
 OBJECT = st.dictionaries(
-    PLAIN, st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3), max_leaves=8), max_size=4
+    TEXTS, st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3), max_leaves=8), max_size=4
 )
 
 CASES: dict[str, list[tuple[str, Any]]] = {
@@ -40,31 +40,31 @@ CASES: dict[str, list[tuple[str, Any]]] = {
         ('{"a": {"b": true', {"a": {"b": True}}),
     ],
 }  # fmt: skip
-EACH = [(name, text, value) for name, rows in CASES.items() for text, value in rows]
+SINGLE_REPAIRS = [(name, text, value) for name, rows in CASES.items() for text, value in rows]
 
 
-@pytest.mark.parametrize(("name", "text", "value"), EACH)
+@pytest.mark.parametrize(("name", "text", "value"), SINGLE_REPAIRS)
 def test_each_repair_alone_fixes_its_fault_and_is_recorded(name: str, text: str, value: Any) -> None:
-    found = repair(text, [name])
-    assert found is not None
-    assert (found.value, found.repairs, found.truncated) == (value, (name,), False)
-    assert json.loads(found.text) == value
+    repaired = repair(text, [name])
+    assert repaired is not None
+    assert (repaired.value, repaired.repairs, repaired.truncated) == (value, (name,), False)
+    assert json.loads(repaired.text) == value
 
 
-@pytest.mark.parametrize(("name", "text", "value"), EACH)
+@pytest.mark.parametrize(("name", "text", "value"), SINGLE_REPAIRS)
 def test_all_repairs_together_give_the_same_value(name: str, text: str, value: Any) -> None:
-    found = repair(text, REPAIR_NAMES)
-    assert found is not None
-    assert (found.value, found.truncated) == (value, False)
+    repaired = repair(text, REPAIR_NAMES)
+    assert repaired is not None
+    assert (repaired.value, repaired.truncated) == (value, False)
 
 
 def test_several_faults_record_their_repairs_in_order() -> None:
-    found = repair("参数：{'city': '北京', 'days': [1, 2,], 'rain': None", ["single_quotes", "python_literals"])
-    assert found is None
-    found = repair("{'city': '北京', 'days': [1, 2,], 'rain': None}", REPAIR_NAMES)
-    assert found is not None
-    assert found.repairs == ("single_quotes", "python_literals", "trailing_commas")
-    assert found.value == {"city": "北京", "days": [1, 2], "rain": None}
+    repaired = repair("参数：{'city': '北京', 'days': [1, 2,], 'rain': None", ["single_quotes", "python_literals"])
+    assert repaired is None
+    repaired = repair("{'city': '北京', 'days': [1, 2,], 'rain': None}", REPAIR_NAMES)
+    assert repaired is not None
+    assert repaired.repairs == ("single_quotes", "python_literals", "trailing_commas")
+    assert repaired.value == {"city": "北京", "days": [1, 2], "rain": None}
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,15 @@ def test_several_faults_record_their_repairs_in_order() -> None:
     ],
 )
 def test_incomplete_arguments_are_marked_as_truncated(text: str, value: Any) -> None:
-    found = repair(text, REPAIR_NAMES)
-    assert found is not None
-    assert (found.value, found.repairs[-1], found.truncated) == (value, "cut_value", True)
+    repaired = repair(text, REPAIR_NAMES)
+    assert repaired is not None
+    assert (repaired.value, repaired.repairs[-1], repaired.truncated) == (value, "cut_value", True)
 
 
 def test_added_brackets_in_cut_answer_count_as_truncated() -> None:
-    found = repair('{"a": "x"', REPAIR_NAMES, cut=True)
-    assert found is not None
-    assert found.truncated
+    repaired = repair('{"a": "x"', REPAIR_NAMES, cut=True)
+    assert repaired is not None
+    assert repaired.truncated
 
 
 @pytest.mark.parametrize(
@@ -113,40 +113,40 @@ def test_describe_repair_returns_a_sentence_for_every_name() -> None:
 
 @given(OBJECT)
 def test_valid_json_object_is_not_repaired(value: dict[str, Any]) -> None:
-    found = repair(json.dumps(value, ensure_ascii=False), REPAIR_NAMES)
-    assert found is not None
-    assert (found.value, found.repairs) == (value, ())
+    repaired = repair(json.dumps(value, ensure_ascii=False), REPAIR_NAMES)
+    assert repaired is not None
+    assert (repaired.value, repaired.repairs) == (value, ())
 
 
 @given(OBJECT)
 def test_python_repr_of_an_object_is_repaired(value: dict[str, Any]) -> None:
-    found = repair(repr(value), REPAIR_NAMES)
-    assert found is not None
-    assert (found.value, found.truncated) == (value, False)
+    repaired = repair(repr(value), REPAIR_NAMES)
+    assert repaired is not None
+    assert (repaired.value, repaired.truncated) == (value, False)
 
 
 @given(OBJECT, st.integers(0, 200))
-def test_truncated_object_gives_only_values_of_the_original(value: dict[str, Any], at: int) -> None:
-    found = repair(json.dumps(value, ensure_ascii=False)[:at], REPAIR_NAMES)
-    if found is not None and not found.truncated:
-        whole = list(map(json.dumps, _scalars(value)))
-        assert all(json.dumps(item) in whole for item in _scalars(found.value))
+def test_truncated_object_gives_only_values_of_the_original(value: dict[str, Any], end: int) -> None:
+    repaired = repair(json.dumps(value, ensure_ascii=False)[:end], REPAIR_NAMES)
+    if repaired is not None and not repaired.truncated:
+        originals = list(map(json.dumps, _iterate_scalars(value)))
+        assert all(json.dumps(item) in originals for item in _iterate_scalars(repaired.value))
 
 
-def _scalars(value: Any) -> Iterator[Any]:
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    if inside is None:
+def _iterate_scalars(value: Any) -> Iterator[Any]:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if items is None:
         yield value
         return
-    for one in inside:
-        yield from _scalars(one)
+    for item in items:
+        yield from _iterate_scalars(item)
 
 
 @settings(max_examples=300)
 @given(st.text(st.sampled_from("{}[]:,'\"“”‘’\\/*#\n \tabTrue1.0-北") | st.characters(), max_size=60))
 def test_repair_of_any_text_returns_none_or_json(text: str) -> None:
-    found = repair(text, REPAIR_NAMES)
-    assert found is None or json.loads(found.text) == found.value
+    repaired = repair(text, REPAIR_NAMES)
+    assert repaired is None or json.loads(repaired.text) == repaired.value
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_repair_of_any_text_returns_none_or_json(text: str) -> None:
 )
 def test_repair_of_long_repetition_returns_none_or_json(piece: str) -> None:
     text = "{" + piece * (16_000 // len(piece))
-    found = repair(text, REPAIR_NAMES)
-    assert found is None or json.loads(found.text) == found.value
+    repaired = repair(text, REPAIR_NAMES)
+    assert repaired is None or json.loads(repaired.text) == repaired.value
 
 
 def test_too_long_text_is_not_repaired() -> None:
@@ -163,15 +163,15 @@ def test_too_long_text_is_not_repaired() -> None:
 
 
 def test_text_of_65536_characters_is_repaired() -> None:
-    rest = 65_536 - len('{"a": "",}')
-    found = repair('{"a": "' + "x" * rest + '",}', ["trailing_commas"])
-    assert found is not None
-    assert found.repairs == ("trailing_commas",)
-    assert repair('{"a": "' + "x" * (rest + 1) + '",}', ["trailing_commas"]) is None
+    length = 65_536 - len('{"a": "",}')
+    repaired = repair('{"a": "' + "x" * length + '",}', ["trailing_commas"])
+    assert repaired is not None
+    assert repaired.repairs == ("trailing_commas",)
+    assert repair('{"a": "' + "x" * (length + 1) + '",}', ["trailing_commas"]) is None
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "mended"),
+    ("text", "name", "expected"),
     [
         ("{größe: 1}", "unquoted_keys", '{"größe": 1}'),
         (r'{"a": "\u0041 \d"}', "invalid_escapes", r'{"a": "\u0041 \\d"}'),
@@ -180,22 +180,22 @@ def test_text_of_65536_characters_is_repaired() -> None:
         (r'{"a": "\xe9\U0001F600"}', "invalid_escapes", r'{"a": "\u00e9\ud83d\ude00"}'),
     ],
 )
-def test_repair_keeps_valid_parts_unchanged(text: str, name: str, mended: str) -> None:
-    found = repair(text, [name])
-    assert found is not None
-    assert found.text == mended
+def test_repair_keeps_valid_parts_unchanged(text: str, name: str, expected: str) -> None:
+    repaired = repair(text, [name])
+    assert repaired is not None
+    assert repaired.text == expected
 
 
-@pytest.mark.parametrize(("levels", "read"), [(4, True), (5, False)])
-def test_nested_encodings_are_decoded_up_to_four_levels(levels: int, read: bool) -> None:
+@pytest.mark.parametrize(("levels", "is_repaired"), [(4, True), (5, False)])
+def test_nested_encodings_are_decoded_up_to_four_levels(levels: int, is_repaired: bool) -> None:
     text = '{"a": 1}'
     for _ in range(levels):
         text = json.dumps(text)
-    assert (repair(text, ["nested_encoding"]) is not None) == read
+    assert (repair(text, ["nested_encoding"]) is not None) == is_repaired
 
 
 @pytest.mark.parametrize(
-    ("text", "mended"),
+    ("text", "is_repaired"),
     [
         ('{"a": 1 /**/}', True),
         ('{"a": 1 /***/}', True),
@@ -205,10 +205,10 @@ def test_nested_encodings_are_decoded_up_to_four_levels(levels: int, read: bool)
         ('{"a": 1 // one\n}', True),
     ],
 )
-def test_comment_is_removed_only_if_it_has_an_end(text: str, mended: bool) -> None:
-    found = repair(text, ["comments"])
-    assert (found is not None) == mended
-    assert found is None or (found.value, found.repairs) == ({"a": 1}, ("comments",))
+def test_comment_is_removed_only_if_it_has_an_end(text: str, is_repaired: bool) -> None:
+    repaired = repair(text, ["comments"])
+    assert (repaired is not None) == is_repaired
+    assert repaired is None or (repaired.value, repaired.repairs) == ({"a": 1}, ("comments",))
 
 
 @pytest.mark.parametrize(
@@ -225,18 +225,18 @@ def test_comment_is_removed_only_if_it_has_an_end(text: str, mended: bool) -> No
     ],
 )
 def test_unclosed_string_is_closed_at_its_end(text: str, value: Any) -> None:
-    found = repair(text, ["single_quotes", "missing_closers", "cut_value"])
-    assert found is not None
-    assert (found.value, found.truncated) == (value, True)
+    repaired = repair(text, ["single_quotes", "missing_closers", "cut_value"])
+    assert repaired is not None
+    assert (repaired.value, repaired.truncated) == (value, True)
 
 
 def test_doubled_object_repair_is_not_recorded_for_one_object() -> None:
-    found = repair('{\\"a\\": 1,}\\n', ["escaped_object", "doubled_object", "trailing_commas"])
-    assert found is not None
-    assert found.repairs == ("escaped_object", "trailing_commas")
+    repaired = repair('{\\"a\\": 1,}\\n', ["escaped_object", "doubled_object", "trailing_commas"])
+    assert repaired is not None
+    assert repaired.repairs == ("escaped_object", "trailing_commas")
 
 
 def test_escaped_object_with_line_breaks_is_repaired() -> None:
-    found = repair('{\\"a\\": 1,\n\\"b\\": 2}', ["escaped_object"])
-    assert found is not None
-    assert found.value == {"a": 1, "b": 2}
+    repaired = repair('{\\"a\\": 1,\n\\"b\\": 2}', ["escaped_object"])
+    assert repaired is not None
+    assert repaired.value == {"a": 1, "b": 2}

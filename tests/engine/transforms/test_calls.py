@@ -27,7 +27,7 @@ def test_apply_calls_with_other_arguments_keeps_them(arguments: Any) -> None:
     assert apply_calls([call(arguments)], [BLANK]) == ([call(arguments)], ())
 
 
-def function_call(name: str, arguments: Any, call_id: str = "c") -> JsonObject:
+def build_function_call(name: str, arguments: Any, call_id: str = "c") -> JsonObject:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -39,20 +39,20 @@ def test_apply_calls_with_parallel_tool_unpacks_listed_calls(as_text: bool) -> N
         {"recipient_name": "functions.h", "parameters": '{"b":2}'},
     ]
     listed = {"tool_uses": uses}
-    wrapped = function_call("multi_tool_use.parallel", json.dumps(listed) if as_text else listed)
-    calls, changes = apply_calls([function_call("f", "{}", "b"), wrapped], ["multi_tool_use_parallel_to_calls"])
+    wrapped = build_function_call("multi_tool_use.parallel", json.dumps(listed) if as_text else listed)
+    calls, changes = apply_calls([build_function_call("f", "{}", "b"), wrapped], ["multi_tool_use_parallel_to_calls"])
     assert calls == [
-        function_call("f", "{}", "b"),
-        function_call("f", '{"a":1}', "c_1"),
-        function_call("g", "{}", "c_2"),
-        function_call("h", '{"b":2}', "c_3"),
+        build_function_call("f", "{}", "b"),
+        build_function_call("f", '{"a":1}', "c_1"),
+        build_function_call("g", "{}", "c_2"),
+        build_function_call("h", '{"b":2}', "c_3"),
     ]
     assert changes
 
 
 @pytest.mark.parametrize("arguments", ["{", '{"tool_uses": [{"parameters": {}}]}', '{"tool_uses": 5}', None, "[]"])
 def test_apply_calls_with_unreadable_parallel_list_keeps_call(arguments: Any) -> None:
-    wrapped = [function_call("multi_tool_use.parallel", arguments)]
+    wrapped = [build_function_call("multi_tool_use.parallel", arguments)]
     assert apply_calls(wrapped, ["multi_tool_use_parallel_to_calls"]) == (wrapped, ())
 
 
@@ -68,5 +68,5 @@ def test_apply_calls_with_unreadable_parallel_list_keeps_call(arguments: Any) ->
     ],
 )
 def test_apply_calls_removes_tokens_and_namespaces_from_names(name: str, clean: str) -> None:
-    (call,), _ = apply_calls([function_call(name, "{}")], ["tool_call_names_cleaned"])
-    assert call == function_call(clean, "{}")
+    (call,), _ = apply_calls([build_function_call(name, "{}")], ["tool_call_names_cleaned"])
+    assert call == build_function_call(clean, "{}")

@@ -11,7 +11,7 @@ from toolbench.engine.transforms import (
     list_names,
 )
 
-PUBLISHED = {
+PUBLISHED_NAMES = {
     "message": {
         "assistant_tool_calls_content_null_if_blank",
         "assistant_tool_calls_reasoning_content_empty_if_missing",
@@ -27,7 +27,7 @@ PUBLISHED = {
     "tool_call": {"assistant_tool_calls_arguments_blank_to_empty_object"},
     "tool_result": {"tool_result_compact_envelope"},
 }
-OURS = {
+TOOLBENCH_NAMES = {
     "tool_call_ids_nine_characters",
     "tool_call_ids_fit_pattern",
     "midturn_system_to_user",
@@ -45,8 +45,8 @@ OURS = {
 
 
 def test_list_names_contains_the_ten_published_names() -> None:
-    assert {kind: set(list_names(kind)) - OURS for kind in PUBLISHED} == PUBLISHED
-    assert set(KINDS) - set(PUBLISHED) == {"request"}
+    assert {kind: set(list_names(kind)) - TOOLBENCH_NAMES for kind in PUBLISHED_NAMES} == PUBLISHED_NAMES
+    assert set(KINDS) - set(PUBLISHED_NAMES) == {"request"}
 
 
 def test_describe_transform_returns_a_sentence_for_every_name() -> None:
