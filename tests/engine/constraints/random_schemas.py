@@ -1,4 +1,4 @@
-"""Schemas drawn at random, with values that fit them or nearly do."""
+"""Random schemas, with values that match them or miss them narrowly."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ SCHEMAS = st.recursive(
 
 @st.composite
 def values(draw: st.DrawFn, schema: Any) -> Any:
-    """A value that fits the schema, or misses it in one way or another."""
+    """Draw a value that matches the schema, or one that does not."""
     if not isinstance(schema, dict) or draw(st.integers(0, 11)) == 0:
         return draw(ANY_VALUES)
     if "anyOf" in schema:
@@ -97,21 +97,24 @@ def values(draw: st.DrawFn, schema: Any) -> Any:
 
 @st.composite
 def _item_lists(draw: st.DrawFn, schema: Any) -> list[Any]:
-    first = schema.get("prefixItems", [])
+    prefix_schemas = schema.get("prefixItems", [])
     count = draw(st.integers(0, schema["maxItems"] + 1))
-    return [draw(values(first[at] if at < len(first) else schema["items"])) for at in range(count)]
+    return [
+        draw(values(prefix_schemas[index] if index < len(prefix_schemas) else schema["items"]))
+        for index in range(count)
+    ]
 
 
 @st.composite
 def _member_objects(draw: st.DrawFn, schema: Any) -> dict[str, Any]:
-    """Keys in the order of the schema, as grammars have them; further ones behind."""
-    found = {
+    """Draw an object with keys in the order of the schema, as grammars require, and further keys after them."""
+    members = {
         name: draw(values(part))
         for name, part in schema["properties"].items()
         if draw(st.integers(0, 5)) > (0 if name in schema["required"] else 3)
     }
     others = draw(st.lists(st.sampled_from(["z", "abc", "a", ""]), max_size=1))
     return {
-        **found,
+        **members,
         **{name: draw(values(schema["additionalProperties"])) for name in others if name not in schema["properties"]},
     }

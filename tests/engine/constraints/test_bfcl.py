@@ -13,7 +13,7 @@ STRIDE = 7
 
 
 @pytest.mark.parametrize("name", CATEGORIES)
-def test_right_calls_of_real_tool_sets_are_taken_and_wrong_ones_refused(name: str) -> None:
+def test_grammars_of_bfcl_tools_accept_right_and_refuse_wrong_calls(name: str) -> None:
     counts: Counter[str] = Counter()
     wrong = [told for case in islice(iter_cases([name]), 0, SAMPLE * STRIDE, STRIDE) for told in try_case(case, counts)]
     assert wrong == []

@@ -31,20 +31,20 @@ TOOL: dict[str, Any] = {
         ("ebnf", "ebnf", []),
     ],
 )
-def test_every_constraint_has_its_own_place_in_the_request(constraint: str, field: str, wrapped: list[Any]) -> None:
+def test_compile_constraint_sets_the_field_of_the_constraint(constraint: str, field: str, wrapped: list[Any]) -> None:
     compiled = compile_constraint([TOOL], constraint, ConstraintOptions())
     assert list(compiled.fields) == [field]
-    found = compiled.fields[field]
+    part = compiled.fields[field]
     for step in wrapped:
-        found = found[step]
-    assert found
-    assert compiled.grammar == (found if isinstance(found, str) else "")
+        part = part[step]
+    assert part
+    assert compiled.grammar == (part if isinstance(part, str) else "")
     assert [dropped.keyword for dropped in compiled.dropped] == ["not"]
     json.dumps(compiled.fields)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
-def test_equal_sets_of_tools_are_compiled_once(constraint: str) -> None:
+def test_compile_constraint_with_equal_tools_returns_cached_result(constraint: str) -> None:
     first = compile_constraint([TOOL], constraint, ConstraintOptions())
     assert compile_constraint(json.loads(json.dumps([TOOL])), constraint, ConstraintOptions()) is first
     renamed = {"type": "function", "function": {**TOOL["function"], "name": "g"}}
@@ -53,13 +53,15 @@ def test_equal_sets_of_tools_are_compiled_once(constraint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("constraint", "asked"),
+    ("constraint", "options"),
     [
         ("xml", ConstraintOptions()),
         ("response_format", ConstraintOptions(format="hermes")),
         ("gbnf", ConstraintOptions(format="x")),
     ],
 )
-def test_what_cannot_be_held_is_refused(constraint: str, asked: ConstraintOptions) -> None:
+def test_compile_constraint_refuses_unknown_or_unenforceable_options(
+    constraint: str, options: ConstraintOptions
+) -> None:
     with pytest.raises(PlanError):
-        compile_constraint([TOOL], constraint, asked)
+        compile_constraint([TOOL], constraint, options)

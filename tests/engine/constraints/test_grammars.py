@@ -32,49 +32,54 @@ JSON_FORMATS = (
 )
 
 
-def answers(dialect: Any, *, final: bool = True, many: int = 1) -> AllowedAnswers:
-    return build_allowed_answers(TOOLS, final=final, dialect=dialect, limits=LIMITS, most=many)
+def build_answers(support: Any, *, final: bool = True, max_calls: int = 1) -> AllowedAnswers:
+    return build_allowed_answers(TOOLS, final=final, support=support, limits=LIMITS, max_calls=max_calls)
 
 
-def both(format: str, *, final: bool = True, many: int = 1) -> list[GrammarMatcher]:
-    """The same answers held by GBNF and by llguidance."""
+def build_matchers(format: str, *, final: bool = True, max_calls: int = 1) -> list[GrammarMatcher]:
+    """Return matchers of the same answers in GBNF and in llguidance."""
     return [
-        GrammarMatcher(build_gbnf(answers(GBNF_SUPPORT, final=final, many=many), LIMITS, format)),
-        GrammarMatcher(build_llguidance(answers(LLGUIDANCE_SUPPORT, final=final, many=many), LIMITS, format)),
+        GrammarMatcher(build_gbnf(build_answers(GBNF_SUPPORT, final=final, max_calls=max_calls), LIMITS, format)),
+        GrammarMatcher(
+            build_llguidance(build_answers(LLGUIDANCE_SUPPORT, final=final, max_calls=max_calls), LIMITS, format)
+        ),
     ]
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), schema=SCHEMAS)
-def test_llguidance_holds_every_keyword_that_its_dialect_keeps(data: st.DataObject, schema: Any) -> None:
+def test_llguidance_enforces_every_supported_keyword(data: st.DataObject, schema: Any) -> None:
     parameters = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
     tool = {"function": {"name": "f", "parameters": parameters}}
-    made = build_allowed_answers([tool], final=False, dialect=LLGUIDANCE_SUPPORT, limits=LIMITS)
-    oracle, whole = GrammarMatcher(build_llguidance(made, LIMITS)), build_answer_schema(made)
+    allowed_answers = build_allowed_answers([tool], final=False, support=LLGUIDANCE_SUPPORT, limits=LIMITS)
+    matcher, answer_schema = (
+        GrammarMatcher(build_llguidance(allowed_answers, LIMITS)),
+        build_answer_schema(allowed_answers),
+    )
     for _ in range(4):
         value = data.draw(values(schema))
-        if oracle.accepts_call("f", {"a": value}):
-            assert jsonschema_rs.is_valid(whole, {"name": "f", "arguments": {"a": value}})
+        if matcher.accepts_call("f", {"a": value}):
+            assert jsonschema_rs.is_valid(answer_schema, {"name": "f", "arguments": {"a": value}})
 
 
-def test_each_name_has_its_own_arguments() -> None:
-    for oracle in both(""):
-        assert oracle.accepts('{"name":"f","arguments":{"x":1}}')
-        assert not oracle.accepts('{"name":"f","arguments":{"y":1}}')
-        assert not oracle.accepts('{"name":"h","arguments":{}}')
+def test_grammar_enforces_arguments_by_tool_name() -> None:
+    for matcher in build_matchers(""):
+        assert matcher.accepts('{"name":"f","arguments":{"x":1}}')
+        assert not matcher.accepts('{"name":"f","arguments":{"y":1}}')
+        assert not matcher.accepts('{"name":"h","arguments":{}}')
 
 
-def test_a_final_text_is_taken_only_where_one_is_allowed() -> None:
-    assert [oracle.accepts('{"final":"Done."}') for oracle in both("")] == [True, True]
-    assert [oracle.accepts('{"final":"Done."}') for oracle in both("", final=False)] == [False, False]
+def test_grammar_accepts_final_text_only_if_allowed() -> None:
+    assert [matcher.accepts('{"final":"Done."}') for matcher in build_matchers("")] == [True, True]
+    assert [matcher.accepts('{"final":"Done."}') for matcher in build_matchers("", final=False)] == [False, False]
 
 
-def test_several_calls_stand_in_a_list_up_to_their_number() -> None:
+def test_grammar_limits_number_of_calls_in_a_list() -> None:
     call = '{"name":"f","arguments":{}}'
-    for oracle in both("", many=2):
-        taken = [oracle.accepts(f'{{"calls":[{",".join([call] * count)}]}}') for count in (0, 1, 2, 3)]
+    for matcher in build_matchers("", max_calls=2):
+        taken = [matcher.accepts(f'{{"calls":[{",".join([call] * count)}]}}') for count in (0, 1, 2, 3)]
         assert taken == [False, True, True, False]
-        assert not oracle.accepts(call)
+        assert not matcher.accepts(call)
 
 
 @pytest.mark.parametrize("format", JSON_FORMATS)
@@ -83,52 +88,52 @@ def test_format_grammar_accepts_rendered_calls_that_read_back_equal(format: str)
     written = formats.render([call], format=format)
     read = formats.parse(written, format=format, tools=TOOLS).calls
     assert [(item.name, item.arguments) for item in read] == [("g", {"y": -7})]
-    for oracle in both(format, final=False):
-        assert oracle.accepts(written.replace(": -7", ":-7").replace("{ ", "{"))
-        assert not oracle.accepts(written.replace("-7", '"-7"').replace(": ", ":"))
-        assert not oracle.accepts("Hello.")
+    for matcher in build_matchers(format, final=False):
+        assert matcher.accepts(written.replace(": -7", ":-7").replace("{ ", "{"))
+        assert not matcher.accepts(written.replace("-7", '"-7"').replace(": ", ":"))
+        assert not matcher.accepts("Hello.")
 
 
 @pytest.mark.parametrize("format", ["hermes", "generic_xml", "functionary_v31"])
-def test_format_grammar_repeats_calls_and_lets_other_text_through(format: str) -> None:
+def test_format_grammar_repeats_calls_and_accepts_other_text(format: str) -> None:
     written = formats.render([TextCall("f", {}), TextCall("g", {})], format=format)
-    for oracle in both(format, many=2):
-        assert oracle.accepts(written)
-        assert not oracle.accepts(written + written)
-        assert oracle.accepts("It rains.")
-        assert not oracle.accepts("<tool")
+    for matcher in build_matchers(format, max_calls=2):
+        assert matcher.accepts(written)
+        assert not matcher.accepts(written + written)
+        assert matcher.accepts("It rains.")
+        assert not matcher.accepts("<tool")
 
 
 @pytest.mark.parametrize("format", ["hermes", "mistral_v2", "phi4", "deepseek_v31", "functionary_v32"])
-def test_prose_may_stand_before_calls_and_the_reader_finds_them_behind_it(format: str) -> None:
+def test_format_grammar_accepts_text_before_calls_that_parse_finds(format: str) -> None:
     written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
-    for oracle in both(format):
+    for matcher in build_matchers(format):
         for prose in ("It `rains`: I look.\n", 'a {x}, "b\\n":\n'):
-            assert oracle.accepts(prose + written)
+            assert matcher.accepts(prose + written)
             assert [call.arguments for call in formats.parse(prose + written, format=format, tools=TOOLS).calls] == [
                 {"y": -7}
             ]
-            assert not oracle.accepts(prose + written.replace("-7", '"-7"'))
-            assert not oracle.accepts(prose + written[:-1])
-        assert oracle.accepts("```py\nf()\n```")
-        assert not oracle.accepts(f"```\n{written}")
+            assert not matcher.accepts(prose + written.replace("-7", '"-7"'))
+            assert not matcher.accepts(prose + written[:-1])
+        assert matcher.accepts("```py\nf()\n```")
+        assert not matcher.accepts(f"```\n{written}")
 
 
 @pytest.mark.parametrize("format", ["llama3_json", "xlam"])
-def test_calls_that_prose_would_hide_stand_alone(format: str) -> None:
+def test_format_grammar_refuses_text_before_unmarked_calls(format: str) -> None:
     written = formats.render([TextCall("g", {"y": -7})], format=format).replace(": -7", ":-7")
-    for oracle in both(format):
-        assert [oracle.accepts(text) for text in (written, "It rains.", f"It rains. {written}")] == [True, True, False]
+    for matcher in build_matchers(format):
+        assert [matcher.accepts(text) for text in (written, "It rains.", f"It rains. {written}")] == [True, True, False]
 
 
 @pytest.mark.parametrize("format", ["pythonic", "qwen3_coder", "gemma4", "nonsense"])
-def test_a_format_whose_arguments_are_no_json_has_no_grammar(format: str) -> None:
+def test_format_without_json_arguments_has_no_grammar(format: str) -> None:
     with pytest.raises(PlanError):
         find_format_grammar(format)
 
 
-def test_what_a_text_format_cannot_tell_apart_is_refused() -> None:
+def test_format_grammar_refuses_answers_it_cannot_distinguish() -> None:
     with pytest.raises(PlanError, match="by their place"):
-        build_gbnf(answers(GBNF_SUPPORT, final=False, many=2), LIMITS, "kimi_k2")
+        build_gbnf(build_answers(GBNF_SUPPORT, final=False, max_calls=2), LIMITS, "kimi_k2")
     with pytest.raises(PlanError, match="free text"):
-        build_llguidance(answers(LLGUIDANCE_SUPPORT), LIMITS, "react")
+        build_llguidance(build_answers(LLGUIDANCE_SUPPORT), LIMITS, "react")

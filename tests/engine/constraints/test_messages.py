@@ -1,4 +1,4 @@
-"""Anthropic's dialect, held against what its own SDK makes of a schema."""
+"""Schemas for Anthropic, compared with the output of its own SDK."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from tests.engine.constraints.test_normalise_schema import TREE
 from toolbench.engine.constraints.compiling import ConstraintOptions, compile_constraint
 from toolbench.engine.wire_formats.registry import get_wire_format
 
-HARD: dict[str, Any] = {
+PARAMETERS: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "pattern": "^a+$", "minLength": 2, "maxLength": 9},
@@ -27,49 +27,49 @@ HARD: dict[str, Any] = {
     "required": ["name"],
     "$defs": TREE["$defs"],
 }
-TOOL: dict[str, Any] = {"type": "function", "function": {"name": "f", "description": "F.", "parameters": HARD}}
+TOOL: dict[str, Any] = {"type": "function", "function": {"name": "f", "description": "F.", "parameters": PARAMETERS}}
 
 
-def travelling(constraint: str) -> dict[str, Any]:
-    compiled = compile_constraint([TOOL], constraint, ConstraintOptions(many=4))
+def encode_request(constraint: str) -> dict[str, Any]:
+    compiled = compile_constraint([TOOL], constraint, ConstraintOptions(max_calls=4))
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], **compiled.fields}
     sent, changes = get_wire_format("anthropic").encode(body)
     assert changes == ()
     return sent
 
 
-def by_the_sdk(schema: Any) -> Any:
+def transform_with_sdk(schema: Any) -> Any:
     return transform_schema(json.loads(json.dumps(schema)))
 
 
-def untyped_enums(schema: Any) -> Any:
-    """The SDK leaves `type` out beside an enum, which says the same."""
+def remove_enum_types(schema: Any) -> Any:
+    """Return the schema without the `type` of enums, which the SDK leaves out, too."""
     if isinstance(schema, list):
-        return [untyped_enums(part) for part in schema]
+        return [remove_enum_types(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    return {key: untyped_enums(part) for key, part in schema.items() if not (key == "type" and "enum" in schema)}
+    return {key: remove_enum_types(part) for key, part in schema.items() if not (key == "type" and "enum" in schema)}
 
 
-def test_messages_answer_schema_is_output_config_that_sdk_leaves_as_is() -> None:
-    schema = travelling("output_config")["output_config"]["format"]["schema"]
+def test_output_config_schema_is_unchanged_by_the_sdk() -> None:
+    schema = encode_request("output_config")["output_config"]["format"]["schema"]
 
-    assert by_the_sdk(schema) == untyped_enums(schema)
+    assert transform_with_sdk(schema) == remove_enum_types(schema)
     assert schema["anyOf"][0]["properties"]["calls"]["minItems"] == 1
     assert '"$ref": "#/$defs/node"' not in json.dumps(schema)
 
 
-def test_strict_tools_keep_what_is_optional_optional() -> None:
-    (tool,) = travelling("strict_tool_use")["tools"]
+def test_strict_tool_use_keeps_optional_keys_optional() -> None:
+    (tool,) = encode_request("strict_tool_use")["tools"]
 
     assert (tool["name"], tool["strict"]) == ("f", True)
     assert tool["input_schema"]["required"] == ["name"]
-    assert by_the_sdk(tool["input_schema"]) == tool["input_schema"]
+    assert transform_with_sdk(tool["input_schema"]) == tool["input_schema"]
 
 
 @pytest.mark.parametrize("constraint", ["output_config", "strict_tool_use"])
-def test_every_keyword_that_is_not_held_is_told(constraint: str) -> None:
-    told = {
+def test_compile_constraint_reports_every_dropped_keyword(constraint: str) -> None:
+    dropped = {
         (item.path.rpartition(".properties.")[2], item.kept)
         for item in compile_constraint([TOOL], constraint, ConstraintOptions()).dropped
     }
@@ -87,5 +87,5 @@ def test_every_keyword_that_is_not_held_is_told(constraint: str) -> None:
         ("pick.enum", ""),
         ("more.additionalProperties", "closed"),
         ("more.minProperties", ""),
-    } <= told
-    assert any(kept == "3 levels of it" for _, kept in told)
+    } <= dropped
+    assert any(kept == "3 levels of it" for _, kept in dropped)

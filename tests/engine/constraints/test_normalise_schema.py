@@ -37,63 +37,69 @@ TREE: dict[str, Any] = {
 }
 
 
-def parts(schema: Any) -> Iterator[dict[str, Any]]:
+def iterate_parts(schema: Any) -> Iterator[dict[str, Any]]:
     if isinstance(schema, dict):
         yield schema
     for value in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        yield from parts(value)
+        yield from iterate_parts(value)
 
 
-def held(schema: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> tuple[Any, Any, list[tuple[str, str]]]:
-    """What becomes of a property `a` with this schema; the definitions; (path, keyword) of what was dropped."""
-    normaliser = SchemaNormaliser(dialect, LIMITS)
+def normalise_property(
+    schema: Any, support: SchemaSupport = LLGUIDANCE_SUPPORT
+) -> tuple[Any, Any, list[tuple[str, str]]]:
+    """Return a property `a` with this schema, normalised, the definitions, and (path, keyword) of dropped keywords."""
+    normaliser = SchemaNormaliser(support, LIMITS)
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": schema}}}
-    arguments = normaliser.arguments(tool, 0)
-    told = [(dropped.path, dropped.keyword) for dropped in normaliser.dropped]
-    assert {dropped.dialect for dropped in normaliser.dropped} <= {dialect.name}
-    return arguments["properties"]["a"], normaliser.definitions, told
+    arguments = normaliser.normalise_arguments(tool, 0)
+    dropped_keywords = [(dropped.path, dropped.keyword) for dropped in normaliser.dropped]
+    assert {dropped.constraint for dropped in normaliser.dropped} <= {support.name}
+    return arguments["properties"]["a"], normaliser.definitions, dropped_keywords
 
 
-def of(schema: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
-    return held(schema, dialect)[0]
+def normalise(schema: Any, support: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
+    return normalise_property(schema, support)[0]
 
 
-def whole(parameters: Any, dialect: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
-    """The schema of every answer."""
+def build_answers(parameters: Any, support: SchemaSupport = LLGUIDANCE_SUPPORT) -> Any:
+    """Return the schema of all answers of one tool with these parameters."""
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
-    return build_answer_schema(build_allowed_answers([tool], final=True, dialect=dialect, limits=LIMITS))
+    return build_answer_schema(build_allowed_answers([tool], final=True, support=support, limits=LIMITS))
 
 
-@pytest.mark.parametrize("dialect", [d for d in SCHEMA_SUPPORT.values() if "maxLength" in d.keeps])
-def test_every_string_and_list_has_an_end(dialect: SchemaSupport) -> None:
-    schema = whole({"properties": {"a": {"type": "string"}, "b": {"type": "array"}, "c": {}}}, dialect)
+@pytest.mark.parametrize("support", [d for d in SCHEMA_SUPPORT.values() if "maxLength" in d.keeps])
+def test_every_string_and_list_has_a_maximum_length(support: SchemaSupport) -> None:
+    schema = build_answers({"properties": {"a": {"type": "string"}, "b": {"type": "array"}, "c": {}}}, support)
     jsonschema_rs.meta.validate(schema)
-    for part in parts(schema):
+    for part in iterate_parts(schema):
         if part.get("type") == "string" and "enum" not in part:
-            assert part["maxLength"] == min(LIMITS.max_string, dialect.longest or LIMITS.max_string)
+            assert part["maxLength"] == min(LIMITS.max_string, support.longest or LIMITS.max_string)
         if part.get("type") == "array":
             assert part["maxItems"] == LIMITS.max_items
 
 
-def test_the_tools_own_bounds_are_kept() -> None:
-    assert of({"type": "string", "maxLength": 9, "minLength": 2}) == {"type": "string", "maxLength": 9, "minLength": 2}
-    assert of({"type": "array", "maxItems": 3, "items": {"type": "integer", "minimum": 1}}) == {
+def test_bounds_in_the_schema_are_kept() -> None:
+    assert normalise({"type": "string", "maxLength": 9, "minLength": 2}) == {
+        "type": "string",
+        "maxLength": 9,
+        "minLength": 2,
+    }
+    assert normalise({"type": "array", "maxItems": 3, "items": {"type": "integer", "minimum": 1}}) == {
         "type": "array",
         "maxItems": 3,
         "items": {"type": "integer", "minimum": 1},
     }
-    assert of({"type": "array", "minItems": 300, "items": {"type": "null"}})["maxItems"] == 300
+    assert normalise({"type": "array", "minItems": 300, "items": {"type": "null"}})["maxItems"] == 300
 
 
 @pytest.mark.parametrize(
-    ("schema", "fixed"), [({"enum": ["a"]}, ["a"]), ({"const": 1}, [1]), ({"enum": [1, None]}, [1, None])]
+    ("schema", "values"), [({"enum": ["a"]}, ["a"]), ({"const": 1}, [1]), ({"enum": [1, None]}, [1, None])]
 )
-def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any], fixed: list[Any]) -> None:
-    assert of(schema) == {"enum": fixed}
+def test_enum_and_const_get_no_bounds(schema: dict[str, Any], values: list[Any]) -> None:
+    assert normalise(schema) == {"enum": values}
 
 
 @pytest.mark.parametrize(
-    ("dialect", "schema", "keyword"),
+    ("support", "schema", "keyword"),
     [
         (RESPONSE_FORMAT_SUPPORT, {"type": "string", "pattern": "abc"}, "pattern"),
         (RESPONSE_FORMAT_SUPPORT, {"type": "string", "format": "klingon"}, "format"),
@@ -115,8 +121,8 @@ def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any], fixed: list[
         (TGI_SUPPORT, {"type": "integer", "minimum": 2}, "minimum"),
         (STRICT_SUPPORT, {"type": "object", "additionalProperties": {"type": "null"}}, "additionalProperties"),
         *[
-            (dialect, {**schema, keyword: value}, keyword)
-            for dialect in (RESPONSE_FORMAT_SUPPORT, GBNF_SUPPORT, STRICT_SUPPORT, LLGUIDANCE_SUPPORT)
+            (support, {**schema, keyword: value}, keyword)
+            for support in (RESPONSE_FORMAT_SUPPORT, GBNF_SUPPORT, STRICT_SUPPORT, LLGUIDANCE_SUPPORT)
             for schema, keyword, value in [
                 ({"type": "string"}, "pattern", "(?=a)b"),
                 ({"type": "string"}, "pattern", r"(a)\1"),
@@ -131,12 +137,12 @@ def test_what_ends_by_itself_needs_no_bound(schema: dict[str, Any], fixed: list[
         ],
     ],
 )
-def test_a_keyword_that_the_dialect_does_not_hold_is_left_out_and_named(
-    dialect: SchemaSupport, schema: dict[str, Any], keyword: str
+def test_unsupported_keyword_is_left_out_and_recorded(
+    support: SchemaSupport, schema: dict[str, Any], keyword: str
 ) -> None:
-    kept, definitions, dropped = held(schema, dialect)
+    kept, definitions, dropped = normalise_property(schema, support)
     assert ("$[0].parameters.properties.a." + keyword, keyword) in dropped
-    assert not any(keyword in part and part[keyword] == schema[keyword] for part in parts([kept, definitions]))
+    assert not any(keyword in part and part[keyword] == schema[keyword] for part in iterate_parts([kept, definitions]))
 
 
 @pytest.mark.parametrize(
@@ -147,51 +153,51 @@ def test_a_keyword_that_the_dialect_does_not_hold_is_left_out_and_named(
         {"type": "array", "uniqueItems": False, "items": {"type": "null"}},
     ],
 )
-def test_what_holds_nothing_is_not_missed(schema: dict[str, Any]) -> None:
-    assert held(schema, RESPONSE_FORMAT_SUPPORT)[2] == []
+def test_keywords_without_effect_are_not_recorded(schema: dict[str, Any]) -> None:
+    assert normalise_property(schema, RESPONSE_FORMAT_SUPPORT)[2] == []
 
 
-def test_alternatives_keep_what_stands_beside_them() -> None:
-    assert of({"type": "integer", "oneOf": [{"minimum": 5}, {"const": 1}]}) == {
+def test_alternatives_keep_the_other_keywords() -> None:
+    assert normalise({"type": "integer", "oneOf": [{"minimum": 5}, {"const": 1}]}) == {
         "anyOf": [{"type": "integer", "minimum": 5}, {"enum": [1]}]
     }
-    assert of({"type": ["string", "null"], "maxLength": 3}) == {
+    assert normalise({"type": ["string", "null"], "maxLength": 3}) == {
         "anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]
     }
-    assert of({"type": "boolean", "nullable": True}) == {"anyOf": [{"type": "boolean"}, {"type": "null"}]}
+    assert normalise({"type": "boolean", "nullable": True}) == {"anyOf": [{"type": "boolean"}, {"type": "null"}]}
 
 
-def test_parts_that_must_all_hold_become_one() -> None:
-    one = {"properties": {"x": {"type": "integer", "minimum": 1}}, "required": ["x"]}
-    other = {"properties": {"x": {"maximum": 9}, "y": {"type": "null"}}, "required": ["y"]}
-    assert of({"type": "object", "allOf": [one, other]}) == {
+def test_all_of_is_merged_into_one_schema() -> None:
+    first = {"properties": {"x": {"type": "integer", "minimum": 1}}, "required": ["x"]}
+    second = {"properties": {"x": {"maximum": 9}, "y": {"type": "null"}}, "required": ["y"]}
+    assert normalise({"type": "object", "allOf": [first, second]}) == {
         "type": "object",
         "properties": {"x": {"type": "integer", "minimum": 1, "maximum": 9}, "y": {"type": "null"}},
         "required": ["x", "y"],
         "additionalProperties": False,
     }
-    assert held({"allOf": [{"pattern": "^a$"}, {"pattern": "^b$"}]})[2] == [
+    assert normalise_property({"allOf": [{"pattern": "^a$"}, {"pattern": "^b$"}]})[2] == [
         ("$[0].parameters.properties.a.pattern", "pattern")
     ]
 
 
-def test_values_of_another_type_than_the_schemas_are_left_out_of_an_enum() -> None:
-    assert of({"type": "integer", "enum": ["1", 2, True]}) == {"enum": [2]}
+def test_enum_values_of_another_type_are_left_out() -> None:
+    assert normalise({"type": "integer", "enum": ["1", 2, True]}) == {"enum": [2]}
 
 
-def test_references_are_written_out() -> None:
+def test_references_are_replaced_by_their_targets() -> None:
     schema = {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n", "minimum": 3}}}
     tool = {"name": "f", "parameters": schema}
-    assert SchemaNormaliser(GBNF_SUPPORT, LIMITS).arguments(tool, 0)["properties"] == {
+    assert SchemaNormaliser(GBNF_SUPPORT, LIMITS).normalise_arguments(tool, 0)["properties"] == {
         "a": {"type": "integer", "minimum": 3}
     }
 
 
-@pytest.mark.parametrize("dialect", SCHEMA_SUPPORT.values(), ids=list(SCHEMA_SUPPORT))
-def test_a_recursive_type_stays_recursive(dialect: SchemaSupport) -> None:
-    schema = whole(TREE, dialect)
+@pytest.mark.parametrize("support", SCHEMA_SUPPORT.values(), ids=list(SCHEMA_SUPPORT))
+def test_recursive_schema_stays_recursive(support: SchemaSupport) -> None:
+    schema = build_answers(TREE, support)
     jsonschema_rs.meta.validate(schema)
-    strict = dialect.strict
+    strict = support.strict
     leaf = {"name": "leaf", **({"children": None} if strict else {})}
     good = {"name": "f", "arguments": {"root": {"name": "a", "children": [{"name": "b", "children": [leaf]}]}}}
     bad = {"name": "f", "arguments": {"root": {"name": "a", "children": [{"children": [leaf]}]}}}
@@ -206,42 +212,45 @@ def test_a_recursive_type_stays_recursive(dialect: SchemaSupport) -> None:
         {"allOf": [{"$ref": "#/properties/a"}]},
     ],
 )
-def test_a_reference_that_leads_only_to_itself_ends(schema: dict[str, Any]) -> None:
-    kept, definitions, _ = held(schema)
+def test_reference_to_itself_allows_any_value(schema: dict[str, Any]) -> None:
+    kept, definitions, _ = normalise_property(schema)
     jsonschema_rs.meta.validate({**kept, "$defs": definitions})
     assert jsonschema_rs.is_valid({**kept, "$defs": definitions}, 7)
 
 
 @pytest.mark.parametrize("reference", ["#/$defs/none", "http://elsewhere.invalid/x", "other.json#/a", "#/enum/9"])
-def test_a_reference_that_leads_outside_or_nowhere_is_a_schema_error(reference: str) -> None:
+def test_reference_without_local_target_raises_plan_error(reference: str) -> None:
     with pytest.raises(PlanError, match="tool f: "):
-        of({"$ref": reference})
+        normalise({"$ref": reference})
 
 
-def test_a_type_that_json_does_not_have_is_a_schema_error() -> None:
+def test_unknown_type_raises_plan_error() -> None:
     with pytest.raises(PlanError, match="names the type 'strng'"):
-        of({"type": ["null", "strng"]})
+        normalise({"type": ["null", "strng"]})
 
 
-def test_references_that_multiply_without_measure_are_refused() -> None:
+def test_references_that_give_too_many_parts_raise_plan_error() -> None:
     doubled = {
         f"n{at}": {"anyOf": [{"properties": {k: {"$ref": f"#/$defs/n{at + 1}"}}} for k in "xy"]} for at in range(20)
     }
     schema = {"$defs": {**doubled, "n20": {"type": "null"}}, "properties": {"a": {"$ref": "#/$defs/n0"}}}
     with pytest.raises(PlanError, match=str(MAX_PARTS)):
-        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).arguments({"name": "f", "parameters": schema}, 0)
+        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).normalise_arguments({"name": "f", "parameters": schema}, 0)
 
 
 @pytest.mark.parametrize("parameters", [{}, None, {"type": "object"}, {"type": "object", "properties": {}}])
-def test_a_tool_without_arguments_takes_an_empty_object(parameters: dict[str, Any] | None) -> None:
+def test_tool_without_parameters_accepts_empty_object(parameters: dict[str, Any] | None) -> None:
     empty = {"type": "object", "properties": {}, "additionalProperties": False}
     assert (
-        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).arguments({"name": "f", "parameters": parameters}, 0) == empty
+        SchemaNormaliser(RESPONSE_FORMAT_SUPPORT, LIMITS).normalise_arguments(
+            {"name": "f", "parameters": parameters}, 0
+        )
+        == empty
     )
 
 
-def test_strict_requires_every_key_and_takes_null_for_what_is_optional() -> None:
-    schema = of(
+def test_strict_requires_every_key_and_allows_null_for_optional_ones() -> None:
+    schema = normalise(
         {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"enum": ["a"]}}, "required": ["x"]},
         STRICT_SUPPORT,
     )
@@ -258,9 +267,11 @@ def test_strict_requires_every_key_and_takes_null_for_what_is_optional() -> None
     }
 
 
-def test_an_object_may_have_other_keys_where_its_schema_says_so() -> None:
+def test_object_has_other_keys_only_if_its_schema_allows_them() -> None:
     named = {"type": "object", "properties": {"x": {"type": "null"}}}
-    assert of(named)["additionalProperties"] is False
-    assert of({**named, "additionalProperties": {"type": "integer"}})["additionalProperties"] == {"type": "integer"}
-    assert "$ref" in of({**named, "additionalProperties": True})["additionalProperties"]
-    assert "$ref" in of({"type": "object"})["additionalProperties"]
+    assert normalise(named)["additionalProperties"] is False
+    assert normalise({**named, "additionalProperties": {"type": "integer"}})["additionalProperties"] == {
+        "type": "integer"
+    }
+    assert "$ref" in normalise({**named, "additionalProperties": True})["additionalProperties"]
+    assert "$ref" in normalise({"type": "object"})["additionalProperties"]

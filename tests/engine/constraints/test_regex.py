@@ -20,22 +20,22 @@ from toolbench.engine.constraints.regex import (
 RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)).map(lambda r: (r[0], r[0] + r[1])), max_size=5)
 
 
-def spelled(node: Node) -> str:
-    """The node as a regular expression again."""
+def render_node(node: Node) -> str:
+    """Return the node as a regular expression of Python."""
     if isinstance(node, CharacterClass):
         return "[" + "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in node.ranges) + "]"
     if isinstance(node, Repetition):
-        return f"(?:{spelled(node.node)}){{{node.least},{'' if node.most is None else node.most}}}"
+        return f"(?:{render_node(node.node)}){{{node.least},{'' if node.most is None else node.most}}}"
     if isinstance(node, Alternation):
-        return f"(?:{'|'.join(map(spelled, node.options))})"
-    return "".join(map(spelled, node.parts))
+        return f"(?:{'|'.join(map(render_node, node.options))})"
+    return "".join(map(render_node, node.parts))
 
 
-def fits(branches: tuple[Branch, ...], text: str) -> bool:
-    written = (
-        ("" if b.from_start else r"[\s\S]*") + spelled(b.node) + ("" if b.to_end else r"[\s\S]*") for b in branches
+def matches_text(branches: tuple[Branch, ...], text: str) -> bool:
+    patterns = (
+        ("" if b.from_start else r"[\s\S]*") + render_node(b.node) + ("" if b.to_end else r"[\s\S]*") for b in branches
     )
-    return any(re.fullmatch(pattern, text) for pattern in written)
+    return any(re.fullmatch(pattern, text) for pattern in patterns)
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def fits(branches: tuple[Branch, ...], text: str) -> bool:
 )
 @settings(max_examples=60)
 @given(text=st.text("abcdAü.-]\\^_ 0129\n", max_size=6))
-def test_a_pattern_is_read_as_the_validator_reads_it(pattern: str, text: str) -> None:
+def test_parsed_pattern_matches_like_the_validator(pattern: str, text: str) -> None:
     branches = parse_pattern(pattern)
     assert branches is not None
-    assert fits(branches, text) is jsonschema_rs.is_valid({"pattern": pattern}, text)
+    assert matches_text(branches, text) is jsonschema_rs.is_valid({"pattern": pattern}, text)
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_a_pattern_is_read_as_the_validator_reads_it(pattern: str, text: str) ->
         *["a^b", "a$b", r"\ud800", "[z-a]", "[[a]&&[b]]", "a{9999}", "(" * 30 + "a" + ")" * 30, "a" * 2000],
     ],
 )
-def test_what_a_grammar_cannot_say_is_not_plain(pattern: str) -> None:
+def test_unsupported_pattern_is_parsed_to_none(pattern: str) -> None:
     assert parse_pattern(pattern) is None
 
 
 @given(ranges=RANGES, code=st.integers(0, 80))
-def test_every_character_is_inside_or_outside(ranges: list[tuple[int, int]], code: int) -> None:
-    inside = any(low <= code <= high for low, high in join_ranges(tuple(ranges)))
-    assert inside is any(low <= code <= high for low, high in ranges)
-    assert inside is not any(low <= code <= high for low, high in complement_ranges(tuple(ranges)))
+def test_complement_ranges_has_exactly_the_other_characters(ranges: list[tuple[int, int]], code: int) -> None:
+    is_inside = any(low <= code <= high for low, high in join_ranges(tuple(ranges)))
+    assert is_inside is any(low <= code <= high for low, high in ranges)
+    assert is_inside is not any(low <= code <= high for low, high in complement_ranges(tuple(ranges)))
     assert complement_ranges(complement_ranges(tuple(ranges))) == join_ranges(tuple(ranges))
     assert complement_ranges(()) == ((0, MAX_CODE_POINT),)

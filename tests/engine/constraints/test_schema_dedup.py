@@ -5,19 +5,19 @@ from toolbench.engine.constraints.schema_dedup import deduplicate_schema
 LINES = {"type": "array", "items": {"type": "string", "maxLength": 4096}, "maxItems": 256}
 
 
-def written_out(part: Any, definitions: dict[str, Any]) -> Any:
-    """The schema with every definition of ours put back in its place."""
+def replace_references(part: Any, definitions: dict[str, Any]) -> Any:
+    """Return the schema with each reference to a shared definition replaced by the definition."""
     if isinstance(part, list):
-        return [written_out(item, definitions) for item in part]
+        return [replace_references(item, definitions) for item in part]
     if not isinstance(part, dict):
         return part
     name = str(part.get("$ref", "")).removeprefix("#/$defs/")
     if name.startswith("same"):
-        return written_out(definitions[name], definitions)
-    return {key: written_out(value, definitions) for key, value in part.items()}
+        return replace_references(definitions[name], definitions)
+    return {key: replace_references(value, definitions) for key, value in part.items()}
 
 
-def test_equal_parts_are_written_once_and_mean_what_they_meant() -> None:
+def test_equal_parts_become_one_definition_with_equal_meaning() -> None:
     closed = {"additionalProperties": False, "required": ["a"]}
     tool = {"type": "object", "properties": {"a": LINES, "b": {"type": "boolean"}}, **closed}
     more = {"type": "object", "properties": {"a": LINES}, "additionalProperties": {"$ref": "#/$defs/any1"}}
@@ -28,10 +28,10 @@ def test_equal_parts_are_written_once_and_mean_what_they_meant() -> None:
     assert shared["anyOf"][0] == shared["anyOf"][3] == {"$ref": "#/$defs/same1"}
     assert definitions["same1"]["properties"]["b"] == {"type": "boolean"}
     assert shared["anyOf"][2] == {"enum": [LINES, LINES]}
-    assert written_out({**shared, "$defs": {"any1": definitions["any1"]}}, definitions) == schema
+    assert replace_references({**shared, "$defs": {"any1": definitions["any1"]}}, definitions) == schema
 
 
-def test_a_schema_without_equal_parts_stays_as_it_is() -> None:
+def test_schema_without_equal_parts_is_unchanged() -> None:
     assert deduplicate_schema({"type": "object", "properties": {"a": LINES}}) == {
         "type": "object",
         "properties": {"a": LINES},

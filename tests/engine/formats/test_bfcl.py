@@ -7,7 +7,7 @@ from toolbench.evals.bfcl.cases import CATEGORIES, iter_cases
 EVERY = {"live_multiple": 97, "simple_python": 83}
 
 
-def test_every_golden_call_of_a_sample_comes_back_right_from_every_format() -> None:
+def test_bfcl_calls_survive_round_trip_in_every_format() -> None:
     """Whole, in pieces, behind prose and reasoning, and by `auto`; judged by BFCL's own checker."""
     sample = [case for category in CATEGORIES for case in list(iter_cases([category]))[3 :: EVERY.get(category, 71)]]
     made = [trip for form in list_format_names()[:-1] for trip in iter_round_trips(sample, form, seed=1)]

@@ -82,7 +82,7 @@ from toolbench.engine.tools.definitions import ToolDefinition
         ({}, "3", "3"),
     ],
 )
-def test_a_value_has_the_type_its_schema_allows(schema: dict[str, Any], text: str, value: object) -> None:
+def test_value_is_converted_to_type_of_its_schema(schema: dict[str, Any], text: str, value: object) -> None:
     definitions = {"count": {"type": "integer"}, "loop": {"$ref": "#/$defs/loop"}}
     known = build_tool_schemas([{"name": "f", "parameters": {"properties": {"x": schema}, "$defs": definitions}}])
 
@@ -95,21 +95,21 @@ def test_a_value_has_the_type_its_schema_allows(schema: dict[str, Any], text: st
 TEXT = "<function=f><parameter=x>\n3\n</parameter></function>"
 
 
-def test_without_a_schema_a_value_stays_text() -> None:
+def test_value_without_schema_stays_text() -> None:
     assert parse(TEXT, format="qwen3_coder").calls[0].arguments == {"x": "3"}
 
 
-def test_without_a_schema_a_value_may_be_guessed() -> None:
+def test_value_without_schema_is_guessed_with_guess_untyped() -> None:
     assert parse(TEXT, format="qwen3_coder", guess_untyped=True).calls[0].arguments == {"x": 3}
 
 
-def test_a_tool_definition_is_as_good_as_an_openai_tool() -> None:
+def test_tool_definition_gives_the_schema_of_an_openai_tool() -> None:
     tool = ToolDefinition("f", "", {"type": "object", "properties": {"x": {"type": "integer"}}})
 
     assert parse(TEXT, tools=[tool]).calls[0].arguments == {"x": 3}
 
 
-def test_types_that_a_dialect_writes_are_read_as_vendors_spell_them() -> None:
+def test_type_names_of_vendors_are_converted_to_json_types() -> None:
     opened, closed = '<|open|>argument key="x" type="int64"<|sep|>', "<|close|>argument<|sep|>"
     text = f'<|open|>call tool="f" index="1"<|sep|>{opened}5.0{closed}<|close|>call<|sep|>'
 

@@ -1,4 +1,4 @@
-"""What holds for every text: it never raises, it does not matter how it is split, and it costs its length."""
+"""Properties of the decoder for any text: no exception, the same result in any chunks, and work in proportion."""
 
 import json
 import random
@@ -15,84 +15,93 @@ from tests.engine.formats.golden_cases import DATA_FOLDER, TOOLS, list_markers, 
 from toolbench.engine.formats import TextCall, list_format_names, parse, render, stream
 from toolbench.engine.formats.registry import FORMATS
 
-_WORDS = json.loads((DATA_FOLDER / "odd.json").read_text())
-ODD = [*_WORDS["odd"], "-" * 40, "[" * 40, '{"a":' * 40, "9" * 5000]
+_DATA = json.loads((DATA_FOLDER / "odd.json").read_text())
+ODD = [*_DATA["odd"], "-" * 40, "[" * 40, '{"a":' * 40, "9" * 5000]
 
 
 MARKERS = list_markers()
-WRITTEN = [render([TextCall("bash", {"command": "ls"}), TextCall("ping", {})], format=form.name) for form in FORMATS]
+RENDERED_CALLS = [
+    render([TextCall("bash", {"command": "ls"}), TextCall("ping", {})], format=text_format.name)
+    for text_format in FORMATS
+]
 
 
 def _texts(seed: int, count: int) -> Iterator[str]:
-    """Markers and odd ends thrown together, and well-written calls that were spoilt."""
-    draw = random.Random(seed)
+    """Yield random mixtures of markers and odd texts, and rendered calls with random changes."""
+    generator = random.Random(seed)
     for _ in range(count):
-        if draw.random() < 0.5:
-            yield "".join(draw.choice(draw.choice((MARKERS, ODD))) for _ in range(draw.randint(1, 25)))
+        if generator.random() < 0.5:
+            yield "".join(generator.choice(generator.choice((MARKERS, ODD))) for _ in range(generator.randint(1, 25)))
             continue
-        text = "".join(draw.choice(WRITTEN) for _ in range(draw.randint(1, 3)))
-        for _ in range(draw.randint(0, 6)):
-            at = draw.randrange(len(text) + 1)
-            text = text[:at] + draw.choice(draw.choice((MARKERS, ODD))) + text[at + draw.choice((0, 0, 1, 5, 20)) :]
+        text = "".join(generator.choice(RENDERED_CALLS) for _ in range(generator.randint(1, 3)))
+        for _ in range(generator.randint(0, 6)):
+            index = generator.randrange(len(text) + 1)
+            text = (
+                text[:index]
+                + generator.choice(generator.choice((MARKERS, ODD)))
+                + text[index + generator.choice((0, 0, 1, 5, 20)) :]
+            )
         yield text
 
 
-@pytest.mark.parametrize("form", list_format_names())
-def test_no_text_raises_and_pieces_give_what_the_whole_gives(form: str) -> None:
-    draw = random.Random(form)
-    for text in _texts(seed=len(form) * 1000 + ord(form[0]), count=12 if form != "auto" else 250):
-        assert parse_in_chunks(text, form, draw) == parse(text, format=form, tools=TOOLS)
+@pytest.mark.parametrize("text_format", list_format_names())
+def test_any_text_in_chunks_parses_like_the_complete_text(text_format: str) -> None:
+    generator = random.Random(text_format)
+    for text in _texts(seed=len(text_format) * 1000 + ord(text_format[0]), count=12 if text_format != "auto" else 250):
+        assert parse_in_chunks(text, text_format, generator) == parse(text, format=text_format, tools=TOOLS)
 
 
-def test_arguments_that_look_like_a_call_are_arguments_under_auto_too() -> None:
+def test_arguments_that_look_like_a_call_stay_arguments_under_auto() -> None:
     call = TextCall("people.find", {"name": "Nikola Tesla"}, "functions.people.find:0")
 
-    for form in ("kimi_k2", "deepseek_v3", "deepseek_v31"):
-        (read,) = parse(render([call], format=form)).calls
-        assert (read.name, read.arguments) == (call.name, call.arguments)
+    for text_format in ("kimi_k2", "deepseek_v3", "deepseek_v31"):
+        (parsed_call,) = parse(render([call], format=text_format)).calls
+        assert (parsed_call.name, parsed_call.arguments) == (call.name, call.arguments)
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.sampled_from([*MARKERS, *ODD[:20], *WRITTEN]) | st.text(max_size=6), max_size=9).map("".join),
+    st.lists(st.sampled_from([*MARKERS, *ODD[:20], *RENDERED_CALLS]) | st.text(max_size=6), max_size=9).map("".join),
     st.sampled_from(list_format_names()),
     st.integers(1, 9),
 )
-def test_whatever_stands_together_is_read_alike_in_pieces_of_any_size(text: str, form: str, size: int) -> None:
-    assert parse_in_chunks(text, form, size) == parse(text, format=form, tools=TOOLS)
+def test_mixed_parts_in_chunks_of_any_size_parse_alike(text: str, text_format: str, size: int) -> None:
+    assert parse_in_chunks(text, text_format, size) == parse(text, format=text_format, tools=TOOLS)
 
 
-def test_one_character_at_a_time_gives_what_the_whole_gives() -> None:
+def test_chunks_of_one_character_parse_like_the_complete_text() -> None:
     for text in _texts(seed=7, count=60):
         assert parse_in_chunks(text, "auto", 1) == parse(text, tools=TOOLS)
 
 
-def test_the_news_add_up_to_what_is_parsed() -> None:
+def test_events_together_equal_the_parsed_answer() -> None:
     for case in read_golden_cases():
         decoder = stream(case.format, TOOLS)
-        news = [piece for start in range(0, len(case.text), 3) for piece in decoder.feed(case.text[start : start + 3])]
+        events = [
+            event for start in range(0, len(case.text), 3) for event in decoder.feed(case.text[start : start + 3])
+        ]
         parsed = decoder.close()
-        news += decoder.feed("")
-        for place, piece in enumerate(news):
-            if piece.kind == "void":
-                news = news[place + 1 :]
+        events += decoder.feed("")
+        for index, event in enumerate(events):
+            if event.kind == "void":
+                events = events[index + 1 :]
                 break
 
-        assert "".join(piece.text for piece in news if piece.kind == "text").strip() == parsed.text
-        assert tuple(piece.call for piece in news if piece.kind == "call") == parsed.calls
+        assert "".join(event.text for event in events if event.kind == "text").strip() == parsed.text
+        assert tuple(event.call for event in events if event.kind == "call") == parsed.calls
 
 
-def test_a_call_is_told_as_soon_as_its_closer_is_there() -> None:
+def test_call_event_comes_with_the_end_marker() -> None:
     decoder = stream("hermes", TOOLS)
 
     before = decoder.feed('Hi <tool_call>{"name": "ping"}</tool_call')
     after = decoder.feed(">")
 
-    assert [piece.kind for piece in before] == ["text"]
-    assert [piece.kind for piece in after] == ["call"]
+    assert [event.kind for event in before] == ["text"]
+    assert [event.kind for event in after] == ["call"]
 
 
-def test_an_open_call_can_be_looked_at_while_it_grows() -> None:
+def test_partial_returns_text_of_incomplete_call() -> None:
     decoder = stream("hermes", TOOLS)
 
     decoder.feed('Hi <tool_call>{"name": "pi')
@@ -100,7 +109,7 @@ def test_an_open_call_can_be_looked_at_while_it_grows() -> None:
     assert decoder.partial == '<tool_call>{"name": "pi'
 
 
-def test_nothing_is_read_after_the_end() -> None:
+def test_feed_after_close_is_ignored() -> None:
     decoder = stream("auto", TOOLS)
     decoder.feed("Hello")
     parsed = decoder.close()
@@ -110,7 +119,7 @@ def test_nothing_is_read_after_the_end() -> None:
     assert parsed.text == "Hello"
 
 
-def test_without_tools_only_marked_calls_are_read() -> None:
+def test_parse_without_tools_reads_only_marked_calls() -> None:
     bare = parse('{"name": "ping", "arguments": {}}')
     marked = parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>')
 
@@ -118,12 +127,12 @@ def test_without_tools_only_marked_calls_are_read() -> None:
     assert [call.name for call in marked.calls] == ["ping"]
 
 
-REPEATED = _WORDS["repeated"]
+REPEATED = _DATA["repeated"]
 STEPS = 4  # calls of functions per character of an answer, at most
 
 
-class _Counted:
-    """Counts the calls of functions, Python's and C's."""
+class _CallCounter:
+    """A counter of the calls of Python and C functions."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -131,7 +140,7 @@ class _Counted:
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         self.calls += event in ("call", "c_call")
 
-    def of(self, text: str, size: int) -> int:
+    def count_decoding(self, text: str, size: int) -> int:
         decoder = stream("auto", TOOLS)
         self.calls = 0
         sys.setprofile(self)
@@ -143,16 +152,16 @@ class _Counted:
 
 
 @pytest.mark.parametrize("part", REPEATED)
-def test_twice_the_text_costs_twice_the_work(part: str) -> None:
+def test_function_calls_grow_in_proportion_to_text_length(part: str) -> None:
     small, large = part * (1500 // len(part)), part * (3000 // len(part))
 
     for size in (1, 10_000):
-        counted = _Counted()
-        assert counted.of(large, size) <= 2.5 * counted.of(small, size) + 500
+        counter = _CallCounter()
+        assert counter.count_decoding(large, size) <= 2.5 * counter.count_decoding(small, size) + 500
 
 
-def test_a_long_answer_costs_a_bounded_number_of_steps() -> None:
+def test_long_answer_needs_at_most_four_function_calls_per_character() -> None:
     text = "".join(case.text + "\n" for case in read_golden_cases() if case.format == "auto")
     text *= 250_000 // len(text)
 
-    assert _Counted().of(text, 4096) <= STEPS * len(text)
+    assert _CallCounter().count_decoding(text, 4096) <= STEPS * len(text)

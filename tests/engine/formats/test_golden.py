@@ -11,7 +11,7 @@ CASES = read_golden_cases()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_text_is_read_as_the_table_says(case: GoldenCase) -> None:
+def test_golden_text_is_parsed_as_expected(case: GoldenCase) -> None:
     parsed = parse(case.text, format=case.format, tools=TOOLS)
 
     assert [[call.name, call.arguments] for call in parsed.calls] == [call[:2] for call in case.calls]
@@ -24,7 +24,7 @@ def test_a_text_is_read_as_the_table_says(case: GoldenCase) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_pieces_give_what_the_whole_gives(case: GoldenCase) -> None:
+def test_golden_text_in_chunks_parses_like_the_complete_text(case: GoldenCase) -> None:
     whole = parse(case.text, format=case.format, tools=TOOLS)
 
     assert parse_in_chunks(case.text, case.format, 1) == whole

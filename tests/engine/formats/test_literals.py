@@ -19,7 +19,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_a_value_is_the_same_in_json_and_in_python(value: object) -> None:
+def test_read_value_gives_equal_values_for_json_and_python(value: object) -> None:
     for written in (json.dumps(value), repr(value)):
         read = read_value(written)
         assert read == value
@@ -29,7 +29,7 @@ def test_a_value_is_the_same_in_json_and_in_python(value: object) -> None:
 @given(st.text(st.sampled_from("[]{}()'\"\\,:0aTrue-+*#\n é\ud800"), max_size=30) | st.text(max_size=30))
 @example("-" * 5000 + "1")
 @example("'\\ud800'")
-def test_no_text_raises_anything_but_bad_json(text: str) -> None:
+def test_read_value_of_any_text_raises_only_invalid_json_error(text: str) -> None:
     try:
         value = read_value(text)
     except InvalidJsonError:
@@ -47,5 +47,5 @@ def test_no_text_raises_anything_but_bad_json(text: str) -> None:
         ("[007, -1]", [7, -1]),
     ],
 )
-def test_small_faults_are_put_up_with(written: str, value: Any) -> None:
+def test_read_value_accepts_small_faults(written: str, value: Any) -> None:
     assert read_value(written) == value

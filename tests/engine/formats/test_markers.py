@@ -20,6 +20,6 @@ def test_leftmost_longest_marker_is_found_among_shared_prefixes(words: list[str]
     assert all_found(MarkerFinder(words, ticks=True), text) == re.findall(plain, text)
 
 
-def test_words_that_begin_one_another_may_be_many() -> None:
+def test_finder_accepts_many_words_that_begin_with_each_other() -> None:
     words = ["a" * size for size in range(1, 300)]
     assert all_found(MarkerFinder(words), "b" + "a" * 250) == ["a" * 250]

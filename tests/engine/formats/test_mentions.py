@@ -30,7 +30,7 @@ SENTENCES = [
 ]
 
 
-def test_the_texts_are_many_and_in_ten_languages() -> None:
+def test_natural_texts_cover_ten_languages() -> None:
     kinds = {"prose", "code", "html", "json", "quotation", "mathematics", "markers"}
     by_language: dict[str, set[str]] = {}
     for row in ROWS:
@@ -52,14 +52,14 @@ def test_natural_text_passes_auto_unchanged(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_natural_text_passes_every_other_reader_unchanged(text: str) -> None:
+def test_natural_text_passes_every_other_format_unchanged(text: str) -> None:
     assert find_unread_call(text, NAMES) is None
     assert extract_tagged_calls(text, NAMES) == (text, [])
     assert split_text_reasoning(text) == (text, "")
 
 
 @pytest.mark.parametrize("marker", MARKERS)
-def test_a_marker_in_a_sentence_is_a_word_of_it(marker: str) -> None:
+def test_marker_in_a_sentence_stays_text(marker: str) -> None:
     for sentence in SENTENCES:
         text = sentence.replace("{}", marker)
         assert parse(text, tools=TOOLS) == parse_in_chunks(text, "auto", 1) == ParsedText(text)
@@ -69,7 +69,7 @@ CALL = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
 
 
 @pytest.mark.parametrize("text", [row["text"] for row in ROWS if row["kind"] in ("prose", "quotation", "markers")])
-def test_a_call_behind_natural_text_is_read_and_the_text_stays(text: str) -> None:
+def test_call_after_natural_text_is_read_and_text_kept(text: str) -> None:
     parsed = parse(f"{text}\n\n{CALL}", tools=TOOLS)
 
     assert ([call.name for call in parsed.calls], parsed.text) == (["ping"], text)
@@ -91,7 +91,7 @@ def test_a_call_behind_natural_text_is_read_and_the_text_stays(text: str) -> Non
         (f"Hello <minimax:tool_call>{CALL}</minimax:tool_call>", "Hello"),
     ],
 )
-def test_leaked_tokens_are_dropped_where_they_are_no_words(text: str, said: str) -> None:
+def test_leaked_tokens_are_dropped_unless_mentioned(text: str, said: str) -> None:
     assert parse(text, tools=TOOLS).text == parse_in_chunks(text, "auto", 1).text == said
 
 
@@ -128,7 +128,7 @@ def _named(name: str) -> str:
         ('<function name="ping"></function>', ["ping"], []),
     ],
 )
-def test_between_words_only_offered_names_are_calls(text: str, calls: list[str], findings: list[str]) -> None:
+def test_call_within_text_counts_only_with_offered_name(text: str, calls: list[str], findings: list[str]) -> None:
     for parsed in (
         parse(text, tools=TOOLS),
         parse_in_chunks(text, "auto", 1),
@@ -141,7 +141,7 @@ def test_between_words_only_offered_names_are_calls(text: str, calls: list[str],
 
 @pytest.mark.parametrize("form", [form.name for form in FORMATS])
 @pytest.mark.parametrize("shape", ["The format is\n\n{}", "{}\nis the format.", "So:\n{}\nand nothing else."])
-def test_an_unoffered_name_beside_words_is_text_in_every_format(form: str, shape: str) -> None:
+def test_unoffered_call_with_other_text_is_text_in_every_format(form: str, shape: str) -> None:
     written = render([TextCall("example_function", {"a": 1})], format=form)
     text = shape.replace("{}", written)
 
@@ -152,7 +152,7 @@ def test_an_unoffered_name_beside_words_is_text_in_every_format(form: str, shape
         assert parse_in_chunks(text, name, 1) == parse_in_chunks(text, name, random.Random(text)) == parsed
 
 
-def test_an_unoffered_call_does_not_hide_the_offered_one_beside_words() -> None:
+def test_unoffered_call_does_not_hide_offered_call() -> None:
     text = f"{_named('unknown')}\n{_named('ping')} Done."
     parsed = parse(text, tools=TOOLS)
 
@@ -161,7 +161,7 @@ def test_an_unoffered_call_does_not_hide_the_offered_one_beside_words() -> None:
 
 
 @pytest.mark.parametrize("form", [form.name for form in FORMATS])
-def test_a_name_has_a_letter_or_digit_in_every_format(form: str) -> None:
+def test_name_without_letter_or_digit_is_no_call_in_every_format(form: str) -> None:
     for name in ("...", "--", "_", "?"):
         written = render([TextCall(name, {})], format=form)
         assert parse(written, format=form).calls == parse(written).calls == ()
@@ -172,7 +172,7 @@ BEGIN_LINES = {"pythonic", "llama3_json", "react", "gemma3", "json", "fenced_jso
 
 @pytest.mark.parametrize("form", [form.name for form in FORMATS if form.name not in BEGIN_LINES])
 @pytest.mark.parametrize("words", ["I will look.", "I will look. ", "Look: "])
-def test_an_offered_call_right_behind_words_is_read_in_every_format(form: str, words: str) -> None:
+def test_offered_call_directly_after_text_is_read_in_every_format(form: str, words: str) -> None:
     calls = [TextCall("ping", {}), TextCall("bash", {"command": "ls"})]
     text = words + render(calls, format=form)
 

@@ -43,7 +43,7 @@ def _alike(text: str, form: str) -> ParsedText:
         ("Hm.{c}Hello{c}", "Hello", "Hm."),
     ],
 )
-def test_an_empty_thought_or_stray_closer_leaves_the_answer(
+def test_empty_reasoning_or_stray_end_marker_keeps_the_answer(
     pair: tuple[str, str], shape: str, text: str, thought: str
 ) -> None:
     written = shape.replace("{o}", pair[0]).replace("{c}", pair[1])
@@ -66,7 +66,7 @@ def test_an_empty_thought_or_stray_closer_leaves_the_answer(
         ("Hello\n{call}\n{c}", "Hello"),
     ],
 )
-def test_a_call_in_front_of_a_stray_closer_runs(pair: tuple[str, str], shape: str, text: str) -> None:
+def test_call_before_stray_end_marker_counts(pair: tuple[str, str], shape: str, text: str) -> None:
     parsed = _alike(shape.replace("{call}", CALL).replace("{o}", pair[0]).replace("{c}", pair[1]), AUTO)
 
     assert ([call.name for call in parsed.calls], parsed.text, parsed.reasoning) == (["ping"], text, "")
@@ -75,14 +75,14 @@ def test_a_call_in_front_of_a_stray_closer_runs(pair: tuple[str, str], shape: st
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("shape", ["Hm, {call} it is.{c}Hello", "{o}Hm, {call} it is.{c}Hello"])
-def test_a_call_drafted_in_a_thought_does_not_run(pair: tuple[str, str], shape: str) -> None:
+def test_call_inside_reasoning_does_not_count(pair: tuple[str, str], shape: str) -> None:
     parsed = _alike(shape.replace("{call}", CALL).replace("{o}", pair[0]).replace("{c}", pair[1]), AUTO)
 
     assert (parsed.calls, parsed.text) == ((), "Hello")
     assert [finding.code for finding in parsed.findings] == ["call_in_reasoning"]
 
 
-def test_gemmas_own_call_runs_beside_its_stray_channel_closer() -> None:
+def test_gemma_call_with_stray_channel_end_marker_counts() -> None:
     parsed = _alike("<|channel>thought\n<channel|><|tool_call>call:ping{}<tool_call|><channel|>Hello", "gemma4")
 
     assert ([call.name for call in parsed.calls], parsed.text, parsed.reasoning) == (["ping"], "Hello", "")

@@ -28,7 +28,7 @@ TOOLS = [{"name": "f", "parameters": {"properties": {"a": {}, "b": {}}}}, {"name
         ("[f(a=1),\n f(2)]", [("f", {"a": 1}, "f(a=1)"), ("f", {"a": 2}, "f(2)")]),
     ],
 )
-def test_calls_are_read_with_what_they_were_written_as(text: str, calls: list[tuple[str, dict[str, Any], str]]) -> None:
+def test_python_calls_are_read_with_their_raw_text(text: str, calls: list[tuple[str, dict[str, Any], str]]) -> None:
     parsed = parse(text, format="pythonic", tools=TOOLS)
 
     assert [(call.name, call.arguments, call.raw) for call in parsed.calls] == calls
@@ -51,14 +51,14 @@ def test_calls_are_read_with_what_they_were_written_as(text: str, calls: list[tu
         "[f(a=" + "[" * 200 + "]" * 200 + ")]",
     ],
 )
-def test_what_is_no_list_of_plain_calls_is_text(text: str) -> None:
+def test_text_that_is_no_list_of_plain_calls_stays_text(text: str) -> None:
     parsed = parse(text, format="pythonic", tools=TOOLS)
 
     assert parsed.calls == ()
     assert parsed.text == text
 
 
-def test_a_name_may_be_long() -> None:
+def test_call_with_long_name_is_read() -> None:
     name = ".".join(["website_configuration"] * 5)
     parsed = parse(f"[{name}(a=1)]", format="pythonic", tools=[{"name": name, "parameters": {}}])
 

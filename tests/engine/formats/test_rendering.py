@@ -32,7 +32,7 @@ TOOL = ToolDefinition(
 
 
 @pytest.mark.parametrize("form", [name for name in list_format_names() if name != "auto"])
-def test_a_prompt_names_the_tool_and_a_result_keeps_its_content(form: str) -> None:
+def test_prompt_contains_tool_name_and_result_contains_content(form: str) -> None:
     assert "get_weather" in render_tools([TOOL], format=form)
     assert render_tools([], format=form) == ""
     assert "It rains." in render_result(CALL, "It rains.", format=form)
@@ -56,7 +56,7 @@ def test_a_prompt_names_the_tool_and_a_result_keeps_its_content(form: str) -> No
         ("gemma4", '<|tool_response>response:get_weather{value:<|"|>rain<|"|>}<tool_response|>' * 2),
     ],
 )
-def test_results_are_given_back_in_the_formats_own_way(form: str, written: str) -> None:
+def test_render_results_follows_the_format(form: str, written: str) -> None:
     assert render_results([(CALL, "rain"), (CALL, "rain")], format=form) == written
 
 
@@ -72,7 +72,7 @@ def test_harmony_declares_tools_as_types() -> None:
 
 
 @pytest.mark.parametrize("form", ["harmony", "apertus", "gigachat3", "functionary_v32"])
-def test_types_take_a_schema_of_true_and_descriptions_of_many_lines(form: str) -> None:
+def test_types_accept_schema_true_and_multiline_descriptions(form: str) -> None:
     fields = {"a": True, "b": {"type": "object", "properties": {"c": False}, "description": "First.\nSecond."}}
     function = {"name": "f", "description": "One.\n\nTwo.", "parameters": {"type": "object", "properties": fields}}
     told = render_tools([{"type": "function", "function": function}], format=form)
@@ -80,7 +80,7 @@ def test_types_take_a_schema_of_true_and_descriptions_of_many_lines(form: str) -
     assert re.search(r"a\?: any,\n *// First\.\n *// Second\.\n *b\?: \{c: any\}", told)
 
 
-def test_gemma_declares_tools_with_bare_keys() -> None:
+def test_gemma_declares_tools_with_unquoted_keys() -> None:
     ping = ToolDefinition("ping", "Says pong.", {"type": "object", "properties": {}})
 
     assert render_tools([ping], format="gemma4") == (
@@ -97,6 +97,6 @@ def test_mistral_ids_have_nine_characters() -> None:
     assert [call.id for call in parse(written, format="mistral_v3").calls] == ["789abcdef", "call00001"]
 
 
-def test_an_unknown_format_is_refused() -> None:
+def test_unknown_format_raises_plan_error() -> None:
     with pytest.raises(PlanError):
         parse("text", format="esperanto")

@@ -47,7 +47,7 @@ def _twice(form: str) -> str:
     return given[:before] + value + value.replace("one", "two") + given[len(given) - behind :]
 
 
-def test_a_list_is_made_of_a_repeated_parameter_in_every_tagged_format() -> None:
+def test_repeated_list_parameter_becomes_list_in_every_tagged_format() -> None:
     read = {form.name: parse(_twice(form.name), format=form.name, tools=_tools(ARRAY)) for form in FORMATS}
 
     found = {name: parsed.calls[0].arguments for name, parsed in read.items() if parsed.calls and not parsed.findings}
@@ -56,7 +56,7 @@ def test_a_list_is_made_of_a_repeated_parameter_in_every_tagged_format() -> None
 
 @pytest.mark.parametrize("form", sorted(TAGGED))
 @pytest.mark.parametrize("schema", [{"type": "string"}, {}])
-def test_a_repeated_parameter_that_is_no_list_is_told(form: str, schema: dict[str, Any]) -> None:
+def test_repeated_parameter_that_is_no_list_has_a_finding(form: str, schema: dict[str, Any]) -> None:
     text, tools = _twice(form), _tools(schema)
 
     parsed = parse(text, format=form, tools=tools)
@@ -97,7 +97,7 @@ def test_a_repeated_parameter_that_is_no_list_is_told(form: str, schema: dict[st
         (f'{MARK}<tags>["a"]{MARK}</tags>{MARK}<tags>["b"]{MARK}</tags>', ARRAY, {"tags": ["a", "b"]}, []),
     ],
 )
-def test_repeated_tags_of_minimax_m3_nest(
+def test_repeated_nested_tags_of_minimax_m3_become_lists(
     inside: str, schema: dict[str, Any], arguments: dict[str, Any], told: list[str]
 ) -> None:
     text = f'{MARK}<tool_call>{MARK}<invoke name="find">{inside}{MARK}</invoke>{MARK}</tool_call>'
@@ -122,7 +122,7 @@ def test_repeated_tags_of_minimax_m3_nest(
         ),
     ],
 )
-def test_other_ways_to_repeat_a_parameter_are_told(form: str, text: str) -> None:
+def test_other_repetitions_of_a_parameter_have_a_finding(form: str, text: str) -> None:
     values = (f'<cofl:value name="x" type="raw">{value}</cofl:value>' for value in ("one", "two"))
 
     parsed = parse(text.format(*values), format=form, tools=_tools({"type": ["string", "object"]}))

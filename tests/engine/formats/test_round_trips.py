@@ -1,4 +1,4 @@
-"""What a format writes, it reads."""
+"""Rendered calls are parsed to the same calls."""
 
 import random
 from typing import Any
@@ -11,8 +11,8 @@ from tests.engine.formats.golden_cases import list_markers, parse_in_chunks
 from toolbench.engine.formats import TextCall, is_round_trip_safe, list_format_names, parse, render
 from toolbench.engine.formats.registry import get_format
 
-WRITTEN = [name for name in list_format_names() if name != "auto"]
-MARKED = [name for name in WRITTEN if get_format(name).blocks or get_format(name).named(["f"])]
+FORMAT_NAMES = [name for name in list_format_names() if name != "auto"]
+MARKED_FORMAT_NAMES = [name for name in FORMAT_NAMES if get_format(name).blocks or get_format(name).named(["f"])]
 
 _MARKERS = st.lists(st.sampled_from(list_markers()), min_size=1, max_size=3).map(" ".join)
 _TEXTS = (
@@ -51,8 +51,8 @@ _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list:
 _IDS = st.text("abcXYZ019", min_size=9, max_size=9)
 
 
-def _tools(calls: list[TextCall]) -> list[dict[str, Any]]:
-    """A tool for each name that appears, whose parameters have the types of the first call's values."""
+def _build_tools(calls: list[TextCall]) -> list[dict[str, Any]]:
+    """Return a tool for each name; its parameters have the types of the values in the first call of this name."""
     tools: dict[str, dict[str, Any]] = {}
     for call in calls:
         properties = {key: {"type": _TYPES.get(type(value), "null")} for key, value in call.arguments.items()}
@@ -62,22 +62,22 @@ def _tools(calls: list[TextCall]) -> list[dict[str, Any]]:
 
 @st.composite
 def _calls(draw: st.DrawFn) -> list[TextCall]:
-    """One to three calls, each of a tool of its own."""
+    """Draw one to three calls of different tools."""
     tools = draw(st.lists(_NAMES, min_size=1, max_size=3, unique=True))
     return [TextCall(name, draw(_ARGUMENTS), draw(_IDS)) for name in tools]
 
 
-def _held(calls: list[TextCall], form: str) -> list[TextCall]:
-    """The calls without what the format cannot hold."""
-    tools = _tools(calls)
-    kept = [call for call in calls if is_round_trip_safe([TextCall(call.name, {})], format=form)]
+def _remove_unsafe_values(calls: list[TextCall], text_format: str) -> list[TextCall]:
+    """Return the calls without the names and arguments that the format cannot write and read back."""
+    tools = _build_tools(calls)
+    kept = [call for call in calls if is_round_trip_safe([TextCall(call.name, {})], format=text_format)]
     return [
         TextCall(
             call.name,
             {
                 key: value
                 for key, value in call.arguments.items()
-                if is_round_trip_safe([TextCall(call.name, {key: value})], format=form, tools=tools)
+                if is_round_trip_safe([TextCall(call.name, {key: value})], format=text_format, tools=tools)
             },
             call.id,
         )
@@ -85,69 +85,75 @@ def _held(calls: list[TextCall], form: str) -> list[TextCall]:
     ]
 
 
-@pytest.mark.parametrize("form", WRITTEN)
+@pytest.mark.parametrize("text_format", FORMAT_NAMES)
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(calls=_calls())
-def test_written_calls_are_read_as_they_were(form: str, calls: list[TextCall]) -> None:
-    held, tools = _held(calls, form), _tools(calls)
-    written = render(held, format=form)
+def test_rendered_calls_parse_to_equal_calls(text_format: str, calls: list[TextCall]) -> None:
+    safe_calls, tools = _remove_unsafe_values(calls, text_format), _build_tools(calls)
+    text = render(safe_calls, format=text_format)
 
-    parsed = parse(written, format=form, tools=tools)
+    parsed = parse(text, format=text_format, tools=tools)
 
-    assert [(call.name, call.arguments) for call in parsed.calls] == [(call.name, call.arguments) for call in held]
+    assert [(call.name, call.arguments) for call in parsed.calls] == [
+        (call.name, call.arguments) for call in safe_calls
+    ]
     assert parsed.text == ""
     assert parsed.findings == ()
 
 
-@pytest.mark.parametrize("form", MARKED)
+@pytest.mark.parametrize("text_format", MARKED_FORMAT_NAMES)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(calls=_calls(), seed=st.integers(0, 1000))
-def test_written_calls_are_read_in_pieces_behind_prose_and_reasoning(
-    form: str, calls: list[TextCall], seed: int
+def test_rendered_calls_after_text_and_reasoning_parse_in_chunks(
+    text_format: str, calls: list[TextCall], seed: int
 ) -> None:
-    held, tools = _held(calls, form), _tools(calls)
-    written = render(held, format=form, text="I will look.", reasoning="Let me think.")
+    safe_calls, tools = _remove_unsafe_values(calls, text_format), _build_tools(calls)
+    text = render(safe_calls, format=text_format, text="I will look.", reasoning="Let me think.")
 
-    parsed = parse_in_chunks(written, form, random.Random(seed), tools)
+    parsed = parse_in_chunks(text, text_format, random.Random(seed), tools)
 
-    assert parsed == parse(written, format=form, tools=tools)
-    assert [(call.name, call.arguments) for call in parsed.calls] == [(call.name, call.arguments) for call in held]
+    assert parsed == parse(text, format=text_format, tools=tools)
+    assert [(call.name, call.arguments) for call in parsed.calls] == [
+        (call.name, call.arguments) for call in safe_calls
+    ]
     assert parsed.text == "I will look."
     assert parsed.reasoning == "Let me think."
 
 
-@pytest.mark.parametrize("form", MARKED)
+@pytest.mark.parametrize("text_format", MARKED_FORMAT_NAMES)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(calls=_calls())
-def test_auto_reads_what_a_format_with_markers_wrote(form: str, calls: list[TextCall]) -> None:
-    held, tools = _held(calls, form), _tools(calls)
+def test_auto_parses_calls_of_every_format_with_markers(text_format: str, calls: list[TextCall]) -> None:
+    safe_calls, tools = _remove_unsafe_values(calls, text_format), _build_tools(calls)
 
-    parsed = parse(render(held, format=form, text="I will look."), tools=tools)
+    parsed = parse(render(safe_calls, format=text_format, text="I will look."), tools=tools)
 
-    assert [(call.name, call.arguments) for call in parsed.calls] == [(call.name, call.arguments) for call in held]
-
-
-@pytest.mark.parametrize("form", [name for name in WRITTEN if get_format(name).holds.ids])
-def test_ids_come_back_where_the_format_keeps_them(form: str) -> None:
-    identity = "functions.ping:7" if form == "kimi_k2" else "abcXYZ019"
-
-    parsed = parse(render([TextCall("ping", {}, identity)], format=form), format=form)
-
-    assert [call.id for call in parsed.calls] == [identity]
+    assert [(call.name, call.arguments) for call in parsed.calls] == [
+        (call.name, call.arguments) for call in safe_calls
+    ]
 
 
-@pytest.mark.parametrize("form", WRITTEN)
-def test_every_cut_of_a_written_call_gives_no_call_or_the_whole_call(form: str) -> None:
-    """A call whose arguments are cut is never one that can be executed."""
+@pytest.mark.parametrize("text_format", [name for name in FORMAT_NAMES if get_format(name).holds.ids])
+def test_ids_survive_round_trip_if_format_keeps_them(text_format: str) -> None:
+    call_id = "functions.ping:7" if text_format == "kimi_k2" else "abcXYZ019"
+
+    parsed = parse(render([TextCall("ping", {}, call_id)], format=text_format), format=text_format)
+
+    assert [call.id for call in parsed.calls] == [call_id]
+
+
+@pytest.mark.parametrize("text_format", FORMAT_NAMES)
+def test_truncated_call_gives_no_call_or_the_complete_call(text_format: str) -> None:
+    """A call whose arguments are truncated must not be executed."""
     call = TextCall("get_weather", {"city": "Los Angeles", "days": 31})
     tools = [
         {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}
     ]
-    written = render([call], format=form)
+    text = render([call], format=text_format)
 
-    for end in range(len(written)):
-        for found in parse(written[:end], format=form, tools=tools).calls:
-            assert (found.name, found.arguments) == (call.name, call.arguments)
+    for end in range(len(text)):
+        for parsed_call in parse(text[:end], format=text_format, tools=tools).calls:
+            assert (parsed_call.name, parsed_call.arguments) == (call.name, call.arguments)
 
 
 def test_seed_oss_keeps_line_breaks_of_values_and_adds_none() -> None:

@@ -10,10 +10,10 @@ from toolbench.engine.repairs import REPAIR_NAMES, check_repairs, describe_repai
 from toolbench.engine.repairs.registry import MAX_TEXT_LENGTH
 from toolbench.engine.transforms import UnknownTransformError
 
-PLAIN = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
-SCALAR = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | PLAIN
+TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
+SCALAR = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | TEXTS
 OBJECT = st.dictionaries(
-    PLAIN, st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3), max_leaves=8), max_size=4
+    TEXTS, st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3), max_leaves=8), max_size=4
 )
 
 CASES: dict[str, list[tuple[str, Any]]] = {
@@ -40,31 +40,31 @@ CASES: dict[str, list[tuple[str, Any]]] = {
         ('{"a": {"b": true', {"a": {"b": True}}),
     ],
 }  # fmt: skip
-EACH = [(name, text, value) for name, rows in CASES.items() for text, value in rows]
+SINGLE_REPAIRS = [(name, text, value) for name, rows in CASES.items() for text, value in rows]
 
 
-@pytest.mark.parametrize(("name", "text", "value"), EACH)
-def test_each_repair_alone_mends_its_own_fault_and_is_named(name: str, text: str, value: Any) -> None:
-    found = repair(text, [name])
-    assert found is not None
-    assert (found.value, found.repairs, found.truncated) == (value, (name,), False)
-    assert json.loads(found.text) == value
+@pytest.mark.parametrize(("name", "text", "value"), SINGLE_REPAIRS)
+def test_each_repair_alone_fixes_its_fault_and_is_recorded(name: str, text: str, value: Any) -> None:
+    repaired = repair(text, [name])
+    assert repaired is not None
+    assert (repaired.value, repaired.repairs, repaired.truncated) == (value, (name,), False)
+    assert json.loads(repaired.text) == value
 
 
-@pytest.mark.parametrize(("name", "text", "value"), EACH)
-def test_all_of_them_together_find_the_same(name: str, text: str, value: Any) -> None:
-    found = repair(text, REPAIR_NAMES)
-    assert found is not None
-    assert (found.value, found.truncated) == (value, False)
+@pytest.mark.parametrize(("name", "text", "value"), SINGLE_REPAIRS)
+def test_all_repairs_together_give_the_same_value(name: str, text: str, value: Any) -> None:
+    repaired = repair(text, REPAIR_NAMES)
+    assert repaired is not None
+    assert (repaired.value, repaired.truncated) == (value, False)
 
 
-def test_faults_may_come_together_and_every_repair_is_named_in_order() -> None:
-    found = repair("参数：{'city': '北京', 'days': [1, 2,], 'rain': None", ["single_quotes", "python_literals"])
-    assert found is None
-    found = repair("{'city': '北京', 'days': [1, 2,], 'rain': None}", REPAIR_NAMES)
-    assert found is not None
-    assert found.repairs == ("single_quotes", "python_literals", "trailing_commas")
-    assert found.value == {"city": "北京", "days": [1, 2], "rain": None}
+def test_several_faults_record_their_repairs_in_order() -> None:
+    repaired = repair("参数：{'city': '北京', 'days': [1, 2,], 'rain': None", ["single_quotes", "python_literals"])
+    assert repaired is None
+    repaired = repair("{'city': '北京', 'days': [1, 2,], 'rain': None}", REPAIR_NAMES)
+    assert repaired is not None
+    assert repaired.repairs == ("single_quotes", "python_literals", "trailing_commas")
+    assert repaired.value == {"city": "北京", "days": [1, 2], "rain": None}
 
 
 @pytest.mark.parametrize(
@@ -80,26 +80,26 @@ def test_faults_may_come_together_and_every_repair_is_named_in_order() -> None:
         ("{'a': 'x", {"a": "x"}),
     ],
 )
-def test_what_breaks_off_is_shown_as_truncated(text: str, value: Any) -> None:
-    found = repair(text, REPAIR_NAMES)
-    assert found is not None
-    assert (found.value, found.repairs[-1], found.truncated) == (value, "cut_value", True)
+def test_incomplete_arguments_are_marked_as_truncated(text: str, value: Any) -> None:
+    repaired = repair(text, REPAIR_NAMES)
+    assert repaired is not None
+    assert (repaired.value, repaired.repairs[-1], repaired.truncated) == (value, "cut_value", True)
 
 
-def test_brackets_are_invented_only_in_answers_cut_from_outside() -> None:
-    found = repair('{"a": "x"', REPAIR_NAMES, cut=True)
-    assert found is not None
-    assert found.truncated
+def test_added_brackets_in_cut_answer_count_as_truncated() -> None:
+    repaired = repair('{"a": "x"', REPAIR_NAMES, cut=True)
+    assert repaired is not None
+    assert repaired.truncated
 
 
 @pytest.mark.parametrize(
     "text", ["", "北京今天的天气", "[1, 2]", "null", '{"a": 1}{"a": 2}', '{"a": "he said "hi""}', "{a b}"]
 )
-def test_what_can_be_read_in_two_ways_or_none_is_left_alone(text: str) -> None:
+def test_ambiguous_or_unreadable_text_is_not_repaired(text: str) -> None:
     assert repair(text, REPAIR_NAMES) is None
 
 
-def test_only_the_named_repairs_are_used_and_unknown_names_are_passed_over() -> None:
+def test_repair_uses_only_given_names_and_ignores_unknown_ones() -> None:
     assert repair("{'a': 1,}", ["single_quotes"]) is None
     assert repair('{"a": 1,}', ["no_such_repair", "Trailing-Commas"]) is not None
     assert check_repairs(["no_such_repair", "comments"]) == ("comments",)
@@ -107,71 +107,71 @@ def test_only_the_named_repairs_are_used_and_unknown_names_are_passed_over() -> 
         check_repairs(["no_such_repair"], strict=True)
 
 
-def test_every_repair_says_what_it_does() -> None:
+def test_describe_repair_returns_a_sentence_for_every_name() -> None:
     assert all(describe_repair(name).endswith(".") for name in REPAIR_NAMES)
 
 
 @given(OBJECT)
-def test_an_object_that_is_good_json_is_never_touched(value: dict[str, Any]) -> None:
-    found = repair(json.dumps(value, ensure_ascii=False), REPAIR_NAMES)
-    assert found is not None
-    assert (found.value, found.repairs) == (value, ())
+def test_valid_json_object_is_not_repaired(value: dict[str, Any]) -> None:
+    repaired = repair(json.dumps(value, ensure_ascii=False), REPAIR_NAMES)
+    assert repaired is not None
+    assert (repaired.value, repaired.repairs) == (value, ())
 
 
 @given(OBJECT)
-def test_pythons_own_way_of_writing_an_object_is_read(value: dict[str, Any]) -> None:
-    found = repair(repr(value), REPAIR_NAMES)
-    assert found is not None
-    assert (found.value, found.truncated) == (value, False)
+def test_python_repr_of_an_object_is_repaired(value: dict[str, Any]) -> None:
+    repaired = repair(repr(value), REPAIR_NAMES)
+    assert repaired is not None
+    assert (repaired.value, repaired.truncated) == (value, False)
 
 
 @given(OBJECT, st.integers(0, 200))
-def test_a_beginning_of_an_object_gives_no_value_that_was_not_whole_in_it(value: dict[str, Any], at: int) -> None:
-    found = repair(json.dumps(value, ensure_ascii=False)[:at], REPAIR_NAMES)
-    if found is not None and not found.truncated:
-        whole = list(map(json.dumps, _scalars(value)))
-        assert all(json.dumps(item) in whole for item in _scalars(found.value))
+def test_truncated_object_gives_only_values_of_the_original(value: dict[str, Any], end: int) -> None:
+    repaired = repair(json.dumps(value, ensure_ascii=False)[:end], REPAIR_NAMES)
+    if repaired is not None and not repaired.truncated:
+        originals = list(map(json.dumps, _iterate_scalars(value)))
+        assert all(json.dumps(item) in originals for item in _iterate_scalars(repaired.value))
 
 
-def _scalars(value: Any) -> Iterator[Any]:
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    if inside is None:
+def _iterate_scalars(value: Any) -> Iterator[Any]:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if items is None:
         yield value
         return
-    for one in inside:
-        yield from _scalars(one)
+    for item in items:
+        yield from _iterate_scalars(item)
 
 
 @settings(max_examples=300)
 @given(st.text(st.sampled_from("{}[]:,'\"“”‘’\\/*#\n \tabTrue1.0-北") | st.characters(), max_size=60))
-def test_no_text_makes_it_raise_and_what_it_gives_is_json(text: str) -> None:
-    found = repair(text, REPAIR_NAMES)
-    assert found is None or json.loads(found.text) == found.value
+def test_repair_of_any_text_returns_none_or_json(text: str) -> None:
+    repaired = repair(text, REPAIR_NAMES)
+    assert repaired is None or json.loads(repaired.text) == repaired.value
 
 
 @pytest.mark.parametrize(
     "piece", ["{", '{"a":', "[", '"', "'", "“", "\\", "/*", "//", "{}", "/", '{"a":1}', "{'", ",", '\\"', "'\\"]
 )
-def test_long_rows_of_anything_are_gone_through_once(piece: str) -> None:
+def test_repair_of_long_repetition_returns_none_or_json(piece: str) -> None:
     text = "{" + piece * (16_000 // len(piece))
-    found = repair(text, REPAIR_NAMES)
-    assert found is None or json.loads(found.text) == found.value
+    repaired = repair(text, REPAIR_NAMES)
+    assert repaired is None or json.loads(repaired.text) == repaired.value
 
 
-def test_what_is_too_long_is_left_as_it_is() -> None:
+def test_too_long_text_is_not_repaired() -> None:
     assert repair('{"a": "' + "x" * MAX_TEXT_LENGTH + '",}', REPAIR_NAMES) is None
 
 
-def test_a_text_of_65536_characters_is_still_looked_at() -> None:
-    rest = 65_536 - len('{"a": "",}')
-    found = repair('{"a": "' + "x" * rest + '",}', ["trailing_commas"])
-    assert found is not None
-    assert found.repairs == ("trailing_commas",)
-    assert repair('{"a": "' + "x" * (rest + 1) + '",}', ["trailing_commas"]) is None
+def test_text_of_65536_characters_is_repaired() -> None:
+    length = 65_536 - len('{"a": "",}')
+    repaired = repair('{"a": "' + "x" * length + '",}', ["trailing_commas"])
+    assert repaired is not None
+    assert repaired.repairs == ("trailing_commas",)
+    assert repair('{"a": "' + "x" * (length + 1) + '",}', ["trailing_commas"]) is None
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "mended"),
+    ("text", "name", "expected"),
     [
         ("{größe: 1}", "unquoted_keys", '{"größe": 1}'),
         (r'{"a": "\u0041 \d"}', "invalid_escapes", r'{"a": "\u0041 \\d"}'),
@@ -180,22 +180,22 @@ def test_a_text_of_65536_characters_is_still_looked_at() -> None:
         (r'{"a": "\xe9\U0001F600"}', "invalid_escapes", r'{"a": "\u00e9\ud83d\ude00"}'),
     ],
 )
-def test_a_repair_writes_nothing_anew_that_was_right(text: str, name: str, mended: str) -> None:
-    found = repair(text, [name])
-    assert found is not None
-    assert found.text == mended
+def test_repair_keeps_valid_parts_unchanged(text: str, name: str, expected: str) -> None:
+    repaired = repair(text, [name])
+    assert repaired is not None
+    assert repaired.text == expected
 
 
-@pytest.mark.parametrize(("levels", "read"), [(4, True), (5, False)])
-def test_nested_encodings_are_unwrapped_up_to_four_times(levels: int, read: bool) -> None:
+@pytest.mark.parametrize(("levels", "is_repaired"), [(4, True), (5, False)])
+def test_nested_encodings_are_decoded_up_to_four_levels(levels: int, is_repaired: bool) -> None:
     text = '{"a": 1}'
     for _ in range(levels):
         text = json.dumps(text)
-    assert (repair(text, ["nested_encoding"]) is not None) == read
+    assert (repair(text, ["nested_encoding"]) is not None) == is_repaired
 
 
 @pytest.mark.parametrize(
-    ("text", "mended"),
+    ("text", "is_repaired"),
     [
         ('{"a": 1 /**/}', True),
         ('{"a": 1 /***/}', True),
@@ -205,10 +205,10 @@ def test_nested_encodings_are_unwrapped_up_to_four_times(levels: int, read: bool
         ('{"a": 1 // one\n}', True),
     ],
 )
-def test_a_comment_is_dropped_only_with_its_end(text: str, mended: bool) -> None:
-    found = repair(text, ["comments"])
-    assert (found is not None) == mended
-    assert found is None or (found.value, found.repairs) == ({"a": 1}, ("comments",))
+def test_comment_is_removed_only_if_it_has_an_end(text: str, is_repaired: bool) -> None:
+    repaired = repair(text, ["comments"])
+    assert (repaired is not None) == is_repaired
+    assert repaired is None or (repaired.value, repaired.repairs) == ({"a": 1}, ("comments",))
 
 
 @pytest.mark.parametrize(
@@ -224,19 +224,19 @@ def test_a_comment_is_dropped_only_with_its_end(text: str, mended: bool) -> None
         ('{"a": ["x", "y', {"a": ["x", "y"]}),
     ],
 )
-def test_a_string_is_closed_where_it_broke_off(text: str, value: Any) -> None:
-    found = repair(text, ["single_quotes", "missing_closers", "cut_value"])
-    assert found is not None
-    assert (found.value, found.truncated) == (value, True)
+def test_unclosed_string_is_closed_at_its_end(text: str, value: Any) -> None:
+    repaired = repair(text, ["single_quotes", "missing_closers", "cut_value"])
+    assert repaired is not None
+    assert (repaired.value, repaired.truncated) == (value, True)
 
 
-def test_a_lone_object_was_not_written_twice() -> None:
-    found = repair('{\\"a\\": 1,}\\n', ["escaped_object", "doubled_object", "trailing_commas"])
-    assert found is not None
-    assert found.repairs == ("escaped_object", "trailing_commas")
+def test_doubled_object_repair_is_not_recorded_for_one_object() -> None:
+    repaired = repair('{\\"a\\": 1,}\\n', ["escaped_object", "doubled_object", "trailing_commas"])
+    assert repaired is not None
+    assert repaired.repairs == ("escaped_object", "trailing_commas")
 
 
-def test_an_escaped_object_may_hold_line_breaks() -> None:
-    found = repair('{\\"a\\": 1,\n\\"b\\": 2}', ["escaped_object"])
-    assert found is not None
-    assert found.value == {"a": 1, "b": 2}
+def test_escaped_object_with_line_breaks_is_repaired() -> None:
+    repaired = repair('{\\"a\\": 1,\n\\"b\\": 2}', ["escaped_object"])
+    assert repaired is not None
+    assert repaired.value == {"a": 1, "b": 2}

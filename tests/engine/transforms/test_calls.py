@@ -14,7 +14,7 @@ def call(arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t"])
-def test_blank_arguments_become_an_empty_object(blank: str) -> None:
+def test_apply_calls_with_blank_arguments_fills_empty_object(blank: str) -> None:
     calls = [call("{}"), call(blank)]
     changed, changes = apply_calls(calls, [BLANK])
     assert changed == [call("{}"), call("{}")]
@@ -23,36 +23,36 @@ def test_blank_arguments_become_an_empty_object(blank: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["{}", "x", None, {}, []])
-def test_other_arguments_stay(arguments: Any) -> None:
+def test_apply_calls_with_other_arguments_keeps_them(arguments: Any) -> None:
     assert apply_calls([call(arguments)], [BLANK]) == ([call(arguments)], ())
 
 
-def function_call(name: str, arguments: Any, call_id: str = "c") -> JsonObject:
+def build_function_call(name: str, arguments: Any, call_id: str = "c") -> JsonObject:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 @pytest.mark.parametrize("as_text", [True, False])
-def test_calls_that_an_invented_tool_lists_become_calls(as_text: bool) -> None:
+def test_apply_calls_with_parallel_tool_unpacks_listed_calls(as_text: bool) -> None:
     uses = [
         {"recipient_name": "functions.f", "parameters": {"a": 1}},
         {"recipient_name": "g"},
         {"recipient_name": "functions.h", "parameters": '{"b":2}'},
     ]
     listed = {"tool_uses": uses}
-    wrapped = function_call("multi_tool_use.parallel", json.dumps(listed) if as_text else listed)
-    calls, changes = apply_calls([function_call("f", "{}", "b"), wrapped], ["multi_tool_use_parallel_to_calls"])
+    wrapped = build_function_call("multi_tool_use.parallel", json.dumps(listed) if as_text else listed)
+    calls, changes = apply_calls([build_function_call("f", "{}", "b"), wrapped], ["multi_tool_use_parallel_to_calls"])
     assert calls == [
-        function_call("f", "{}", "b"),
-        function_call("f", '{"a":1}', "c_1"),
-        function_call("g", "{}", "c_2"),
-        function_call("h", '{"b":2}', "c_3"),
+        build_function_call("f", "{}", "b"),
+        build_function_call("f", '{"a":1}', "c_1"),
+        build_function_call("g", "{}", "c_2"),
+        build_function_call("h", '{"b":2}', "c_3"),
     ]
     assert changes
 
 
 @pytest.mark.parametrize("arguments", ["{", '{"tool_uses": [{"parameters": {}}]}', '{"tool_uses": 5}', None, "[]"])
-def test_a_list_of_calls_that_cannot_be_read_whole_is_left_alone(arguments: Any) -> None:
-    wrapped = [function_call("multi_tool_use.parallel", arguments)]
+def test_apply_calls_with_unreadable_parallel_list_keeps_call(arguments: Any) -> None:
+    wrapped = [build_function_call("multi_tool_use.parallel", arguments)]
     assert apply_calls(wrapped, ["multi_tool_use_parallel_to_calls"]) == (wrapped, ())
 
 
@@ -67,6 +67,6 @@ def test_a_list_of_calls_that_cannot_be_read_whole_is_left_alone(arguments: Any)
         ("<|call|>", "<|call|>"),
     ],
 )
-def test_names_lose_tokens_and_namespaces(name: str, clean: str) -> None:
-    (call,), _ = apply_calls([function_call(name, "{}")], ["tool_call_names_cleaned"])
-    assert call == function_call(clean, "{}")
+def test_apply_calls_removes_tokens_and_namespaces_from_names(name: str, clean: str) -> None:
+    (call,), _ = apply_calls([build_function_call(name, "{}")], ["tool_call_names_cleaned"])
+    assert call == build_function_call(clean, "{}")

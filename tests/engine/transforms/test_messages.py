@@ -16,13 +16,13 @@ REASONING = "assistant_tool_calls_reasoning_content_empty_if_missing"
 SIGNATURE = "assistant_tool_calls_signature_skip_validator_if_missing"
 
 
-def calling(**more: Any) -> dict[str, Any]:
+def build_calling_message(**more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": "", "tool_calls": [CALL], **more}
 
 
 @pytest.mark.parametrize("content", ["", "  \n"])
-def test_blank_content_beside_calls_is_sent_as_null(content: str) -> None:
-    messages, changes = apply_message([calling(content=content)], [NULL])
+def test_apply_message_with_blank_content_and_calls_sends_null(content: str) -> None:
+    messages, changes = apply_message([build_calling_message(content=content)], [NULL])
     assert messages[0]["content"] is None
     assert [(c.kind, c.name, c.path, c.after) for c in changes] == [("message", NULL, "$[0].content", "null")]
 
@@ -33,64 +33,69 @@ def test_blank_content_beside_calls_is_sent_as_null(content: str) -> None:
         {"role": "assistant", "content": ""},
         {"role": "assistant", "content": "", "tool_calls": []},
         {"role": "user", "content": "", "tool_calls": [CALL]},
-        calling(content="I look it up."),
-        calling(content=None),
+        build_calling_message(content="I look it up."),
+        build_calling_message(content=None),
     ],
 )
-def test_other_messages_keep_their_content(message: dict[str, Any]) -> None:
+def test_apply_message_without_blank_content_or_calls_keeps_content(message: dict[str, Any]) -> None:
     assert apply_message([message], [NULL]) == ([message], ())
 
 
-def test_content_null_or_missing_beside_calls_is_sent_as_an_empty_text() -> None:
+def test_apply_message_with_null_content_and_calls_sends_empty_text() -> None:
     missing = {"role": "assistant", "tool_calls": [CALL]}
-    kept = [calling(content=" "), {"role": "assistant", "content": None}]
-    messages, changes = apply_message([calling(content=None), missing, *kept], [EMPTY])
-    assert messages == [calling(), {**missing, "content": ""}, *kept]
+    kept = [build_calling_message(content=" "), {"role": "assistant", "content": None}]
+    messages, changes = apply_message([build_calling_message(content=None), missing, *kept], [EMPTY])
+    assert messages == [build_calling_message(), {**missing, "content": ""}, *kept]
     assert [(c.name, c.path) for c in changes] == [(EMPTY, "$[0].content"), (EMPTY, "$[1].content")]
 
 
-def test_calls_without_reasoning_content_get_an_empty_one() -> None:
+def test_apply_message_without_reasoning_content_adds_empty_text() -> None:
     messages, changes = apply_message(
-        [calling(), calling(reasoning_content="hm"), calling(reasoning_content=None)], [REASONING]
+        [
+            build_calling_message(),
+            build_calling_message(reasoning_content="hm"),
+            build_calling_message(reasoning_content=None),
+        ],
+        [REASONING],
     )
     assert [m["reasoning_content"] for m in messages] == ["", "hm", None]
     assert [(c.path, c.before, c.after) for c in changes] == [("$[0].reasoning_content", "", '""')]
 
 
-def test_only_calls_without_a_signature_are_signed() -> None:
+def test_apply_message_signs_only_calls_without_signature() -> None:
     signed = {**CALL, "signature": "own"}
-    messages, changes = apply_message([calling(tool_calls=[CALL, signed])], [SIGNATURE])
+    messages, changes = apply_message([build_calling_message(tool_calls=[CALL, signed])], [SIGNATURE])
     assert [c["signature"] for c in messages[0]["tool_calls"]] == ["skip_thought_signature_validator", "own"]
     assert [c.path for c in changes] == ["$[0].tool_calls[0].signature"]
 
 
-def test_the_history_handed_in_is_never_changed() -> None:
-    history = [{"role": "user", "content": "hi"}, calling()]
+def test_apply_message_leaves_its_argument_unchanged() -> None:
+    history = [{"role": "user", "content": "hi"}, build_calling_message()]
     before = copy.deepcopy(history)
     messages, _ = apply_message(history, list_names("message"))
     assert history == before
     assert messages != before
 
 
-def test_entries_that_are_no_calls_are_left_alone() -> None:
-    odd = calling(tool_calls=["x", None])
+def test_apply_message_ignores_entries_that_are_no_calls() -> None:
+    odd = build_calling_message(tool_calls=["x", None])
     assert apply_message([odd], [SIGNATURE]) == ([odd], ())
 
 
-def test_mistral_ids_have_nine_characters_in_calls_and_results() -> None:
-    def sent(call_id: str) -> tuple[object, object]:
-        calling = {"role": "assistant", "tool_calls": [{"id": call_id, "function": {"name": "f"}}]}
-        told = {"role": "tool", "tool_call_id": call_id, "content": "{}"}
-        changed, _ = apply_message([calling, told], ["tool_call_ids_nine_characters"])
+def test_nine_character_ids_are_equal_in_calls_and_results() -> None:
+    def apply_to_id(call_id: str) -> tuple[object, object]:
+        build_calling_message = {"role": "assistant", "tool_calls": [{"id": call_id, "function": {"name": "f"}}]}
+        result = {"role": "tool", "tool_call_id": call_id, "content": "{}"}
+        changed, _ = apply_message([build_calling_message, result], ["tool_call_ids_nine_characters"])
         return changed[0]["tool_calls"][0]["id"], changed[1]["tool_call_id"]
 
-    assert sent("aB3456789") == ("aB3456789", "aB3456789")
-    first, second = sent("functions.f:0"), sent("functions.f:1")
+    assert apply_to_id("aB3456789") == ("aB3456789", "aB3456789")
+    first, second = apply_to_id("functions.f:0"), apply_to_id("functions.f:1")
     assert first[0] == first[1] != second[0]
     assert re.fullmatch(r"[a-zA-Z0-9]{9}", str(first[0]))
 
 
-def test_a_system_message_in_the_middle_goes_into_the_next_user_message() -> None:
+def test_midturn_system_message_moves_into_next_user_message() -> None:
     start = {"role": "system", "content": "Be brief."}
     middle = {"role": "system", "content": "Now in French."}
     hello, again = {"role": "user", "content": "Hello"}, {"role": "user", "content": "Again"}
@@ -105,18 +110,18 @@ def test_a_system_message_in_the_middle_goes_into_the_next_user_message() -> Non
         {"role": "user", "content": "Now in French."},
     ]
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
-    seen = apply_message([hello, middle, {"role": "user", "content": [image]}], ["midturn_system_to_user"])[0]
-    assert seen[1]["content"] == [{"type": "text", "text": "Now in French."}, image]
+    with_image = apply_message([hello, middle, {"role": "user", "content": [image]}], ["midturn_system_to_user"])[0]
+    assert with_image[1]["content"] == [{"type": "text", "text": "Now in French."}, image]
 
 
-def test_a_system_message_at_the_beginning_stays() -> None:
+def test_midturn_system_transform_keeps_first_system_message() -> None:
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
 
     assert apply_message(messages, ["midturn_system_to_user"]) == (messages, ())
 
 
 @pytest.mark.parametrize(
-    ("pattern", "kept", "sent"),
+    ("pattern", "kept_id", "sent_pattern"),
     [
         ("[a-zA-Z0-9]{9}", "abcDEF123", r"[a-f0-9]{9}"),
         (r"functions\..+:\d+", "functions.f:4", r"functions\.f:0"),
@@ -124,43 +129,50 @@ def test_a_system_message_at_the_beginning_stays() -> None:
         ("toolu_[a-z0-9]{24}", "toolu_" + "a" * 24, r"toolu_[a-f0-9]{24}"),
     ],
 )
-def test_ids_are_sent_as_the_endpoint_takes_them_on_both_sides(pattern: str, kept: str, sent: str) -> None:
+def test_ids_that_break_pattern_change_in_call_and_result(pattern: str, kept_id: str, sent_pattern: str) -> None:
     messages: list[JsonObject] = [
-        {"role": "assistant", "tool_calls": [{"id": kept, "function": {"name": "f"}}]},
-        {"role": "tool", "tool_call_id": kept},
+        {"role": "assistant", "tool_calls": [{"id": kept_id, "function": {"name": "f"}}]},
+        {"role": "tool", "tool_call_id": kept_id},
         {"role": "assistant", "tool_calls": [{"id": "?", "function": {"name": "f"}, "extra_content": {"a": 1}}]},
         {"role": "tool", "tool_call_id": "?"},
     ]
     changed, changes = apply_message(messages, ["tool_call_ids_fit_pattern"], TransformContext(id_pattern=pattern))
     assert changed[:2] == messages[:2]
     call, result = changed[2]["tool_calls"][0], changed[3]
-    assert re.fullmatch(sent, call["id"])
+    assert re.fullmatch(sent_pattern, call["id"])
     assert result["tool_call_id"] == call["id"]
     assert call["extra_content"] == {"a": 1}
     assert [change.path for change in changes] == ["$[2].tool_calls[0].id", "$[3].tool_call_id"]
 
 
-def test_an_id_for_which_no_known_form_fits_is_left_as_it_is() -> None:
+def test_id_without_fitting_candidate_is_kept() -> None:
     messages = [{"role": "tool", "tool_call_id": "?"}]
     assert apply_message(messages, ["tool_call_ids_fit_pattern"], TransformContext(id_pattern="zzz")) == (messages, ())
 
 
-def test_a_call_without_a_result_gets_one_before_the_conversation_goes_on() -> None:
+def test_call_without_result_gets_one_before_the_next_message() -> None:
     name = "missing_tool_results_added"
     result = {"role": "tool", "tool_call_id": "c1", "content": "Sunny."}
-    told = {**result, "content": INTERRUPTED_RESULT}
+    interrupted_result = {**result, "content": INTERRUPTED_RESULT}
     user = {"role": "user", "content": "And then?"}
 
-    two = calling(tool_calls=[CALL, {**CALL, "id": "c2"}])
-    messages, changes = apply_message([two, result, user, calling()], [name])
-    assert messages == [two, result, {**told, "tool_call_id": "c2"}, user, calling(), told]
+    two_calls = build_calling_message(tool_calls=[CALL, {**CALL, "id": "c2"}])
+    messages, changes = apply_message([two_calls, result, user, build_calling_message()], [name])
+    assert messages == [
+        two_calls,
+        result,
+        {**interrupted_result, "tool_call_id": "c2"},
+        user,
+        build_calling_message(),
+        interrupted_result,
+    ]
     assert {change.name for change in changes} == {name}
-    whole = [calling(), {"role": "system", "content": "By the way."}, result, user]
-    nameless = [calling(tool_calls=[{**CALL, "id": None}]), user]
-    for history in ([calling(), result, user], whole, nameless):
+    complete = [build_calling_message(), {"role": "system", "content": "By the way."}, result, user]
+    without_id = [build_calling_message(tool_calls=[{**CALL, "id": None}]), user]
+    for history in ([build_calling_message(), result, user], complete, without_id):
         assert apply_message(history, [name]) == (history, ())
 
 
-def test_a_call_with_googles_own_signature_gets_no_other() -> None:
+def test_call_with_google_signature_gets_no_second_signature() -> None:
     signed = {**CALL, "extra_content": {"google": {"thought_signature": "s"}}}
-    assert apply_message([calling(tool_calls=[signed])], [SIGNATURE])[1] == ()
+    assert apply_message([build_calling_message(tool_calls=[signed])], [SIGNATURE])[1] == ()

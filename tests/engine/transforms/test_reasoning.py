@@ -13,17 +13,22 @@ from toolbench.engine.transforms import apply_message
 from toolbench.engine.transforms.reasoning import REASONING_HISTORY
 from toolbench.engine.types import JsonObject, ToolCall
 
-EMPTY = "assistant_tool_calls_reasoning_content_empty_if_missing"
+ADD_EMPTY_REASONING = "assistant_tool_calls_reasoning_content_empty_if_missing"
 CALLS = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
-THOUGHT: JsonObject = {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm.", "tool_calls": CALLS}
-DETAILS: JsonObject = {"role": "assistant", "content": None, "reasoning": "Hm.", "reasoning_details": [{"text": "Hm."}]}
-PLAIN: JsonObject = {"role": "user", "content": "Go.", "reasoning": "not the assistant's"}
+WITH_REASONING: JsonObject = {"role": "assistant", "content": "Hi.", "reasoning_content": "Hm.", "tool_calls": CALLS}
+WITH_DETAILS: JsonObject = {
+    "role": "assistant",
+    "content": None,
+    "reasoning": "Hm.",
+    "reasoning_details": [{"text": "Hm."}],
+}
+USER_MESSAGE: JsonObject = {"role": "user", "content": "Go.", "reasoning": "not the assistant's"}
 
 
-def test_reasoning_can_be_left_out_and_all_else_stays() -> None:
-    messages, changes = apply_message([PLAIN, THOUGHT, DETAILS], ["reasoning_left_out"])
+def test_reasoning_left_out_keeps_all_other_fields() -> None:
+    messages, changes = apply_message([USER_MESSAGE, WITH_REASONING, WITH_DETAILS], ["reasoning_left_out"])
     assert messages == [
-        PLAIN,
+        USER_MESSAGE,
         {"role": "assistant", "content": "Hi.", "tool_calls": CALLS},
         {"role": "assistant", "content": None},
     ]
@@ -34,83 +39,96 @@ def test_reasoning_can_be_left_out_and_all_else_stays() -> None:
     }
 
 
-def test_reasoning_can_go_back_inside_the_text() -> None:
-    messages, _ = apply_message([THOUGHT, DETAILS], ["reasoning_in_think_tags"])
+def test_reasoning_in_think_tags_moves_into_the_text() -> None:
+    messages, _ = apply_message([WITH_REASONING, WITH_DETAILS], ["reasoning_in_think_tags"])
     assert messages == [
         {"role": "assistant", "content": "<think>Hm.</think>Hi.", "tool_calls": CALLS},
         {"role": "assistant", "content": "<think>Hm.</think>"},
     ]
 
 
-def test_reasoning_that_is_no_text_is_left_out_of_the_tags() -> None:
+def test_reasoning_in_think_tags_drops_encrypted_details() -> None:
     sealed: JsonObject = {"role": "assistant", "content": "Hi.", "reasoning_details": [{"data": "x"}]}
     assert apply_message([sealed], ["reasoning_in_think_tags"])[0] == [{"role": "assistant", "content": "Hi."}]
 
 
-BLOCKS: JsonObject = {
+WITH_BLOCKS: JsonObject = {
     "role": "assistant",
     "content": "Hi.",
     "reasoning_content": "Hm.",
     "content_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, {"type": "text", "text": "Hi."}],
 }
-ASKED: JsonObject = {"role": "user", "content": "And now?"}
+NEXT_USER_MESSAGE: JsonObject = {"role": "user", "content": "And now?"}
 RESULT: JsonObject = build_result_message(ToolCall("a", "f"), "{}")
 
 
-def sent(reasoning_history: str, *messages: JsonObject) -> list[JsonObject]:
-    """What goes out under a policy that says only this."""
+def render_sent_messages(reasoning_history: str, *messages: JsonObject) -> list[JsonObject]:
+    """Return the messages of the request under a policy that sets only `reasoning_history`."""
     policy = resolve_policy([("preset", {"reasoning_history": reasoning_history})]).policy
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
     body: JsonObject = json.loads(build_request(setup, 0, messages, with_tools=False).body)
-    told: list[JsonObject] = body["messages"]
-    return told
+    sent_messages: list[JsonObject] = body["messages"]
+    return sent_messages
 
 
-def test_by_default_all_reasoning_goes_back_untouched() -> None:
-    assert sent("all", PLAIN, THOUGHT, DETAILS, BLOCKS) == [PLAIN, THOUGHT, DETAILS, BLOCKS]
-
-
-def test_only_what_was_thought_since_the_user_last_spoke_goes_back() -> None:
-    plain = {"role": "assistant", "content": "Hi.", "tool_calls": CALLS}
-    assert sent("last_turn", PLAIN, THOUGHT, ASKED, THOUGHT, RESULT, DETAILS) == [
-        *(PLAIN, plain, ASKED, THOUGHT),
-        *(RESULT, DETAILS),
+def test_reasoning_history_all_sends_messages_unchanged() -> None:
+    assert render_sent_messages("all", USER_MESSAGE, WITH_REASONING, WITH_DETAILS, WITH_BLOCKS) == [
+        USER_MESSAGE,
+        WITH_REASONING,
+        WITH_DETAILS,
+        WITH_BLOCKS,
     ]
 
 
-def test_a_user_who_writes_like_a_result_has_spoken() -> None:
+def test_reasoning_history_last_turn_sends_reasoning_after_last_user() -> None:
     plain = {"role": "assistant", "content": "Hi.", "tool_calls": CALLS}
-    assert sent("last_turn", PLAIN, THOUGHT, dict(RESULT)) == [PLAIN, plain, dict(RESULT)]
+    assert render_sent_messages(
+        "last_turn", USER_MESSAGE, WITH_REASONING, NEXT_USER_MESSAGE, WITH_REASONING, RESULT, WITH_DETAILS
+    ) == [
+        *(USER_MESSAGE, plain, NEXT_USER_MESSAGE, WITH_REASONING),
+        *(RESULT, WITH_DETAILS),
+    ]
 
 
-def test_a_result_of_an_earlier_run_is_still_one() -> None:
+def test_user_message_with_text_like_a_result_begins_a_turn() -> None:
+    plain = {"role": "assistant", "content": "Hi.", "tool_calls": CALLS}
+    assert render_sent_messages("last_turn", USER_MESSAGE, WITH_REASONING, dict(RESULT)) == [
+        USER_MESSAGE,
+        plain,
+        dict(RESULT),
+    ]
+
+
+def test_result_message_from_earlier_run_begins_no_turn() -> None:
     policy = resolve_policy([("preset", {"reasoning_history": "last_turn"})]).policy
-    ask = next(run_loop(LoopPlan("m", policy, "", "", history=(PLAIN, THOUGHT, RESULT)), lambda event: None))
+    ask = next(
+        run_loop(LoopPlan("m", policy, "", "", history=(USER_MESSAGE, WITH_REASONING, RESULT)), lambda event: None)
+    )
     assert isinstance(ask, Ask)
     assert json.loads(ask.request.body)["messages"][1]["reasoning_content"] == "Hm."
 
 
-def test_details_and_signed_blocks_go_back_without_plain_text_beside_them() -> None:
-    details, blocks = sent("details", DETAILS, BLOCKS)
+def test_reasoning_history_details_sends_no_plain_text() -> None:
+    details, blocks = render_sent_messages("details", WITH_DETAILS, WITH_BLOCKS)
     assert details == {"role": "assistant", "content": None, "reasoning_details": [{"text": "Hm."}]}
-    assert blocks == {name: value for name, value in BLOCKS.items() if name != "reasoning_content"}
+    assert blocks == {name: value for name, value in WITH_BLOCKS.items() if name != "reasoning_content"}
 
 
-def test_where_nothing_goes_back_signed_blocks_do_not_either() -> None:
-    assert sent("none", BLOCKS) == [
+def test_reasoning_history_none_drops_signed_blocks() -> None:
+    assert render_sent_messages("none", WITH_BLOCKS) == [
         {"role": "assistant", "content": "Hi.", "content_blocks": [{"type": "text", "text": "Hi."}]}
     ]
 
 
-def test_an_empty_field_that_a_model_demands_is_added_behind_it() -> None:
-    patch = {"reasoning_history": "none", "message_transforms": [EMPTY]}
+def test_empty_reasoning_content_is_added_after_reasoning_is_left_out() -> None:
+    patch = {"reasoning_history": "none", "message_transforms": [ADD_EMPTY_REASONING]}
     policy = resolve_policy([("preset", patch)]).policy
     setup = prepare_turns("m", policy, system="", tools=ToolRegistry(), options={}, seed=None)
-    request = build_request(setup, 0, [THOUGHT], with_tools=False)
+    request = build_request(setup, 0, [WITH_REASONING], with_tools=False)
     assert json.loads(request.body)["messages"][0]["reasoning_content"] == ""
-    assert [change.name for change in request.changes] == ["reasoning_left_out", EMPTY]
+    assert [change.name for change in request.changes] == ["reasoning_left_out", ADD_EMPTY_REASONING]
 
 
 @pytest.mark.parametrize("name", REASONING_HISTORY.values())
-def test_messages_without_reasoning_are_the_very_same(name: str) -> None:
-    assert apply_message([PLAIN], [name]) == ([PLAIN], ())
+def test_reasoning_transforms_keep_messages_without_reasoning(name: str) -> None:
+    assert apply_message([USER_MESSAGE], [name]) == ([USER_MESSAGE], ())

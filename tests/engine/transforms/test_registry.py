@@ -11,7 +11,7 @@ from toolbench.engine.transforms import (
     list_names,
 )
 
-PUBLISHED = {
+PUBLISHED_NAMES = {
     "message": {
         "assistant_tool_calls_content_null_if_blank",
         "assistant_tool_calls_reasoning_content_empty_if_missing",
@@ -27,7 +27,7 @@ PUBLISHED = {
     "tool_call": {"assistant_tool_calls_arguments_blank_to_empty_object"},
     "tool_result": {"tool_result_compact_envelope"},
 }
-OURS = {
+TOOLBENCH_NAMES = {
     "tool_call_ids_nine_characters",
     "tool_call_ids_fit_pattern",
     "midturn_system_to_user",
@@ -44,27 +44,27 @@ OURS = {
 }
 
 
-def test_the_ten_transforms_bear_their_published_names() -> None:
-    assert {kind: set(list_names(kind)) - OURS for kind in PUBLISHED} == PUBLISHED
-    assert set(KINDS) - set(PUBLISHED) == {"request"}
+def test_list_names_contains_the_ten_published_names() -> None:
+    assert {kind: set(list_names(kind)) - TOOLBENCH_NAMES for kind in PUBLISHED_NAMES} == PUBLISHED_NAMES
+    assert set(KINDS) - set(PUBLISHED_NAMES) == {"request"}
 
 
-def test_every_transform_says_in_a_sentence_what_it_does() -> None:
+def test_describe_transform_returns_a_sentence_for_every_name() -> None:
     for kind in KINDS:
         for name in list_names(kind):
             assert describe_transform(kind, name).endswith(".")
 
 
-def test_names_are_compared_trimmed_in_lower_case_and_with_underscores() -> None:
+def test_check_names_normalises_case_blanks_and_hyphens() -> None:
     assert check_names("tool_result", ["  Tool-Result-Compact-Envelope "]) == ("tool_result_compact_envelope",)
 
 
-def test_blank_names_are_ignored() -> None:
+def test_check_names_ignores_blank_names() -> None:
     assert check_names("message", ["", "  "]) == ()
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_an_unknown_name_is_refused_in_strict_mode_and_ignored_otherwise(kind: str) -> None:
+def test_check_names_refuses_unknown_names_only_in_strict_mode(kind: str) -> None:
     with pytest.raises(UnknownTransformError, match=f"unknown {kind} transform: nope, nada"):
         check_names(kind, ["nope", "nada"])
     assert check_names(kind, ["nope"], strict=False) == ()
@@ -72,7 +72,7 @@ def test_an_unknown_name_is_refused_in_strict_mode_and_ignored_otherwise(kind: s
         describe_transform(kind, "nope")
 
 
-def test_applying_an_unknown_name_changes_nothing() -> None:
+def test_apply_response_with_unknown_name_changes_nothing() -> None:
     message: dict[str, Any] = {"content": ""}
     changed, changes = apply_response(message, ["nope"])
     assert changed is message

@@ -8,11 +8,11 @@ from toolbench.engine.types import JsonObject
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 
 
-def call(name: str, call_id: str) -> JsonObject:
+def build_call(name: str, call_id: str) -> JsonObject:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
 
 
-def result(call_id: str, content: str) -> JsonObject:
+def build_result(call_id: str, content: str) -> JsonObject:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
@@ -20,11 +20,11 @@ BODY: JsonObject = {
     "model": "m",
     "messages": [
         {"role": "user", "content": "Go."},
-        {"role": "assistant", "content": "Both.", "tool_calls": [call("f", "1"), call("g", "2")]},
-        result("1", "one"),
-        result("2", "two"),
-        {"role": "assistant", "content": None, "tool_calls": [call("f", "1")]},
-        result("1", "three"),
+        {"role": "assistant", "content": "Both.", "tool_calls": [build_call("f", "1"), build_call("g", "2")]},
+        build_result("1", "one"),
+        build_result("2", "two"),
+        {"role": "assistant", "content": None, "tool_calls": [build_call("f", "1")]},
+        build_result("1", "three"),
     ],
     "tools": [TOOL],
     "tool_choice": "auto",
@@ -53,11 +53,11 @@ def test_legacy_request_has_functions_and_one_call_per_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "asked"),
+    ("choice", "function_call"),
     [("none", "none"), ("required", "auto"), ({"type": "function", "function": {"name": "f"}}, {"name": "f"})],
 )
-def test_a_choice_is_said_as_far_as_the_older_shape_can(choice: Any, asked: Any) -> None:
-    assert apply_request({**BODY, "tool_choice": choice}, ["tools_to_functions"])[0]["function_call"] == asked
+def test_legacy_request_converts_tool_choice(choice: Any, function_call: Any) -> None:
+    assert apply_request({**BODY, "tool_choice": choice}, ["tools_to_functions"])[0]["function_call"] == function_call
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_choice_is_said_as_far_as_the_older_shape_can(choice: Any, asked: Any)
         ("tool_choice_forced_to_auto", {"tool_choice": {"type": "function"}}, {"tool_choice": "auto"}),
     ],
 )
-def test_a_key_goes_out_under_the_name_that_is_taken(name: str, before: JsonObject, after: JsonObject) -> None:
+def test_apply_request_renames_key(name: str, before: JsonObject, after: JsonObject) -> None:
     body, changes = apply_request({"model": "m", **before}, [name])
     assert body == {"model": "m", **after}
     assert changes
@@ -90,5 +90,5 @@ def test_a_key_goes_out_under_the_name_that_is_taken(name: str, before: JsonObje
 @pytest.mark.parametrize(
     "body", [{"model": "m"}, {"messages": [], "reasoning": {"max_tokens": 5}, "tool_choice": "none"}]
 )
-def test_a_body_without_the_key_is_the_very_same(name: str, body: JsonObject) -> None:
+def test_apply_request_without_the_key_keeps_body(name: str, body: JsonObject) -> None:
     assert apply_request(body, [name]) == (body, ())

@@ -3,7 +3,7 @@ import pytest
 from toolbench.engine.transforms.tool_call_tags import extract_tagged_calls
 
 
-def read(content: str) -> list[tuple[str, str, str]]:
+def list_calls(content: str) -> list[tuple[str, str, str]]:
     _, calls = extract_tagged_calls(content)
     return [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in calls]
 
@@ -26,8 +26,8 @@ def read(content: str) -> list[tuple[str, str, str]]:
         ('{"name": "a.b-c_1", "arguments": " "}', "{}"),
     ],
 )
-def test_every_form_of_payload_is_read(payload: str, arguments: str) -> None:
-    assert read(f"<tool_call>{payload}</tool_call>") == [("tag_call_1", "a.b-c_1", arguments)]
+def test_tag_payload_is_read_in_every_syntax(payload: str, arguments: str) -> None:
+    assert list_calls(f"<tool_call>{payload}</tool_call>") == [("tag_call_1", "a.b-c_1", arguments)]
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,17 @@ def test_every_form_of_payload_is_read(payload: str, arguments: str) -> None:
         "{" * 5000,
     ],
 )
-def test_an_unreadable_payload_is_skipped_and_leaves_a_gap_in_the_numbers(payload: str) -> None:
-    assert read(f"<tool_call>{payload}</tool_call>") == []
-    assert read(f"<tool_call>{payload}</tool_call><tool_call>g</tool_call>") == [("tag_call_2", "g", "{}")]
+def test_unreadable_payload_is_skipped_and_leaves_a_gap_in_ids(payload: str) -> None:
+    assert list_calls(f"<tool_call>{payload}</tool_call>") == []
+    assert list_calls(f"<tool_call>{payload}</tool_call><tool_call>g</tool_call>") == [("tag_call_2", "g", "{}")]
 
 
-def test_the_rest_of_the_text_is_kept_without_tags_and_trimmed() -> None:
+def test_text_around_tags_is_kept_and_trimmed() -> None:
     text, calls = extract_tagged_calls(" a <tool_call>f</tool_call> b <tool_call>??</tool_call>")
     assert (text, len(calls)) == ("a  b", 1)
 
 
-def test_without_a_readable_tag_the_text_stays_to_the_letter() -> None:
+def test_text_without_readable_tag_is_unchanged() -> None:
     assert extract_tagged_calls(" <tool_call>??</tool_call> ") == (" <tool_call>??</tool_call> ", [])
 
 
@@ -79,31 +79,31 @@ def test_quoted_tags_are_not_calls(quoted: str) -> None:
     "text",
     ["a ` b\n<tool_call>f</tool_call>", "`x` <tool_call>f</tool_call> `y`", "```\ncode\n```\n<tool_call>f</tool_call>"],
 )
-def test_code_beside_a_tag_does_not_quote_it(text: str) -> None:
-    assert [name for _, name, _ in read(text)] == ["f"]
+def test_code_next_to_a_tag_does_not_quote_it(text: str) -> None:
+    assert [name for _, name, _ in list_calls(text)] == ["f"]
 
 
-def test_backticks_inside_a_payload_quote_nothing() -> None:
-    found = read('<tool_call>{"name": "f", "arguments": {"code": "```a` b"}}</tool_call><tool_call>g</tool_call>')
-    assert [name for _, name, _ in found] == ["f", "g"]
+def test_backticks_inside_payload_do_not_quote_tags() -> None:
+    calls = list_calls('<tool_call>{"name": "f", "arguments": {"code": "```a` b"}}</tool_call><tool_call>g</tool_call>')
+    assert [name for _, name, _ in calls] == ["f", "g"]
 
 
-def test_an_unclosed_tag_is_text() -> None:
+def test_unclosed_tag_is_text() -> None:
     assert extract_tagged_calls('<tool_call>{"name": "f"}') == ('<tool_call>{"name": "f"}', [])
 
 
-def test_a_long_row_of_unclosed_tags_is_read_in_one_pass() -> None:
+def test_200000_unclosed_tags_are_returned_as_text() -> None:
     text = "<tool_call>" * 200_000
     assert extract_tagged_calls(text) == (text, [])
 
 
 @pytest.mark.parametrize("payload", ["...", "--", "_", '{"name": "..."}', "... {}"])
-def test_a_name_without_a_letter_or_digit_is_none(payload: str) -> None:
-    assert read(f"<tool_call>{payload}</tool_call>") == []
+def test_name_without_letter_or_digit_is_no_call(payload: str) -> None:
+    assert list_calls(f"<tool_call>{payload}</tool_call>") == []
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "call_count"),
     [
         ("Write <tool_call>name</tool_call> so.", 0),
         ('Write <tool_call>{"name": "g"}</tool_call> so.', 0),
@@ -113,16 +113,16 @@ def test_a_name_without_a_letter_or_digit_is_none(payload: str) -> None:
         ("Now <tool_call>f</tool_call> runs.", 1),
     ],
 )
-def test_between_words_only_offered_names_are_calls(text: str, found: int) -> None:
-    said, calls = extract_tagged_calls(text, ["f"])
+def test_tag_within_text_is_a_call_only_with_offered_name(text: str, call_count: int) -> None:
+    remaining_text, calls = extract_tagged_calls(text, ["f"])
 
-    assert len(calls) == found
-    assert found or said == text
+    assert len(calls) == call_count
+    assert call_count or remaining_text == text
 
 
-@pytest.mark.parametrize("shape", ["The format is\n\n{}\n\nand nothing else.", "{}\nis the format.", "So:\n{}"])
-def test_an_unoffered_tag_beside_words_is_text(shape: str) -> None:
-    content = shape.replace("{}", '<tool_call>\n{"name": "example_function", "arguments": {}}\n</tool_call>')
+@pytest.mark.parametrize("template", ["The format is\n\n{}\n\nand nothing else.", "{}\nis the format.", "So:\n{}"])
+def test_tag_with_unoffered_name_and_other_text_is_text(template: str) -> None:
+    content = template.replace("{}", '<tool_call>\n{"name": "example_function", "arguments": {}}\n</tool_call>')
 
     assert extract_tagged_calls(content, ["ping"]) == (content, [])
     assert [call["function"]["name"] for call in extract_tagged_calls(content)[1]] == ["example_function"]

@@ -5,7 +5,7 @@ from toolbench.engine.types import JsonObject
 STRIP = "openai_tools_strip_function_descriptions"
 
 
-def test_the_functions_description_goes_and_those_of_parameters_stay() -> None:
+def test_strip_descriptions_keeps_those_of_parameters() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "description": "kept"}}}
     tools = [ToolDefinition("f", "gone", schema).to_openai()]
     stripped, changes = apply_tools(tools, [STRIP])
@@ -14,6 +14,6 @@ def test_the_functions_description_goes_and_those_of_parameters_stay() -> None:
     assert "description" in tools[0]["function"]
 
 
-def test_tools_without_a_description_are_left_as_they_are() -> None:
+def test_strip_descriptions_keeps_tools_without_description() -> None:
     tools: list[JsonObject] = [{"type": "function", "function": {"name": "f"}}, {"type": "builtin"}]
     assert apply_tools(tools, [STRIP]) == (tools, ())

@@ -32,7 +32,8 @@ PARAMETERS: dict[str, Any] = {
     },
 }
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": PARAMETERS}} for name in ("book", "cancel")]
-GRAMMAR = compile_constraint(TOOLS, "grammar", ConstraintOptions(final=False, many=2, limits=SizeLimits(5, 2))).grammar
+OPTIONS = ConstraintOptions(final=False, max_calls=2, limits=SizeLimits(5, 2))
+GRAMMAR = compile_constraint(TOOLS, "grammar", OPTIONS).grammar
 MOST_TOKENS = 400
 
 

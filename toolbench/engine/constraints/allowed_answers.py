@@ -1,4 +1,4 @@
-"""The allowed answers: calls of the tools that the tool choice leaves, and a final text where one is allowed."""
+"""The answers that a request allows: calls of the tools that the tool choice permits, and possibly a final text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from toolbench.engine.constraints.schema_support import SchemaSupport, SizeLimit
 from toolbench.engine.tools.choice import RequestChoice
 from toolbench.engine.types import JsonObject
 
-FINAL_ANSWER_KEY = "answer"  # the key around alternatives where a schema's root must be one object
+FINAL_ANSWER_KEY = "answer"  # the key that holds the alternatives where the root of a schema must be an object
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +19,20 @@ class AllowedAnswers:
     Attributes:
         calls: name and schema of the arguments of each tool.
         final: schema of a final text; None if it is not allowed.
-        definitions: what references in the schemas lead to.
-        many: maximum number of calls in one answer.
+        definitions: the schemas to which `$ref`s in the other schemas refer, by name.
+        dropped: keywords of the tools' schemas that are not enforced.
+        max_calls: maximum number of calls in one answer.
     """
 
     calls: tuple[tuple[str, JsonObject], ...]
     final: JsonObject | None
     definitions: JsonObject
     dropped: tuple[DroppedKeyword, ...]
-    many: int = 1
+    max_calls: int = 1
 
 
 def select_tools(tools_json: Sequence[JsonObject], tool_choice: RequestChoice) -> list[JsonObject]:
-    """Return the tools that a tool choice names; all if it names none of them."""
+    """Return the tool that a tool choice names, in a list, or all tools if the choice names none of them."""
     function = tool_choice.get("function") if isinstance(tool_choice, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return [tool for tool in tools_json if tool["function"]["name"] == name] or list(tools_json)
@@ -43,39 +44,47 @@ def is_final_answer_allowed(tool_choice: RequestChoice) -> bool:
 
 
 def build_allowed_answers(
-    tools_json: Sequence[JsonObject], *, final: bool, dialect: SchemaSupport, limits: SizeLimits, most: int = 1
+    tools_json: Sequence[JsonObject], *, final: bool, support: SchemaSupport, limits: SizeLimits, max_calls: int = 1
 ) -> AllowedAnswers:
-    """Return the allowed answers.
+    """Return the allowed answers, with schemas that the constraint enforces.
+
+    Args:
+        tools_json: the tools that may be called, in OpenAI's format.
+        final: whether a final text is allowed.
+        support: the keywords that the constraint enforces.
+        limits: limits of strings and lists that have none.
+        max_calls: maximum number of calls in one answer.
 
     Raises:
         PlanError: the schema of a tool cannot be used.
     """
-    normaliser = SchemaNormaliser(dialect, limits)
+    normaliser = SchemaNormaliser(support, limits)
     calls = tuple(
-        (str(tool["function"]["name"]), normaliser.arguments(tool["function"], place))
-        for place, tool in enumerate(tools_json)
+        (str(tool["function"]["name"]), normaliser.normalise_arguments(tool["function"], index))
+        for index, tool in enumerate(tools_json)
     )
-    text = normaliser.text() if final else None
-    return AllowedAnswers(calls, text, normaliser.definitions, normaliser.dropped, most)
+    final_schema = normaliser.build_text_schema() if final else None
+    return AllowedAnswers(calls, final_schema, normaliser.definitions, normaliser.dropped, max_calls)
 
 
 def build_answer_schema(answers: AllowedAnswers, *, one_object: bool = False, counted: bool = True) -> JsonObject:
     """Return one JSON Schema of all answers.
 
-    An answer is `{"name", "arguments"}` of a tool, `{"calls": […]}` if there may be several calls, or `{"final"}`.
+    An answer is `{"name", "arguments"}` of a tool, or `{"calls": […]}` if there may be several calls, or `{"final"}`
+    where a final text is allowed.
 
     Args:
         answers: the allowed answers.
-        one_object: put alternatives under the key `answer`.
-        counted: limit the number of calls.
+        one_object: put the schema under the key `answer` if it consists of alternatives.
+        counted: limit the number of calls to that of `answers`.
     """
     calls = [_build_call_schema(name, arguments) for name, arguments in answers.calls]
-    if answers.many > 1:
-        most = {"maxItems": answers.many} if counted else {}
-        items = {"type": "array", "items": _build_union(calls), "minItems": 1, **most}
+    if answers.max_calls > 1:
+        count_limit = {"maxItems": answers.max_calls} if counted else {}
+        items = {"type": "array", "items": _build_union(calls), "minItems": 1, **count_limit}
         calls = [_build_closed_object({"calls": items})]
-    final = [_build_closed_object({"final": answers.final})] if answers.final is not None else []
-    schema = _build_union([*calls, *final])
+    final_schemas = [_build_closed_object({"final": answers.final})] if answers.final is not None else []
+    schema = _build_union([*calls, *final_schemas])
     if one_object and "anyOf" in schema:
         schema = _build_closed_object({FINAL_ANSWER_KEY: schema})
     return {**schema, **({"$defs": answers.definitions} if answers.definitions else {})}

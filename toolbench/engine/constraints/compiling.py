@@ -1,4 +1,4 @@
-"""From tools to the constraint in a request; compiled once for each set of tools."""
+"""Compilation of tools to a constraint in a request, once for each set of tools and options."""
 
 import io
 import pickle
@@ -16,7 +16,7 @@ from toolbench.engine.constraints.strict import build_strict_tools
 from toolbench.engine.errors import PlanError
 from toolbench.engine.types import JsonObject
 
-CACHE_SIZE = 128  # compiled sets of tools
+CACHE_SIZE = 128  # compiled constraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,13 @@ class ConstraintOptions:
 
     Attributes:
         final: whether a final text is allowed.
-        many: maximum number of calls in one answer.
-        format: text format of a grammar; "" for JSON.
+        max_calls: maximum number of calls in one answer.
+        format: name of the text format that a grammar enforces; "" for JSON.
+        limits: limits of strings and lists that have none, and of white space.
     """
 
     final: bool = True
-    many: int = 1
+    max_calls: int = 1
     format: str = ""
     limits: SizeLimits = field(default_factory=SizeLimits)
 
@@ -40,8 +41,9 @@ class CompiledConstraint:
     """A compiled constraint.
 
     Attributes:
-        fields: fields of the request body; never changed.
-        grammar: text of the grammar; "" for a schema.
+        fields: fields of the request body; shared, so callers must not change them.
+        dropped: keywords of the tools' schemas that are not enforced.
+        grammar: text of the grammar; "" for a constraint without a grammar.
     """
 
     fields: JsonObject
@@ -52,10 +54,11 @@ class CompiledConstraint:
 def compile_constraint(
     tools_json: Sequence[JsonObject], constraint: str, options: ConstraintOptions
 ) -> CompiledConstraint:
-    """Return the constraint that holds an answer to calls of these tools. Equal sets of tools are compiled once.
+    """Return the constraint that restricts an answer to calls of these tools. Equal arguments are compiled once.
 
     Raises:
-        PlanError: the constraint is unknown, a schema cannot be used, or a text format is combined with a schema.
+        PlanError: the constraint is unknown, the schema of a tool cannot be used, the grammar is refused, or the
+            constraint cannot enforce the text format.
     """
     if constraint not in SCHEMA_SUPPORT:
         raise PlanError(f"no constraint is called {constraint!r}; known are {', '.join(SCHEMA_SUPPORT)}")
@@ -63,32 +66,32 @@ def compile_constraint(
 
 
 def _build_cache_key(tools_json: Sequence[JsonObject]) -> bytes:
-    """Return the tools as bytes, faster than JSON.
+    """Return the tools as bytes; pickling is faster than JSON.
 
-    `fast` makes the bytes of equal tools equal, whichever of their parts are the same object.
+    `fast` turns off references to objects that occur twice, so that equal tools give equal bytes.
     """
-    written = io.BytesIO()
-    pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
     pickler.fast = True
     pickler.dump(list(tools_json))
-    return written.getvalue()
+    return buffer.getvalue()
 
 
 @lru_cache(maxsize=CACHE_SIZE)
-def _compile_cached(tools: bytes, constraint: str, options: ConstraintOptions) -> CompiledConstraint:
-    tools_json = pickle.loads(tools)
-    dialect = SCHEMA_SUPPORT[constraint]
+def _compile_cached(pickled_tools: bytes, constraint: str, options: ConstraintOptions) -> CompiledConstraint:
+    tools_json = pickle.loads(pickled_tools)
+    support = SCHEMA_SUPPORT[constraint]
     if constraint in TOOL_CONSTRAINTS:
-        strict, dropped = build_strict_tools(tools_json, options.limits, dialect)
+        strict, dropped = build_strict_tools(tools_json, options.limits, support)
         return CompiledConstraint({"tools": strict}, dropped)
     answers = build_allowed_answers(
-        tools_json, final=options.final, dialect=dialect, limits=options.limits, most=options.many
+        tools_json, final=options.final, support=support, limits=options.limits, max_calls=options.max_calls
     )
     if constraint == "grammar":
         text = build_llguidance(answers, options.limits, options.format)
         _check_grammar(text)
         return CompiledConstraint({"grammar": text}, answers.dropped, text)
-    if dialect is GBNF_SUPPORT:
+    if support is GBNF_SUPPORT:
         text = build_gbnf(answers, options.limits, options.format)
         return CompiledConstraint(_build_grammar_fields(constraint, text), answers.dropped, text)
     if options.format:
@@ -97,13 +100,13 @@ def _compile_cached(tools: bytes, constraint: str, options: ConstraintOptions) -
 
 
 def _check_grammar(grammar: str) -> None:
-    """Check that llguidance accepts the grammar; otherwise llama.cpp would answer without a constraint.
+    """Check that llguidance accepts the grammar, because llama.cpp ignores a grammar that it refuses.
 
     Raises:
-        PlanError: it does not.
+        PlanError: llguidance refuses the grammar.
     """
-    failed, messages = LLMatcher.validate_grammar_with_warnings(grammar)
-    if failed:
+    is_invalid, messages = LLMatcher.validate_grammar_with_warnings(grammar)
+    if is_invalid:
         raise PlanError(f"llguidance does not take the grammar of these tools: {messages[0].splitlines()[0]}")
 
 
@@ -123,8 +126,11 @@ def _build_schema_fields(constraint: str, answers: AllowedAnswers) -> JsonObject
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
     if constraint == "tgi_grammar":
         return {"response_format": {"type": "json", "value": build_answer_schema(answers)}}
-    strict = constraint == "strict"
-    named: JsonObject = {"name": "answer", "schema": build_answer_schema(answers, one_object=strict)}
+    is_strict = constraint == "strict"
+    named_schema: JsonObject = {"name": "answer", "schema": build_answer_schema(answers, one_object=is_strict)}
     return {
-        "response_format": {"type": "json_schema", "json_schema": {**named, **({"strict": True} if strict else {})}}
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {**named_schema, **({"strict": True} if is_strict else {})},
+        }
     }

@@ -6,32 +6,35 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import TransformChange
 
-MAX_SHOWN_CHARACTERS = 80  # characters of a keyword's value
+MAX_SHOWN_CHARACTERS = 80  # characters kept of a keyword's value, with the ellipsis
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedKeyword:
-    """A keyword that is not sent, or only in a weaker form. Answers are still validated by the tool's own schema.
+    """A keyword of a tool's schema that is not sent, or only in a weaker form.
+
+    Answers are still validated by the tool's own schema.
 
     Attributes:
         path: JSON path into the tools (`$[0].parameters.properties.a.pattern`).
-        dialect: the constraint that does not enforce it.
-        kept: what is sent instead; "" for nothing.
+        constraint: name of the constraint that does not enforce the keyword.
+        value: beginning of the keyword's value as JSON.
+        kept: a description of the part that is enforced instead; "" for none.
     """
 
     path: str
     keyword: str
-    dialect: str
+    constraint: str
     value: str = ""
     kept: str = ""
 
     def as_change(self) -> TransformChange:
-        """Return the dropped keyword as a change in the trace."""
-        name = f"constraint_{self.dialect}"
+        """Return the dropped keyword as a change of the tools, for the trace."""
+        name = f"constraint_{self.constraint}"
         return TransformChange("tool", name, self.path, f"{self.keyword}: {self.value}", self.kept or "not held")
 
 
 def render_value_start(value: Any) -> str:
-    """Return the beginning of a value as JSON."""
+    """Return a value as JSON, truncated to 80 characters."""
     text = write_json(value)
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[: MAX_SHOWN_CHARACTERS - 1]}…"

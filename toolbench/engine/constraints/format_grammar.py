@@ -15,57 +15,66 @@ _PROBE_PATTERN = re.compile(r'\{\s*"k":\s*"v"\s*\}')  # on one line or over seve
 
 @dataclass(frozen=True, slots=True)
 class FormatGrammar:
-    """The form of calls in a text format.
+    """The properties of a text format that a grammar needs.
 
     Attributes:
-        many: whether calls look the same at every position, so that a grammar can repeat them.
-        barred: the character that free text must not have, so that it never looks like a call; "" if there is none.
-        behind: for formats whose calls are found after such text without code blocks: a class of characters that the
-            text must end with, "" for any. None for other formats.
+        layout: writes the calls.
+        is_repeatable: whether a call is written the same at every position, so that a grammar can repeat it.
+        barred: the first character of a call, which free text must not contain; "" if calls begin with a letter or
+            digit, so that free text cannot be told from a call.
+        text_end: None if no free text may stand before calls. Otherwise the character class that the last character
+            of this text must match, "" for any.
     """
 
     layout: CallLayout
-    many: bool
+    is_repeatable: bool
     barred: str
-    behind: str | None = None
+    text_end: str | None = None
 
-    def around(self, name: str) -> tuple[str, str]:
-        """Return the text before and after the arguments of a call of this tool."""
-        written = self.layout.call(TextCall(name, dict(_PROBE_ARGUMENTS)), 0)
-        *_, arguments = _PROBE_PATTERN.finditer(written)
-        return written[: arguments.start()], written[arguments.end() :]
+    def split_around_arguments(self, name: str) -> tuple[str, str]:
+        """Return the texts before and after the arguments of a call of the tool `name`."""
+        call_text = self.layout.call(TextCall(name, dict(_PROBE_ARGUMENTS)), 0)
+        *_, arguments = _PROBE_PATTERN.finditer(call_text)
+        return call_text[: arguments.start()], call_text[arguments.end() :]
 
 
 @lru_cache(maxsize=64)
 def find_format_grammar(format: str) -> FormatGrammar:
-    """Return the form of a text format.
+    """Return the properties of a text format that a grammar needs.
 
     Raises:
-        PlanError: the format is unknown, or does not write arguments as one JSON object.
+        PlanError: the format is unknown, or a call in it has not exactly one JSON object with the arguments.
     """
-    family = get_format(format)
-    layout = family.layout
-    first, second = (layout.call(TextCall("f", dict(_PROBE_ARGUMENTS)), place) for place in (0, 1))
-    if len(_PROBE_PATTERN.findall(first)) != 1:
+    text_format = get_format(format)
+    layout = text_format.layout
+    first_call, second_call = (layout.call(TextCall("f", dict(_PROBE_ARGUMENTS)), index) for index in (0, 1))
+    if len(_PROBE_PATTERN.findall(first_call)) != 1:
         raise PlanError(f"the format {format} does not write arguments as JSON; no grammar is made for it")
-    opener = f"{layout.before}{first}"[0]
-    barred = "" if opener.isalnum() else opener
+    first_character = f"{layout.before}{first_call}"[0]
+    barred = "" if first_character.isalnum() else first_character
     return FormatGrammar(
-        layout, first == second, barred, _find_closing_text(family, f"{layout.before}{first}") if barred else None
+        layout,
+        first_call == second_call,
+        barred,
+        _find_text_end(text_format, f"{layout.before}{first_call}") if barred else None,
     )
 
 
-def _find_closing_text(family: TextFormat, call: str) -> str | None:
-    """Return the value of `behind`; a name directly before a marker may belong to the marker."""
-    named = family.named(("f",))
-    markers = [block for block in (*family.blocks, *named) if block.opener in call]
-    if not markers:
+def _find_text_end(text_format: TextFormat, call: str) -> str | None:
+    """Return the value of `FormatGrammar.text_end`.
+
+    A format with names before its markers requires a separator, so that the last word of the text is not read as a
+    name.
+    """
+    named_blocks = text_format.named(("f",))
+    matching_blocks = [block for block in (*text_format.blocks, *named_blocks) if block.opener in call]
+    if not matching_blocks:
         return None
-    if any(block.at_line for block in markers):
+    if any(block.at_line for block in matching_blocks):
         return r"[\n]"
-    return r"[ \n.:!?]" if named else ""
+    return r"[ \n.:!?]" if named_blocks else ""
 
 
 def escape_for_class(char: str) -> str:
-    """Return a character as both grammar languages write it in a class."""
+    """Return a character as GBNF and Lark write it inside a character class."""
     return f"\\{char}" if char in "[]" else char

@@ -1,4 +1,4 @@
-"""Literals, classes and repetitions of GBNF. JSON text is written as JSON does, escapes included."""
+"""Literals, character classes and repetitions of GBNF, also for JSON text with its escapes."""
 
 import json
 import re
@@ -9,20 +9,20 @@ from toolbench.engine.constraints.regex import Ranges, complement_ranges, join_r
 
 MAX_REPEAT = 1024  # llama.cpp refuses or ignores counts of 2000 and more
 
-_IN_LITERAL = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_LITERAL_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ASCII = range(128)
 _HEX = frozenset(string.hexdigits)
-_ESCAPED = re.compile(r"\\x..$")
-_CONTROL = ((0, 31),)
-_QUOTED = ((34, 34), (92, 92))
-_ESCAPES = {8: "b", 9: "t", 10: "n", 12: "f", 13: "r", 34: '"', 92: "\\"}
+_HEX_ESCAPE_END = re.compile(r"\\x..$")
+_CONTROL_CHARACTERS = ((0, 31),)
+_QUOTE_AND_BACKSLASH = ((34, 34), (92, 92))
+_JSON_ESCAPES = {8: "b", 9: "t", 10: "n", 12: "f", 13: "r", 34: '"', 92: "\\"}
 
 DefineRule = Callable[[str, str], str]
 
 
 def render_literal(text: str) -> str:
-    """Return a text as a literal; it must have no control characters but line ends and tabs."""
-    return '"' + "".join(_IN_LITERAL.get(char, char) for char in text) + '"'
+    """Return a text as a literal. The text must not contain control characters except line ends and tabs."""
+    return '"' + "".join(_LITERAL_ESCAPES.get(char, char) for char in text) + '"'
 
 
 def render_json_literal(value: object) -> str:
@@ -31,55 +31,68 @@ def render_json_literal(value: object) -> str:
 
 
 def render_json_class(ranges: Ranges) -> str:
-    """Return a class for one character of a JSON string in these ranges, with its escape where JSON requires it."""
-    plain = complement_ranges(join_ranges(complement_ranges(ranges), _CONTROL, _QUOTED))
-    options = [render_char_class(plain)] if plain else []
-    for code, escape in _ESCAPES.items():
+    """Return an expression for one character of a JSON string in these ranges; "" if it can be none.
+
+    Quotes, backslashes and control characters with a short escape are written as JSON escapes; other control characters
+    are left out.
+    """
+    unescaped = complement_ranges(join_ranges(complement_ranges(ranges), _CONTROL_CHARACTERS, _QUOTE_AND_BACKSLASH))
+    options = [render_char_class(unescaped)] if unescaped else []
+    for code, escape in _JSON_ESCAPES.items():
         if any(low <= code <= high for low, high in ranges):
             options.append(render_literal(f"\\{escape}"))
     return options[0] if len(options) == 1 else f"({' | '.join(options)})" if options else ""
 
 
 def render_char_class(ranges: Ranges) -> str:
-    """Return `[a-z]`, or `[^…]` if only ASCII characters are excluded; XGrammar knows no others there."""
-    rest = [part for part in complement_ranges(ranges) if part[0] not in range(0xD800, 0xE000)]
-    return f"[^{_render_ranges(rest)}]" if rest and rest[-1][1] in _ASCII else f"[{_render_ranges(ranges)}]"
+    """Return `[a-z]`, or `[^…]` if only ASCII characters are excluded; XGrammar accepts no others there."""
+    other_ranges = [
+        character_range
+        for character_range in complement_ranges(ranges)
+        if character_range[0] not in range(0xD800, 0xE000)
+    ]
+    return (
+        f"[^{_render_ranges(other_ranges)}]"
+        if other_ranges and other_ranges[-1][1] in _ASCII
+        else f"[{_render_ranges(ranges)}]"
+    )
 
 
 def _render_ranges(ranges: Iterable[tuple[int, int]]) -> str:
-    r"""Return the ranges as text.
+    r"""Return the ranges as the inside of a character class.
 
     XGrammar reads any number of hexadecimal digits after `\x`, so a digit that follows is escaped too.
     """
     parts: list[str] = []
     for low, high in ranges:
-        first = _render_char(low)
-        if parts and first in _HEX and _ESCAPED.search(parts[-1]):
-            first = f"\\x{low:02X}"
-        parts.append(first if low == high else f"{first}-{_render_char(high)}")
+        first_character = _render_code_point(low)
+        if parts and first_character in _HEX and _HEX_ESCAPE_END.search(parts[-1]):
+            first_character = f"\\x{low:02X}"
+        parts.append(first_character if low == high else f"{first_character}-{_render_code_point(high)}")
     return "".join(parts)
 
 
-def _render_char(code: int) -> str:
+def _render_code_point(code: int) -> str:
     plain = chr(code).isalnum() or (code >= 0xA0 and chr(code).isprintable())
     return chr(code) if plain or code > 0xFF else f"\\x{code:02X}"
 
 
 def render_repeat(symbol: str, least: int, most: int, define: DefineRule) -> str:
-    """Return `symbol` repeated at least and at most so often.
+    """Return an expression for `least` to `most` repetitions of `symbol`.
 
-    Counts beyond the limit of llama.cpp are composed of smaller ones; `define(hint, body)` makes a rule and returns its
-    name.
+    Counts above MAX_REPEAT are composed of smaller ones; `define(hint, body)` adds a rule and returns its name.
     """
     if most <= MAX_REPEAT:
         return _render_counted(symbol, least, most)
     chunk = define("many", _render_counted(symbol, MAX_REPEAT, MAX_REPEAT))
-    whole, rest = divmod(least, MAX_REPEAT)
-    levels, last = divmod(most - least, MAX_REPEAT)
-    tail = define("some", _render_counted(symbol, 0, last)) if last else ""
+    chunk_count, remainder = divmod(least, MAX_REPEAT)
+    levels, last_count = divmod(most - least, MAX_REPEAT)
+    optional_part = define("some", _render_counted(symbol, 0, last_count)) if last_count else ""
     for _ in range(levels):
-        tail = define("some", f"{chunk} {tail} | {symbol}{{0,{MAX_REPEAT - 1}}}")
-    return " ".join([*[chunk] * whole, *([_render_counted(symbol, rest, rest)] if rest else []), tail])
+        optional_part = define("some", f"{chunk} {optional_part} | {symbol}{{0,{MAX_REPEAT - 1}}}")
+    return " ".join(
+        [*[chunk] * chunk_count, *([_render_counted(symbol, remainder, remainder)] if remainder else []), optional_part]
+    )
 
 
 def _render_counted(symbol: str, least: int, most: int) -> str:
@@ -90,23 +103,34 @@ def _render_counted(symbol: str, least: int, most: int) -> str:
 
 def render_other_name(names: Iterable[str], define: DefineRule) -> str:
     """Return a symbol for the inside of a JSON string of up to 64 plain characters that is none of these names."""
-    return define("other", _list_unlike(sorted(set(names)), 0, define))
+    return define("other", _build_other_name(sorted(set(names)), 0, define))
 
 
-def _list_unlike(names: list[str], at: int, define: DefineRule) -> str:
-    """Return alternatives after `at` characters that all names share; the closing quote is not included."""
-    heads = sorted({name[at] for name in names if len(name) > at})
-    barred = join_ranges(_CONTROL, _QUOTED, tuple((ord(char), ord(char)) for char in heads))
-    options = [f"{render_char_class(complement_ranges(barred))} {_define_rest(define)}"]
-    for char in heads:
+def _build_other_name(names: list[str], length: int, define: DefineRule) -> str:
+    """Return the alternatives that continue a text of `length` characters so that it is none of the names.
+
+    All names begin with that text. The closing quote is not included.
+    """
+    next_characters = sorted({name[length] for name in names if len(name) > length})
+    excluded = join_ranges(
+        _CONTROL_CHARACTERS, _QUOTE_AND_BACKSLASH, tuple((ord(char), ord(char)) for char in next_characters)
+    )
+    options = [f"{render_char_class(complement_ranges(excluded))} {_define_name_end(define)}"]
+    for char in next_characters:
         if ord(char) < 32 or char in '"\\':
             continue
-        inner = define("other", _list_unlike([name for name in names if name[at : at + 1] == char], at + 1, define))
-        options.append(f"{render_literal(char)} {inner}")
-    if all(len(name) != at for name in names):
+        longer_names = define(
+            "other",
+            _build_other_name([name for name in names if name[length : length + 1] == char], length + 1, define),
+        )
+        options.append(f"{render_literal(char)} {longer_names}")
+    if all(len(name) != length for name in names):
         options.append('""')
     return " | ".join(options)
 
 
-def _define_rest(define: DefineRule) -> str:
-    return define("rest", f"{render_char_class(complement_ranges(join_ranges(_CONTROL, _QUOTED)))}{{0,64}}")
+def _define_name_end(define: DefineRule) -> str:
+    return define(
+        "rest",
+        f"{render_char_class(complement_ranges(join_ranges(_CONTROL_CHARACTERS, _QUOTE_AND_BACKSLASH)))}{{0,64}}",
+    )

@@ -1,4 +1,4 @@
-"""Grammars of whole answers, in GBNF and for llguidance."""
+"""Grammars of complete answers, in GBNF and for llguidance."""
 
 from toolbench.engine.constraints.allowed_answers import AllowedAnswers, build_answer_schema
 from toolbench.engine.constraints.format_grammar import FormatGrammar, escape_for_class, find_format_grammar
@@ -14,10 +14,10 @@ COMPACT_WHITESPACE: JsonObject = {"x-guidance": {"whitespace_flexible": False}}
 
 
 def build_gbnf(answers: AllowedAnswers, limits: SizeLimits, format: str = "") -> str:
-    """Return a grammar for llama.cpp and engines that read its grammars.
+    """Return a grammar in GBNF, for llama.cpp and engines that accept its grammars.
 
     Args:
-        answers: the allowed answers, normalised for gbnf.
+        answers: the allowed answers, normalised for GBNF_SUPPORT.
         limits: limits of strings, lists and white space.
         format: a text format; "" for JSON.
 
@@ -26,40 +26,44 @@ def build_gbnf(answers: AllowedAnswers, limits: SizeLimits, format: str = "") ->
     """
     grammar = GbnfGrammar(answers.definitions, limits)
     if format:
-        return grammar.text(_build_formatted(grammar, answers, limits, find_format_grammar(format)))
-    calls = []
+        return grammar.render(_build_format_root(grammar, answers, limits, find_format_grammar(format)))
+    alternatives = []
     for name, arguments in answers.calls:
         pairs = [("name", grammar.define("name", render_json_literal(name)), True)]
-        calls.append(grammar.object_of([*pairs, ("arguments", grammar.value(arguments), True)]))
-    if answers.many > 1:
-        listed = grammar.list_of(grammar.define("call", " | ".join(calls)), 1, answers.many)
-        calls = [grammar.object_of([("calls", listed, True)])]
+        alternatives.append(grammar.define_object([*pairs, ("arguments", grammar.define_value(arguments), True)]))
+    if answers.max_calls > 1:
+        call_list = grammar.define_list(grammar.define("call", " | ".join(alternatives)), 1, answers.max_calls)
+        alternatives = [grammar.define_object([("calls", call_list, True)])]
     if answers.final is not None:
-        calls.append(grammar.object_of([("final", grammar.value(answers.final), True)]))
-    return grammar.text(" | ".join(calls))
+        alternatives.append(grammar.define_object([("final", grammar.define_value(answers.final), True)]))
+    return grammar.render(" | ".join(alternatives))
 
 
-def _build_formatted(grammar: GbnfGrammar, answers: AllowedAnswers, limits: SizeLimits, form: FormatGrammar) -> str:
+def _build_format_root(grammar: GbnfGrammar, answers: AllowedAnswers, limits: SizeLimits, form: FormatGrammar) -> str:
     _check_answers(answers, form)
     calls = []
     for name, arguments in answers.calls:
-        before, after = form.around(name)
+        before, after = form.split_around_arguments(name)
         calls.append(
-            " ".join((render_literal(before), grammar.value(arguments), *([render_literal(after)] if after else [])))
+            " ".join(
+                (render_literal(before), grammar.define_value(arguments), *([render_literal(after)] if after else []))
+            )
         )
     call = grammar.define("call", " | ".join(calls))
-    more = grammar.define("more", f"{render_literal(form.layout.between)} {call}") if answers.many > 1 else ""
-    several = f" {render_repeat(more, 0, answers.many - 1, grammar.define)}" if more else ""
-    written = f"{render_literal(form.layout.before)} {call}{several} {render_literal(form.layout.after)}"
+    further_call = (
+        grammar.define("more", f"{render_literal(form.layout.between)} {call}") if answers.max_calls > 1 else ""
+    )
+    further_calls = f" {render_repeat(further_call, 0, answers.max_calls - 1, grammar.define)}" if further_call else ""
+    answer = f"{render_literal(form.layout.before)} {call}{further_calls} {render_literal(form.layout.after)}"
     if answers.final is None:
-        return written
-    barred = escape_for_class(form.barred)
-    if form.behind is not None:
-        piece = grammar.define("prose", f'"`"{{0,2}} [^`{barred}]')
-        prose = render_repeat(piece, int(not form.behind), limits.max_string, grammar.define)
-        written = f"{grammar.define('before', f'{prose} {form.behind}'.strip())}? {written}"
-    char = grammar.define("text", f"[^{barred}]")
-    return f"{written} | {render_repeat(char, 1, limits.max_string, grammar.define)}"
+        return answer
+    barred_character = escape_for_class(form.barred)
+    if form.text_end is not None:
+        prose_part = grammar.define("prose", f'"`"{{0,2}} [^`{barred_character}]')
+        prose = render_repeat(prose_part, int(not form.text_end), limits.max_string, grammar.define)
+        answer = f"{grammar.define('before', f'{prose} {form.text_end}'.strip())}? {answer}"
+    text_character = grammar.define("text", f"[^{barred_character}]")
+    return f"{answer} | {render_repeat(text_character, 1, limits.max_string, grammar.define)}"
 
 
 def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, format: str = "") -> str:
@@ -69,39 +73,41 @@ def build_llguidance(answers: AllowedAnswers, limits: SizeLimits, format: str = 
         return f"%llguidance {{}}\nstart: %json {write_json(schema)}"
     form = find_format_grammar(format)
     _check_answers(answers, form)
-    lines = []
-    for place, (name, arguments) in enumerate(answers.calls):
-        before, after = form.around(name)
+    call_lines = []
+    for index, (name, arguments) in enumerate(answers.calls):
+        before, after = form.split_around_arguments(name)
         schema = {**COMPACT_WHITESPACE, **arguments, **({"$defs": answers.definitions} if answers.definitions else {})}
-        lines.append(f"call{place}: {quote_lark(before)} arguments{place} {quote_lark(after)}")
-        lines.append(f"arguments{place}: %json {write_json(schema)}")
-    call = " | ".join(f"call{place}" for place in range(len(answers.calls)))
+        call_lines.append(f"call{index}: {quote_lark(before)} arguments{index} {quote_lark(after)}")
+        call_lines.append(f"arguments{index}: %json {write_json(schema)}")
+    call = " | ".join(f"call{index}" for index in range(len(answers.calls)))
     layout = form.layout
-    several = f" ({quote_lark(layout.between)} call){{0,{answers.many - 1}}}" if answers.many > 1 else ""
-    start, text = ("calls", []) if answers.final is None else _build_with_free_text(form, limits.max_string)
-    head = ["%llguidance {}", f"start: {start}"]
-    head.append(f"calls: {quote_lark(layout.before)} call{several} {quote_lark(layout.after)}")
-    head.append(f"call: {call}")
-    return "\n".join([*head, *lines, *text])
+    further_calls = (
+        f" ({quote_lark(layout.between)} call){{0,{answers.max_calls - 1}}}" if answers.max_calls > 1 else ""
+    )
+    start_rule, lexemes = ("calls", []) if answers.final is None else _build_free_text_rules(form, limits.max_string)
+    header_lines = ["%llguidance {}", f"start: {start_rule}"]
+    header_lines.append(f"calls: {quote_lark(layout.before)} call{further_calls} {quote_lark(layout.after)}")
+    header_lines.append(f"call: {call}")
+    return "\n".join([*header_lines, *call_lines, *lexemes])
 
 
-def _build_with_free_text(form: FormatGrammar, most: int) -> tuple[str, list[str]]:
-    """Return the start of an answer that may be free text, and the lexemes of the text."""
-    barred = escape_for_class(form.barred)
-    text = f"TEXT: /[^{barred}]{{1,{most}}}/"
-    if form.behind is None:
+def _build_free_text_rules(form: FormatGrammar, max_length: int) -> tuple[str, list[str]]:
+    """Return the start rule of an answer that may be free text, and the definitions of the text's lexemes."""
+    barred_character = escape_for_class(form.barred)
+    text = f"TEXT: /[^{barred_character}]{{1,{max_length}}}/"
+    if form.text_end is None:
         return "calls | TEXT", [text]
-    prose = f"PROSE: /(`{{0,2}}[^`{barred}]){{{int(not form.behind)},{most}}}{form.behind}/"
+    prose = f"PROSE: /(`{{0,2}}[^`{barred_character}]){{{int(not form.text_end)},{max_length}}}{form.text_end}/"
     return "PROSE? calls | TEXT", [text, prose]
 
 
 def quote_lark(text: str) -> str:
-    """Return a text as Lark writes it."""
+    """Return a text as a literal of Lark."""
     return write_json(text)
 
 
 def _check_answers(answers: AllowedAnswers, form: FormatGrammar) -> None:
-    if answers.many > 1 and not form.many:
+    if answers.max_calls > 1 and not form.is_repeatable:
         raise PlanError("calls of this format differ by their place; a grammar holds one call per answer only")
     if answers.final is not None and not form.barred:
         raise PlanError("nothing tells calls of this format from free text; a grammar needs a tool choice of required")

@@ -1,4 +1,4 @@
-"""Token masks for a program that runs the model itself: which tokens may come next.
+"""Token masks for a program that runs the model itself: the tokens that a constraint allows next.
 
     mask = Mask(vocabulary, compile_constraint(tools, "grammar", ConstraintOptions()).grammar)
     while not mask.stopped:
@@ -18,43 +18,48 @@ Tokenize = Callable[[bytes], list[int]]
 
 
 class _LlguidanceTokens:
-    """A vocabulary in the form that llguidance requires."""
+    """A vocabulary with the attributes that llguidance requires."""
 
-    def __init__(self, tokens: Sequence[bytes], end: int, special: Sequence[int], tokenize: Tokenize | None) -> None:
+    def __init__(
+        self, tokens: Sequence[bytes], end_token: int, special: Sequence[int], tokenize: Tokenize | None
+    ) -> None:
         self.tokens = tokens
-        self.eos_token_id = end
+        self.eos_token_id = end_token
         self.bos_token_id = None
         self.special_token_ids = list(special)
-        hidden = set(special)
-        self._numbers = (
-            {} if tokenize else {text: number for number, text in enumerate(tokens) if text and number not in hidden}
+        special_ids = set(special)
+        self._ids_by_bytes = (
+            {}
+            if tokenize
+            else {text: token_id for token_id, text in enumerate(tokens) if text and token_id not in special_ids}
         )
-        self._longest = max(map(len, self._numbers), default=0)
+        self._max_token_bytes = max(map(len, self._ids_by_bytes), default=0)
         self._tokenize = tokenize
 
     def __call__(self, text: bytes | str) -> list[int]:
-        sent = text.encode() if isinstance(text, str) else text
-        return self._tokenize(sent) if self._tokenize else list(self._greedy(sent))
+        data = text.encode() if isinstance(text, str) else text
+        return self._tokenize(data) if self._tokenize else list(self._iterate_longest_tokens(data))
 
-    def _greedy(self, text: bytes) -> Iterator[int]:
+    def _iterate_longest_tokens(self, text: bytes) -> Iterator[int]:
         at = 0
         while at < len(text):
-            sizes = range(min(self._longest, len(text) - at), 0, -1)
-            size = next((size for size in sizes if text[at : at + size] in self._numbers), 0)
+            sizes = range(min(self._max_token_bytes, len(text) - at), 0, -1)
+            size = next((size for size in sizes if text[at : at + size] in self._ids_by_bytes), 0)
             if not size:
                 return
-            yield self._numbers[text[at : at + size]]
+            yield self._ids_by_bytes[text[at : at + size]]
             at += size
 
 
 class Vocabulary:
-    """The tokens of a model by number, as bytes. Building one is slow; it can be shared.
+    """The tokens of a model as bytes; the id of a token is its index. Building a vocabulary is slow; share it.
 
     Args:
         tokens: the bytes of each token.
-        end: number of the token that ends an answer.
-        special: tokens without text, which no grammar allows.
-        tokenize: the model's tokenizer, used where only one text can follow; None takes the longest tokens.
+        end: id of the token that ends an answer.
+        special: ids of tokens without text, which no grammar allows.
+        tokenize: the model's tokenizer, used where the grammar allows only one text; None splits such a text into the
+            longest tokens.
 
     Raises:
         PlanError: `end` is not a token.
@@ -72,7 +77,7 @@ class Vocabulary:
 
 
 class Mask:
-    """The allowed continuations of one answer.
+    """The mask of allowed next tokens of one answer.
 
     Args:
         vocabulary: the model's vocabulary.
@@ -90,11 +95,11 @@ class Mask:
 
     @property
     def stopped(self) -> bool:
-        """Whether the answer is complete and nothing may follow."""
+        """Whether the answer is complete and no token may follow."""
         return self._ended or self._matcher.is_stopped()
 
     def allowed(self) -> bytes:
-        """Return one bit for each token, token 0 in the lowest bit of the first byte.
+        """Return the allowed next tokens as one bit for each token, token 0 in the lowest bit of the first byte.
 
         The bit of the ending token is set where the answer may end; once stopped, it is the only one.
         """
@@ -105,12 +110,12 @@ class Mask:
         return bits
 
     def consume(self, token: int) -> None:
-        """Continue with a token.
+        """Add a token to the answer.
 
         Raises:
             ValueError: the token is not allowed; the mask is unchanged.
         """
-        if self._ended or not self._may(token):
+        if self._ended or not self._is_allowed(token):
             raise ValueError(f"token {token} is not allowed here")
         if token == self._vocabulary.end:
             self._ended = True
@@ -118,7 +123,7 @@ class Mask:
         self._matcher.consume_token(token)
         self._check()
 
-    def _may(self, token: int) -> bool:
+    def _is_allowed(self, token: int) -> bool:
         if token == self._vocabulary.end:
             return self._matcher.is_accepting()
         return 0 <= token < self._vocabulary.size and self._matcher.validate_tokens([token]) == 1

@@ -1,4 +1,4 @@
-"""Regular expressions that every grammar can express.
+"""Parser for the regular expressions that every grammar can express.
 
 They have characters, classes, groups, alternatives, repetitions, and anchors at the ends, but no look-around, back
 references or word boundaries.
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_CODE_POINT = 0x10FFFF
-MAX_REPEATS = 1000
-MAX_DEPTH = 20
+MAX_REPEATS = 1000  # largest count in braces
+MAX_DEPTH = 20  # levels of nested groups
 MAX_PATTERN_LENGTH = 1000  # characters of a pattern
 SURROGATES = (0xD800, 0xDFFF)
 
@@ -18,17 +18,25 @@ Ranges = tuple[tuple[int, int], ...]
 
 _DIGITS: Ranges = ((48, 57),)
 _WORD: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
-_BLANK: Ranges = ((9, 13), (32, 32), (160, 160), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F))
-_BLANK = (*_BLANK, (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF))
+_WHITE_SPACE: Ranges = (
+    (9, 13),
+    (32, 32),
+    (160, 160),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+)
+_WHITE_SPACE = (*_WHITE_SPACE, (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF))
 _LINE_ENDS: Ranges = ((10, 10), (13, 13), (0x2028, 0x2029))
-_CLASSES = {"d": _DIGITS, "w": _WORD, "s": _BLANK}
-_CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11}
+_CLASSES = {"d": _DIGITS, "w": _WORD, "s": _WHITE_SPACE}
+_CONTROL_ESCAPES = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11}
 _SPECIAL = ".*+?()[]{}|^$"
 
 
 @dataclass(frozen=True, slots=True)
 class CharacterClass:
-    """One character of sorted ranges that do not touch."""
+    """One character out of ranges of code points, both ends included, sorted and with gaps between them."""
 
     ranges: Ranges
 
@@ -49,7 +57,7 @@ class Alternation:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A repeated part. `most` is None for no maximum."""
+    """A part that is repeated `least` to `most` times; `most` is None for no maximum."""
 
     node: "Node"
     least: int
@@ -61,7 +69,12 @@ Node = CharacterClass | Sequence | Alternation | Repetition
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One alternative of a whole pattern; any text may stand on a side without an anchor."""
+    """One alternative at the top of a pattern.
+
+    Attributes:
+        from_start: whether it begins with `^`; otherwise any text may come before it.
+        to_end: whether it ends with `$`; otherwise any text may come after it.
+    """
 
     node: Node
     from_start: bool
@@ -73,184 +86,192 @@ class _UnsupportedPatternError(Exception):
 
 
 def iterate_classes(node: Node) -> Iterator[CharacterClass]:
-    """Yield every class of characters in a part of a pattern."""
+    """Yield every character class in a part of a pattern, also nested ones."""
     if isinstance(node, CharacterClass):
         yield node
         return
-    inner = (node.node,) if isinstance(node, Repetition) else node.parts if isinstance(node, Sequence) else node.options
-    for part in inner:
+    parts = (node.node,) if isinstance(node, Repetition) else node.parts if isinstance(node, Sequence) else node.options
+    for part in parts:
         yield from iterate_classes(part)
 
 
 @lru_cache(maxsize=512)
 def parse_pattern(pattern: str) -> tuple[Branch, ...] | None:
-    """Return the alternatives of a pattern; None if a grammar cannot express it."""
+    """Return the alternatives of a pattern; None if it is too long or a grammar cannot express it."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         return None
     try:
-        return _PatternParser(pattern).branches()
+        return _PatternParser(pattern).parse()
     except _UnsupportedPatternError:
         return None
 
 
 def join_ranges(*groups: Ranges) -> Ranges:
-    """Return sorted ranges without overlaps."""
-    found: list[tuple[int, int]] = []
+    """Return the union of ranges, sorted; ranges that touch or overlap are joined."""
+    joined: list[tuple[int, int]] = []
     for low, high in sorted(part for group in groups for part in group):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
+        if joined and low <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], high))
         else:
-            found.append((low, high))
-    return tuple(found)
+            joined.append((low, high))
+    return tuple(joined)
 
 
 def complement_ranges(ranges: Ranges) -> Ranges:
-    """Return the ranges of all other characters."""
-    found, at = [], 0
+    """Return the ranges of all code points that are in none of the given ranges."""
+    complement, next_code = [], 0
     for low, high in join_ranges(ranges):
-        if low > at:
-            found.append((at, low - 1))
-        at = high + 1
-    if at <= MAX_CODE_POINT:
-        found.append((at, MAX_CODE_POINT))
-    return tuple(found)
+        if low > next_code:
+            complement.append((next_code, low - 1))
+        next_code = high + 1
+    if next_code <= MAX_CODE_POINT:
+        complement.append((next_code, MAX_CODE_POINT))
+    return tuple(complement)
 
 
 class _PatternParser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self._position = 0
         self._depth = 0
 
-    def branches(self) -> tuple[Branch, ...]:
-        found = [self._branch()]
-        while self._take("|"):
-            found.append(self._branch())
-        if self._at < len(self._text):
+    def parse(self) -> tuple[Branch, ...]:
+        branches = [self._parse_branch()]
+        while self._skip("|"):
+            branches.append(self._parse_branch())
+        if self._position < len(self._text):
             raise _UnsupportedPatternError
-        return tuple(found)
+        return tuple(branches)
 
-    def _branch(self) -> Branch:
-        start = self._take("^")
-        node = self._sequence()
-        return Branch(node, start, self._take("$"))
+    def _parse_branch(self) -> Branch:
+        from_start = self._skip("^")
+        node = self._parse_sequence()
+        return Branch(node, from_start, self._skip("$"))
 
-    def _sequence(self) -> Node:
+    def _parse_sequence(self) -> Node:
         parts: list[Node] = []
-        while self._at < len(self._text) and self._text[self._at] not in "|)$":
-            parts.append(self._repeated(self._atom()))
+        while self._position < len(self._text) and self._text[self._position] not in "|)$":
+            parts.append(self._parse_repetition(self._parse_atom()))
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
-    def _take(self, token: str) -> bool:
-        if not self._text.startswith(token, self._at):
+    def _skip(self, token: str) -> bool:
+        if not self._text.startswith(token, self._position):
             return False
-        self._at += len(token)
+        self._position += len(token)
         return True
 
-    def _next(self) -> str:
-        if self._at >= len(self._text):
+    def _read_character(self) -> str:
+        if self._position >= len(self._text):
             raise _UnsupportedPatternError
-        self._at += 1
-        return self._text[self._at - 1]
+        self._position += 1
+        return self._text[self._position - 1]
 
-    def _atom(self) -> Node:
-        if self._take("("):
-            return self._group()
-        if self._take("["):
-            return CharacterClass(self._class())
-        if self._take("."):
+    def _parse_atom(self) -> Node:
+        if self._skip("("):
+            return self._parse_group()
+        if self._skip("["):
+            return CharacterClass(self._parse_class())
+        if self._skip("."):
             return CharacterClass(complement_ranges(_LINE_ENDS))
-        char = self._next()
+        char = self._read_character()
         if char == "\\":
-            return CharacterClass(self._escaped())
+            return CharacterClass(self._parse_escape())
         if char in _SPECIAL:
             raise _UnsupportedPatternError
         return CharacterClass(((ord(char), ord(char)),))
 
-    def _group(self) -> Node:
-        if not self._take("?:") and self._text.startswith("?", self._at):
+    def _parse_group(self) -> Node:
+        if not self._skip("?:") and self._text.startswith("?", self._position):
             raise _UnsupportedPatternError
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise _UnsupportedPatternError
-        options = [self._sequence()]
-        while self._take("|"):
-            options.append(self._sequence())
-        if not self._take(")"):
+        options = [self._parse_sequence()]
+        while self._skip("|"):
+            options.append(self._parse_sequence())
+        if not self._skip(")"):
             raise _UnsupportedPatternError
         self._depth -= 1
         return options[0] if len(options) == 1 else Alternation(tuple(options))
 
-    def _repeated(self, node: Node) -> Node:
+    def _parse_repetition(self, node: Node) -> Node:
         least, most = 1, 1
-        counted: int | None = most
-        if self._take("*"):
-            least, counted = 0, None
-        elif self._take("+"):
-            least, counted = 1, None
-        elif self._take("?"):
-            least, counted = 0, 1
-        elif self._take("{"):
-            least, counted = self._counts()
+        max_count: int | None = most
+        if self._skip("*"):
+            least, max_count = 0, None
+        elif self._skip("+"):
+            least, max_count = 1, None
+        elif self._skip("?"):
+            least, max_count = 0, 1
+        elif self._skip("{"):
+            least, max_count = self._parse_counts()
         else:
             return node
-        self._take("?")
-        if self._text[self._at : self._at + 1] in ("*", "+", "?", "{") and self._at < len(self._text):
+        self._skip("?")
+        if self._text[self._position : self._position + 1] in ("*", "+", "?", "{") and self._position < len(self._text):
             raise _UnsupportedPatternError
-        return Repetition(node, least, counted)
+        return Repetition(node, least, max_count)
 
-    def _counts(self) -> tuple[int, int | None]:
-        least = self._number()
+    def _parse_counts(self) -> tuple[int, int | None]:
+        least = self._parse_number()
         most: int | None = least
-        if self._take(","):
-            most = None if self._text.startswith("}", self._at) else self._number()
-        if not self._take("}") or least > MAX_REPEATS or (most or 0) > MAX_REPEATS or (most or least) < least:
+        if self._skip(","):
+            most = None if self._text.startswith("}", self._position) else self._parse_number()
+        if not self._skip("}") or least > MAX_REPEATS or (most or 0) > MAX_REPEATS or (most or least) < least:
             raise _UnsupportedPatternError
         return least, most
 
-    def _number(self) -> int:
-        start = self._at
-        while self._text[self._at : self._at + 1].isdigit() and self._text[self._at].isascii():
-            self._at += 1
-        if not 0 < self._at - start <= len(str(MAX_REPEATS)):
+    def _parse_number(self) -> int:
+        start = self._position
+        while self._text[self._position : self._position + 1].isdigit() and self._text[self._position].isascii():
+            self._position += 1
+        if not 0 < self._position - start <= len(str(MAX_REPEATS)):
             raise _UnsupportedPatternError
-        return int(self._text[start : self._at])
+        return int(self._text[start : self._position])
 
-    def _class(self) -> Ranges:
-        negated = self._take("^")
-        found: list[Ranges] = []
-        while not self._take("]"):
-            low = self._member()
-            single = len(low) == 1 and low[0][0] == low[0][1]
-            if single and self._text.startswith("-", self._at) and not self._text.startswith("-]", self._at):
-                self._at += 1
-                high = self._member()
-                if len(high) != 1 or high[0][0] != high[0][1] or high[0][0] < low[0][0]:
+    def _parse_class(self) -> Ranges:
+        is_negated = self._skip("^")
+        groups: list[Ranges] = []
+        while not self._skip("]"):
+            first_ranges = self._parse_member()
+            is_single = len(first_ranges) == 1 and first_ranges[0][0] == first_ranges[0][1]
+            if (
+                is_single
+                and self._text.startswith("-", self._position)
+                and not self._text.startswith("-]", self._position)
+            ):
+                self._position += 1
+                last_ranges = self._parse_member()
+                if (
+                    len(last_ranges) != 1
+                    or last_ranges[0][0] != last_ranges[0][1]
+                    or last_ranges[0][0] < first_ranges[0][0]
+                ):
                     raise _UnsupportedPatternError
-                low = ((low[0][0], high[0][0]),)
-            found.append(low)
-        ranges = join_ranges(*found)
+                first_ranges = ((first_ranges[0][0], last_ranges[0][0]),)
+            groups.append(first_ranges)
+        ranges = join_ranges(*groups)
         if not ranges:
             raise _UnsupportedPatternError
-        return complement_ranges(ranges) if negated else ranges
+        return complement_ranges(ranges) if is_negated else ranges
 
-    def _member(self) -> Ranges:
-        char = self._next()
+    def _parse_member(self) -> Ranges:
+        char = self._read_character()
         if char == "\\":
-            return self._escaped()
-        if char == "[" or self._text.startswith(("&&", "--"), self._at - 1):
-            raise _UnsupportedPatternError  # some engines read sets inside sets
+            return self._parse_escape()
+        if char == "[" or self._text.startswith(("&&", "--"), self._position - 1):
+            raise _UnsupportedPatternError  # some engines support nested sets and set operations
         return ((ord(char), ord(char)),)
 
-    def _escaped(self) -> Ranges:
-        char = self._next()
+    def _parse_escape(self) -> Ranges:
+        char = self._read_character()
         if char.lower() in _CLASSES:
             ranges = _CLASSES[char.lower()]
             return ranges if char.islower() else complement_ranges(ranges)
-        if char in _CONTROLS:
-            return ((_CONTROLS[char], _CONTROLS[char]),)
+        if char in _CONTROL_ESCAPES:
+            return ((_CONTROL_ESCAPES[char], _CONTROL_ESCAPES[char]),)
         if char in "xu":
-            code = self._hex(2 if char == "x" else 4)
+            code = self._parse_hex(2 if char == "x" else 4)
             if SURROGATES[0] <= code <= SURROGATES[1]:
                 raise _UnsupportedPatternError
             return ((code, code),)
@@ -258,9 +279,9 @@ class _PatternParser:
             raise _UnsupportedPatternError
         return ((ord(char), ord(char)),)
 
-    def _hex(self, digits: int) -> int:
-        text = self._text[self._at : self._at + digits]
+    def _parse_hex(self, digits: int) -> int:
+        text = self._text[self._position : self._position + digits]
         if len(text) != digits or not all(char in "0123456789abcdefABCDEF" for char in text):
             raise _UnsupportedPatternError
-        self._at += digits
+        self._position += digits
         return int(text, 16)

@@ -1,11 +1,11 @@
-"""Merging of two schemas that must both hold."""
+"""Merging of two schemas that a value must both satisfy."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolbench.engine.types import JsonObject
 
-OnLost = Callable[[str, Any], None]
+OnDropped = Callable[[str, Any], None]
 
 _SMALLER_WINS = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 _GREATER_WINS = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
@@ -15,21 +15,22 @@ ANNOTATIONS = frozenset(
 ) | frozenset(("$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary"))
 
 
-def merge_schemas(first: Mapping[str, Any], second: Mapping[str, Any], lost: OnLost) -> JsonObject:
-    """Return a schema that requires what both do.
+def merge_schemas(first: Mapping[str, Any], second: Mapping[str, Any], drop: OnDropped) -> JsonObject:
+    """Return a schema that requires what both schemas require.
 
-    `lost` is called with each keyword of `second` that cannot be merged.
+    Of annotations that both have, those of `first` are kept. `drop` is called with each keyword of `second` that cannot
+    be merged, and its value; the keyword of `first` is kept.
     """
     result = dict(first)
     for keyword, value in second.items():
         if keyword not in result or keyword in ANNOTATIONS:
             result.setdefault(keyword, value)
         elif result[keyword] != value:
-            result[keyword] = _merge_keyword(keyword, result[keyword], value, lost)
+            result[keyword] = _merge_keyword(keyword, result[keyword], value, drop)
     return result
 
 
-def _merge_keyword(keyword: str, first: Any, second: Any, lost: OnLost) -> Any:
+def _merge_keyword(keyword: str, first: Any, second: Any, drop: OnDropped) -> Any:
     if keyword in _SMALLER_WINS:
         return min(first, second)
     if keyword in _GREATER_WINS:
@@ -45,7 +46,7 @@ def _merge_keyword(keyword: str, first: Any, second: Any, lost: OnLost) -> Any:
         return _merge_nested(first, second)
     common = _intersect(keyword, first, second)
     if not common:
-        lost(keyword, second)
+        drop(keyword, second)
     return common or first
 
 
@@ -56,13 +57,20 @@ def _merge_nested(first: Any, second: Any) -> Any:
 
 
 def _intersect(keyword: str, first: Any, second: Any) -> Any:
-    """Return the values or types that both lists have; None for none, and for keywords that cannot be intersected."""
+    """Return the values of two enums, or the types, that are common to both; None if there are none.
+
+    The result is None for other keywords, too. `integer` and `number` have `integer` in common.
+    """
     if keyword == "enum":
         return [value for value in first if value in second] or None
     if keyword != "type":
         return None
-    ones, others = ([given] if isinstance(given, str) else list(given) for given in (first, second))
-    shared = [name for name in ones if name in others]
-    if "integer" in (*ones, *others) and "integer" not in shared and "number" in (*ones, *others):
+    first_names, second_names = ([types] if isinstance(types, str) else list(types) for types in (first, second))
+    shared = [name for name in first_names if name in second_names]
+    if (
+        "integer" in (*first_names, *second_names)
+        and "integer" not in shared
+        and "number" in (*first_names, *second_names)
+    ):
         shared.append("integer")
     return shared[0] if len(shared) == 1 else shared or None

@@ -1,6 +1,7 @@
-"""What each constraint enforces of a JSON Schema.
+"""JSON Schema support of each constraint.
 
-A keyword that is sent and ignored would promise something that is not enforced, so it is left out and named.
+A keyword that is not enforced is left out and recorded, because sending it would promise an effect that it does not
+have.
 """
 
 from dataclasses import dataclass
@@ -15,30 +16,38 @@ MANY_FORMATS = PLAIN_FORMATS | {"duration", "email", "hostname", "ipv4", "ipv6"}
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """Limits of strings and lists without their own, and of white space between two tokens of a grammar."""
+    """Limits of strings and lists whose schema has none, and of white space between two JSON tokens.
 
-    max_string: int = 4096  # characters
+    Attributes:
+        max_string: characters of a string.
+        max_items: items of a list, or keys of an object without named keys.
+        whitespace: white space characters between two tokens, in GBNF.
+    """
+
+    max_string: int = 4096
     max_items: int = 256
     whitespace: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaSupport:
-    """What a constraint enforces.
+    """The keywords of JSON Schema that a constraint enforces.
 
     Attributes:
         keeps: keywords that are enforced besides type, enum, const, properties, required, items, anyOf,
-            additionalProperties and recursion by `$ref`, which all constraints enforce.
-        patterns: "any" (no look-around or back reference), "anchored" (only `^…$`), "plain" (what our grammar can
-            express; it limits open ends), "unescaped" (any but those with a negated class that excludes a quotation
-            mark or a backslash, which llguidance 1.9 then accepts escaped), or "none".
-        longest: the largest enforced bound of strings.
-        fractions: whether bounds of numbers that need not be whole are enforced.
-        together: whether a length beside a pattern is enforced.
-        closed: whether all objects are closed.
-        strict: whether all keys of an object are also required, optional ones as null.
+            additionalProperties, which all constraints enforce.
+        formats: values of `format` that are enforced.
+        patterns: the enforced patterns, out of those that `parse_pattern` can parse: "any", "plain" (any; the length of
+            the text at an end without an anchor is limited), "anchored" (only `^…$`), "unescaped" (none with a negated
+            class that excludes a quotation mark or a backslash, because llguidance 1.9 would accept them escaped), or
+            "none".
+        longest: the largest enforced bound of the length of strings; None for no limit.
+        fractions: whether bounds are enforced for `number`, too; otherwise only for `integer`.
+        together: whether a length is enforced together with a pattern.
+        closed: whether objects may have only the keys in `properties`.
+        strict: whether all keys of an object are required; an optional one may then be null.
         recursion: whether references may be recursive.
-        least_items: the largest enforced minItems.
+        least_items: the largest enforced `minItems`; None for no limit.
         enum_types: types that values of an enum may have.
     """
 
@@ -56,7 +65,7 @@ class SchemaSupport:
     enum_types: frozenset[type] = frozenset({str, int, float, bool, NoneType, list, dict})
 
 
-# llama.cpp takes string bounds of 2000 and more for none or refuses them, and bounds of fractions for none.
+# llama.cpp ignores or refuses string bounds of 2000 and more, and ignores bounds of `number`.
 RESPONSE_FORMAT_SUPPORT = SchemaSupport(
     "response_format",
     NUMBER_KEYWORDS | LENGTH_KEYWORDS | COUNT_KEYWORDS,
@@ -68,7 +77,7 @@ RESPONSE_FORMAT_SUPPORT = SchemaSupport(
 STRICT_SUPPORT = SchemaSupport(
     "strict", NUMBER_KEYWORDS | COUNT_KEYWORDS | {"multipleOf"}, MANY_FORMATS, "any", closed=True, strict=True
 )
-# Anthropic refuses what it does not hold; its own SDK leaves out the same.
+# Anthropic refuses keywords that it does not enforce; its own SDK leaves out the same ones.
 OUTPUT_CONFIG_SUPPORT = SchemaSupport(
     "output_config",
     frozenset({"minItems"}),
@@ -79,7 +88,7 @@ OUTPUT_CONFIG_SUPPORT = SchemaSupport(
     least_items=1,
     enum_types=frozenset({str, int, float, bool, NoneType}),
 )
-# What Google's reference of Gemini's responseJsonSchema lists; anything else is passed over.
+# The keywords in Google's reference of Gemini's responseJsonSchema; Gemini ignores any others.
 PLAIN_SCHEMA_SUPPORT = SchemaSupport(
     "plain_schema",
     frozenset({"minimum", "maximum", "prefixItems"}) | COUNT_KEYWORDS,
@@ -88,7 +97,7 @@ PLAIN_SCHEMA_SUPPORT = SchemaSupport(
     recursion=False,
     enum_types=frozenset({str, int, float}),
 )
-# Outlines, which TGI builds upon, writes a schema as one regular expression.
+# Outlines, the library behind TGI's grammars, converts a schema to one regular expression.
 TGI_SUPPORT = SchemaSupport("tgi_grammar", LENGTH_KEYWORDS | COUNT_KEYWORDS, PLAIN_FORMATS, "anchored", recursion=False)
 VLLM_SUPPORT = SchemaSupport(
     "structured_outputs", NUMBER_KEYWORDS | LENGTH_KEYWORDS | COUNT_KEYWORDS, PLAIN_FORMATS, "anchored"
@@ -127,4 +136,4 @@ SCHEMA_SUPPORT = {
     "ebnf": GBNF_SUPPORT,
 }
 CONSTRAINTS = tuple(SCHEMA_SUPPORT)
-TOOL_CONSTRAINTS = ("strict_tools", "strict_tool_use")  # these hold native tools, the others an answer in text
+TOOL_CONSTRAINTS = ("strict_tools", "strict_tool_use")  # these restrict native tool calls, the others an answer in text

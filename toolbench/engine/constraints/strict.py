@@ -1,4 +1,4 @@
-"""Strict tools of OpenAI and Anthropic: their schemas, and the nulls that OpenAI's strict mode adds to arguments."""
+"""Strict tools of OpenAI and Anthropic: their schemas, and removal of nulls that OpenAI's strict mode adds."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,37 +11,41 @@ from toolbench.engine.types import JsonObject
 
 
 def build_strict_tools(
-    tools_json: Sequence[JsonObject], limits: SizeLimits, dialect: SchemaSupport = STRICT_SUPPORT
+    tools_json: Sequence[JsonObject], limits: SizeLimits, support: SchemaSupport = STRICT_SUPPORT
 ) -> tuple[list[JsonObject], tuple[DroppedKeyword, ...]]:
     """Return the tools with `strict` and a schema that the constraint accepts.
 
-    A tool whose arguments are a union at their root cannot be strict; it is sent unchanged and reported.
+    The second value lists the keywords that the constraint does not enforce.
+    A tool whose schema is not a plain object at its root, such as a union, cannot be strict. It is returned unchanged,
+    and `strict` is reported as its dropped keyword.
 
     Raises:
         PlanError: a schema cannot be used.
     """
-    strict, dropped = [], []
-    for place, tool in enumerate(tools_json):
+    strict_tools, dropped = [], []
+    for index, tool in enumerate(tools_json):
         function = tool["function"]
-        normaliser = SchemaNormaliser(dialect, limits)
-        schema = normaliser.arguments(function, place)
+        normaliser = SchemaNormaliser(support, limits)
+        schema = normaliser.normalise_arguments(function, index)
         if schema.get("type") != "object":
             value = json.dumps(sorted(schema))
             dropped.append(
-                DroppedKeyword(f"$[{place}].parameters", "strict", dialect.name, value, "sent without strict")
+                DroppedKeyword(f"$[{index}].parameters", "strict", support.name, value, "sent without strict")
             )
-            strict.append(tool)
+            strict_tools.append(tool)
             continue
         dropped += normaliser.dropped
-        defined = {"$defs": normaliser.definitions} if normaliser.definitions else {}
-        strict.append({**tool, "function": {**function, "strict": True, "parameters": {**schema, **defined}}})
-    return strict, tuple(dropped)
+        definition_keyword = {"$defs": normaliser.definitions} if normaliser.definitions else {}
+        strict_tools.append(
+            {**tool, "function": {**function, "strict": True, "parameters": {**schema, **definition_keyword}}}
+        )
+    return strict_tools, tuple(dropped)
 
 
 def remove_added_nulls(value: Any, schema: Any) -> Any:
-    """Return arguments without the nulls by which strict mode leaves optional keys out.
+    """Return arguments without the nulls that strict mode puts in the place of optional keys.
 
-    A key is removed if the tool's schema neither requires it nor allows null for it.
+    A key with null is removed if the schema has the key, does not require it, and does not allow null for it.
     """
     if isinstance(value, list) and isinstance(schema, Mapping):
         return [remove_added_nulls(item, schema.get("items")) for item in value]
@@ -49,9 +53,9 @@ def remove_added_nulls(value: Any, schema: Any) -> Any:
         return value
     properties, required = schema.get("properties") or {}, schema.get("required") or ()
     return {
-        name: remove_added_nulls(part, properties.get(name))
-        for name, part in value.items()
-        if part is not None or name in required or name not in properties or _is_null_allowed(properties[name])
+        name: remove_added_nulls(item_value, properties.get(name))
+        for name, item_value in value.items()
+        if item_value is not None or name in required or name not in properties or _is_null_allowed(properties[name])
     }
 
 
@@ -63,5 +67,5 @@ def _is_null_allowed(schema: Any) -> bool:
     options = schema.get("anyOf") or schema.get("oneOf")
     if options:
         return any(_is_null_allowed(option) for option in options)
-    kind = schema.get("type")
-    return kind is None or kind == "null" or (isinstance(kind, list) and "null" in kind)
+    json_type = schema.get("type")
+    return json_type is None or json_type == "null" or (isinstance(json_type, list) and "null" in json_type)

@@ -2,7 +2,7 @@
 
     parsed = parse(text, format="hermes", tools=tools)
 
-A text format is one value in `families/`; one decoder reads all of them.
+Each text format is a value of TextFormat in `families/`; one decoder parses all formats.
 """
 
 from collections.abc import Iterable
@@ -66,9 +66,9 @@ def parse(text: str, *, format: str = AUTO, tools: Iterable[Tool] = (), guess_un
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Return the text without its reasoning, and the reasoning, in the tags of any model family.
+    """Return the text without its reasoning, and the reasoning, which may be in the tags of any model family.
 
-    If the reasoning is not closed, return the text unchanged, because a call in it may be meant.
+    If the reasoning has no end, return the text unchanged and "", because the model may have meant a call in it.
     """
     if not any(closer in text for _, closer in REASONING_FORMAT.reasoning):
         return text, ""

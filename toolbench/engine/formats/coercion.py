@@ -1,4 +1,4 @@
-"""Conversion of tagged values, which have no type, by the tool's schema."""
+"""Conversion of tagged values, which are plain text, to the types in the tool's schema."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.types import ToolSchemas
 from toolbench.engine.strict_json import read_json
 
-Found = TypeVar("Found")
+Occurrence = TypeVar("Occurrence")
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
@@ -30,11 +30,11 @@ _VENDOR_WORDS = {
     "object": "object dict dictionary map mapping hashmap struct",
     "": "any",
 }
-_TYPE_OF_WORD = {word: kind for kind, words in _VENDOR_WORDS.items() for word in words.split()}
-_WORD = re.compile(r"[a-z]+")
+_TYPE_BY_WORD = {word: kind for kind, words in _VENDOR_WORDS.items() for word in words.split()}
+_FIRST_WORD = re.compile(r"[a-z]+")
 _UNIONS = ("anyOf", "oneOf", "allOf")
-_MAX_REFERENCES = 16  # references and unions that are followed
-_MAX_EXACT_FLOAT = 2.0**63  # floats below this that have no fraction may be integers
+_MAX_REFERENCES = 16  # nested references and unions that are followed
+_MAX_EXACT_FLOAT = 2.0**63  # whole floats up to this limit are converted to integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class AllowedValues:
 
 
 def convert_value(text: str, tool: str, name: str, known: ToolSchemas) -> Any:
-    """Return the value that `text` has as a tool's parameter, see `convert_by_schema`."""
+    """Convert the text of a tool's parameter to a value, as in `convert_by_schema`."""
     return convert_by_schema(text, known.parameter(tool, name), known.schemas.get(tool, {}), known)
 
 
 def convert_items(text: str, tool: str, name: str, known: ToolSchemas) -> list[Any]:
-    """Return the items of a list parameter that `text` holds: those of a list, or the text as one item."""
+    """Convert the text of a list parameter to items: those of a list, or one item of the items' schema."""
     value = convert_value(text, tool, name, known)
     if isinstance(value, list):
         return value
@@ -80,12 +80,13 @@ def is_list_allowed(tool: str, name: str, known: ToolSchemas) -> bool:
 
 
 def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], known: ToolSchemas) -> Any:
-    """Return the value of an untyped text under a schema.
+    """Convert an untyped text to a value that a schema allows.
 
-    A value that the schema lists comes first. If any string is allowed, the text itself is the value, except that
-    `null` is None where the schema allows null. Else a JSON value or a Python literal of an allowed type counts, else
-    the text. If the schema does not restrict the type, the text stays, unless `known.guess_untyped` is set and it is
-    valid JSON.
+    The first rule that applies decides:
+    - If the schema does not restrict the type, the value is the text, or with `known.guess_untyped` its JSON value.
+    - If an enum or constant contains the text, with or without outer white space, that string is the value.
+    - If any string is allowed, the value is the text, or None for `null` if the schema allows null.
+    - If the text is JSON or a Python literal of an allowed type or value, that is the value; otherwise the text is.
 
     Args:
         text: the text as the model wrote it.
@@ -106,9 +107,9 @@ def convert_by_schema(text: str, schema: object, root: Mapping[str, Any], known:
         value = read_value(text)
     except InvalidJsonError:
         return text
-    for value_schema in allowed.listed:
-        if isinstance(value_schema, bool) == isinstance(value, bool) and value_schema == value:
-            return value_schema
+    for listed_value in allowed.listed:
+        if isinstance(listed_value, bool) == isinstance(value, bool) and listed_value == value:
+            return listed_value
     return _convert_to_types(value, allowed.kinds if "string" in kinds else kinds, text)
 
 
@@ -121,18 +122,18 @@ def get_allowed_types(schema: object, root: Mapping[str, Any]) -> set[str]:
 
 
 def find_json_type(word: str) -> str:
-    """Return the JSON type that a vendor's type name means, such as `int64`, `Dict` or `list[str]`.
+    """Return the JSON type for a type name such as `int64`, `Dict` or `list[str]`.
 
-    The result is "" for `any`, and string for an unknown name.
+    The result is "" for `any`, and `string` for an unknown name.
     """
-    found = _WORD.match(word.strip().lower())
-    return _TYPE_OF_WORD.get(found.group(), "string") if found else "string"
+    match = _FIRST_WORD.match(word.strip().lower())
+    return _TYPE_BY_WORD.get(match.group(), "string") if match else "string"
 
 
 def group_by_key(
-    found: Iterable[tuple[str, Found]],
-    value: Callable[[str, Found], Any],
-    items: Callable[[str, Found], Sequence[Any]],
+    found: Iterable[tuple[str, Occurrence]],
+    value: Callable[[str, Occurrence], Any],
+    items: Callable[[str, Occurrence], Sequence[Any]],
     lists: Callable[[str], bool],
     notes: set[str],
 ) -> dict[str, Any]:
@@ -141,21 +142,21 @@ def group_by_key(
     A repeated key becomes a list if a list is allowed for it. Else its last value counts.
 
     Args:
-        found: keys and what was found for them, in the order of the text.
-        value: returns the value of a key that occurs once.
+        found: pairs of a key and one of its occurrences, in the order of the text.
+        value: returns the value of one occurrence.
         items: returns the items that one occurrence adds to a list.
         lists: returns whether a key may have a list.
         notes: receives `parameter_repeated` if a key is repeated and may not have a list.
     """
-    by_key: dict[str, list[Found]] = {}
-    for key, found_value in found:
-        by_key.setdefault(key, []).append(found_value)
+    by_key: dict[str, list[Occurrence]] = {}
+    for key, occurrence in found:
+        by_key.setdefault(key, []).append(occurrence)
     values: dict[str, Any] = {}
-    for key, ones in by_key.items():
-        values[key] = value(key, ones[-1])
-        if len(ones) > 1 and lists(key):
-            values[key] = [item for value in ones for item in items(key, value)]
-        elif len(ones) > 1:
+    for key, occurrences in by_key.items():
+        values[key] = value(key, occurrences[-1])
+        if len(occurrences) > 1 and lists(key):
+            values[key] = [item for value in occurrences for item in items(key, value)]
+        elif len(occurrences) > 1:
             notes.add("parameter_repeated")
     return values
 
@@ -165,17 +166,20 @@ def find_subschema(schema: object, key: str, root: Mapping[str, Any]) -> object:
 
     The result is None if there is no such schema.
     """
-    waiting, hops = [schema], _MAX_REFERENCES
-    while waiting and hops:
-        part, hops = waiting.pop(0), hops - 1
-        if not isinstance(part, Mapping):
+    schemas, hops = [schema], _MAX_REFERENCES
+    while schemas and hops:
+        subschema, hops = schemas.pop(0), hops - 1
+        if not isinstance(subschema, Mapping):
             continue
-        properties = part.get("properties")
-        named = properties.get(key) if isinstance(properties, Mapping) else None
-        found = part.get("items") if not key else named or part.get("additionalProperties")
-        if isinstance(found, Mapping):
-            return found
-        waiting += [_find_reference(part.get("$ref"), root), *(b for u in _UNIONS for b in _get_list(part, u))]
+        properties = subschema.get("properties")
+        property_schema = properties.get(key) if isinstance(properties, Mapping) else None
+        found_schema = subschema.get("items") if not key else property_schema or subschema.get("additionalProperties")
+        if isinstance(found_schema, Mapping):
+            return found_schema
+        schemas += [
+            _find_reference(subschema.get("$ref"), root),
+            *(b for u in _UNIONS for b in _get_list(subschema, u)),
+        ]
     return None
 
 
@@ -208,19 +212,19 @@ def _guess_value(text: str) -> Any:
 
 def _get_allowed(schema: object, root: Mapping[str, Any]) -> AllowedValues:
     kinds: set[str] = set()
-    listed: list[Any] = []
+    listed_values: list[Any] = []
     for part in _iterate_subschemas(schema, root, _MAX_REFERENCES):
-        named = {kind for kind in map(find_json_type, _list_type_words(part)) if kind}
+        types = {kind for kind in map(find_json_type, _list_type_words(part)) if kind}
         values = [*_get_list(part, "enum"), *([part["const"]] if "const" in part else [])]
-        fitting = [value for value in values if not named or _has_type(value, named)]
-        listed += fitting
-        if not fitting:
-            kinds |= named
+        fitting_values = [value for value in values if not types or _has_type(value, types)]
+        listed_values += fitting_values
+        if not fitting_values:
+            kinds |= types
         if part.get("nullable") is True:
             kinds.add("null")
-        if not named:
+        if not types:
             kinds |= {implied for key, implied in (("properties", "object"), ("items", "array")) if key in part}
-    return AllowedValues(frozenset(kinds), tuple(listed))
+    return AllowedValues(frozenset(kinds), tuple(listed_values))
 
 
 def _iterate_subschemas(schema: object, root: Mapping[str, Any], hops: int) -> Iterator[Mapping[str, Any]]:
@@ -235,14 +239,14 @@ def _iterate_subschemas(schema: object, root: Mapping[str, Any], hops: int) -> I
 
 
 def _list_type_words(schema: Mapping[str, Any]) -> list[str]:
-    kind = schema.get("type")
-    listed = kind if isinstance(kind, list) else [kind]
-    return [word for word in listed if isinstance(word, str)]
+    declared = schema.get("type")
+    words = declared if isinstance(declared, list) else [declared]
+    return [word for word in words if isinstance(word, str)]
 
 
 def _get_list(schema: Mapping[str, Any], key: str) -> list[Any]:
-    found = schema.get(key)
-    return found if isinstance(found, list) else []
+    value = schema.get(key)
+    return value if isinstance(value, list) else []
 
 
 def _get_json_type(value: object) -> str:
@@ -254,7 +258,7 @@ def _get_json_type(value: object) -> str:
 def _find_reference(reference: object, root: Mapping[str, Any]) -> object:
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
-    found: object = root
+    part: object = root
     for step in reference[2:].split("/"):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
+        part = part.get(step) if isinstance(part, Mapping) else None
+    return part

@@ -16,14 +16,14 @@ from toolbench.engine.strict_json import read_json_at
 _VALUE_START = re.compile(r"[{\[]")
 _SEPARATORS = re.compile(r"[\s,;`]*")
 _LEAKED_TOKEN = re.compile(r"<[|｜].*", re.DOTALL)
-_LABELS = {"type", "id", "index"}  # keys that may stand beside a name without arguments
+_LABEL_KEYS = {"type", "id", "index"}  # keys that may stand beside a name without arguments
 
 
 class BrokenValueError(Exception):
     """A value that cannot be read.
 
     Attributes:
-        cut: whether the value has no end.
+        cut: whether the value has no end in the text.
     """
 
     def __init__(self, cut: bool) -> None:
@@ -67,11 +67,11 @@ class CallKeys:
         if name_key is None or not clean_name(value[name_key]):
             return None
         key = next((key for key in self.arguments if key in value), None)
-        if key is None and value.keys() - _LABELS - {name_key, *self.ids}:
+        if key is None and value.keys() - _LABEL_KEYS - {name_key, *self.ids}:
             return None
-        arguments = as_object(value[key] if key else {})
-        given = next((value[key] for key in self.ids if isinstance(value.get(key), str | int)), "")
-        return None if arguments is None else FoundCall(clean_name(value[name_key]), arguments, str(given))
+        arguments = parse_object(value[key] if key else {})
+        call_id = next((value[key] for key in self.ids if isinstance(value.get(key), str | int)), "")
+        return None if arguments is None else FoundCall(clean_name(value[name_key]), arguments, str(call_id))
 
 
 def clean_name(name: str) -> str:
@@ -83,10 +83,10 @@ def clean_name(name: str) -> str:
     return clean if any(map(str.isalnum, clean)) else ""
 
 
-def as_object(value: object) -> dict[str, Any] | None:
-    """Return arguments as an object, or None if they are not one.
+def parse_object(value: object) -> dict[str, Any] | None:
+    """Return arguments as an object, or None if they are neither an object nor the text of one.
 
-    None and "" are an empty object; a text is parsed once.
+    None and blank text count as an empty object.
     """
     if isinstance(value, str) and value.strip():
         try:
@@ -129,10 +129,10 @@ class JsonCallReader:
 
 @dataclass(frozen=True, slots=True)
 class NamedJsonReader:
-    """A reader of arguments in JSON behind a heading with the tool's name.
+    """A reader of JSON arguments after a heading with the tool's name.
 
     Attributes:
-        heading: returns the name and the id in the text before the first bracket; "" for none.
+        heading: returns the name and the id in the text before the first bracket; each is "" if it is missing.
         otherwise: reads a block whose heading has no name.
     """
 
@@ -141,30 +141,30 @@ class NamedJsonReader:
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Read the call in the text of a block."""
-        begin = _VALUE_START.search(body)
-        heading = body[: begin.start()] if begin else body
-        name, made = self.heading(heading)
+        value_start = _VALUE_START.search(body)
+        heading = body[: value_start.start()] if value_start else body
+        name, call_id = self.heading(heading)
         if not name:
-            missing = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
-            return self.otherwise(body, known, cut=cut) if begin else missing
-        if begin is None:
+            problem = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
+            return self.otherwise(body, known, cut=cut) if value_start else problem
+        if value_start is None:
             complete = not cut or known.takes_nothing(name)
-            return ParsedBlock((FoundCall(name, {}, made),)) if complete else ParsedBlock(problem="call_cut")
+            return ParsedBlock((FoundCall(name, {}, call_id),)) if complete else ParsedBlock(problem="call_cut")
         notes: set[str] = set()
         try:
-            value = next(read_values(body[begin.start() :], notes))
+            value = next(read_values(body[value_start.start() :], notes))
         except BrokenValueError as broken:
             return ParsedBlock(problem="call_cut" if cut and broken.cut else "call_unreadable")
-        arguments = as_object(value)
+        arguments = parse_object(value)
         if arguments is None:
             return ParsedBlock(problem="call_unreadable")
-        return ParsedBlock((FoundCall(name, arguments, made),), notes=tuple(sorted(notes)))
+        return ParsedBlock((FoundCall(name, arguments, call_id),), notes=tuple(sorted(notes)))
 
 
 def read_values(text: str, notes: set[str]) -> Iterator[Any]:
-    """Yield the JSON values that follow one another in `text`.
+    """Yield the objects and arrays that follow one another in `text`, as JSON or as Python literals.
 
-    Text before the first value and behind the last one is ignored.
+    Text before the first value and after the last one is ignored.
 
     Args:
         text: the text.
@@ -173,13 +173,13 @@ def read_values(text: str, notes: set[str]) -> Iterator[Any]:
     Raises:
         BrokenValueError: a value cannot be read.
     """
-    begin = _VALUE_START.search(text)
-    at = begin.start() if begin else len(text)
-    while at < len(text) and text[at] in "{[":
-        value, at = _read_value(text, at, notes)
+    value_start = _VALUE_START.search(text)
+    index = value_start.start() if value_start else len(text)
+    while index < len(text) and text[index] in "{[":
+        value, index = _read_value(text, index, notes)
         yield value
-        trivia = _SEPARATORS.match(text, at)
-        at = trivia.end() if trivia else at
+        separators = _SEPARATORS.match(text, index)
+        index = separators.end() if separators else index
 
 
 def _read_value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
@@ -187,12 +187,12 @@ def _read_value(text: str, at: int, notes: set[str]) -> tuple[Any, int]:
         with suppress(InvalidJsonError):
             return read_json_at(text, at)
     end = _find_value_end(text, at)
-    written = text[at:end]
-    if written.startswith("{{") and written.endswith("}}"):
+    value_text = text[at:end]
+    if value_text.startswith("{{") and value_text.endswith("}}"):
         notes.add("doubled_braces")
-        written = written[1:-1]
+        value_text = value_text[1:-1]
     try:
-        value = read_value(written)
+        value = read_value(value_text)
     except InvalidJsonError:
         raise BrokenValueError(cut=False) from None
     if "doubled_braces" not in notes:

@@ -9,9 +9,9 @@ from typing import Any
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import MAX_DEPTH, read_json
 
-MAX_PYTHON_LENGTH = 1_000_000  # characters of Python that the parser gets
-MAX_INTEGER_BITS = 14_000  # a little less than the 4300 digits that Python converts to text
-_WORDS = {"true": True, "false": False, "null": None}
+MAX_PYTHON_LENGTH = 1_000_000  # characters of a text that Python's parser is given
+MAX_INTEGER_BITS = 14_000  # slightly fewer than 4300 decimal digits, the most that Python converts to text
+_JSON_WORDS = {"true": True, "false": False, "null": None}
 _PART = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<![\w.])0+(?=\d)""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _KNOWN_ESCAPES = frozenset("\\'\"abfnrtvxuU01234567\n")
@@ -35,7 +35,7 @@ def parse_python(text: str, *, exact: bool = False) -> ast.expr:
     Args:
         text: the expression.
         exact: accept only valid Python. Else line breaks in strings, unknown escapes and leading zeros are repaired
-            first, so that positions in the tree are not those of the text.
+            first, so that positions in the tree may differ from those in the text.
 
     Raises:
         InvalidJsonError: the text is too long, nested too deeply, or not one expression.
@@ -65,7 +65,7 @@ def evaluate_literal(node: ast.expr) -> Any:
     """
     try:
         return _evaluate_literal(node)
-    except RecursionError:  # signs before a number nest without brackets
+    except RecursionError:  # repeated signs before a number nest without brackets
         raise InvalidJsonError("too_deep", "nested too deeply") from None
 
 
@@ -81,8 +81,8 @@ def _evaluate_literal(node: ast.expr) -> Any:
 
 
 def _evaluate_atom(node: ast.expr) -> Any:
-    if isinstance(node, ast.Name) and node.id in _WORDS:
-        return _WORDS[node.id]
+    if isinstance(node, ast.Name) and node.id in _JSON_WORDS:
+        return _JSON_WORDS[node.id]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         number = _evaluate_literal(node.operand)
         if isinstance(number, (int, float)) and not isinstance(number, bool):
@@ -118,10 +118,10 @@ def _repair_part(part: re.Match[str]) -> str:
 
 def _measure_nesting(text: str) -> int:
     """Return an upper bound of the nesting depth of brackets; brackets in strings count too."""
-    if (few := sum(map(text.count, "[({"))) <= MAX_DEPTH:
-        return few
+    if (bracket_count := sum(map(text.count, "[({"))) <= MAX_DEPTH:
+        return bracket_count
     depth = deepest = 0
-    for found in re.finditer(r"[\[\](){}]", text):
-        depth = depth + 1 if found.group() in "[({" else max(depth - 1, 0)
+    for bracket in re.finditer(r"[\[\](){}]", text):
+        depth = depth + 1 if bracket.group() in "[({" else max(depth - 1, 0)
         deepest = max(deepest, depth)
     return deepest

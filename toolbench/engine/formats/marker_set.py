@@ -7,11 +7,11 @@ from toolbench.engine.formats.specification import MAX_HEAD_LENGTH, Block, TextF
 
 
 class MarkerSet:
-    """The markers of a text format with the names of the offered tools.
+    """The markers of a text format; some contain the names of the offered tools.
 
     Attributes:
         blocks: the blocks by start marker.
-        head: the number of characters behind a start marker that decide which block begins.
+        head_length: the number of characters after a start marker that decide which block begins.
         dropped: tokens that are removed from the text.
         reasoning: the end marker of reasoning by its start marker.
         closers: the end markers of reasoning.
@@ -21,14 +21,14 @@ class MarkerSet:
         line_or_ticks: finds line breaks and runs of backticks.
     """
 
-    def __init__(self, form: TextFormat, names: tuple[str, ...]) -> None:
-        blocks = (*form.blocks, *form.named(names), *(form.bare(names) if names else ()))
+    def __init__(self, text_format: TextFormat, names: tuple[str, ...]) -> None:
+        blocks = (*text_format.blocks, *text_format.named(names), *(text_format.bare(names) if names else ()))
         self.blocks: dict[str, list[Block]] = {}
         for block in blocks:
             self.blocks.setdefault(block.opener, []).append(block)
-        self.head = MAX_HEAD_LENGTH + max((len(start) for block in blocks for start in block.starts), default=0)
-        self.dropped = frozenset(form.dropped)
-        self.reasoning = dict(form.reasoning)
+        self.head_length = MAX_HEAD_LENGTH + max((len(start) for block in blocks for start in block.starts), default=0)
+        self.dropped = frozenset(text_format.dropped)
+        self.reasoning = dict(text_format.reasoning)
         self.closers = frozenset(self.reasoning.values())
         self._openers = tuple(block.opener for block in blocks if not block.bare)
         additional = [*self.dropped, *self.reasoning, *self.closers]
@@ -43,6 +43,6 @@ class MarkerSet:
 
 
 @lru_cache(maxsize=256)
-def build_marker_set(form: TextFormat, names: tuple[str, ...]) -> MarkerSet:
-    """Return the markers of a format and a set of tools; they are cached."""
-    return MarkerSet(form, names)
+def build_marker_set(text_format: TextFormat, names: tuple[str, ...]) -> MarkerSet:
+    """Return the markers of a text format for the tools with these names. Results are cached."""
+    return MarkerSet(text_format, names)

@@ -1,4 +1,4 @@
-"""Detection of markers that a text only mentions, by the words around them."""
+"""Detection of markers that a text only mentions, by the text around them."""
 
 import re
 from collections.abc import Callable, Collection
@@ -8,7 +8,7 @@ _QUOTES = "\"'`´‘’‚“”„«»‹›「」『』《》〈〉"
 _OPENING = _QUOTES + "([（【¿¡"
 _CLOSING = _QUOTES + ")]）】.,;:!?…-–—/、。，；：！？।،؛؟"
 _WORD = re.compile(r"[ \t]+(?P<word>[^\W_][\w.-]*)")
-_WHOLE = (">", "]")  # ends of complete markers; others go on, such as `<function=`
+_COMPLETE_ENDS = (">", "]")  # ends of complete markers; others, such as `<function=`, need more text
 _CODE = re.compile(r"[{\[<]|\w\(|\w=")
 _PLAIN_WORD = re.compile(r"[\w.:/-]*", re.ASCII)
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z][\w:.-]*)>|\[/?[A-Z_]+\]")
@@ -19,53 +19,57 @@ _NATURAL = re.compile(r"</?[A-Za-z]|\[[A-Z]")
 def is_mentioned(marker: str, head: str, names: Collection[str], *, complete: bool) -> bool | None:
     """Return whether a marker within a line is a word of a sentence, or None if more text is needed.
 
-    It is one if a blank and a word that is not a tool's name follow it, or a character that closes a quotation, bracket
-    or sentence.
+    The result is True if a blank and a word that is not a tool's name follow the marker, or a character that closes a
+    quotation, a bracket or a sentence.
 
     Args:
         marker: the marker.
-        head: the text behind the marker, as far as it is needed.
+        head: the beginning of the text after the marker.
         names: the names of the offered tools.
         complete: whether `head` does not get longer.
     """
-    rest = head.lstrip(_BLANKS)
-    if not rest:
+    after_blanks = head.lstrip(_BLANKS)
+    if not after_blanks:
         return False if complete else None
-    if rest[0] in _CLOSING:
-        return not (rest[0] == "[" or (rest[0] in "-'\"" and len(rest) < len(head) and marker.endswith("]")))
-    found = _WORD.match(head)
-    if found is None:
+    if after_blanks[0] in _CLOSING:
+        return not (
+            after_blanks[0] == "["
+            or (after_blanks[0] in "-'\"" and len(after_blanks) < len(head) and marker.endswith("]"))
+        )
+    next_word = _WORD.match(head)
+    if next_word is None:
         return False
-    if found.end() == len(head) and not complete:
+    if next_word.end() == len(head) and not complete:
         return None
-    return found["word"] not in names
+    return next_word["word"] not in names
 
 
 def is_complete_marker(marker: str) -> bool:
     """Return whether the marker of a call is complete, so that it may be a word of a sentence."""
-    return marker.endswith(_WHOLE)
+    return marker.endswith(_COMPLETE_ENDS)
 
 
 def is_start_in_words(before: str) -> bool:
-    """Return whether no reasoning can begin behind this character.
+    """Return whether a start marker of reasoning after this character is only mentioned.
 
-    None can behind a letter, a digit, or an opening quote or bracket.
+    This is so after a letter, a digit, or an opening quote or bracket.
     """
     return before.isalnum() or (before != "" and before in _OPENING)
 
 
 def is_end_in_words(before: str) -> bool:
-    """Return whether an end marker behind this character may be a word of a sentence."""
+    """Return whether an end marker of reasoning after this character may be only mentioned."""
     return before != "" and before in _OPENING + _BLANKS
 
 
 def is_prose(body: str, names: Collection[str], *, in_line: bool, cut: bool) -> bool:
-    """Return whether unreadable text behind a call's marker is a sentence about calls.
+    """Return whether unreadable text after a call's marker is a sentence about calls.
 
-    It is one if it stands in the middle of a line or behind a blank, and has neither a tool's name nor code.
+    This is so if the marker stands within a line or a blank follows it, and the text has neither a tool's name nor
+    code.
 
     Args:
-        body: the text behind the marker.
+        body: the text after the marker.
         names: the names of the offered tools.
         in_line: whether words stand before the marker on its line.
         cut: whether the text ended before the block; a single word may then be the beginning of a name.
@@ -87,7 +91,7 @@ def is_tag(token: str) -> bool:
 
 
 def is_control(token: str) -> bool:
-    """Return whether a token cannot be natural text; tags and the text behind a Python prompt can."""
+    """Return whether a token cannot be ordinary text; tags, words in brackets and `>>>name` lines can."""
     return _MARKUP.fullmatch(token) is None
 
 
@@ -103,11 +107,11 @@ def is_leaked_at_end(token: str, before: str, is_opened: Callable[[str], bool]) 
 
     Args:
         token: the token.
-        before: the character before the token; "" at the beginning. Markup behind a blank is not leaked.
+        before: the character before the token; "" at the beginning. Markup after a blank is not leaked.
         is_opened: returns whether a tag of this name stands before the token.
     """
-    found = _MARKUP.fullmatch(token)
-    if found is None:
+    match = _MARKUP.fullmatch(token)
+    if match is None:
         return True
-    closes = not found["name"] or (found["end"] and is_opened(found["name"]))
-    return not closes and before.strip() != ""
+    is_closing = not match["name"] or (match["end"] and is_opened(match["name"]))
+    return not is_closing and before.strip() != ""

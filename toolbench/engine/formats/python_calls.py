@@ -15,11 +15,13 @@ from toolbench.engine.formats.literals import evaluate_literal, parse_python
 from toolbench.engine.formats.specification import FoundCall, ParsedBlock
 from toolbench.engine.formats.types import ToolSchemas
 
-_BETWEEN = re.compile(r"[\s,;\[\]]*")
+_SEPARATORS = re.compile(r"[\s,;\[\]]*")
 _NAME = re.compile(r"(?P<name>[\w.-]+)\s*\(")
-_WORD = re.compile(r"[\w.-]+\s*")
+_NAME_START = re.compile(r"[\w.-]+\s*")
 _KEY = re.compile(r"\s*(?P<key>[\w-]+)\s*=(?!=)")
-_UNSAFE_CHARACTERS = re.compile(r"[\\#\n\r\ud800-\udfff]")  # characters that Python reads differently, or not at all
+_UNSAFE_CHARACTERS = re.compile(
+    r"[\\#\n\r\ud800-\udfff]"
+)  # characters that Python's parser treats differently or refuses
 _NEXT_KEY = re.compile(r",\s*(?=[\w-]+\s*=)")
 
 
@@ -37,34 +39,34 @@ class PythonCallReader:
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Read the calls in the text of a block."""
-        whole = None if cut else _read_as_one(body.strip(), self.suffix, known)
-        return ParsedBlock(whole) if whole else self._read_one_by_one(body, known, cut=cut)
+        calls = None if cut else _read_at_once(body.strip(), self.suffix, known)
+        return ParsedBlock(calls) if calls else self._read_one_by_one(body, known, cut=cut)
 
     def _read_one_by_one(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Read the calls one by one, so that those before a truncated or unreadable call are kept."""
         calls: list[FoundCall] = []
         notes: set[str] = set()
-        at = _skip_separators(body, 0)
-        problem = "call_cut" if cut and at == len(body) else ""
-        while at < len(body):
-            named = _NAME.match(body, at)
-            end = find_value_end(body, named.end() - 1) if named else None
-            if named and end is None and not cut:
+        index = _skip_separators(body, 0)
+        problem = "call_cut" if cut and index == len(body) else ""
+        while index < len(body):
+            name_match = _NAME.match(body, index)
+            end = find_value_end(body, name_match.end() - 1) if name_match else None
+            if name_match and end is None and not cut:
                 end = body.rfind(")") + 1
-            if named is None or not end or end <= named.end() - 1:
-                begun = named is not None or _WORD.fullmatch(body, at) is not None
-                problem = "call_cut" if cut and begun else "call_unreadable"
+            if name_match is None or not end or end <= name_match.end() - 1:
+                is_name_begun = name_match is not None or _NAME_START.fullmatch(body, index) is not None
+                problem = "call_cut" if cut and is_name_begun else "call_unreadable"
                 break
-            arguments = _read_arguments(body[named.end() : end - 1], named["name"], known, notes)
+            arguments = _read_arguments(body[name_match.end() : end - 1], name_match["name"], known, notes)
             if arguments is None:
                 problem = "call_unreadable"
             else:
-                calls.append(FoundCall(named["name"].removesuffix(self.suffix), arguments, raw=body[at:end]))
-            at = _skip_separators(body, end)
+                calls.append(FoundCall(name_match["name"].removesuffix(self.suffix), arguments, raw=body[index:end]))
+            index = _skip_separators(body, end)
         return ParsedBlock(tuple(calls), problem, tuple(sorted(notes)))
 
 
-def _read_as_one(body: str, suffix: str, known: ToolSchemas) -> tuple[FoundCall, ...] | None:
+def _read_at_once(body: str, suffix: str, known: ToolSchemas) -> tuple[FoundCall, ...] | None:
     """Read all calls with one parse, which is several times faster, or return None.
 
     The result is None if the text is not valid Python as a whole, or if reading the calls one by one may give another
@@ -72,33 +74,33 @@ def _read_as_one(body: str, suffix: str, known: ToolSchemas) -> tuple[FoundCall,
     """
     if _UNSAFE_CHARACTERS.search(body) or not is_normalized("NFKC", body):
         return None
-    source, at, found = body.encode(), 0, []
+    source, previous_end, calls = body.encode(), 0, []
     try:
         tree = parse_python(body, exact=True)
         for node in tree.elts if isinstance(tree, (ast.List, ast.Tuple)) else [tree]:
             end = node.end_col_offset or 0  # in bytes
             raw = source[node.col_offset : end].decode()
-            found.append(_build_call(node, raw, suffix, known))
-            if not _BETWEEN.fullmatch(source[at : node.col_offset].decode()):
+            calls.append(_build_call(node, raw, suffix, known))
+            if not _SEPARATORS.fullmatch(source[previous_end : node.col_offset].decode()):
                 return None
-            at = end
+            previous_end = end
     except InvalidJsonError:
         return None
-    return tuple(found)
+    return tuple(calls)
 
 
 def _build_call(node: ast.expr, raw: str, suffix: str, known: ToolSchemas) -> FoundCall:
-    named = _NAME.match(raw)
-    if named is None or not isinstance(node, ast.Call) or not _is_named(node.func, named["name"].split(".")):
+    name_match = _NAME.match(raw)
+    if name_match is None or not isinstance(node, ast.Call) or not _is_named(node.func, name_match["name"].split(".")):
         raise InvalidJsonError("no_call", "no call of a plain name")
-    names = _get_parameter_names(known, named["name"])
-    if len(node.args) > len(names) or any(given.arg is None for given in node.keywords):
+    names = _get_parameter_names(known, name_match["name"])
+    if len(node.args) > len(names) or any(keyword.arg is None for keyword in node.keywords):
         raise InvalidJsonError("no_name", "a value without a name")
     arguments = {name: evaluate_literal(value) for name, value in zip(names, node.args, strict=False)}
-    arguments |= {str(given.arg): evaluate_literal(given.value) for given in node.keywords}
+    arguments |= {str(keyword.arg): evaluate_literal(keyword.value) for keyword in node.keywords}
     if len(arguments) < len(node.args) + len(node.keywords):
         raise InvalidJsonError("repeated_name", "a name that is given twice")
-    return FoundCall(named["name"].removesuffix(suffix), arguments, raw=raw)
+    return FoundCall(name_match["name"].removesuffix(suffix), arguments, raw=raw)
 
 
 def _is_named(node: ast.expr, parts: list[str]) -> bool:
@@ -116,7 +118,7 @@ def _get_parameter_names(known: ToolSchemas, tool: str) -> list[str]:
 
 
 def _skip_separators(text: str, at: int) -> int:
-    found = _BETWEEN.match(text, at)
+    found = _SEPARATORS.match(text, at)
     return found.end() if found else at
 
 
@@ -136,28 +138,28 @@ def _read_arguments(text: str, tool: str, known: ToolSchemas, notes: set[str]) -
 
 
 def _name_arguments(pairs: Sequence[tuple[str, Any]], tool: str, known: ToolSchemas, notes: set[str]) -> dict[str, Any]:
-    lists = partial(is_list_allowed, tool, known=known)
-    return group_by_key(pairs, lambda name, value: value, lambda name, value: list_items(value), lists, notes)
+    is_list = partial(is_list_allowed, tool, known=known)
+    return group_by_key(pairs, lambda name, value: value, lambda name, value: list_items(value), is_list, notes)
 
 
 def _iterate_pairs(parts: list[str], tool: str, known: ToolSchemas) -> Iterator[tuple[str, Any]]:
     names = _get_parameter_names(known, tool)
     if not parts[-1].strip():
         parts = parts[:-1]
-    for place, part in enumerate(parts):
-        named = _KEY.match(part)
-        if named is None and place >= len(names):
+    for index, part in enumerate(parts):
+        key_match = _KEY.match(part)
+        if key_match is None and index >= len(names):
             raise InvalidJsonError("no_name", "a value without a name")
-        key = named["key"] if named else names[place]
-        yield key, evaluate_literal(parse_python(part[named.end() if named else 0 :].strip()))
+        key = key_match["key"] if key_match else names[index]
+        yield key, evaluate_literal(parse_python(part[key_match.end() if key_match else 0 :].strip()))
 
 
 def _parse_quoted_pair(part: str) -> tuple[str, Any]:
     """Parse a key and its value, which ends at its last quotation mark."""
-    named = _KEY.match(part)
-    if named is None:
+    key_match = _KEY.match(part)
+    if key_match is None:
         raise InvalidJsonError("no_name", "a value without a name")
-    value = part[named.end() :].strip()
+    value = part[key_match.end() :].strip()
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        return named["key"], value[1:-1]
-    return named["key"], evaluate_literal(parse_python(value))
+        return key_match["key"], value[1:-1]
+    return key_match["key"], evaluate_literal(parse_python(value))

@@ -60,7 +60,7 @@ FORMATS = (
 
 
 def list_format_names() -> tuple[str, ...]:
-    """Return the names of all formats; the last is `auto`, which is only for reading."""
+    """Return the names of all formats; the last is `auto`, which can only be parsed."""
     return tuple(_BY_NAME)
 
 
@@ -76,16 +76,16 @@ def get_format(name: str) -> TextFormat:
 
 
 def _build_auto_format() -> TextFormat:
-    blocks = _merge_blocks(block for form in FORMATS for block in form.blocks)
+    blocks = _merge_blocks(block for text_format in FORMATS for block in text_format.blocks)
     openers = {block.opener for block in blocks}
-    dropped = (word for form in FORMATS for word in form.dropped if word not in openers)
+    dropped = (word for text_format in FORMATS for word in text_format.dropped if word not in openers)
     return TextFormat(
         AUTO,
         blocks,
         HERMES.layout,
         HERMES.prompt,
         dropped=tuple(dict.fromkeys(dropped)),
-        reasoning=tuple(dict.fromkeys(pair for form in FORMATS for pair in form.reasoning)),
+        reasoning=tuple(dict.fromkeys(pair for text_format in FORMATS for pair in text_format.reasoning)),
         bare=lambda names: (
             *build_bare_json_blocks(names),
             *build_bare_list_blocks(names),
@@ -104,8 +104,8 @@ def _build_reasoning_format(all_formats: TextFormat) -> TextFormat:
 
 
 def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    made = (block for form in FORMATS for block in form.named(names))
-    return tuple({block.opener: block for block in made}.values())
+    blocks = (block for text_format in FORMATS for block in text_format.named(names))
+    return tuple({block.opener: block for block in blocks}.values())
 
 
 def _merge_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
@@ -124,7 +124,7 @@ def _merge_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
             by_opener.setdefault(block.opener, []).append(block)
     return (
         *(block for block in unique if block.starts),
-        *(reduce(_join_blocks, alike) for alike in by_opener.values()),
+        *(reduce(_join_blocks, same_opener) for same_opener in by_opener.values()),
     )
 
 
@@ -149,11 +149,11 @@ def _join_readers(first_reader: BlockReader, second_reader: BlockReader) -> Bloc
     first, second = first_reader.heading, second_reader.heading
 
     def heading(text: str) -> tuple[str, str]:
-        found = first(text)
-        return found if found[0] else second(text)
+        name_and_id = first(text)
+        return name_and_id if name_and_id[0] else second(text)
 
     return replace(first_reader, heading=heading)
 
 
-_BY_NAME = {form.name: form for form in (*FORMATS, _build_auto_format())}
+_BY_NAME = {text_format.name: text_format for text_format in (*FORMATS, _build_auto_format())}
 REASONING_FORMAT = _build_reasoning_format(_BY_NAME[AUTO])

@@ -15,31 +15,31 @@ def render(calls: Sequence[TextCall], *, format: str, text: str = "", reasoning:
         PlanError: the format is unknown.
         ValueError, TypeError: JSON cannot hold the arguments.
     """
-    form = get_format(format)
-    thought = ""
-    pair = form.thought or (form.reasoning[0] if form.reasoning else None)
-    if reasoning and pair:
-        opener, closer = pair
-        thought = f"{opener}\n{reasoning}\n{closer}\n\n"
-    layout = form.layout
-    written = layout.between.join(layout.call(call, place) for place, call in enumerate(calls))
-    joined = "\n\n" if text and calls else ""
-    return thought + text + joined + (f"{layout.before}{written}{layout.after}" if calls else "")
+    text_format = get_format(format)
+    reasoning_text = ""
+    markers = text_format.thought or (text_format.reasoning[0] if text_format.reasoning else None)
+    if reasoning and markers:
+        opener, closer = markers
+        reasoning_text = f"{opener}\n{reasoning}\n{closer}\n\n"
+    layout = text_format.layout
+    calls_text = layout.between.join(layout.call(call, index) for index, call in enumerate(calls))
+    separator = "\n\n" if text and calls else ""
+    return reasoning_text + text + separator + (f"{layout.before}{calls_text}{layout.after}" if calls else "")
 
 
 def render_tools(tools: Iterable[Tool], *, format: str) -> str:
     """Render the part of a prompt that describes the tools; "" without tools."""
-    wrapped = [{"type": "function", "function": get_function(tool)} for tool in tools]
-    return get_format(format).prompt.tools(wrapped) if wrapped else ""
+    tools_json = [{"type": "function", "function": get_function(tool)} for tool in tools]
+    return get_format(format).prompt.tools(tools_json) if tools_json else ""
 
 
 def render_results(results: Sequence[tuple[TextCall, str]], *, format: str) -> str:
     """Render (call, result) pairs, in call order, as one text for the role of `get_result_role`."""
     prompt = get_format(format).prompt
-    written = prompt.results_between.join(
-        prompt.result(call, text, place) for place, (call, text) in enumerate(results)
+    results_text = prompt.results_between.join(
+        prompt.result(call, text, index) for index, (call, text) in enumerate(results)
     )
-    return prompt.results_before + written + prompt.results_after
+    return prompt.results_before + results_text + prompt.results_after
 
 
 def render_result(call: TextCall, content: str, *, format: str) -> str:

@@ -13,31 +13,31 @@ from toolbench.engine.formats.types import TextCall, Tool, ToolSchemas, build_to
 def is_round_trip_safe(calls: Sequence[TextCall], *, format: str, tools: Iterable[Tool] = ()) -> bool:
     """Return whether parsing the output of `render` gives the same names and arguments.
 
-    A few formats hold only one call, or no text that contains their own tags. Some need the schemas of `tools` to know
-    the type of a value.
+    A few formats can write only one call, or no string that contains their own tags. Some need the schemas of `tools`
+    to restore the types of values.
     """
-    holds, known = get_format(format).holds, build_tool_schemas(tools)
-    return len(calls) <= holds.calls and all(_is_call_safe(holds, call, known) for call in calls)
+    limits, known = get_format(format).holds, build_tool_schemas(tools)
+    return len(calls) <= limits.calls and all(_is_call_safe(limits, call, known) for call in calls)
 
 
-def _is_call_safe(holds: RoundTripLimits, call: TextCall, known: ToolSchemas) -> bool:
-    if not re.fullmatch(holds.name, call.name):
+def _is_call_safe(limits: RoundTripLimits, call: TextCall, known: ToolSchemas) -> bool:
+    if not re.fullmatch(limits.name, call.name):
         return False
-    keys = _iterate_keys(call.arguments) if holds.bare_keys else iter(call.arguments)
-    if not all(re.fullmatch(holds.key, key) for key in keys):
+    keys = _iterate_keys(call.arguments) if limits.bare_keys else iter(call.arguments)
+    if not all(re.fullmatch(limits.key, key) for key in keys):
         return False
-    if any(word in text for text in _iterate_texts(call.arguments) for word in holds.never):
+    if any(forbidden in text for text in _iterate_texts(call.arguments) for forbidden in limits.never):
         return False
-    if holds.again is not None:
-        return holds.again(call, known)
-    return not holds.schema or all(
+    if limits.again is not None:
+        return limits.again(call, known)
+    return not limits.schema or all(
         _is_value_safe(call.name, key, value, known) for key, value in call.arguments.items()
     )
 
 
 def _is_value_safe(tool: str, key: str, value: object, known: ToolSchemas) -> bool:
-    read = convert_value(render_tag_value(value), tool, key, known)
-    return type(read) is type(value) and read == value
+    parsed_value = convert_value(render_tag_value(value), tool, key, known)
+    return type(parsed_value) is type(value) and parsed_value == value
 
 
 def _iterate_texts(value: object) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Protocol
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.types import JsonObject
 
-MAX_HEAD_LENGTH = 64  # characters behind a start marker that decide which block begins
+MAX_HEAD_LENGTH = 64  # characters after a start marker that decide which block begins
 BLANK = re.compile(r"\s*")
 
 
@@ -17,7 +17,8 @@ class FoundCall:
     """A call as a reader found it.
 
     Attributes:
-        raw: the text of the call; "" for the whole block.
+        id: the call's id in the text; "" for none.
+        raw: the text of the call; "" if the call is the whole block.
     """
 
     name: str
@@ -31,7 +32,7 @@ class ParsedBlock:
     """The content of a block.
 
     Attributes:
-        problem: call_unreadable or call_cut if the block holds a call that will not run; "" for none.
+        problem: call_unreadable or call_cut if the block contains a call that will not be executed; "" for none.
         notes: codes of deviations that were accepted.
         text: text for the user in the block, if the format has such blocks.
         reasoning: reasoning in the block, if the format has such blocks.
@@ -56,7 +57,7 @@ def drop_unnamed_calls(reading: ParsedBlock) -> ParsedBlock:
 class BlockReader(Protocol):
     """A reader of the text between the markers of a block.
 
-    With `cut` the text ended before the block did.
+    `cut` says that the text of the answer ended before the block did.
     """
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
@@ -66,7 +67,7 @@ class BlockReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of the text that holds calls.
+    """The syntax of a part of the text that contains calls.
 
     Attributes:
         opener: the start marker.
@@ -75,17 +76,17 @@ class Block:
         enders: markers of other parts, before which the block ends.
         starts: texts of which one must follow `opener` and `skip`; () if any text may follow.
         skip: text that may stand between `opener` and `starts`.
-        values: whether the block ends with its JSON or Python values; else it ends at an end marker.
+        values: whether the block ends after its JSON or Python values; otherwise it ends at an end marker.
         many: whether several values may follow one another.
-        passed: words with brackets that may stand before the first value.
-        guard: markers around values in which an end marker is plain text.
+        passed: markers with brackets that may occur before the first value.
+        guard: start and end marker of a value, between which end markers of the block are plain text.
         bare: the block has no markers, and counts only if all its names are those of offered tools.
         whole: the block counts only if it is the whole answer.
         at_line: the block counts only at the beginning of a line.
-        inner: `opener` is the first part of the body.
-        wrapper: `opener` is dropped, and the text behind it is read on its own.
+        inner: `opener` is also the first part of the body.
+        wrapper: `opener` is dropped, and other blocks may begin after it.
         offered: if tools are offered, the block counts only with their names, because its markers are ordinary markup.
-        certain: the block is never only a mention.
+        certain: the start marker always begins a call and is never only mentioned.
         closer_optional: a missing end marker is not a finding.
     """
 
@@ -112,7 +113,7 @@ class Block:
         """Return whether a block of this kind begins with `head`, or None if more text is needed.
 
         Args:
-            head: the text behind the start marker, as far as it is needed.
+            head: the beginning of the text after the start marker.
             complete: whether `head` does not get longer.
         """
         if not self.starts:
@@ -128,13 +129,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class CallLayout:
-    """How calls are written.
+    """The layout of calls in a text.
 
     Attributes:
         call: writes one call; it gets the position of the call, from 0.
         before: the text before all calls.
         between: the text between two calls.
-        after: the text behind all calls.
+        after: the text after all calls.
     """
 
     call: Callable[[TextCall, int], str]
@@ -145,11 +146,14 @@ class CallLayout:
 
 @dataclass(frozen=True, slots=True)
 class PromptLayout:
-    """How a prompt lists tools and returns results.
+    """The layout of tools and results in a prompt.
 
     Attributes:
         tools: writes the list of tools.
         result: writes one result; it gets the position of the call, from 0.
+        results_before: the text before all results.
+        results_between: the text between two results.
+        results_after: the text after all results.
         role: the role of the message with the results.
     """
 
@@ -173,7 +177,8 @@ class RoundTripLimits:
         schema: whether values need a schema to get their types back.
         ids: whether the format keeps the ids of calls.
         bare_keys: whether `key` applies to the keys of nested objects, too.
-        again: returns whether a call is read as it was written, if the other fields do not decide that.
+        again: returns whether a call is parsed as it was written; it replaces the check by `schema`. None for no such
+            check.
     """
 
     name: str = r"\S+"
@@ -193,10 +198,11 @@ class TextFormat:
     Attributes:
         dropped: tokens that are removed from the text. Ordinary markup is removed only beside a call or at the end.
         reasoning: start and end markers of reasoning.
-        thought: the markers that are written around reasoning; None for the first of `reasoning`.
+        thought: the start and end marker written around reasoning; None for the first ones of `reasoning`.
         bare: builds the blocks without markers from the names of the tools.
         named: builds the blocks with a name before their marker from the names of the tools.
         native: whether servers know the format and models were trained on it.
+        holds: the calls that the format can write and read back.
         careful: whether all tokens of `dropped` are treated like ordinary markup.
     """
 

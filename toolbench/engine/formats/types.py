@@ -16,8 +16,8 @@ class TextCall:
     """A call that was read from text.
 
     Attributes:
-        id: the id in the text, else `call_1`, `call_2` … by position.
-        raw: the text of the call, with its markers.
+        id: the id in the text, else `call_1`, `call_2` and so on by position.
+        raw: the text of the call with its markers; the text of the whole block if the block has several calls.
     """
 
     name: str
@@ -45,8 +45,8 @@ class DecoderEvent:
     """A part of an answer that became certain while the text arrives.
 
     Attributes:
-        kind: text, reasoning, a complete call, or void: all text so far was reasoning, and the calls so far do not
-            count.
+        kind: `text`, `reasoning`, `call` (complete), or `void`: all text so far was reasoning, and the calls so far do
+            not count.
         text: the text of the part; for void the whole reasoning so far.
         call: the call; None for other kinds.
     """
@@ -70,8 +70,8 @@ class ToolSchemas:
     def parameter(self, tool: str, name: str) -> Mapping[str, Any] | None:
         """Return the schema of one parameter, or None if there is none."""
         properties = self.schemas.get(tool, {}).get("properties")
-        found = properties.get(name) if isinstance(properties, Mapping) else None
-        return found if isinstance(found, Mapping) else None
+        schema = properties.get(name) if isinstance(properties, Mapping) else None
+        return schema if isinstance(schema, Mapping) else None
 
     def takes_nothing(self, tool: str) -> bool:
         """Return whether a known tool has no parameters, so that its name alone is a complete call."""
@@ -79,7 +79,7 @@ class ToolSchemas:
 
 
 def build_tool_schemas(tools: Iterable[Tool], *, guess_untyped: bool = False) -> ToolSchemas:
-    """Collect the schemas of OpenAI tool objects (wrapped or flat) and ToolDefinitions.
+    """Return the schemas of OpenAI tool objects (wrapped or flat) and ToolDefinitions, by tool name.
 
     Tools without a name are left out.
     """
@@ -97,8 +97,8 @@ def build_tool_schemas(tools: Iterable[Tool], *, guess_untyped: bool = False) ->
 
 def get_function(tool: Tool) -> JsonObject:
     """Return a tool's function, with `name`, `description` and `parameters`; {} for anything else."""
-    written = tool.to_openai() if isinstance(tool, ToolDefinition) else tool
-    if not isinstance(written, dict):
+    tool_json = tool.to_openai() if isinstance(tool, ToolDefinition) else tool
+    if not isinstance(tool_json, dict):
         return {}
-    inner = written.get("function", written)
+    inner = tool_json.get("function", tool_json)
     return get_object(inner)

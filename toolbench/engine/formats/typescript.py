@@ -11,13 +11,13 @@ from toolbench.engine.types import JsonObject
 _MAX_DEPTH = 8
 
 
-def render_function_type(function: JsonObject, *, indent: str = "", last: str = ",") -> str:
+def render_function_type(function: JsonObject, *, indent: str = "", last_separator: str = ",") -> str:
     """Render a function as a type.
 
     Args:
         function: the function of a tool.
         indent: the text before each field.
-        last: the text behind the last field; the others have a comma.
+        last_separator: the text after the last field; the others have a comma.
     """
     comment = _render_comment(function)
     parameters = function.get("parameters")
@@ -25,7 +25,7 @@ def render_function_type(function: JsonObject, *, indent: str = "", last: str = 
     if not isinstance(properties, Mapping) or not properties:
         return f"{comment}type {function.get('name')} = () => any;"
     required = parameters.get("required", ()) if isinstance(parameters, Mapping) else ()
-    commas = [*[","] * (len(properties) - 1), last]
+    commas = [*[","] * (len(properties) - 1), last_separator]
     fields = "".join(
         _render_field(key, schema, key in required, comma)
         for (key, schema), comma in zip(properties.items(), commas, strict=True)
@@ -35,8 +35,8 @@ def render_function_type(function: JsonObject, *, indent: str = "", last: str = 
 
 def render_namespace(tools: Sequence[JsonObject]) -> str:
     """Render all functions as types of one namespace."""
-    listed = "\n\n".join(render_function_type(get_function(tool)) for tool in tools)
-    return f"namespace functions {{\n\n{listed}\n\n}} // namespace functions"
+    types = "\n\n".join(render_function_type(get_function(tool)) for tool in tools)
+    return f"namespace functions {{\n\n{types}\n\n}} // namespace functions"
 
 
 def _render_comment(described: Mapping[str, Any]) -> str:
@@ -44,11 +44,11 @@ def _render_comment(described: Mapping[str, Any]) -> str:
     return "".join(f"// {line}\n" for line in lines if line.strip())
 
 
-def _render_field(key: str, given: object, required: bool, comma: str) -> str:
-    schema = given if isinstance(given, Mapping) else {}
+def _render_field(key: str, schema_value: object, required: bool, separator: str) -> str:
+    schema = schema_value if isinstance(schema_value, Mapping) else {}
     comment = _render_comment(schema)
     default = f" // default: {render_spaced_json(schema['default'])}" if "default" in schema else ""
-    return f"{comment}{key}{'' if required else '?'}: {_render_type(schema)}{comma}{default}\n"
+    return f"{comment}{key}{'' if required else '?'}: {_render_type(schema)}{separator}{default}\n"
 
 
 def _render_type(schema: object, depth: int = _MAX_DEPTH) -> str:

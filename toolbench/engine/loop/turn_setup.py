@@ -163,7 +163,7 @@ def _build_method(policy: Policy, options: JsonObject) -> CallMethod:
     is_parallel = options.get("parallel_tool_calls") is True
     most_calls = (policy.max_tool_calls_per_turn or MAX_PARALLEL_CALLS) if is_parallel else 1
     limits = SizeLimits(policy.constraint_max_string, policy.constraint_max_items)
-    return build_method(policy, ConstraintOptions(many=most_calls, limits=limits))
+    return build_method(policy, ConstraintOptions(max_calls=most_calls, limits=limits))
 
 
 def _check_transforms(policy: Policy) -> None:

@@ -59,7 +59,7 @@ class ConstrainedMethod:
         if not tools_json or tool_choice == "none":
             return dict(body)
         instruction = build_instruction(
-            self.method, tools_json, final=is_final_answer_allowed(tool_choice), several=self._asked.many > 1
+            self.method, tools_json, final=is_final_answer_allowed(tool_choice), several=self._asked.max_calls > 1
         )
         messages = append_to_system(body["messages"], instruction)
         return {**body, "messages": messages, **self._compiled(tools_json, tool_choice).fields}
@@ -119,7 +119,7 @@ class ConstrainedMethod:
     def _calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
         """Return the calls of an answer; none if one of several is of an unknown tool."""
         schemas = {tool.name: tool.parameters for tool in tools}
-        several = value.get("calls") if isinstance(value, dict) and self._asked.many > 1 else None
+        several = value.get("calls") if isinstance(value, dict) and self._asked.max_calls > 1 else None
         found = [parse_call(call, list(schemas)) for call in (several if isinstance(several, list) else [value])]
         calls = [call for call in found if call is not None]
         if len(calls) < len(found):

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.formats import parse
-from toolbench.engine.formats.families.generic_json import ARGUMENT_KEYS, NAME_KEYS, WRAPPERS
+from toolbench.engine.formats.families.generic_json import ARGUMENT_KEYS, NAME_KEYS, WRAPPER_KEYS
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.methods.inline_reasoning import split_text_reasoning
 from toolbench.engine.strict_json import read_json, read_json_at
@@ -58,7 +58,7 @@ def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
         return parse_call(value[0], names) if value and isinstance(value[0], dict) else None
     if not isinstance(value, dict):
         return None
-    for wrapper in WRAPPERS:
+    for wrapper in WRAPPER_KEYS:
         inner = value.get(wrapper)
         if isinstance(inner, dict | list) and (found := parse_call(inner, names)):
             return JsonCall(found.name, found.arguments, exact=False)

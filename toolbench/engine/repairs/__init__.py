@@ -1,7 +1,7 @@
 """Repairs of arguments that are almost JSON.
 
-Each repair has a name, is requested by this name and recorded under it. A repair that has to invent what the model was
-about to write is only shown, never executed.
+Each repair has a name, under which it is requested and recorded. Arguments whose missing end was invented are shown but
+never executed.
 """
 
 from toolbench.engine.repairs.registry import REPAIR_NAMES, RepairedArguments, check_repairs, describe_repair, repair

@@ -1,4 +1,4 @@
-"""The repairs in their order, and their use one after the other until the text is an object."""
+"""The repairs by name, and their application in the given order until the text is a JSON object."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from toolbench.engine.transforms.registry import TransformKind
 from toolbench.engine.types import JsonObject
 
 _REPAIRS: TransformKind[str] = TransformKind("argument")
-for _repair in (
+for _repair_function in (
     wrappings.nested_encoding,
     wrappings.escaped_object,
     wrappings.stray_quotes,
@@ -28,21 +28,22 @@ for _repair in (
     syntax.missing_closers,
     syntax.cut_value,
 ):
-    _REPAIRS.register(_repair)
+    _REPAIRS.register(_repair_function)
 
 REPAIR_NAMES = _REPAIRS.names()
 INVENTING_REPAIRS = ("cut_value",)
-ENDING_REPAIRS = ("missing_closers", "cut_value")
-MAX_TEXT_LENGTH = 65_536  # characters of a text that is looked at
+COMPLETING_REPAIRS = ("missing_closers", "cut_value")
+MAX_TEXT_LENGTH = 65_536  # characters of the longest text that is repaired
 
 
 @dataclass(frozen=True, slots=True)
 class RepairedArguments:
-    """An object with its text and the repairs that made it readable.
+    """Arguments that were made readable: the object, its JSON text and the repairs used.
 
     Attributes:
-        repairs: names in the order of use.
-        truncated: whether the text broke off and its end was invented, so that it must not be executed.
+        text: the JSON text of `value`, without white space around it.
+        repairs: names of the repairs that changed the text, in the order of use.
+        truncated: whether the end of the text was missing and was invented, so that the call must not be executed.
     """
 
     value: JsonObject
@@ -57,30 +58,32 @@ def repair(text: str, names: Iterable[str], *, cut: bool = False) -> RepairedArg
     The time is proportional to the length of the text; a text of more than MAX_TEXT_LENGTH characters is not repaired.
 
     Args:
-        text: the text.
-        names: the repairs to try.
-        cut: whether the answer was ended from outside; closing brackets are then invented too.
+        text: the arguments as the model wrote them.
+        names: the repairs to try, in this order; unknown names are ignored.
+        cut: whether the answer was cut off at a limit; added closing brackets then count as an invented end.
     """
     if len(text) > MAX_TEXT_LENGTH:
         return None
-    used: list[str] = []
+    used_names: list[str] = []
     text = text.strip()
-    value = _find_object(text)
+    value = _parse_object(text)
     for name in check_repairs(names):
         if value is not None:
             break
-        mended, changes = _REPAIRS.apply(text, (name,))
+        repaired, changes = _REPAIRS.apply(text, (name,))
         if changes:
-            used.append(name)
-            text, value = mended, _find_object(mended)
+            used_names.append(name)
+            text, value = repaired, _parse_object(repaired)
     if value is None:
         return None
-    ended = ENDING_REPAIRS if cut else INVENTING_REPAIRS
-    return RepairedArguments(value, text, tuple(used), truncated=any(name in ended for name in used))
+    inventing_names = COMPLETING_REPAIRS if cut else INVENTING_REPAIRS
+    return RepairedArguments(
+        value, text, tuple(used_names), truncated=any(name in inventing_names for name in used_names)
+    )
 
 
 def check_repairs(names: Iterable[str], *, strict: bool = False) -> tuple[str, ...]:
-    """Return the known names in their order.
+    """Return the known names in canonical form, in the given order.
 
     Raises:
         UnknownTransformError: a name is unknown; only if `strict` is set.
@@ -97,7 +100,7 @@ def describe_repair(name: str) -> str:
     return _REPAIRS.describe(name)
 
 
-def _find_object(text: str) -> JsonObject | None:
+def _parse_object(text: str) -> JsonObject | None:
     try:
         value = read_json(text)
     except InvalidJsonError:

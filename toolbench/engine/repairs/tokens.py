@@ -1,13 +1,21 @@
-"""Tokens of a text that is meant to be JSON: strings in any quotes, comments, marks, words.
+"""Tokens of a text that should be JSON: strings in any quotes, comments, punctuation, words.
 
-Joined, the tokens are the text again. No text raises an exception; the time is proportional to its length.
+The tokens joined together are the original text. No text raises an exception; the time is proportional to its length.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-SPACE, COMMENT, DOUBLE, SINGLE, SMART, MARK, WORD = "space", "comment", "double", "single", "smart", "mark", "word"
+SPACE, COMMENT, DOUBLE, SINGLE, SMART, PUNCTUATION, WORD = (
+    "space",
+    "comment",
+    "double",
+    "single",
+    "smart",
+    "mark",
+    "word",
+)
 STRINGS = (DOUBLE, SINGLE, SMART)
 CLOSING_BRACKETS = {"{": "}", "[": "]"}
 _TOKEN = re.compile(
@@ -20,18 +28,18 @@ _TOKEN = re.compile(
     |(?P<word>[^\s{}\[\]:,"'“”„‟‘’‚‛/]+|.)""",
     re.DOTALL | re.VERBOSE,
 )
-_ENDS = {'"': '"', "'": "'", **dict.fromkeys("“”„‟", "“”"), **dict.fromkeys("‘’‚‛", "‘’")}
+_CLOSING_QUOTES = {'"': '"', "'": "'", **dict.fromkeys("“”„‟", "“”"), **dict.fromkeys("‘’‚‛", "‘’")}
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token and its kind."""
+    """A token: a part of the text, and its kind, one of the constants from `SPACE` to `WORD`."""
 
     kind: str
     text: str
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether a string or comment has its end; True for other kinds."""
         text = self.text
         if self.kind == COMMENT:
@@ -40,17 +48,17 @@ class Token:
             return True
         before = text[:-1]
         escaped = (len(before) - len(before.rstrip("\\"))) % 2 == 1
-        return len(text) > 1 and text[-1] in _ENDS[text[0]] and not escaped
+        return len(text) > 1 and text[-1] in _CLOSING_QUOTES[text[0]] and not escaped
 
     @property
     def inside(self) -> str:
-        """The text between a string's quotes."""
-        return self.text[1:-1] if self.closed else self.text[1:]
+        """The text between the quotes of a string; up to the end of the token if it is not closed."""
+        return self.text[1:-1] if self.is_closed else self.text[1:]
 
 
 def tokenise(text: str) -> list[Token]:
-    """Return the tokens of a text."""
-    return [Token(str(found.lastgroup), found.group()) for found in _TOKEN.finditer(text)]
+    """Split a text into tokens."""
+    return [Token(str(match.lastgroup), match.group()) for match in _TOKEN.finditer(text)]
 
 
 def join_tokens(tokens: Iterable[Token]) -> str:
@@ -64,7 +72,7 @@ def is_significant(token: Token) -> bool:
 
 
 def iterate_with_neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, Token, str]]:
-    """Yield each token with the text of the significant tokens before and after it."""
+    """Yield each token with the texts of the nearest significant tokens before and after it; "" for none."""
     before = ""
     following = _iterate_following(tokens)
     for token, after in zip(tokens, following, strict=True):
@@ -74,30 +82,31 @@ def iterate_with_neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, Toke
 
 
 def _iterate_following(tokens: Sequence[Token]) -> list[str]:
-    found, after = [], ""
+    following, after = [], ""
     for token in reversed(tokens):
-        found.append(after)
+        following.append(after)
         if is_significant(token):
             after = token.text
-    return found[::-1]
+    return following[::-1]
 
 
 def find_objects(text: str) -> tuple[list[str], str]:
-    """Return the objects that stand one after the other in a text, and the text outside of them.
+    """Return the texts of the outermost objects in a text, in order, and the text outside of them.
 
-    Each object ends at its closing bracket. An object that is not closed counts as text outside.
+    Each object ends at its closing bracket. An object that is not closed counts as text outside. Brackets in strings
+    and comments do not count.
     """
     start = text.find("{")
     if start < 0:
         return [], text
-    found: list[str] = []
+    objects: list[str] = []
     outside, inside, depth = [text[:start]], [""], 0
     for token in tokenise(text[start:]):
-        depth += token.kind == MARK and token.text in CLOSING_BRACKETS
+        depth += token.kind == PUNCTUATION and token.text in CLOSING_BRACKETS
         (inside if depth else outside).append(token.text)
-        if token.kind == MARK and token.text in "}]" and depth:
+        if token.kind == PUNCTUATION and token.text in "}]" and depth:
             depth -= 1
             if not depth:
-                found.append("".join(inside))
+                objects.append("".join(inside))
                 inside.clear()
-    return found, "".join([*outside, *inside])
+    return objects, "".join([*outside, *inside])

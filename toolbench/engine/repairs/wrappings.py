@@ -7,15 +7,15 @@ from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.repairs.tokens import find_objects
 from toolbench.engine.strict_json import read_json
 
-_LENIENT = json.JSONDecoder(strict=False)
+_LENIENT_DECODER = json.JSONDecoder(strict=False)
 _ESCAPED_START = re.compile(r"\{(?:\s|\\[nrt])*\\+\"")
-_QUOTES = re.compile(r"[\s\"'`“”‘’]*")
-_CLOSERS = re.compile(r"[\s}\]]*")
+_ONLY_QUOTES = re.compile(r"[\s\"'`“”‘’]*")
+_ONLY_CLOSERS = re.compile(r"[\s}\]]*")
 _MAX_LEVELS = 4
 
 
 def nested_encoding(text: str) -> str:
-    """Decode a JSON text that holds the object as text, up to four levels deep."""
+    """Decode a JSON string that contains the object as text, up to four levels deep."""
     for _ in range(_MAX_LEVELS):
         try:
             value = read_json(text)
@@ -32,33 +32,33 @@ def escaped_object(text: str) -> str:
     if not _ESCAPED_START.match(text):
         return text
     try:
-        value = _LENIENT.decode(f'"{text}"')
+        value = _LENIENT_DECODER.decode(f'"{text}"')
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, str) else text
 
 
 def stray_quotes(text: str) -> str:
-    """Remove quotes and backticks before and after the object."""
-    found, outside = find_objects(text)
-    return found[0] if len(found) == 1 and outside and _QUOTES.fullmatch(outside) else text
+    """Remove quotes and backticks before and after the only object."""
+    objects, outside = find_objects(text)
+    return objects[0] if len(objects) == 1 and outside and _ONLY_QUOTES.fullmatch(outside) else text
 
 
 def doubled_object(text: str) -> str:
-    """Keep one of several equal objects in a row, and drop empty ones beside a real one."""
-    found, outside = find_objects(text)
-    distinct = list(dict.fromkeys(found))
-    full = [text for text in distinct if text.strip("{} \t\r\n")] or distinct
-    return full[0] if len(found) > 1 and len(full) == 1 and not outside.strip() else text
+    """Keep one of several equal objects that follow one another; empty ones are dropped if there is another."""
+    objects, outside = find_objects(text)
+    distinct = list(dict.fromkeys(objects))
+    non_empty = [text for text in distinct if text.strip("{} \t\r\n")] or distinct
+    return non_empty[0] if len(objects) > 1 and len(non_empty) == 1 and not outside.strip() else text
 
 
 def extra_closers(text: str) -> str:
-    """Remove closing brackets after the object's end."""
-    found, outside = find_objects(text)
-    return found[0] if len(found) == 1 and outside.strip() and _CLOSERS.fullmatch(outside) else text
+    """Remove additional closing brackets before and after the only object."""
+    objects, outside = find_objects(text)
+    return objects[0] if len(objects) == 1 and outside.strip() and _ONLY_CLOSERS.fullmatch(outside) else text
 
 
 def text_around_object(text: str) -> str:
     """Remove prose before and after the only object."""
-    found, outside = find_objects(text)
-    return found[0] if len(found) == 1 and outside.strip() and "{" not in outside else text
+    objects, outside = find_objects(text)
+    return objects[0] if len(objects) == 1 and outside.strip() and "{" not in outside else text

@@ -1,4 +1,4 @@
-"""Named transforms that even out differences of endpoints: ten under their published names, and those of Toolbench."""
+"""Named transforms that compensate for differences between endpoints; ten keep their published names."""
 
 from toolbench.engine.transforms.apply import (
     KINDS,

@@ -1,7 +1,7 @@
-"""The six places where transforms are applied.
+"""Functions that apply transforms, one for each kind of value.
 
 Each function returns a new value and the changes, and never changes its argument. Unknown names are ignored; call
-`check_names` first to refuse them.
+`check_names` first to refuse them. Names are normalised with `normalise_name`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,17 +20,17 @@ from toolbench.engine.types import JsonObject, Message, TransformChange
 Changes = tuple[TransformChange, ...]
 
 KINDS: dict[str, TransformKind[Any]] = {
-    kind.kind: kind for kind in (MESSAGE, TOOL, REQUEST, RESPONSE, TOOL_CALL, TOOL_RESULT)
+    transforms.kind: transforms for transforms in (MESSAGE, TOOL, REQUEST, RESPONSE, TOOL_CALL, TOOL_RESULT)
 }
 
 
 def list_names(kind: str) -> tuple[str, ...]:
-    """Return all names of a kind: message, tool, request, response, tool_call or tool_result."""
+    """Return the names of all transforms of a kind, which is a key of `KINDS`."""
     return KINDS[kind].names()
 
 
 def describe_transform(kind: str, name: str) -> str:
-    """Return what a transform does.
+    """Return the description of a transform, as plain text in one line.
 
     Raises:
         UnknownTransformError: there is no such transform.
@@ -39,7 +39,7 @@ def describe_transform(kind: str, name: str) -> str:
 
 
 def check_names(kind: str, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
-    """Return the known names in canonical form.
+    """Return the known names in canonical form, without blank and unknown ones.
 
     Raises:
         UnknownTransformError: a name is unknown; only if `strict` is set.
@@ -48,42 +48,43 @@ def check_names(kind: str, names: Iterable[str], *, strict: bool = True) -> tupl
 
 
 def apply_message(
-    messages: Sequence[Message], names: Iterable[str], facts: TransformContext = EMPTY_CONTEXT
+    messages: Sequence[Message], names: Iterable[str], context: TransformContext = EMPTY_CONTEXT
 ) -> tuple[list[Message], Changes]:
-    """Transform the messages of a request."""
-    return MESSAGE.apply(list(messages), names, facts)
+    """Return the transformed messages of a request, and the changes."""
+    return MESSAGE.apply(list(messages), names, context)
 
 
 def apply_tools(tools_json: Sequence[JsonObject], names: Iterable[str]) -> tuple[list[JsonObject], Changes]:
-    """Transform the tool definitions of a request, in OpenAI's format."""
+    """Return the transformed tool definitions of a request, in OpenAI's format, and the changes."""
     return TOOL.apply(list(tools_json), names)
 
 
 def apply_request(body: JsonObject, names: Iterable[str]) -> tuple[JsonObject, Changes]:
-    """Transform the body of a request, in the format of chat completions."""
+    """Return the transformed body of a chat completions request, and the changes."""
     return REQUEST.apply(body, names)
 
 
 def apply_response(
-    message: Message, names: Iterable[str], facts: TransformContext = EMPTY_CONTEXT
+    message: Message, names: Iterable[str], context: TransformContext = EMPTY_CONTEXT
 ) -> tuple[Message, Changes]:
-    """Transform the assistant message of an answer."""
-    return RESPONSE.apply(message, names, facts)
+    """Return the transformed assistant message of an answer, and the changes."""
+    return RESPONSE.apply(message, names, context)
 
 
 def apply_calls(calls: Sequence[JsonObject], names: Iterable[str]) -> tuple[list[JsonObject], Changes]:
-    """Transform the calls of one answer, in OpenAI's format."""
+    """Return the transformed calls of one answer, in OpenAI's format, and the changes."""
     return TOOL_CALL.apply(list(calls), names)
 
 
 def apply_result(
     envelope_json: JsonObject, names: Iterable[str], *, tool_name: str = "", call_id: str = ""
 ) -> tuple[JsonObject, Changes]:
-    """Transform the envelope of one tool result.
+    """Return the transformed envelope of one tool result, and the changes.
 
-    Changes of several results may stand in one list, so their paths begin with the call: `$['call_1'].data`.
+    Changes of several results are reported in one list, so the path of a change begins with the id of the call, or with
+    the tool's name where there is no id: `$['call_1'].data`. Without both it begins with `$`.
     """
     value, changes = TOOL_RESULT.apply(envelope_json, names)
-    whose = call_id or tool_name
-    root = f"$['{whose}']" if whose else "$"
-    return value, tuple(replace(change, path=root + change.path[1:]) for change in changes)
+    call_label = call_id or tool_name
+    path_root = f"$['{call_label}']" if call_label else "$"
+    return value, tuple(replace(change, path=path_root + change.path[1:]) for change in changes)

@@ -1,4 +1,4 @@
-"""Ids of calls in the form that an endpoint accepts."""
+"""Replacement of call ids that an endpoint would refuse."""
 
 import hashlib
 import re
@@ -8,48 +8,54 @@ from toolbench.engine.types import JsonObject, Message, get_called_function
 
 
 class IdRewriter:
-    """Replaces ids that do not match a pattern. Equal ids get equal replacements.
+    """A replacer of call ids that do not match a pattern; equal ids get equal replacements.
 
-    An id for which none of the known forms matches stays unchanged.
+    An id stays unchanged if no candidate of `_iterate_candidates` matches the pattern.
     """
 
     def __init__(self, pattern: str) -> None:
         self._pattern = re.compile(pattern)
-        self._made: dict[str, str] = {}
+        self._replacements: dict[str, str] = {}
 
     def rewrite_message(self, message: Message) -> Message:
-        """Return a new message if one of its ids has to change, or else the same object."""
-        given = message.get("tool_call_id")
-        if isinstance(given, str) and (fitting := self._fitting(given, "")) != given:
-            return {**message, "tool_call_id": fitting}
+        """Return a copy with fitting ids, or the same object if no id of the message has to change."""
+        original_id = message.get("tool_call_id")
+        if isinstance(original_id, str) and (fitting_id := self._get_fitting_id(original_id, "")) != original_id:
+            return {**message, "tool_call_id": fitting_id}
         calls = message.get("tool_calls")
         if not isinstance(calls, list):
             return message
-        changed = [self._call(call) for call in calls]
+        changed = [self._rewrite_call(call) for call in calls]
         same = all(old is new for old, new in zip(calls, changed, strict=True))
         return message if same else {**message, "tool_calls": changed}
 
-    def _call(self, call: JsonObject) -> JsonObject:
-        given = call.get("id") if isinstance(call, dict) else None
-        if not isinstance(given, str):
+    def _rewrite_call(self, call: JsonObject) -> JsonObject:
+        original_id = call.get("id") if isinstance(call, dict) else None
+        if not isinstance(original_id, str):
             return call
-        fitting = self._fitting(given, str(get_called_function(call).get("name") or ""))
-        return call if fitting == given else {**call, "id": fitting}
+        fitting_id = self._get_fitting_id(original_id, str(get_called_function(call).get("name") or ""))
+        return call if fitting_id == original_id else {**call, "id": fitting_id}
 
-    def _fitting(self, given: str, name: str) -> str:
-        if self._pattern.fullmatch(given):
-            return given
-        if given not in self._made:
-            forms = _iterate_candidates(given, name, len(self._made))
-            self._made[given] = next((form for form in forms if self._pattern.fullmatch(form)), given)
-        return self._made[given]
+    def _get_fitting_id(self, original_id: str, tool_name: str) -> str:
+        if self._pattern.fullmatch(original_id):
+            return original_id
+        if original_id not in self._replacements:
+            candidates = _iterate_candidates(original_id, tool_name, len(self._replacements))
+            self._replacements[original_id] = next(
+                (candidate for candidate in candidates if self._pattern.fullmatch(candidate)), original_id
+            )
+        return self._replacements[original_id]
 
 
-def _iterate_candidates(given: str, name: str, place: int) -> Iterator[str]:
-    """Yield ids in the known forms: nine letters and digits, functions.name:0 (Kimi), prefixes such as call_."""
-    digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
+def _iterate_candidates(original_id: str, tool_name: str, index: int) -> Iterator[str]:
+    """Yield candidates for an id, all but Kimi's made from a hash of the original id.
+
+    These are nine hexadecimal digits, `functions.NAME:INDEX` (Kimi), then a known prefix or none with 24, 32 or 64
+    hexadecimal digits.
+    """
+    digest = hashlib.sha256(original_id.encode("utf-8", "surrogatepass")).hexdigest()
     yield digest[:9]
-    yield f"functions.{name}:{place}"
-    for before in ("call_", "toolu_", "chatcmpl-tool-", ""):
+    yield f"functions.{tool_name}:{index}"
+    for prefix in ("call_", "toolu_", "chatcmpl-tool-", ""):
         for length in (24, 32, 64):
-            yield before + digest[:length]
+            yield prefix + digest[:length]

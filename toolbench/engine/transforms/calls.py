@@ -12,7 +12,7 @@ TOOL_CALL: TransformKind[list[JsonObject]] = TransformKind("tool_call")
 
 PARALLEL_TOOL_NAMES = ("multi_tool_use.parallel", "multi_tool_use_parallel", "parallel")
 _NAMESPACE = "functions."
-TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
+LEAKED_TOKEN = re.compile(r"<[|｜]|\[/?[A-Z_]+\]")
 
 
 @TOOL_CALL.register
@@ -40,41 +40,41 @@ def tool_call_names_cleaned(calls: list[JsonObject]) -> list[JsonObject]:
 
 
 def _unpack_parallel(call: JsonObject) -> Iterator[JsonObject]:
-    name, arguments = _get_name(call)
+    name, arguments = _get_name_and_arguments(call)
     uses = _list_tool_uses(arguments) if name in PARALLEL_TOOL_NAMES else []
     if not uses:
         yield call
-    for place, use in enumerate(uses, start=1):
+    for position, use in enumerate(uses, start=1):
         parameters = use.get("parameters")
         function = {
             "name": str(use["recipient_name"]).removeprefix(_NAMESPACE),
             "arguments": parameters if isinstance(parameters, str) else write_json(parameters or {}),
         }
-        yield {**call, "id": f"{call.get('id') or 'call'}_{place}", "type": "function", "function": function}
+        yield {**call, "id": f"{call.get('id') or 'call'}_{position}", "type": "function", "function": function}
 
 
 def _list_tool_uses(arguments: object) -> list[JsonObject]:
-    """Return the listed calls; empty if one of them cannot be understood, so that nothing is lost."""
+    """Return the listed calls, or [] if one of them has no name, so that the original call is kept as a whole."""
     try:
         value = read_json(arguments) if isinstance(arguments, str) else arguments
     except InvalidJsonError:
         return []
     uses = value.get("tool_uses") if isinstance(value, dict) else None
-    named = isinstance(uses, list) and all(
+    is_named = isinstance(uses, list) and all(
         isinstance(use, dict) and isinstance(use.get("recipient_name"), str) for use in uses
     )
-    return uses if isinstance(uses, list) and named else []
+    return uses if isinstance(uses, list) and is_named else []
 
 
 def _clean_name(call: JsonObject) -> JsonObject:
-    name, _ = _get_name(call)
-    clean = TOKEN.split(name, maxsplit=1)[0].strip().removeprefix(_NAMESPACE)
+    name, _ = _get_name_and_arguments(call)
+    clean = LEAKED_TOKEN.split(name, maxsplit=1)[0].strip().removeprefix(_NAMESPACE)
     if clean == name or not clean:
         return call
     return {**call, "function": {**call["function"], "name": clean}}
 
 
-def _get_name(call: JsonObject) -> tuple[str, object]:
+def _get_name_and_arguments(call: JsonObject) -> tuple[str, object]:
     function = call.get("function") if isinstance(call, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return (name, function.get("arguments")) if isinstance(function, dict) and isinstance(name, str) else ("", None)

@@ -1,19 +1,19 @@
-"""Differences of two JSON values: paths with a short text of each side."""
+"""Differences of two JSON values: the path of each, with a short text of the value before and after."""
 
 import json
 from collections.abc import Iterator
 
 Change = tuple[str, str, str]
 
-MAX_SIDE_LENGTH = 200  # characters kept of either side
-MAX_DEPTH = 8  # below this the whole value counts as changed
+MAX_SIDE_LENGTH = 200  # characters kept of the value before and of the value after
+MAX_DEPTH = 8  # levels of a path; a difference further down is reported for the value at this level
 
 
 def list_changes(before: object, after: object) -> tuple[Change, ...]:
-    """Return path, text before and text after for each place that differs.
+    """Return path, text before and text after for each part that differs.
 
-    A text is compact JSON of at most 200 characters, "" where there was no value. Parts that are the same object are
-    not compared.
+    A text is compact JSON of at most 200 characters, or "" if the part exists on the other side only. A list whose
+    length changed is one part. Parts that are the same object are not compared.
     """
     return tuple(_walk("$", before, after))
 

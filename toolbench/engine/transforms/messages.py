@@ -13,7 +13,7 @@ from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT, list_
 
 MESSAGE: TransformKind[list[Message]] = TransformKind("message")
 
-_NINE = re.compile(r"[a-zA-Z0-9]{9}")
+_NINE_CHARACTER_ID = re.compile(r"[a-zA-Z0-9]{9}")
 SKIP_VALIDATOR = "skip_thought_signature_validator"
 
 
@@ -21,42 +21,42 @@ SKIP_VALIDATOR = "skip_thought_signature_validator"
 def assistant_tool_calls_content_null_if_blank(messages: list[Message]) -> list[Message]:
     """Send assistant messages with calls and blank content with content null."""
 
-    def null(message: Message) -> Message:
+    def set_null(message: Message) -> Message:
         content = message.get("content")
         return {**message, "content": None} if isinstance(content, str) and not content.strip() else message
 
-    return _map_calling_messages(messages, null)
+    return _map_calling_messages(messages, set_null)
 
 
 @MESSAGE.register
 def assistant_tool_calls_content_empty_if_null(messages: list[Message]) -> list[Message]:
     """Send assistant messages with calls and content null, or without content, with an empty text."""
 
-    def empty(message: Message) -> Message:
+    def set_empty(message: Message) -> Message:
         return message if message.get("content") is not None else {**message, "content": ""}
 
-    return _map_calling_messages(messages, empty)
+    return _map_calling_messages(messages, set_empty)
 
 
 @MESSAGE.register
 def assistant_tool_calls_reasoning_content_empty_if_missing(messages: list[Message]) -> list[Message]:
     """Send assistant messages with calls and without reasoning_content with an empty one."""
 
-    def add(message: Message) -> Message:
+    def add_reasoning(message: Message) -> Message:
         return message if "reasoning_content" in message else {**message, "reasoning_content": ""}
 
-    return _map_calling_messages(messages, add)
+    return _map_calling_messages(messages, add_reasoning)
 
 
 @MESSAGE.register
 def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Message]) -> list[Message]:
-    """Add a signature that skips the check to calls without one, in OpenRouter's field or Google's."""
+    """Add a `signature` that skips the check to calls that have neither OpenRouter's nor Google's signature."""
 
     def sign(call: object) -> object:
-        unsigned = (
+        is_unsigned = (
             isinstance(call, dict) and "signature" not in call and "thought_signature" not in _get_google_extra(call)
         )
-        return {**call, "signature": SKIP_VALIDATOR} if isinstance(call, dict) and unsigned else call
+        return {**call, "signature": SKIP_VALIDATOR} if isinstance(call, dict) and is_unsigned else call
 
     def sign_all(message: Message) -> Message:
         calls = message["tool_calls"]
@@ -70,7 +70,7 @@ def assistant_tool_calls_signature_skip_validator_if_missing(messages: list[Mess
 def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
     """Send ids of calls as nine letters or digits, as Mistral requires.
 
-    The conversation itself keeps the ids.
+    The stored conversation keeps the original ids.
     """
     changed = [_shorten_ids(message) for message in messages]
     return changed if _is_changed(messages, changed) else messages
@@ -80,13 +80,13 @@ def tool_call_ids_nine_characters(messages: list[Message]) -> list[Message]:
 def midturn_system_to_user(messages: list[Message]) -> list[Message]:
     """Move later system messages into the next user message, for endpoints that accept them only at the beginning.
 
-    Without a next user message they become one.
+    System messages after the last user message become a user message at the end.
     """
-    start = next((place for place, message in enumerate(messages) if not _is_system(message)), len(messages))
-    if not any(map(_is_system, messages[start:])):
+    first_index = next((index for index, message in enumerate(messages) if not _is_system(message)), len(messages))
+    if not any(map(_is_system, messages[first_index:])):
         return messages
-    folded, waiting = list(messages[:start]), list[str]()
-    for message in messages[start:]:
+    folded, waiting = list(messages[:first_index]), list[str]()
+    for message in messages[first_index:]:
         if _is_system(message):
             waiting.append(_get_text(message))
         elif waiting and message.get("role") == "user":
@@ -99,42 +99,46 @@ def midturn_system_to_user(messages: list[Message]) -> list[Message]:
 
 @MESSAGE.register
 def missing_tool_results_added(messages: list[Message]) -> list[Message]:
-    """Add a result that says so to calls without one.
+    """Add a result to each call without one; its text is INTERRUPTED_RESULT.
 
     OpenAI and others refuse a history in which a result is missing.
     """
     complete: list[Message] = []
     waiting: list[object] = []
-    for at, message in enumerate([*messages, {}]):
+    for index, message in enumerate([*messages, {}]):
         if message.get("role") != "tool":
-            complete += ({"role": "tool", "tool_call_id": given, "content": INTERRUPTED_RESULT} for given in waiting)
-            waiting = _list_unanswered_ids(message, messages[at + 1 :]) if _has_calls(message) else []
+            complete += (
+                {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED_RESULT} for call_id in waiting
+            )
+            waiting = _list_unanswered_ids(message, messages[index + 1 :]) if _has_calls(message) else []
         complete.append(message)
     return complete[:-1] if len(complete) > len(messages) + 1 else messages
 
 
 def _list_unanswered_ids(message: Message, following: list[Message]) -> list[object]:
-    """Return the ids of calls without a result before the next answer of the model."""
-    until = takewhile(lambda message: message.get("role") != "assistant", following)
-    answered = [message.get("tool_call_id") for message in until if message.get("role") == "tool"]
-    return [given for call in list_structured_calls(message) if (given := call.get("id")) and given not in answered]
+    """Return the ids of calls without a result before the next assistant message."""
+    messages_before_answer = takewhile(lambda message: message.get("role") != "assistant", following)
+    answered = [message.get("tool_call_id") for message in messages_before_answer if message.get("role") == "tool"]
+    return [
+        call_id for call in list_structured_calls(message) if (call_id := call.get("id")) and call_id not in answered
+    ]
 
 
 @MESSAGE.register_with_context
-def tool_call_ids_fit_pattern(messages: list[Message], facts: TransformContext) -> list[Message]:
+def tool_call_ids_fit_pattern(messages: list[Message], context: TransformContext) -> list[Message]:
     """Replace ids that do not match the endpoint's pattern by ids that do, the same for a call and its result.
 
-    The conversation itself keeps the ids.
+    The stored conversation keeps the original ids.
     """
-    if not facts.id_pattern:
+    if not context.id_pattern:
         return messages
-    ids = IdRewriter(facts.id_pattern)
-    changed = [ids.rewrite_message(message) for message in messages]
+    rewriter = IdRewriter(context.id_pattern)
+    changed = [rewriter.rewrite_message(message) for message in messages]
     return changed if _is_changed(messages, changed) else messages
 
 
 def _get_google_extra(call: JsonObject) -> JsonObject:
-    """Return what Gemini's compatible endpoint adds to a call."""
+    """Return the fields that Gemini's OpenAI-compatible endpoint adds to a call; {} if there are none."""
     extra = call.get("extra_content")
     google = extra.get("google") if isinstance(extra, dict) else None
     return get_object(google)
@@ -145,7 +149,7 @@ def _is_system(message: Message) -> bool:
 
 
 def _prepend_texts(texts: list[str], content: object) -> object:
-    """Return the content with these texts before it; its parts are unchanged."""
+    """Return the content of a message, a text or a list of parts, with these texts before it."""
     if isinstance(content, list):
         return [*({"type": "text", "text": text} for text in texts), *content]
     return "\n\n".join([*texts, str(content or "")])
@@ -159,8 +163,8 @@ def _get_text(message: Message) -> str:
 
 def _shorten_ids(message: Message) -> Message:
     if message.get("role") == "tool":
-        given = message.get("tool_call_id")
-        return {**message, "tool_call_id": _shorten_id(given)} if given != _shorten_id(given) else message
+        call_id = message.get("tool_call_id")
+        return {**message, "tool_call_id": _shorten_id(call_id)} if call_id != _shorten_id(call_id) else message
     calls = message.get("tool_calls")
     if not _has_calls(message) or not isinstance(calls, list):
         return message
@@ -168,10 +172,10 @@ def _shorten_ids(message: Message) -> Message:
     return {**message, "tool_calls": short} if short != calls else message
 
 
-def _shorten_id(given: object) -> object:
-    if not isinstance(given, str) or _NINE.fullmatch(given):
-        return given
-    return hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:9]
+def _shorten_id(call_id: object) -> object:
+    if not isinstance(call_id, str) or _NINE_CHARACTER_ID.fullmatch(call_id):
+        return call_id
+    return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:9]
 
 
 def _map_calling_messages(messages: list[Message], change: Callable[[JsonObject], JsonObject]) -> list[Message]:

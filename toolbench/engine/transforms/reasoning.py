@@ -1,4 +1,4 @@
-"""Transforms of earlier reasoning in the history: left out, in part, or inside the text."""
+"""Transforms of the reasoning in earlier messages: it is left out, in whole or in part, or moved into the text."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ REASONING_HISTORY = {
     "details": "reasoning_text_left_out",
     "tags": "reasoning_in_think_tags",
 }
-"""The transform that each value of the policy key stands for; `all` needs none."""
+"""The transform by value of the policy key `reasoning_history`; the value `all` needs no transform."""
 
 
 @MESSAGE.register
@@ -31,21 +31,21 @@ def reasoning_left_out(messages: list[Message]) -> list[Message]:
 @MESSAGE.register
 def reasoning_of_earlier_turns_left_out(messages: list[Message]) -> list[Message]:
     """Send only the reasoning since the last message of the user."""
-    spoke = [place for place, message in enumerate(messages) if _is_user_message(message)]
-    at = spoke[-1] if spoke else 0
-    earlier = _map_messages(messages[:at], _remove_reasoning)
-    return [*earlier, *messages[at:]] if any(map(_has_reasoning, messages[:at])) else messages
+    user_indexes = [index for index, message in enumerate(messages) if _is_user_message(message)]
+    last_user_index = user_indexes[-1] if user_indexes else 0
+    earlier = _map_messages(messages[:last_user_index], _remove_reasoning)
+    return [*earlier, *messages[last_user_index:]] if any(map(_has_reasoning, messages[:last_user_index])) else messages
 
 
 @MESSAGE.register
 def reasoning_text_left_out(messages: list[Message]) -> list[Message]:
     """Leave reasoning as plain text out; send reasoning_details and signed blocks unchanged."""
 
-    def sealed(message: Message) -> Message:
-        plain = [name for name in REASONING_FIELDS if isinstance(message.get(name), str)]
-        return {name: value for name, value in message.items() if name not in plain} if plain else message
+    def remove_plain_text(message: Message) -> Message:
+        text_fields = [name for name in REASONING_FIELDS if isinstance(message.get(name), str)]
+        return {name: value for name, value in message.items() if name not in text_fields} if text_fields else message
 
-    return _map_messages(messages, sealed)
+    return _map_messages(messages, remove_plain_text)
 
 
 @MESSAGE.register
@@ -67,27 +67,27 @@ def _has_reasoning(message: Message) -> bool:
     if message.get("role") != "assistant":
         return False
     return any(name in message for name in REASONING_FIELDS) or any(
-        _is_thought(block) for name in KEPT_BLOCK_FIELDS for block in _get_blocks(message, name)
+        _is_thinking_block(block) for name in KEPT_BLOCK_FIELDS for block in _get_blocks(message, name)
     )
 
 
 def _remove_reasoning(message: Message) -> Message:
-    rest = {name: value for name, value in message.items() if name not in REASONING_FIELDS}
+    remaining = {name: value for name, value in message.items() if name not in REASONING_FIELDS}
     for name in KEPT_BLOCK_FIELDS:
-        if blocks := _get_blocks(rest, name):
-            rest[name] = [block for block in blocks if not _is_thought(block)]
-    return rest
+        if blocks := _get_blocks(remaining, name):
+            remaining[name] = [block for block in blocks if not _is_thinking_block(block)]
+    return remaining
 
 
 def _move_to_tags(message: Message) -> Message:
-    """Return the message with its reasoning in tags; reasoning that is not text is left out."""
-    thought = next(
+    """Return the message with its reasoning in tags before the text; reasoning that is not plain text is left out."""
+    reasoning = next(
         (text for name in REASONING_FIELDS if isinstance(text := message.get(name), str) and text.strip()), ""
     )
     content = message.get("content")
-    if not thought or not (content is None or isinstance(content, str)):
+    if not reasoning or not (content is None or isinstance(content, str)):
         return _remove_reasoning(message)
-    return {**_remove_reasoning(message), "content": f"<think>{thought}</think>{content or ''}"}
+    return {**_remove_reasoning(message), "content": f"<think>{reasoning}</think>{content or ''}"}
 
 
 def _get_blocks(message: Message, name: str) -> list[JsonObject]:
@@ -95,5 +95,5 @@ def _get_blocks(message: Message, name: str) -> list[JsonObject]:
     return blocks if isinstance(blocks, list) else []
 
 
-def _is_thought(block: object) -> bool:
+def _is_thinking_block(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") in THINKING_BLOCK_TYPES

@@ -1,7 +1,7 @@
 """Named transforms by kind.
 
 A transform is a function of one value. It returns the same object if it has nothing to do and a new one otherwise, and
-never changes its argument. Its changes are found by comparing the two.
+never changes its argument. Its changes are found by comparing the value before and after.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,13 +19,13 @@ Value = TypeVar("Value")
 
 @light(frozen=True, slots=True)
 class TransformContext:
-    """What some transforms need besides their value.
+    """Settings of a turn that some transforms need besides the value that they transform.
 
     Attributes:
         tools: the tools of the turn.
-        text_format: the format of calls in text.
+        text_format: name of the text format in which calls are searched for; `auto` for all.
         id_pattern: pattern that the endpoint's ids of calls must match as a whole; "" for none.
-        guess_untyped: whether values without a type in the schema are guessed.
+        guess_untyped: read a tagged value without a schema as JSON where it is valid JSON; else it stays text.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -38,7 +38,7 @@ EMPTY_CONTEXT = TransformContext()
 
 
 class UnknownTransformError(EngineError):
-    """There is no transform with this name; raised in strict mode only."""
+    """There is no transform with this name."""
 
 
 class TransformKind(Generic[Value]):
@@ -47,38 +47,38 @@ class TransformKind(Generic[Value]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._by_name: dict[str, Callable[[Value, TransformContext], Value]] = {}
-        self._described: dict[str, str] = {}
+        self._descriptions: dict[str, str] = {}
 
     def register(self, function: Callable[[Value], Value]) -> Callable[[Value], Value]:
-        """Register a transform. A decorator."""
-        self._keep(function.__name__, function.__doc__, lambda value, facts: function(value))
+        """Register the decorated function as a transform."""
+        self._add(function.__name__, function.__doc__, lambda value, context: function(value))
         return function
 
     def register_with_context(
         self, function: Callable[[Value, TransformContext], Value]
     ) -> Callable[[Value, TransformContext], Value]:
-        """Register a transform that also gets the context. A decorator."""
-        self._keep(function.__name__, function.__doc__, function)
+        """Register the decorated function as a transform that also gets the context."""
+        self._add(function.__name__, function.__doc__, function)
         return function
 
-    def _keep(self, name: str, description: str | None, function: Callable[[Value, TransformContext], Value]) -> None:
+    def _add(self, name: str, description: str | None, function: Callable[[Value, TransformContext], Value]) -> None:
         self._by_name[name] = function
-        self._described[name] = " ".join((description or "").split())
+        self._descriptions[name] = " ".join((description or "").split())
 
     def names(self) -> tuple[str, ...]:
-        """Return the names in the order of registration."""
+        """Return the names of all transforms in the order of registration."""
         return tuple(self._by_name)
 
     def describe(self, name: str) -> str:
-        """Return what the transform does.
+        """Return the description of a transform, as plain text in one line.
 
         Raises:
             UnknownTransformError: there is no such transform.
         """
-        described = self._described.get(normalise_name(name))
-        if described is None:
-            raise self._unknown((name,))
-        return described
+        description = self._descriptions.get(normalise_name(name))
+        if description is None:
+            raise self._build_unknown_error((name,))
+        return description
 
     def check(self, names: Iterable[str], *, strict: bool = True) -> tuple[str, ...]:
         """Return the known names in canonical form and the given order, without blank ones.
@@ -86,16 +86,16 @@ class TransformKind(Generic[Value]):
         Raises:
             UnknownTransformError: a name is unknown; only if `strict` is set, otherwise it is left out.
         """
-        chosen = [name for name in map(normalise_name, names) if name]
-        unknown = tuple(name for name in chosen if name not in self._by_name)
-        if unknown and strict:
-            raise self._unknown(unknown)
-        return tuple(name for name in chosen if name in self._by_name)
+        given_names = [name for name in map(normalise_name, names) if name]
+        unknown_names = tuple(name for name in given_names if name not in self._by_name)
+        if unknown_names and strict:
+            raise self._build_unknown_error(unknown_names)
+        return tuple(name for name in given_names if name in self._by_name)
 
     def apply(
-        self, value: Value, names: Iterable[str], facts: TransformContext = EMPTY_CONTEXT
+        self, value: Value, names: Iterable[str], context: TransformContext = EMPTY_CONTEXT
     ) -> tuple[Value, tuple[TransformChange, ...]]:
-        """Apply the named transforms in turn; return the value and all changes.
+        """Apply the named transforms in the given order; return the new value and all changes.
 
         Unknown names are ignored. A value that is nested too deeply for a transform stays unchanged.
         """
@@ -105,7 +105,7 @@ class TransformKind(Generic[Value]):
             if transform is None:
                 continue
             try:
-                changed = transform(value, facts)
+                changed = transform(value, context)
             except RecursionError:
                 continue
             for path, before, after in list_changes(value, changed):
@@ -113,5 +113,5 @@ class TransformKind(Generic[Value]):
             value = changed
         return value, tuple(changes)
 
-    def _unknown(self, unknown: tuple[str, ...]) -> UnknownTransformError:
-        return UnknownTransformError(f"unknown {self.kind} transform: {', '.join(unknown)}")
+    def _build_unknown_error(self, unknown_names: tuple[str, ...]) -> UnknownTransformError:
+        return UnknownTransformError(f"unknown {self.kind} transform: {', '.join(unknown_names)}")

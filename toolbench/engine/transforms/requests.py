@@ -1,4 +1,4 @@
-"""Transforms of the request body: fields that an endpoint knows under another name or not at all."""
+"""Transforms of the request body: fields that an endpoint expects under another name or does not accept."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -10,7 +10,7 @@ from toolbench.engine.types import JsonObject, Message, remove_calls
 
 REQUEST: TransformKind[JsonObject] = TransformKind("request")
 TOKEN_LIMIT_KEYS = ("max_tokens", "max_completion_tokens")
-# Tokens of thinking that stand for an effort, our own choice: the least that Anthropic takes is 1024.
+# Thinking tokens by effort. The values are chosen by Toolbench; Anthropic's minimum is 1024.
 THINKING_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "high": 16_384, "xhigh": 32_768}
 
 
@@ -18,17 +18,23 @@ THINKING_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 4096, "hi
 def tools_to_functions(body: JsonObject) -> JsonObject:
     """Send the request in OpenAI's older form: functions and function_call instead of tools and tool_choice.
 
-    In the history each answer has one call, and results have the role function.
+    In the history each assistant message has one call, and results have the role function.
     """
-    rest = {key: value for key, value in body.items() if key not in ("tools", "tool_choice", "parallel_tool_calls")}
-    tools, choice = body.get("tools"), body.get("tool_choice")
+    remaining = {
+        key: value for key, value in body.items() if key not in ("tools", "tool_choice", "parallel_tool_calls")
+    }
+    tools, tool_choice = body.get("tools"), body.get("tool_choice")
     functions = [tool["function"] for tool in tools if "function" in tool] if isinstance(tools, list) else []
     messages = body.get("messages")
-    older = list(_to_legacy_messages(messages)) if isinstance(messages, list) else messages
-    if not functions and older == messages:
+    legacy_messages = list(_iterate_legacy_messages(messages)) if isinstance(messages, list) else messages
+    if not functions and legacy_messages == messages:
         return body
-    chosen = {} if choice is None else {"function_call": _to_function_choice(choice)}
-    return {**rest, "messages": older, **({"functions": functions, **chosen} if functions else {})}
+    function_choice = {} if tool_choice is None else {"function_call": _convert_tool_choice(tool_choice)}
+    return {
+        **remaining,
+        "messages": legacy_messages,
+        **({"functions": functions, **function_choice} if functions else {}),
+    }
 
 
 @REQUEST.register
@@ -39,7 +45,7 @@ def max_tokens_to_max_completion_tokens(body: JsonObject) -> JsonObject:
 
 @REQUEST.register
 def max_completion_tokens_to_max_tokens(body: JsonObject) -> JsonObject:
-    """Send the limit of an answer as max_tokens, for endpoints that know no other name."""
+    """Send the limit of an answer as max_tokens, for endpoints that accept no other name."""
     return _rename_key(body, "max_completion_tokens", "max_tokens")
 
 
@@ -48,73 +54,83 @@ def reasoning_effort_to_reasoning_object(body: JsonObject) -> JsonObject:
     """Send the effort inside an object, `reasoning: {"effort": …}`, as OpenRouter requires."""
     if "reasoning_effort" not in body:
         return body
-    given = body.get("reasoning")
-    rest = {key: value for key, value in body.items() if key != "reasoning_effort"}
-    return {**rest, "reasoning": {**get_object(given), "effort": body["reasoning_effort"]}}
+    reasoning = body.get("reasoning")
+    remaining = {key: value for key, value in body.items() if key != "reasoning_effort"}
+    return {**remaining, "reasoning": {**get_object(reasoning), "effort": body["reasoning_effort"]}}
 
 
 @REQUEST.register
 def reasoning_object_to_reasoning_effort(body: JsonObject) -> JsonObject:
     """Send the effort of a reasoning object as reasoning_effort, as OpenAI requires; a budget has no field there."""
-    given = body.get("reasoning")
-    if not isinstance(given, dict) or "effort" not in given:
+    reasoning = body.get("reasoning")
+    if not isinstance(reasoning, dict) or "effort" not in reasoning:
         return body
-    rest = {key: value for key, value in body.items() if key != "reasoning"}
-    return {**rest, "reasoning_effort": given["effort"]}
+    remaining = {key: value for key, value in body.items() if key != "reasoning"}
+    return {**remaining, "reasoning_effort": reasoning["effort"]}
 
 
 @REQUEST.register
 def reasoning_effort_to_thinking_budget(body: JsonObject) -> JsonObject:
     """Send the effort as a budget of thinking tokens, and raise the limit of the answer by it.
 
-    The field is `thinking: {"budget_tokens": …}`. `none` turns thinking off; an unknown effort stays unchanged.
+    The field is `thinking: {"budget_tokens": …}`. `none` turns thinking off. A request with an unknown
+    effort, or with a field `thinking`, stays unchanged.
     """
     effort = body.get("reasoning_effort")
     if not isinstance(effort, str) or effort not in THINKING_BUDGETS or "thinking" in body:
         return body
     budget = THINKING_BUDGETS[effort]
     thinking = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
-    rest = {key: value for key, value in body.items() if key != "reasoning_effort"}
-    limits = {name: rest[name] + budget for name in TOKEN_LIMIT_KEYS if isinstance(rest.get(name), int | float)}
-    return {**rest, **limits, "thinking": thinking}
+    remaining = {key: value for key, value in body.items() if key != "reasoning_effort"}
+    limits = {
+        name: remaining[name] + budget for name in TOKEN_LIMIT_KEYS if isinstance(remaining.get(name), int | float)
+    }
+    return {**remaining, **limits, "thinking": thinking}
 
 
 @REQUEST.register
 def tool_choice_forced_to_auto(body: JsonObject) -> JsonObject:
     """Send a tool choice that demands a call as auto, for endpoints and thinking models that refuse any other."""
     choice = body.get("tool_choice")
-    forced = isinstance(choice, dict) or choice in ("required", "any")
-    return {**body, "tool_choice": "auto"} if forced else body
+    is_forced = isinstance(choice, dict) or choice in ("required", "any")
+    return {**body, "tool_choice": "auto"} if is_forced else body
 
 
-def _rename_key(body: JsonObject, old: str, new: str) -> JsonObject:
-    if old not in body:
+def _rename_key(body: JsonObject, old_key: str, new_key: str) -> JsonObject:
+    if old_key not in body:
         return body
-    return {**{key: value for key, value in body.items() if key != old}, new: body.get(new, body[old])}
+    return {**{key: value for key, value in body.items() if key != old_key}, new_key: body.get(new_key, body[old_key])}
 
 
-def _to_function_choice(choice: Any) -> Any:
-    """Return the choice in the older form, which can demand a named function only."""
-    if isinstance(choice, dict):
-        function = choice.get("function")
+def _convert_tool_choice(tool_choice: Any) -> Any:
+    """Return the choice as `function_call`: a named function, `none`, or `auto` for anything else."""
+    if isinstance(tool_choice, dict):
+        function = tool_choice.get("function")
         return {"name": function.get("name")} if isinstance(function, dict) else "auto"
-    return choice if choice in ("auto", "none") else "auto"
+    return tool_choice if tool_choice in ("auto", "none") else "auto"
 
 
-def _to_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
-    """Yield the messages with an answer for each call, followed by its result. Ids may repeat in later answers."""
-    for place, message in enumerate(messages):
+def _iterate_legacy_messages(messages: Sequence[Message]) -> Iterator[Message]:
+    """Yield the messages with one assistant message for each call, each followed by the result of its call.
+
+    A result is searched for only up to the next message of another role, because later answers may repeat an id.
+    """
+    for index, message in enumerate(messages):
         calls = message.get("tool_calls")
         if message.get("role") == "tool":
             continue
         if not isinstance(calls, list) or not calls:
             yield message
             continue
-        following = takewhile(lambda message: message.get("role") == "tool", messages[place + 1 :])
+        following = takewhile(lambda message: message.get("role") == "tool", messages[index + 1 :])
         results = {message.get("tool_call_id"): message.get("content") for message in following}
-        rest = remove_calls(message)
-        for at, call in enumerate(calls):
+        message_without_calls = remove_calls(message)
+        for call_index, call in enumerate(calls):
             function = call["function"]
-            yield {**rest, "content": None if at else rest.get("content"), "function_call": function}
+            yield {
+                **message_without_calls,
+                "content": None if call_index else message_without_calls.get("content"),
+                "function_call": function,
+            }
             if call.get("id") in results:
                 yield {"role": "function", "name": function.get("name"), "content": results[call["id"]]}

@@ -1,6 +1,6 @@
-"""Transforms of an assistant message. Their order matters.
+"""Transforms of an assistant message.
 
-A single call becomes a list before its arguments are converted.
+Their order matters: a single call has to become a list before its arguments are converted.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ def assistant_function_call_to_tool_calls(message: Message) -> Message:
     name = function.get("name")
     if not isinstance(name, str) or not name.strip():
         return message
-    arguments = _render_text(function.get("arguments"))
+    arguments = _render_arguments_text(function.get("arguments"))
     call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
-    rest = {key: value for key, value in message.items() if key not in ("function_call", "tool_calls")}
-    return {**rest, "tool_calls": [call]}
+    remaining = {key: value for key, value in message.items() if key not in ("function_call", "tool_calls")}
+    return {**remaining, "tool_calls": [call]}
 
 
 @RESPONSE.register
@@ -45,28 +45,28 @@ def assistant_tool_calls_arguments_json_string_if_hash(message: Message) -> Mess
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message
-    written = [_render_arguments(call) for call in calls]
-    if all(old is new for old, new in zip(calls, written, strict=True)):
+    converted_calls = [_render_arguments(call) for call in calls]
+    if all(old is new for old, new in zip(calls, converted_calls, strict=True)):
         return message
-    return {**message, "tool_calls": written}
+    return {**message, "tool_calls": converted_calls}
 
 
 @RESPONSE.register_with_context
-def assistant_content_tool_call_tags_to_tool_calls(message: Message, facts: TransformContext) -> Message:
+def assistant_content_tool_call_tags_to_tool_calls(message: Message, context: TransformContext) -> Message:
     """Turn calls in the content between <tool_call> tags into tool calls, if there are none.
 
-    Tags in code blocks, inline code or after a backslash are quotations and stay, as do tags between words that name no
-    offered tool.
+    Tags in code blocks, inline code or after a backslash are quotations and stay. If there is other text, tags that
+    name no offered tool stay, too.
     """
     content = message.get("content")
     if message.get("tool_calls") or not isinstance(content, str) or "<tool_call>" not in content:
         return message
-    rest, calls = extract_tagged_calls(content, build_tool_schemas(facts.tools).schemas)
-    return {**message, "content": rest, "tool_calls": calls} if calls else message
+    remaining_text, calls = extract_tagged_calls(content, build_tool_schemas(context.tools).schemas)
+    return {**message, "content": remaining_text, "tool_calls": calls} if calls else message
 
 
 @RESPONSE.register_with_context
-def tool_calls_from_text(message: Message, facts: TransformContext) -> Message:
+def tool_calls_from_text(message: Message, context: TransformContext) -> Message:
     """Turn calls that the model wrote into its text into tool calls, if there are none.
 
     The text is in the policy's text_format, or in any known format. Reasoning before the calls moves into
@@ -74,33 +74,33 @@ def tool_calls_from_text(message: Message, facts: TransformContext) -> Message:
     """
     if message.get("tool_calls") or message.get("function_call"):
         return message
-    parsed = _parse_calls(get_message_text(message), facts)
+    parsed = _parse_calls(get_message_text(message), context)
     if not parsed.calls:
         return message
-    thought = parsed.reasoning if not message.get("reasoning_content") else ""
+    reasoning = parsed.reasoning if not message.get("reasoning_content") else ""
     return {
         **message,
         "content": parsed.text,
-        **({"reasoning_content": thought} if thought else {}),
+        **({"reasoning_content": reasoning} if reasoning else {}),
         "tool_calls": _to_openai_calls(parsed.calls),
     }
 
 
 @RESPONSE.register_with_context
-def tool_calls_from_reasoning(message: Message, facts: TransformContext) -> Message:
+def tool_calls_from_reasoning(message: Message, context: TransformContext) -> Message:
     """Turn calls in the reasoning of an answer without text and calls into tool calls; some servers put them there."""
     if message.get("tool_calls") or message.get("function_call") or get_message_text(message).strip():
         return message
     for key in ("reasoning_content", "reasoning"):
-        thought = message.get(key)
-        parsed = _parse_calls(thought, facts) if isinstance(thought, str) else None
+        reasoning = message.get(key)
+        parsed = _parse_calls(reasoning, context) if isinstance(reasoning, str) else None
         if parsed and parsed.calls:
             return {**message, key: parsed.text, "tool_calls": _to_openai_calls(parsed.calls)}
     return message
 
 
-def _parse_calls(text: str, facts: TransformContext) -> ParsedText:
-    return parse(text, format=facts.text_format, tools=facts.tools, guess_untyped=facts.guess_untyped)
+def _parse_calls(text: str, context: TransformContext) -> ParsedText:
+    return parse(text, format=context.text_format, tools=context.tools, guess_untyped=context.guess_untyped)
 
 
 def _to_openai_calls(calls: Sequence[TextCall]) -> list[JsonObject]:
@@ -114,11 +114,11 @@ def _render_arguments(call: object) -> object:
     arguments = function.get("arguments")
     if not isinstance(arguments, dict | list):
         return call
-    written: JsonObject = {**function, "arguments": _render_text(arguments)}
-    return {**call, "function": written}
+    converted_function: JsonObject = {**function, "arguments": _render_arguments_text(arguments)}
+    return {**call, "function": converted_function}
 
 
-def _render_text(arguments: object) -> str:
+def _render_arguments_text(arguments: object) -> str:
     if arguments is None:
         return ""
     return arguments if isinstance(arguments, str) else write_json(arguments)

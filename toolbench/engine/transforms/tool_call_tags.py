@@ -1,6 +1,6 @@
 """Calls in text between <tool_call> tags, as the case study parses them.
 
-The decoder of text formats finds where a tag stands and whether it is only quoted; its content is parsed here.
+The decoder of text formats finds the tags that are not quoted; the content of the tags is parsed here.
 """
 
 import re
@@ -14,68 +14,73 @@ from toolbench.engine.formats.types import DecoderEvent, ToolSchemas
 from toolbench.engine.strict_json import read_json, write_json
 from toolbench.engine.types import JsonObject
 
-_NAMED = re.compile(r"(?P<name>[a-zA-Z0-9_.-]+)\s*(?P<arguments>\{.*\})?", re.DOTALL)
+_NAME_AND_ARGUMENTS = re.compile(r"(?P<name>[a-zA-Z0-9_.-]+)\s*(?P<arguments>\{.*\})?", re.DOTALL)
 _NAME = re.compile(r"[_.-]*[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
 def _read_body(body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
-    """Return a call for each closed tag, whatever its content; an unclosed tag is text."""
+    """Return a placeholder call for each closed tag, whatever its content; an unclosed tag is text."""
     return ParsedBlock(problem="call_cut") if cut else ParsedBlock((FoundCall("tag", {}),))
 
 
-# Never begins a call: the opener is quoted and stays text.
+# A tag after a backslash is quoted: no text can follow it that would begin a call, so it stays text.
 _ESCAPED = Block(f"\\{OPENER}", _read_body, starts=("\0",), skip=re.compile(""))
 _TAGS = TextFormat(
     "tags", (Block(OPENER, _read_body, (CLOSER,), certain=True), _ESCAPED), HERMES.layout, HERMES.prompt, reasoning=()
 )
 
 
-def extract_tagged_calls(content: str, names: Collection[str] = ()) -> tuple[str, list[JsonObject]]:
-    """Return the text without its tags, trimmed, and the calls in order.
+def extract_tagged_calls(content: str, tool_names: Collection[str] = ()) -> tuple[str, list[JsonObject]]:
+    """Return the text without the tags that are calls or unreadable, trimmed, and the calls in order.
 
-    Ids follow the position of the tags: `tag_call_1` is the first tag, and an unreadable one leaves a gap. Without a
+    An id is `tag_call_N`. N counts the tags that are calls or unreadable, from 1. Without a
     readable tag, the text is unchanged and there is no call. An unclosed tag is text; an unclosed code block lasts
     until the end.
 
     Args:
         content: the text.
-        names: names of tools; if there are any and words stand beside the tags, only tags with one of these are calls.
+        tool_names: names of the offered tools. If there are any, and text outside the tags, a readable tag with another
+            name is no call and stays in the text.
     """
     calls: list[JsonObject | None] = []
-    tags = list(_find_tags(content))
-    has_text = "".join(_get_text_between(content, tags)).strip() != ""
-    cut: list[tuple[int, int]] = []
-    for start, end in tags:
+    tag_spans = list(_iterate_tag_spans(content))
+    has_text = "".join(_iterate_text_around(content, tag_spans)).strip() != ""
+    removed_spans: list[tuple[int, int]] = []
+    for start, end in tag_spans:
         call = _build_call(len(calls) + 1, content[start + len(OPENER) : end - len(CLOSER)])
-        if not (call and names and has_text and call["function"]["name"] not in names):
+        if not (call and tool_names and has_text and call["function"]["name"] not in tool_names):
             calls.append(call)
-            cut.append((start, end))
-    read = [call for call in calls if call is not None]
-    return ("".join(_get_text_between(content, cut)).strip(), read) if read else (content, [])
+            removed_spans.append((start, end))
+    readable_calls = [call for call in calls if call is not None]
+    return (
+        ("".join(_iterate_text_around(content, removed_spans)).strip(), readable_calls)
+        if readable_calls
+        else (content, [])
+    )
 
 
-def _get_text_between(content: str, cut: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Yield the text around these places."""
-    at = 0
-    for start, end in cut:
-        yield content[at:start]
-        at = end
-    yield content[at:]
+def _iterate_text_around(content: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Yield the parts of the text outside of these spans, also empty ones."""
+    index = 0
+    for start, end in spans:
+        yield content[index:start]
+        index = end
+    yield content[index:]
 
 
-def _find_tags(content: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each tag that is closed and not quoted."""
-    at = 0
-    for piece in _list_parts(content):
-        raw = piece.call.raw if piece.call else ""
-        start = content.index(raw, at) if raw else at + len(piece.text)
-        at = start + len(raw)
-        if raw:
-            yield start, at
+def _iterate_tag_spans(content: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end index of each tag that is closed and not quoted; the end is exclusive."""
+    index = 0
+    for event in _iterate_events(content):
+        tag = event.call.raw if event.call else ""
+        start = content.index(tag, index) if tag else index + len(event.text)
+        index = start + len(tag)
+        if tag:
+            yield start, index
 
 
-def _list_parts(content: str) -> Iterator[DecoderEvent]:
-    """Yield the text and the tags in order."""
+def _iterate_events(content: str) -> Iterator[DecoderEvent]:
+    """Yield the decoder's events in order: text, and a call for each tag."""
     decoder = TextDecoder(_TAGS, ToolSchemas())
     yield from decoder.feed(content)
     decoder.close()
@@ -92,22 +97,22 @@ def _build_call(position: int, payload: str) -> JsonObject | None:
 
 
 def _parse_json_payload(payload: str) -> tuple[object, object]:
-    found = _parse_object(payload)
-    if found is None:
+    call_object = _parse_object(payload)
+    if call_object is None:
         return None, None
-    function = found.get("function")
+    function = call_object.get("function")
     if isinstance(function, dict):
-        found = function
-    return found.get("name"), found.get("arguments", found.get("args"))
+        call_object = function
+    return call_object.get("name"), call_object.get("arguments", call_object.get("args"))
 
 
 def _parse_name_payload(payload: str) -> tuple[object, object]:
-    named = _NAMED.fullmatch(payload)
-    if named is None:
+    match = _NAME_AND_ARGUMENTS.fullmatch(payload)
+    if match is None:
         return None, None
-    written = named["arguments"]
-    arguments = _parse_object(written) if written else {}
-    return (None, None) if arguments is None else (named["name"], arguments)
+    arguments_text = match["arguments"]
+    arguments = _parse_object(arguments_text) if arguments_text else {}
+    return (None, None) if arguments is None else (match["name"], arguments)
 
 
 def _parse_object(text: str) -> JsonObject | None:

@@ -5,7 +5,7 @@ import re
 from toolbench.engine import formats
 from toolbench.engine.methods.inline_reasoning import split_partial_reasoning, split_text_reasoning
 from toolbench.engine.methods.json_in_text import has_readable_call
-from toolbench.engine.transforms.calls import PARALLEL_TOOL_NAMES, TOKEN
+from toolbench.engine.transforms.calls import LEAKED_TOKEN, PARALLEL_TOOL_NAMES
 from toolbench.engine.types import Finding, Turn
 from toolbench.engine.visible_text import is_blank
 from toolbench.evals.record_counts import CONTENT_PATH, MESSAGE_PATH
@@ -47,7 +47,7 @@ def classify_unknown_tool(name: str) -> str:
     """Return the cause for a call of a tool that does not exist, from the name that the model gave it."""
     if name in PARALLEL_TOOL_NAMES:
         return "calls_wrapped"
-    return "name_unclean" if TOKEN.search(name) else "tool_unknown"
+    return "name_unclean" if LEAKED_TOKEN.search(name) else "tool_unknown"
 
 
 def _has_call(text: object) -> bool:

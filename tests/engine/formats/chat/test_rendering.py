@@ -26,7 +26,7 @@ TALK = (
 
 
 @pytest.mark.parametrize("name", TURN_SPECS)
-def test_a_whole_conversation_is_written_as_the_table_says(name: str) -> None:
+def test_conversation_is_rendered_as_expected(name: str) -> None:
     """But how the tools are told, which is in our words."""
     said = (*TALK[:2], PromptMessage("assistant", "Let me see.", calls=(CALL, OTHER)), TALK[3])
     prompt = render_conversation(
@@ -36,7 +36,7 @@ def test_a_whole_conversation_is_written_as_the_table_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TURN_SPECS)
-def test_everything_said_is_told_once_and_in_order(name: str) -> None:
+def test_every_text_is_rendered_once_and_in_order(name: str) -> None:
     prompt = render_conversation(TALK, format=name, tools=[WEATHER_TOOL])
     places = [prompt.find(item.text) for item in TALK]
     assert [prompt.count(item.text) for item in TALK] == [1] * len(TALK)
@@ -46,7 +46,7 @@ def test_everything_said_is_told_once_and_in_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TURN_SPECS)
-def test_a_call_told_again_is_read_back_as_it_was(name: str) -> None:
+def test_rendered_call_of_the_history_parses_to_the_same_call(name: str) -> None:
     """What the history shows the model is what we would read if the model wrote it."""
     asked, went_on = TALK[:2], TALK[:3]
     before = render_conversation(asked, format=name, tools=[WEATHER_TOOL])
@@ -70,7 +70,7 @@ def test_hermes_turns_are_chatml() -> None:
     )
 
 
-def test_llama_gives_results_as_ipython_and_ends_a_call_once() -> None:
+def test_llama_renders_results_as_ipython_and_one_end_per_call() -> None:
     prompt = render_conversation(TALK[1:4], format="llama3_python_tag")
     assert prompt.endswith(
         '<|python_tag|>{"name": "get_weather", "arguments": {"city": "Oslo"}}<|eom_id|>'
@@ -79,7 +79,7 @@ def test_llama_gives_results_as_ipython_and_ends_a_call_once() -> None:
     )
 
 
-def test_harmony_says_words_before_calls_in_a_message_of_their_own() -> None:
+def test_harmony_renders_text_before_calls_as_separate_message() -> None:
     prompt = render_conversation(TALK[1:], format="harmony")
     assert (
         "<|start|>assistant<|channel|>commentary<|message|>Let me see.<|end|><|start|>assistant<|channel|>commentary "
@@ -90,7 +90,7 @@ def test_harmony_says_words_before_calls_in_a_message_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("name", THINKING)
-def test_a_thought_stands_once_behind_the_head_and_before_words_and_calls(name: str) -> None:
+def test_reasoning_is_rendered_once_before_text_and_calls(name: str) -> None:
     """In a first turn and in one after results, with words and without."""
     turns, reasoning = get_turn_spec(name), get_format(name).reasoning
     opener, closer = turns.thought or (f"{reasoning[0][0]}\n", f"\n{reasoning[0][1]}")
@@ -132,35 +132,35 @@ def test_a_thought_stands_once_behind_the_head_and_before_words_and_calls(name: 
         ),
     ],
 )
-def test_thoughts_stand_where_the_family_has_them(name: str, told: str) -> None:
+def test_reasoning_is_rendered_in_the_frame_of_the_family(name: str, told: str) -> None:
     said = [TALK[1], PromptMessage("assistant", "Let me see.", "Hm.", calls=(CALL,)), TALK[3]]
     assert told in render_conversation(said, format=name)
 
 
-def test_turn_after_results_may_start_anew_unlike_turn_after_tools() -> None:
+def test_turn_after_results_begins_as_the_family_requires() -> None:
     prompt = render_conversation(TALK[1:], format="apertus")
     assert "[4 degrees]It is cold.<|assistant_end|>" in prompt
     assert render_conversation(TALK[1:4], format="apertus").endswith("[4 degrees]<|assistant_start|>")
 
 
-def test_command_r_is_reminded_of_its_actions_where_there_are_tools() -> None:
+def test_command_r_prompt_with_tools_has_a_reminder() -> None:
     reminder = get_turn_spec("command_r").reminds
     assert render_conversation(TALK, format="command_r", tools=[WEATHER_TOOL]).count(reminder) == 1
     assert reminder not in render_conversation(TALK, format="command_r")
 
 
-def test_gemma_4_goes_on_in_the_turn_that_called() -> None:
+def test_gemma_4_continues_the_turn_with_the_call() -> None:
     assert render_conversation(TALK[1:4], format="gemma4").endswith(
         '<tool_call|><|tool_response>response:get_weather{value:<|"|>4 degrees<|"|>}<tool_response|>'
     )
 
 
-def test_a_family_without_a_system_turn_has_that_text_before_the_users() -> None:
+def test_system_text_without_system_turn_precedes_user_text() -> None:
     assert render_conversation(TALK[:2], format="mistral_v3") == "[INST] Be brief.\n\nAnd in Oslo?[/INST]"
     assert render_conversation(TALK[:1], format="mistral_v3") == "[INST] Be brief.[/INST]"
 
 
-def test_system_texts_in_front_are_one_and_a_later_one_is_a_turn() -> None:
+def test_first_system_messages_are_joined_and_later_ones_are_turns() -> None:
     said = [
         PromptMessage("system", "One."),
         PromptMessage("system", "Two."),
@@ -196,7 +196,7 @@ def test_deepseek_v41_puts_results_in_one_user_turn_in_call_order() -> None:
     assert prompt.endswith(f"</｜DSML｜ calls><｜end▁of▁sentence｜><｜User｜>{results}<｜Assistant｜></think>")
 
 
-def test_kimis_ids_count_over_the_whole_conversation() -> None:
+def test_kimi_ids_count_over_the_complete_conversation() -> None:
     again = TextCall("get_weather", {"city": "Rome"}, "call_def")
     said = [
         *TALK[1:4],
@@ -208,7 +208,7 @@ def test_kimis_ids_count_over_the_whole_conversation() -> None:
 
 
 @pytest.mark.parametrize("name", ["kimi_k2", "cohere", "mistral_v11"])
-def test_calls_that_share_an_id_are_told_apart_with_their_results(name: str) -> None:
+def test_calls_that_share_an_id_get_distinct_ids_with_their_results(name: str) -> None:
     """Also where results come in another order, or the id again in a later turn."""
     one, two, other = (TextCall(name, {"n": n}, "") for name, n in (("get", 1), ("get", 2), ("put", 3)))
     results = [PromptMessage("result", "4", calls=(call,)) for call in (other, one, two)]
@@ -219,7 +219,7 @@ def test_calls_that_share_an_id_are_told_apart_with_their_results(name: str) -> 
     assert re.findall(r'(?:functions\.\w+:|"tool_call_id": "|call0000)(\d)', prompt) == [*"01220133"]
 
 
-def test_results_of_one_answer_stand_together() -> None:
+def test_results_of_one_answer_share_one_turn() -> None:
     other = TextCall("get_weather", {"city": "Rome"}, "b")
     said = [
         PromptMessage("user", "Both?"),
@@ -232,6 +232,6 @@ def test_results_of_one_answer_stand_together() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(formats.list_format_names()) - set(TURN_SPECS)))
-def test_format_without_turn_tokens_is_refused_and_similar_ones_named(name: str) -> None:
+def test_format_without_turn_tokens_raises_error_with_alternatives(name: str) -> None:
     with pytest.raises(PlanError, match=f"{name}.*known of all but .*longcat.*react"):
         get_turn_spec(name)

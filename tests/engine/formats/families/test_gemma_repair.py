@@ -27,5 +27,5 @@ def test_gemma_repair_expression_has_no_unbounded_quantifier(name: str) -> None:
     ("pattern", "found"),
     [(r"[\s,]\s*:", ["*"]), (r"\w+\s{2,}", ["+", "{2,}"]), (r"[*+]\+\s{0,8}[^,]*+x", []), (r"a++b", [])],
 )
-def test_unbounded_quantifier_is_found_where_there_is_one(pattern: str, found: list[str]) -> None:
+def test_unbounded_quantifier_is_found_in_expression_with_one(pattern: str, found: list[str]) -> None:
     assert _unbounded(pattern) == found

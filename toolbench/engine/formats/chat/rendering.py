@@ -1,4 +1,4 @@
-"""Rendering of a conversation as one prompt, with the turn tokens of a model family."""
+"""Rendering of a conversation as one prompt in the turn format of a model family."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class PromptMessage:
 
 
 def get_turn_spec(format: str) -> TurnSpec:
-    """Return how a text format writes turns.
+    """Return the turn format that belongs to a text format.
 
     Raises:
         PlanError: the format is unknown, or its turn tokens are unknown.
@@ -65,42 +65,42 @@ def _assign_ids(messages: Sequence[PromptMessage], turns: TurnSpec) -> list[Prom
     """
     if turns.ids is None:
         return list(messages)
-    written: list[str] = []
-    waiting: dict[tuple[str, str], list[str]] = {}
-    named: list[PromptMessage] = []
+    used_ids: list[str] = []
+    ids_by_call: dict[tuple[str, str], list[str]] = {}
+    numbered_messages: list[PromptMessage] = []
     for message in messages:
         if message.by == "assistant":
-            made = _build_ids(message.calls, turns.ids, written)
-            waiting |= _map_to_calls(message.calls, made)
+            call_ids = _build_ids(message.calls, turns.ids, used_ids)
+            ids_by_call |= _group_ids_by_call(message.calls, call_ids)
         else:
-            made = [_find_answered_call(call, waiting) for call in message.calls]
-        calls = tuple(replace(call, id=call_id) for call, call_id in zip(message.calls, made, strict=True))
-        named.append(replace(message, calls=calls) if calls != message.calls else message)
-    return named
+            call_ids = [_take_answered_id(call, ids_by_call) for call in message.calls]
+        calls = tuple(replace(call, id=call_id) for call, call_id in zip(message.calls, call_ids, strict=True))
+        numbered_messages.append(replace(message, calls=calls) if calls != message.calls else message)
+    return numbered_messages
 
 
-def _build_ids(calls: Sequence[TextCall], ids: Callable[[TextCall, int], str], written: list[str]) -> list[str]:
-    """Return one id for each call, and append them to `written`.
+def _build_ids(calls: Sequence[TextCall], build_id: Callable[[TextCall, int], str], used_ids: list[str]) -> list[str]:
+    """Return one id for each call, and append them to `used_ids`.
 
-    An id that `written` has already is replaced by an id made from the call's position.
+    An id that `used_ids` has already is replaced by an id made from the call's position.
     """
-    before = len(written)
+    count_before = len(used_ids)
     for call in calls:
-        made = ids(call, len(written))
-        written.append(ids(replace(call, id=""), len(written)) if made in written else made)
-    return written[before:]
+        call_id = build_id(call, len(used_ids))
+        used_ids.append(build_id(replace(call, id=""), len(used_ids)) if call_id in used_ids else call_id)
+    return used_ids[count_before:]
 
 
-def _map_to_calls(calls: Sequence[TextCall], made: Sequence[str]) -> dict[tuple[str, str], list[str]]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for call, call_id in zip(calls, made, strict=True):
-        found.setdefault((call.id, call.name), []).append(call_id)
-    return found
+def _group_ids_by_call(calls: Sequence[TextCall], call_ids: Sequence[str]) -> dict[tuple[str, str], list[str]]:
+    ids_by_call: dict[tuple[str, str], list[str]] = {}
+    for call, call_id in zip(calls, call_ids, strict=True):
+        ids_by_call.setdefault((call.id, call.name), []).append(call_id)
+    return ids_by_call
 
 
-def _find_answered_call(call: TextCall, waiting: dict[tuple[str, str], list[str]]) -> str:
-    made = waiting.get((call.id, call.name), [call.id])
-    return made.pop(0) if len(made) > 1 else made[0]
+def _take_answered_id(call: TextCall, ids_by_call: dict[tuple[str, str], list[str]]) -> str:
+    call_ids = ids_by_call.get((call.id, call.name), [call.id])
+    return call_ids.pop(0) if len(call_ids) > 1 else call_ids[0]
 
 
 def _fold_system_messages(messages: Sequence[PromptMessage], turns: TurnSpec) -> list[PromptMessage]:
@@ -109,19 +109,19 @@ def _fold_system_messages(messages: Sequence[PromptMessage], turns: TurnSpec) ->
     If the text format has no system turn, put each system text before the text of the next user message.
     """
     folded: list[PromptMessage] = []
-    waiting: list[str] = []
+    system_texts: list[str] = []
     for message in messages:
-        first = message.by == "system" and (turns.system is None or not folded or folded[-1].by == "system")
-        if first and turns.system is None:
-            waiting.append(message.text)
-        elif first and folded:
+        is_folded = message.by == "system" and (turns.system is None or not folded or folded[-1].by == "system")
+        if is_folded and turns.system is None:
+            system_texts.append(message.text)
+        elif is_folded and folded:
             folded[-1] = replace(folded[-1], text=f"{folded[-1].text}\n\n{message.text}")
-        elif message.by == "user" and waiting:
-            folded.append(replace(message, text="\n\n".join([*waiting, message.text])))
-            waiting = []
+        elif message.by == "user" and system_texts:
+            folded.append(replace(message, text="\n\n".join([*system_texts, message.text])))
+            system_texts = []
         else:
             folded.append(message)
-    return [*folded, *([PromptMessage("user", "\n\n".join(waiting))] if waiting else [])]
+    return [*folded, *([PromptMessage("user", "\n\n".join(system_texts))] if system_texts else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +133,16 @@ class _RawText:
 
 
 def _place_tools(messages: list[PromptMessage], tools_text: str, turns: TurnSpec) -> list[PromptMessage | _RawText]:
-    """Return the messages in turns that the text format has, with the description of the tools."""
+    """Return the messages with the tools inserted, and with system messages as the turn format allows them."""
     if tools_text and turns.tools is ToolsPosition.USER:
         return [*_fold_system_messages(_put_tools_before_user(messages, tools_text), turns)]
     return _put_tools_in_system(_fold_system_messages(messages, turns), tools_text, turns)
 
 
 def _put_tools_before_user(messages: list[PromptMessage], tools_text: str) -> list[PromptMessage]:
-    at = next((place for place, message in enumerate(messages) if message.by == "user"), len(messages))
-    text = f"{tools_text}\n\n{messages[at].text}" if at < len(messages) else tools_text
-    return [*messages[:at], PromptMessage("user", text), *messages[at + 1 :]]
+    index = next((position for position, message in enumerate(messages) if message.by == "user"), len(messages))
+    text = f"{tools_text}\n\n{messages[index].text}" if index < len(messages) else tools_text
+    return [*messages[:index], PromptMessage("user", text), *messages[index + 1 :]]
 
 
 def _put_tools_in_system(
@@ -150,20 +150,20 @@ def _put_tools_in_system(
 ) -> list[PromptMessage | _RawText]:
     if not tools_text:
         return list(messages)
-    users = [place for place, message in enumerate(messages) if message.by == "user"]
-    headed = bool(messages) and messages[0].by == "system"
-    raw = _RawText(turns.tools_turn[0] + tools_text + turns.tools_turn[1])
+    user_indexes = [position for position, message in enumerate(messages) if message.by == "user"]
+    has_system = bool(messages) and messages[0].by == "system"
+    tools_message = _RawText(turns.tools_turn[0] + tools_text + turns.tools_turn[1])
     match turns.tools:
         case ToolsPosition.SYSTEM | ToolsPosition.SYSTEM_HEAD:
-            texts = [*([messages[0].text] if headed else []), tools_text]
+            texts = [*([messages[0].text] if has_system else []), tools_text]
             ordered = texts if turns.tools is ToolsPosition.SYSTEM else texts[::-1]
-            return [PromptMessage("system", "\n\n".join(ordered)), *messages[1 if headed else 0 :]]
+            return [PromptMessage("system", "\n\n".join(ordered)), *messages[1 if has_system else 0 :]]
         case ToolsPosition.BEFORE_LAST_USER:
-            at = users[-1] if users else 0
-            return [*messages[:at], raw, *messages[at:]]
+            last_user = user_indexes[-1] if user_indexes else 0
+            return [*messages[:last_user], tools_message, *messages[last_user:]]
         case ToolsPosition.BEFORE_SYSTEM:
-            return [raw, *messages]
-    return [*messages[:headed], raw, *messages[headed:]]
+            return [tools_message, *messages]
+    return [*messages[:has_system], tools_message, *messages[has_system:]]
 
 
 def _render_messages(
@@ -171,14 +171,14 @@ def _render_messages(
 ) -> Iterator[str]:
     after_results = False
     for by, group in groupby(placed, key=lambda message: message.by):
-        together = [message for message in group if isinstance(message, PromptMessage)]
+        group_messages = [message for message in group if isinstance(message, PromptMessage)]
         if by == "result":
-            pairs = [(call, message.text) for message in together for call in message.calls]
+            pairs = [(call, message.text) for message in group_messages for call in message.calls]
             yield from _render_results(pairs, format, turns)
         elif by == "raw":
             yield "".join(message.text for message in placed if isinstance(message, _RawText))
         else:
-            for message in together:
+            for message in group_messages:
                 yield _render_turn(message, format, turns, resumed=after_results)
         after_results = by == "result"
     yield (turns.reminds if reminded else "") + _get_turn_start(turns, resumed=after_results, is_reprompted=True)
@@ -193,14 +193,17 @@ def _render_turn(message: PromptMessage, format: str, turns: TurnSpec, *, resume
     if message.by != "assistant":
         return _enclose(message.text, turns.user if message.by == "user" or turns.system is None else turns.system)
     text = _enclose(message.text, turns.preamble if message.calls else turns.text) if message.text else ""
-    joint = turns.joint[0 if text else 1] if message.calls else ""
-    written = (
-        _render_reasoning(message, format, turns, resumed=resumed) + text + joint + render(message.calls, format=format)
+    separator = turns.joint[0 if text else 1] if message.calls else ""
+    content = (
+        _render_reasoning(message, format, turns, resumed=resumed)
+        + text
+        + separator
+        + render(message.calls, format=format)
     )
-    ends = turns.assistant[1] if turns.pauses is None or not message.calls else turns.pauses
-    over = ends and written.endswith(turns.stops)
-    begins = _get_turn_start(turns, resumed=resumed, thought=bool(message.reasoning))
-    return begins + written + ("" if over else ends)
+    end = turns.assistant[1] if turns.pauses is None or not message.calls else turns.pauses
+    is_ended = end and content.endswith(turns.stops)
+    start = _get_turn_start(turns, resumed=resumed, thought=bool(message.reasoning))
+    return start + content + ("" if is_ended else end)
 
 
 def _render_reasoning(message: PromptMessage, format: str, turns: TurnSpec, *, resumed: bool) -> str:
@@ -209,8 +212,8 @@ def _render_reasoning(message: PromptMessage, format: str, turns: TurnSpec, *, r
     That text is "" if the turn continues after results.
     """
     if not message.reasoning:
-        blank = turns.unthought if turns.unthought_calls is None or not message.calls else turns.unthought_calls
-        return "" if resumed and turns.resumes is not None else blank
+        replacement = turns.unthought if turns.unthought_calls is None or not message.calls else turns.unthought_calls
+        return "" if resumed and turns.resumes is not None else replacement
     if turns.thought is None:
         return render((), format=format, reasoning=message.reasoning)
     return _enclose(message.reasoning, turns.thought)

@@ -6,7 +6,7 @@ tool_chat_template_*.jinja, encoders and renderers, mistral-common's samples and
 (dots). Of families with several templates, granite3 is that of 3.0, gigachat3 that of 3.1, nemotron that of Nano 2,
 hunyuan_v3 that of Hy3, xlam and functools are the Qwen and Phi-4-mini ones, and dots is that of dots3. No system text
 of a vendor is included. No value begins with the token that opens every sequence (`<s>`, `<|begin_of_text|>`, `<bos>`
-…): servers add it to a prompt themselves. Behind the beginning of its turn a model may reason; the prompts of DeepSeek
+…): servers add it to a prompt themselves. After the beginning of its turn a model may reason; the prompts of DeepSeek
 from 3.1 on, Hunyuan 3, Kimi K3, Cohere, Apertus and mistral_v15 turn reasoning off.
 """
 
@@ -17,15 +17,17 @@ from toolbench.engine.formats.families import cohere, kimi, mistral
 from toolbench.engine.formats.families.named_lines import TO_ALL
 
 
-def _build_chatml(results: str, begin: str = "<|im_start|>", end: str = "<|im_end|>", line: str = "\n") -> TurnSpec:
-    return build_role_turns((begin, "\n"), end + line, results, ToolsPosition.SYSTEM, end)
+def _build_chatml(
+    results_role: str, begin: str = "<|im_start|>", end: str = "<|im_end|>", after_end: str = "\n"
+) -> TurnSpec:
+    return build_role_turns((begin, "\n"), end + after_end, results_role, ToolsPosition.SYSTEM, end)
 
 
-def _build_llama(heads: Frame, end: str, more: str, tools: ToolsPosition) -> TurnSpec:
-    return build_role_turns(heads, end, "ipython", tools, end, more)
+def _build_llama(role_frame: Frame, end: str, other_end: str, tools: ToolsPosition) -> TurnSpec:
+    return build_role_turns(role_frame, end, "ipython", tools, end, other_end)
 
 
-_NO_MARKERS = ("", "")  # no text before calls
+_NO_MARKERS = ("", "")  # for `joint`: no text before calls
 _BLANK_LINES, _LINE = ("\n\n", "\n\n"), ("\n", "")
 
 _LLAMA3_HEADS: Frame = ("<|start_header_id|>", "<|end_header_id|>\n\n")
@@ -101,17 +103,17 @@ def _build_kimi_k3_frame(role: str) -> Frame:
     return f'<|open|>message role="{role}"<|sep|>', kimi.MESSAGE_END
 
 
-def _build_glm(line: str) -> TurnSpec:
+def _build_glm(line_break: str) -> TurnSpec:
     return TurnSpec(
         begins="[gMASK]<sop>",
-        system=(f"<|system|>{line}", ""),
-        user=(f"<|user|>{line}", ""),
+        system=(f"<|system|>{line_break}", ""),
+        user=(f"<|user|>{line_break}", ""),
         assistant=("<|assistant|>", ""),
         tools=ToolsPosition.BEFORE_SYSTEM,
-        tools_turn=(f"<|system|>{line}", ""),
-        unthought="\n<think></think>\n" if line else "</think>",
-        thought=(f"{line}<think>", f"</think>{line}"),
-        joint=(line, ""),
+        tools_turn=(f"<|system|>{line_break}", ""),
+        unthought="\n<think></think>\n" if line_break else "</think>",
+        thought=(f"{line_break}<think>", f"</think>{line_break}"),
+        joint=(line_break, ""),
         stops=("<|user|>", "<|observation|>", "<|endoftext|>"),
     )
 
@@ -288,7 +290,7 @@ TURN_SPECS: dict[str, TurnSpec] = {
         opening=_build_kimi_k3_frame("assistant")[0] + kimi.RESPONSE[0],
         text=kimi.RESPONSE,
         preamble=kimi.RESPONSE,
-        thought=kimi.THOUGHT,
+        thought=kimi.REASONING,
         joint=("", "".join(kimi.RESPONSE)),
         stops=("<|end_of_msg|>",),
     ),
@@ -388,4 +390,4 @@ TURN_SPECS: dict[str, TurnSpec] = {
         stops=("<|call|>", "<|return|>"),
     ),
 }
-"""By the format's name. A format that is not here has no turns that we know of."""
+"""The turn formats by the name of the text format. Formats whose turn tokens are unknown are missing."""

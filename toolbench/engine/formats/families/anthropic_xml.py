@@ -1,4 +1,4 @@
-"""Anthropic's calls in text from before its tools API, in the older and the newer form."""
+"""Anthropic's text formats from before its tools API: `<tool_name>` tags (older) and `<invoke name=…>` (newer)."""
 
 import re
 from dataclasses import dataclass
@@ -25,35 +25,35 @@ _GUARD = ("<parameters>", "</parameters>")
 
 @dataclass(frozen=True, slots=True)
 class NamedTagReader:
-    """Parses a name tag and one tag for each parameter, named like it."""
+    """A reader of a `<tool_name>` tag and one tag for each parameter, with the parameter's name as its own."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
         problem = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
-        name, named, rest = body.partition("<tool_name>")[2].partition("</tool_name>")
+        name, name_end, after_name = body.partition("<tool_name>")[2].partition("</tool_name>")
         name = clean_name(name)
-        before, opened, written = rest.partition(_GUARD[0])
-        values = _read_tags(written)
-        lost = not named or (before.strip() and not opened)
-        if cut or lost or not name or values is None:
+        before, parameters_start, parameters = after_name.partition(_GUARD[0])
+        values = _read_tags(parameters)
+        is_tag_missing = not name_end or (before.strip() and not parameters_start)
+        if cut or is_tag_missing or not name or values is None:
             return problem
         notes: set[str] = set()
         return ParsedBlock((FoundCall(name, convert_by_key(values, name, known, notes)),), notes=tuple(notes))
 
 
 def _read_tags(text: str) -> list[tuple[str, str]] | None:
-    """Return the values with their tags, up to the end of the parameters; None if a tag has no end."""
+    """Return pairs of key and value up to the end of the parameters; None if a tag has no end or other text follows."""
     values: list[tuple[str, str]] = []
-    at = 0
-    while found := _TAG.match(text, at):
-        closer = f"</{found['key']}>"
-        end = text.find(closer, found.end())
+    index = 0
+    while tag := _TAG.match(text, index):
+        closer = f"</{tag['key']}>"
+        end = text.find(closer, tag.end())
         if end < 0:
             return None
-        values.append((found["key"], text[found.end() : end]))
-        at = end + len(closer)
-    rest = text[at:].strip()
-    return values if not rest or rest.startswith(_GUARD[1]) else None
+        values.append((tag["key"], text[tag.end() : end]))
+        index = end + len(closer)
+    remaining = text[index:].strip()
+    return values if not remaining or remaining.startswith(_GUARD[1]) else None
 
 
 _PROMPT = PromptLayout(

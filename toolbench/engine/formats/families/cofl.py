@@ -1,7 +1,7 @@
 """Cohere's Command 4: values as nested tags with their type, and an id for each call.
 
-They follow Cohere's own renderer and parser (melody). The flat tags of earlier versions, in which markup is escaped,
-are parsed and not written.
+The text is rendered and parsed as by Cohere's own library, melody. The flat tags of earlier versions, in which markup
+is escaped, are parsed but not rendered.
 """
 
 import re
@@ -30,22 +30,22 @@ from toolbench.engine.formats.types import TextCall, ToolSchemas
 from toolbench.engine.strict_json import read_json
 
 TEXT = ("<|START_TEXT|>", "<|END_TEXT|>")
-ALL, ALL_END = "<cofl:tool_calls>", "</cofl:tool_calls>"
+CALLS, CALLS_END = "<cofl:tool_calls>", "</cofl:tool_calls>"
 CALL, CALL_END = "<cofl:tool_call ", "</cofl:tool_call>"
 _VALUE, _VALUE_END = "<cofl:value ", "</cofl:value>"
-_FLAT, _FLAT_END = "<cofl:tool_param ", "</cofl:tool_param>"
-_KINDS = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
-_QUOTE = {'"': "&quot;"}
+_FLAT_VALUE, _FLAT_VALUE_END = "<cofl:tool_param ", "</cofl:tool_param>"
+_TYPES_BY_STRING_FLAG = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
+_QUOTE_ENTITY = {'"': "&quot;"}
 _MAX_DEPTH = 64
-_ATTRIBUTES = r'(?P<told>(?:\s*\w+="[^"]*")*)\s*>'
-_HEADING, _OPENED = re.compile(_ATTRIBUTES), re.compile(rf"\s*{_VALUE.strip()}{_ATTRIBUTES}")
-_CLOSED = re.compile(rf"\s*{_VALUE_END}")
+_ATTRIBUTES = r'(?P<attributes>(?:\s*\w+="[^"]*")*)\s*>'
+_HEADING, _VALUE_START = re.compile(_ATTRIBUTES), re.compile(rf"\s*{_VALUE.strip()}{_ATTRIBUTES}")
+_VALUE_CLOSER = re.compile(rf"\s*{_VALUE_END}")
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
 class TypedTagReader:
-    """Parses a name and nested values: `raw` is text, `json` is JSON, `dict` and `list` contain values."""
+    """A reader of a name and nested value tags of the types raw (text), json, dict and list (of inner values)."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
@@ -56,72 +56,74 @@ class TypedTagReader:
             return TRUNCATED_BLOCK if cut else UNREADABLE_BLOCK
         notes: set[str] = set()
         try:
-            values, at = _read_values(body, heading.end(), 0, notes)
+            values, end = _read_values(body, heading.end(), 0, notes)
         except InvalidJsonError:
             return UNREADABLE_BLOCK
         arguments = _group_by_name(values, notes, lambda key: is_list_allowed(name, key, known))
         return (
             UNREADABLE_BLOCK
-            if body[at:].strip()
+            if body[end:].strip()
             else ParsedBlock((FoundCall(name, arguments, attributes.get("id", "")),), notes=tuple(notes))
         )
 
 
-def _parse_attributes(found: re.Match[str]) -> Mapping[str, str]:
-    return {key: unescape(value, {"&quot;": '"'}) for key, value in _ATTRIBUTE.findall(found["told"])}
+def _parse_attributes(match: re.Match[str]) -> Mapping[str, str]:
+    return {key: unescape(value, {"&quot;": '"'}) for key, value in _ATTRIBUTE.findall(match["attributes"])}
 
 
 def _group_by_name(
-    values: Sequence[tuple[str, Any]], notes: set[str], lists: Callable[[str], bool] = lambda name: False
+    values: Sequence[tuple[str, Any]], notes: set[str], is_list: Callable[[str], bool] = lambda name: False
 ) -> dict[str, Any]:
-    return group_by_key(values, lambda name, value: value, lambda name, value: list_items(value), lists, notes)
+    return group_by_key(values, lambda name, value: value, lambda name, value: list_items(value), is_list, notes)
 
 
-def _read_values(text: str, at: int, depth: int, notes: set[str]) -> tuple[list[tuple[str, Any]], int]:
-    """Return names and values from `at` on, and the position after them.
+def _read_values(text: str, index: int, depth: int, notes: set[str]) -> tuple[list[tuple[str, Any]], int]:
+    """Return the names and values of the tags that begin at `index`, and the index after them.
 
     Raises:
         InvalidJsonError: a value cannot be read.
     """
-    found: list[tuple[str, Any]] = []
-    while opened := _OPENED.match(text, at):
-        attributes = _parse_attributes(opened)
-        value, at = _read_value(attributes.get("type", "raw"), text, opened.end(), depth, notes)
-        found.append((attributes.get("name", ""), value))
-    return found, at
+    values: list[tuple[str, Any]] = []
+    while start_tag := _VALUE_START.match(text, index):
+        attributes = _parse_attributes(start_tag)
+        value, index = _read_value(attributes.get("type", "raw"), text, start_tag.end(), depth, notes)
+        values.append((attributes.get("name", ""), value))
+    return values, index
 
 
-def _read_value(kind: str, text: str, at: int, depth: int, notes: set[str]) -> tuple[Any, int]:
-    if kind not in ("dict", "list"):
-        end = text.find(_VALUE_END, at)
-        if end < 0 or text.find(_VALUE, at, end) >= 0:
+def _read_value(value_type: str, text: str, index: int, depth: int, notes: set[str]) -> tuple[Any, int]:
+    if value_type not in ("dict", "list"):
+        end = text.find(_VALUE_END, index)
+        if end < 0 or text.find(_VALUE, index, end) >= 0:
             raise InvalidJsonError("not_json", "a value has no end")
-        return text[at:end] if kind == "raw" else read_json(text[at:end]), end + len(_VALUE_END)
-    inside, end = _read_values(text, at, depth + 1, notes) if depth < _MAX_DEPTH else ([], at)
-    closed = _CLOSED.match(text, end)
-    if closed is None:
+        return text[index:end] if value_type == "raw" else read_json(text[index:end]), end + len(_VALUE_END)
+    inner_values, end = _read_values(text, index, depth + 1, notes) if depth < _MAX_DEPTH else ([], index)
+    end_tag = _VALUE_CLOSER.match(text, end)
+    if end_tag is None:
         raise InvalidJsonError("not_json", "a value has no end, or is nested too deeply")
-    return _group_by_name(inside, notes) if kind == "dict" else [value for _, value in inside], closed.end()
+    return _group_by_name(inner_values, notes) if value_type == "dict" else [
+        value for _, value in inner_values
+    ], end_tag.end()
 
 
 def _render_value(value: object, name: str | None = None) -> str:
-    named = "" if name is None else f'name="{escape(name, _QUOTE)}" '
+    name_attribute = "" if name is None else f'name="{escape(name, _QUOTE_ENTITY)}" '
     if isinstance(value, dict):
-        kind, inside = "dict", "".join(_render_value(part, key) for key, part in value.items())
+        value_type, content = "dict", "".join(_render_value(part, key) for key, part in value.items())
     elif isinstance(value, list):
-        kind, inside = "list", "".join(_render_value(part) for part in value)
+        value_type, content = "list", "".join(_render_value(part) for part in value)
     else:
-        kind, inside = ("raw", value) if isinstance(value, str) else ("json", render_spaced_json(value))
-    return f'{_VALUE}{named}type="{kind}">{inside}{_VALUE_END}'
+        value_type, content = ("raw", value) if isinstance(value, str) else ("json", render_spaced_json(value))
+    return f'{_VALUE}{name_attribute}type="{value_type}">{content}{_VALUE_END}'
 
 
-def _render_call(call: TextCall, place: int) -> str:
+def _render_call(call: TextCall, index: int) -> str:
     values = "".join(_render_value(value, key) for key, value in call.arguments.items())
-    return f'{CALL}id="{call.id or place}" name="{call.name}">{values}{CALL_END}'
+    return f'{CALL}id="{call.id or index}" name="{call.name}">{values}{CALL_END}'
 
 
-def _render_result(call: TextCall, content: str, place: int) -> str:
-    """Return the only item of a call's result: its content under that key, as JSON with escaped markup."""
+def _render_result(call: TextCall, content: str, index: int) -> str:
+    """Return a call's result with one item: JSON with the content under the key `content`, with escaped markup."""
     item = (
         f'<cofl:tool_result_item index="0">{escape(render_spaced_json({"content": content}))}</cofl:tool_result_item>'
     )
@@ -130,9 +132,9 @@ def _render_result(call: TextCall, content: str, place: int) -> str:
 
 _FLAT_TAGS = TaggedReader(
     re.compile(r'\s*(?:id="(?P<id>[^"]*)"\s+)?name="(?P<name>[^"]+)"\s*>'),
-    re.compile(rf'{_FLAT}name="(?P<key>[^"]{{1,256}})"(?: string="(?P<kind>true|false)")?\s*>'),
-    _FLAT_END,
-    kinds=_KINDS,
+    re.compile(rf'{_FLAT_VALUE}name="(?P<key>[^"]{{1,256}})"(?: string="(?P<kind>true|false)")?\s*>'),
+    _FLAT_VALUE_END,
+    kinds=_TYPES_BY_STRING_FLAG,
     escaped=True,
 )
 COMMAND4 = TextFormat(
@@ -142,13 +144,13 @@ COMMAND4 = TextFormat(
             CALL,
             FirstMatchReader((TypedTagReader(), _FLAT_TAGS)),
             (CALL_END,),
-            (CALL, ALL_END),
+            (CALL, CALLS_END),
             guard=(_VALUE.strip(), _VALUE_END),
         ),
     ),
-    CallLayout(_render_call, ALL, "", ALL_END),
+    CallLayout(_render_call, CALLS, "", CALLS_END),
     PromptLayout(COHERE.prompt.tools, _render_result, "<cofl:tool_results>", "", "</cofl:tool_results>"),
-    dropped=(ALL, ALL_END, CALL_END, *TEXT, "<|END_OF_TURN_TOKEN|>"),
+    dropped=(CALLS, CALLS_END, CALL_END, *TEXT, "<|END_OF_TURN_TOKEN|>"),
     reasoning=COHERE.reasoning,
     bare=build_bare_json_blocks,
     holds=RoundTripLimits(r'[^\s<>&"]+', r'[^<>"]*', ("cofl:",), ids=True, bare_keys=True),

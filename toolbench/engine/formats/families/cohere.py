@@ -22,32 +22,32 @@ from toolbench.engine.formats.specification import Block, PromptLayout, RoundTri
 from toolbench.engine.formats.types import TextCall, get_function
 from toolbench.engine.types import JsonObject
 
-_READ = JsonCallReader(CallKeys(("tool_name", "name"), ("parameters", "arguments"), ("tool_call_id", "id")))
+_CALL_READER = JsonCallReader(CallKeys(("tool_name", "name"), ("parameters", "arguments"), ("tool_call_id", "id")))
 _PSEUDO_TOOLS = ("directly-answer", "directly_answer")
 
 
-def build_position_id(call: TextCall, place: int) -> str:
-    """Return an id that is the call's position in the conversation."""
-    return str(place)
+def build_position_id(call: TextCall, index: int) -> str:
+    """Return the call's position in the conversation, from 0, as its id."""
+    return str(index)
 
 
-def _render_call(call: TextCall, place: int) -> str:
-    made = call.id or str(place)
-    return "    " + render_spaced_json({"tool_call_id": made, "tool_name": call.name, "parameters": call.arguments})
+def _render_call(call: TextCall, index: int) -> str:
+    call_id = call.id or str(index)
+    return "    " + render_spaced_json({"tool_call_id": call_id, "tool_name": call.name, "parameters": call.arguments})
 
 
-def _render_result(call: TextCall, content: str, place: int) -> str:
+def _render_result(call: TextCall, content: str, index: int) -> str:
     return render_indented_json({"tool_call_id": call.id, "results": {"0": content}, "is_error": None})
 
 
 def _render_tools(tools: Sequence[JsonObject]) -> str:
-    listed = ",\n".join(f"    {render_spaced_json({**get_function(tool), 'responses': None})}" for tool in tools)
-    return f"# Available Tools\n```json\n[\n{listed}\n]\n```"
+    lines = ",\n".join(f"    {render_spaced_json({**get_function(tool), 'responses': None})}" for tool in tools)
+    return f"# Available Tools\n```json\n[\n{lines}\n]\n```"
 
 
 COHERE = TextFormat(
     "cohere",
-    (build_marked_block("<|START_ACTION|>", "<|END_ACTION|>", read=_READ),),
+    (build_marked_block("<|START_ACTION|>", "<|END_ACTION|>", read=_CALL_READER),),
     build_line_array_layout("<|START_ACTION|>", "<|END_ACTION|>", _render_call),
     PromptLayout(
         _render_tools,
@@ -62,7 +62,7 @@ COHERE = TextFormat(
     holds=RoundTripLimits(PLAIN_NAME, ids=True),
 )
 _ACTIONS = tuple(
-    Block(f"Action:{blank}```json", PseudoToolFilter(_PSEUDO_TOOLS, _READ), ("```",), starts=STARTS, values=True)
+    Block(f"Action:{blank}```json", PseudoToolFilter(_PSEUDO_TOOLS, _CALL_READER), ("```",), starts=STARTS, values=True)
     for blank in " \n"
 )
 COMMAND_R = TextFormat(

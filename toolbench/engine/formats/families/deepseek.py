@@ -1,7 +1,7 @@
 """DeepSeek V3 and R1, V3.1, V3.2, V4 and V4.1.
 
-V3 and R1 write a type, a name and fenced JSON, V3.1 a name and JSON, V3.2 and V4 DSML tags, V4.1 the same with a blank
-after the token.
+V3 and R1 write a type, a name and fenced JSON, V3.1 a name and JSON, V3.2 and V4 DSML tags, V4.1 DSML tags with a blank
+after the DSML token.
 """
 
 import re
@@ -23,27 +23,37 @@ from toolbench.engine.formats.tagged_calls import TaggedReader
 from toolbench.engine.formats.types import TextCall
 from toolbench.engine.types import JsonObject
 
-_BARS, _BLANKS = ("｜", "|"), ("▁", "_", " ")  # lossy gateways turn the first of each into the others
+_BAR_SPELLINGS, _BLANK_SPELLINGS = (
+    ("｜", "|"),
+    ("▁", "_", " "),
+)  # some gateways replace the first character by one of the others
 _SEPARATOR = re.compile(r"<[｜|]tool[▁_ ]sep[｜|]>")
-_TYPED = re.compile(r"\s*(?P<name>[\w.:/-]+)\s*(?:```\w*\s*)?")
-_KINDS = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
+_NAME_HEADING = re.compile(r"\s*(?P<name>[\w.:/-]+)\s*(?:```\w*\s*)?")
+_TYPES_BY_STRING_FLAG = {"true": "string", "false": "integer|number|boolean|null|array|object|string"}
 
 
-def _list_spellings(words: str) -> tuple[str, ...]:
-    """Return a token in all its spellings, the correct one first."""
-    return tuple(f"<{bar}{words.replace(' ', blank)}{bar}>" for bar, blank in product(_BARS, _BLANKS))
+def _list_spellings(token: str) -> tuple[str, ...]:
+    """Return a token in all its spellings, the correct one first; blanks in `token` become separators."""
+    return tuple(f"<{bar}{token.replace(' ', blank)}{bar}>" for bar, blank in product(_BAR_SPELLINGS, _BLANK_SPELLINGS))
 
 
 BEGIN, END, SEP = _list_spellings("tool call begin"), _list_spellings("tool call end"), _list_spellings("tool sep")
 ALL_BEGIN, ALL_END = _list_spellings("tool calls begin"), _list_spellings("tool calls end")
-_STOPS = ("<｜end▁of▁sentence｜>",)
+_END_TOKENS = ("<｜end▁of▁sentence｜>",)
 
 
 def _parse_heading(heading: str) -> tuple[str, str]:
-    """Return the name after the separator, or before it if nothing follows; "" without a separator."""
-    before, *behind = _SEPARATOR.split(heading, maxsplit=1)
-    named = _TYPED.match(behind[0] if behind[0].strip("` \n") else before) if behind else None
-    return (named["name"], "") if named else ("", "")
+    """Return the name after the separator, or the name before it if no text follows; "" without a separator.
+
+    The second value, the id, is always "".
+    """
+    before, *after_separator = _SEPARATOR.split(heading, maxsplit=1)
+    match = (
+        _NAME_HEADING.match(after_separator[0] if after_separator[0].strip("` \n") else before)
+        if after_separator
+        else None
+    )
+    return (match["name"], "") if match else ("", "")
 
 
 def _build_blocks() -> tuple[Block, ...]:
@@ -53,8 +63,8 @@ def _build_blocks() -> tuple[Block, ...]:
     )
 
 
-def _build_tools_writer(how: str) -> Callable[[Sequence[JsonObject]], str]:
-    return tool_lines_writer("## Tools\nThese functions can be called:\n", f"\n\nTo call one, write:\n{how}")
+def _build_tools_writer(instruction: str) -> Callable[[Sequence[JsonObject]], str]:
+    return tool_lines_writer("## Tools\nThese functions can be called:\n", f"\n\nTo call one, write:\n{instruction}")
 
 
 _V3_PROMPT = PromptLayout(
@@ -80,7 +90,7 @@ DEEPSEEK_V3 = TextFormat(
         ALL_END[0],
     ),
     _V3_PROMPT,
-    dropped=(*ALL_BEGIN, *ALL_END, *END, *_STOPS),
+    dropped=(*ALL_BEGIN, *ALL_END, *END, *_END_TOKENS),
     bare=build_bare_json_blocks,
     holds=RoundTripLimits(PLAIN_NAME),
 )
@@ -102,44 +112,44 @@ def _build_dsml_tag(bar: str, slash: str = "", blank: str = "") -> str:
 def _build_invoke_block(bar: str, blank: str) -> Block:
     begin, end = _build_dsml_tag(bar, blank=blank), _build_dsml_tag(bar, "/", blank)
     value, value_end = f"{begin}parameter", f"{end}parameter>"
-    read = TaggedReader(
+    reader = TaggedReader(
         re.compile(r"\s*name=[\"']?(?P<name>[^\"'>\s]+)[\"']?\s*>"),
         re.compile(rf"{re.escape(value)} name=\"(?P<key>[^\">]*)\"(?: string=\"(?P<kind>true|false)\")?\s*>"),
         value_end,
-        kinds=_KINDS,
+        kinds=_TYPES_BY_STRING_FLAG,
     )
-    enders = (*(f"{end}{word}>" for word in _DSML_WRAPPERS), f"{begin}invoke")
-    return Block(f"{begin}invoke", read, (f"{end}invoke>",), enders, guard=(value, value_end))
+    other_markers = (*(f"{end}{word}>" for word in _DSML_WRAPPERS), f"{begin}invoke")
+    return Block(f"{begin}invoke", reader, (f"{end}invoke>",), other_markers, guard=(value, value_end))
 
 
 _DSML_WRAPPERS = ("function_calls", "tool_calls", "calls")
-_DSML_BLOCKS = tuple(_build_invoke_block(bar, blank) for bar, blank in product(_BARS, ("", " ")))
+_DSML_BLOCKS = tuple(_build_invoke_block(bar, blank) for bar, blank in product(_BAR_SPELLINGS, ("", " ")))
 _DSML_DROPPED = tuple(
     f"{_build_dsml_tag(bar, slash, blank)}{word}>"
-    for bar, slash, blank, word in product(_BARS, ("", "/"), ("", " "), (*_DSML_WRAPPERS, "invoke"))
+    for bar, slash, blank, word in product(_BAR_SPELLINGS, ("", "/"), ("", " "), (*_DSML_WRAPPERS, "invoke"))
 )
 
 
 def _build_dsml_format(name: str, wrapper: str, prompt: PromptLayout, blank: str = "") -> TextFormat:
     begin, end = _build_dsml_tag("｜", blank=blank), _build_dsml_tag("｜", "/", blank)
 
-    value = f'{begin}parameter name="key" string="true|false">value{end}parameter>\n'
-    how = f'{begin}{wrapper}>\n{begin}invoke name="name">\n{value}{end}invoke>\n{end}{wrapper}>'
+    parameter = f'{begin}parameter name="key" string="true|false">value{end}parameter>\n'
+    instruction = f'{begin}{wrapper}>\n{begin}invoke name="name">\n{parameter}{end}invoke>\n{end}{wrapper}>'
 
-    def written(call: TextCall, place: int) -> str:
+    def render_call(call: TextCall, index: int) -> str:
         parameters = (
-            f'{begin}parameter name="{key}" string="{"true" if isinstance(value, str) else "false"}">'
-            f"{render_tag_value(value)}{end}parameter>\n"
-            for key, value in call.arguments.items()
+            f'{begin}parameter name="{key}" string="{"true" if isinstance(parameter, str) else "false"}">'
+            f"{render_tag_value(parameter)}{end}parameter>\n"
+            for key, parameter in call.arguments.items()
         )
         return f'{begin}invoke name="{call.name}">\n{"".join(parameters)}{end}invoke>'
 
     return TextFormat(
         name,
         _DSML_BLOCKS,
-        CallLayout(written, f"{begin}{wrapper}>\n", "\n", f"\n{end}{wrapper}>"),
-        replace(prompt, tools=_build_tools_writer(how)),
-        dropped=(*_DSML_DROPPED, *_STOPS),
+        CallLayout(render_call, f"{begin}{wrapper}>\n", "\n", f"\n{end}{wrapper}>"),
+        replace(prompt, tools=_build_tools_writer(instruction)),
+        dropped=(*_DSML_DROPPED, *_END_TOKENS),
         bare=build_bare_json_blocks,
         holds=RoundTripLimits(r"[^\s<>|｜\"']+", r"[^\s\">]+", ("DSML",)),
     )

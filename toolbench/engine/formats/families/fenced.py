@@ -1,4 +1,4 @@
-"""JSON in a code fence, as models write that were only asked for JSON."""
+"""JSON in a code fence, as models often write it if they are asked for JSON."""
 
 import re
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ _INFO = re.compile(r"[\w+-]*\s*")
 
 
 def build_fenced_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a fence that begins with an object or array."""
+    """Return a block for a code fence that begins with a JSON object or array."""
     return (
         Block(FENCE, JsonCallReader(ANY_CALL_KEYS), (FENCE,), starts=("{", "["), skip=_INFO, values=True, bare=True),
     )
 
 
 def build_whole_fence_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return such a fence that must be the whole answer."""
+    """Return the block of `build_fenced_json_blocks`, which counts only if it is the whole answer."""
     return tuple(replace(block, whole=True) for block in build_fenced_json_blocks(names))
 
 

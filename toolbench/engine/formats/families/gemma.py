@@ -1,4 +1,4 @@
-"""Gemma 3 (a fence of Python), FunctionGemma and Gemma 4 (bare keys, texts between tokens of their own)."""
+"""Gemma 3 (Python in a code fence), FunctionGemma and Gemma 4 (unquoted keys, strings between special tokens)."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from toolbench.engine.formats.families.fenced import FENCE, build_fenced_json_bl
 from toolbench.engine.formats.families.gemma_repair import repair_gemma_calls
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.pythonic import PYTHONIC, build_bare_list_blocks
-from toolbench.engine.formats.json_calls import as_object
+from toolbench.engine.formats.json_calls import parse_object
 from toolbench.engine.formats.literals import read_value
 from toolbench.engine.formats.python_calls import PythonCallReader
 from toolbench.engine.formats.specification import (
@@ -30,72 +30,72 @@ from toolbench.engine.types import JsonObject
 _HEADING = re.compile(r"\s*(?:call)?\s*:\s*(?P<name>[\w.-]+)\s*(?=\{)")
 _STRING_OR_KEY = re.compile(r'\\.|"(?:[^"\\]|\\.)*+"|(?P<before>[{,]\s*)(?P<key>[^\s{}\[\]:,"\']+)\s*:', re.DOTALL)
 _OPEN_QUOTE = re.compile(r"'(?P<text>[^']*)\Z")
-_ANY_CODE, _TOOL_CODE = re.compile(r"(?:tool_code|python|tool_call)?\s*"), re.compile(r"tool_code\s*")
+_ANY_CODE_INFO, _TOOL_CODE_INFO = re.compile(r"(?:tool_code|python|tool_call)?\s*"), re.compile(r"tool_code\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class GemmaCallReader:
-    """Parses `call:name{key:value}`, also several in one block; `quote` stands on both sides of a text."""
+    """A reader of one or more calls such as `call:name{key:value}`; `quote` is the token before and after a string."""
 
     quote: str
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
-        reading = self._strict(body, cut=cut)
+        reading = self._read_strictly(body, cut=cut)
         if not reading.problem or cut:
             return reading
-        repaired = repair_gemma_calls(body, self.quote, known, self._whole)
+        repaired = repair_gemma_calls(body, self.quote, known, self._list_calls)
         return ParsedBlock(repaired, notes=("delimiter_missing",)) if repaired else reading
 
-    def _whole(self, body: str) -> tuple[FoundCall, ...]:
-        """Return the calls of a faultless block; none of any other."""
-        reading = self._strict(body, cut=False)
+    def _list_calls(self, body: str) -> tuple[FoundCall, ...]:
+        """Return the calls of a block that needs no repair; () for any other block."""
+        reading = self._read_strictly(body, cut=False)
         return () if reading.problem else reading.calls
 
-    def _strict(self, body: str, *, cut: bool) -> ParsedBlock:
+    def _read_strictly(self, body: str, *, cut: bool) -> ParsedBlock:
         calls: list[FoundCall] = []
         parts = body.split(self.quote)
         if not cut and any(not part.strip() for part in parts[2:-1:2]):
-            return ParsedBlock(problem="call_unreadable")  # Python would join two texts with nothing between them
-        text, at = _convert_to_json(parts), 0
-        while named := _HEADING.match(text, at):
-            end = find_value_end(text, named.end())
-            arguments = _parse_object(text[named.end() : end]) if end is not None else None
+            return ParsedBlock(problem="call_unreadable")  # two strings without a separator, which Python would join
+        text, start = _convert_to_json(parts), 0
+        while heading := _HEADING.match(text, start):
+            end = find_value_end(text, heading.end())
+            arguments = _parse_object(text[heading.end() : end]) if end is not None else None
             if end is None or arguments is None:
                 return ParsedBlock(tuple(calls), "call_cut" if cut and end is None else "call_unreadable")
-            calls.append(FoundCall(named["name"], arguments))
-            at = end
-        if text[at:].strip(" \n,") or not calls:
+            calls.append(FoundCall(heading["name"], arguments))
+            start = end
+        if text[start:].strip(" \n,") or not calls:
             return ParsedBlock(tuple(calls), "call_cut" if cut else "call_unreadable")
         return ParsedBlock(tuple(calls))
 
 
 def _parse_object(text: str) -> JsonObject | None:
     try:
-        return as_object(read_value(text))
+        return parse_object(read_value(text))
     except InvalidJsonError:
         return None
 
 
 def _convert_to_json(parts: Sequence[str]) -> str:
-    """Return the text with keys and strings in JSON's quotes.
+    """Join the parts to JSON, with keys and strings in double quotes.
 
-    Every second part is a string; with an odd number of quotes, one of them closes a string that began with an
+    Every second part is a string. If the number of quotes is odd, one of them closes a string that began with an
     apostrophe.
     """
-    dangling = len(parts) % 2 == 0
-    written, in_string = [], False
+    has_unpaired_quote = len(parts) % 2 == 0
+    json_parts, in_string = [], False
     for part in parts:
-        opened = _OPEN_QUOTE.search(part) if dangling and not in_string else None
+        apostrophe = _OPEN_QUOTE.search(part) if has_unpaired_quote and not in_string else None
         if in_string:
-            written.append(json.dumps(part))
-        elif opened:
-            written += [_quote_keys(part[: opened.start()]), json.dumps(opened["text"])]
-            dangling, in_string = False, True
+            json_parts.append(json.dumps(part))
+        elif apostrophe:
+            json_parts += [_quote_keys(part[: apostrophe.start()]), json.dumps(apostrophe["text"])]
+            has_unpaired_quote, in_string = False, True
         else:
-            written.append(_quote_keys(part))
+            json_parts.append(_quote_keys(part))
         in_string = not in_string
-    return "".join(written)
+    return "".join(json_parts)
 
 
 def _quote_keys(code: str) -> str:
@@ -105,14 +105,14 @@ def _quote_keys(code: str) -> str:
 
 
 def _build_call_writer(opener: str, quote: str, closer: str) -> Callable[[TextCall, int], str]:
-    def write(call: TextCall, place: int) -> str:
+    def write(call: TextCall, index: int) -> str:
         return f"{opener}call:{call.name}{_render_value(call.arguments, quote)}{closer}"
 
     return write
 
 
 def _render_value(value: object, quote: str) -> str:
-    """Return a value with bare keys and its strings between `quote`."""
+    """Return a value with unquoted keys and with `quote` around its strings."""
     if isinstance(value, str):
         return quote + value + quote
     if isinstance(value, dict):
@@ -123,7 +123,7 @@ def _render_value(value: object, quote: str) -> str:
 
 
 def _convert_types_to_upper(schema: object) -> object:
-    """Return a schema with its types in capitals, as the declarations have them."""
+    """Return a schema with its type names in capitals, as Gemma's declarations require."""
     if isinstance(schema, list):
         return [_convert_types_to_upper(item) for item in schema]
     if not isinstance(schema, dict):
@@ -137,12 +137,12 @@ def _convert_types_to_upper(schema: object) -> object:
 def _build_declarations_writer(opener: str, quote: str, closer: str) -> Callable[[Sequence[JsonObject]], str]:
     def write(tools: Sequence[JsonObject]) -> str:
         functions = [get_function(tool) for tool in tools]
-        rests = [
+        parts = [
             {key: function[key] for key in ("description", "parameters") if key in function} for function in functions
         ]
         return "".join(
-            f"{opener}declaration:{function.get('name')}{_render_value(_convert_types_to_upper(rest), quote)}{closer}"
-            for function, rest in zip(functions, rests, strict=True)
+            f"{opener}declaration:{function.get('name')}{_render_value(_convert_types_to_upper(part), quote)}{closer}"
+            for function, part in zip(functions, parts, strict=True)
         )
 
     return write
@@ -165,14 +165,14 @@ def _build_format(
 
 
 def build_fenced_python_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a fence that begins with a call of a known tool."""
+    """Return a block for a code fence that begins with a Python call of a known tool."""
     starts = tuple(f"{before}{name}(" for name in names for before in ("", "["))
-    return (Block(FENCE, PythonCallReader(), (FENCE,), starts=starts, skip=_ANY_CODE, bare=True),)
+    return (Block(FENCE, PythonCallReader(), (FENCE,), starts=starts, skip=_ANY_CODE_INFO, bare=True),)
 
 
 def build_whole_tool_code_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return such a fence that is called tool_code and must be the whole answer."""
-    return tuple(replace(block, skip=_TOOL_CODE, whole=True) for block in build_fenced_python_blocks(names))
+    """Return the same block with the info string `tool_code`, which counts only if it is the whole answer."""
+    return tuple(replace(block, skip=_TOOL_CODE_INFO, whole=True) for block in build_fenced_python_blocks(names))
 
 
 GEMMA3 = TextFormat(

@@ -1,4 +1,4 @@
-"""Calls as plain JSON without markers, in all known forms."""
+"""Calls as plain JSON without markers, with any of the known keys."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,16 @@ from toolbench.engine.formats.specification import Block, CallLayout, PromptLayo
 
 NAME_KEYS = ("name", "tool", "function", "action", "tool_name")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
-WRAPPERS = ("function", "function_call", "tool_call", "tool_calls")
-ANY_CALL_KEYS = CallKeys(NAME_KEYS, ARGUMENT_KEYS, ("id", "tool_call_id"), WRAPPERS)
+WRAPPER_KEYS = ("function", "function_call", "tool_call", "tool_calls")
+ANY_CALL_KEYS = CallKeys(NAME_KEYS, ARGUMENT_KEYS, ("id", "tool_call_id"), WRAPPER_KEYS)
 
 
 def build_bare_json_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for an object, or an array of objects, anywhere in the text."""
-    read = JsonCallReader(ANY_CALL_KEYS)
+    """Return the blocks for a JSON object and for an array of objects, anywhere in the text."""
+    reader = JsonCallReader(ANY_CALL_KEYS)
     return (
-        Block("{", read, starts=('"', "'", '{"'), values=True, many=False, bare=True, inner=True),
-        Block("[", read, starts=("{",), values=True, many=False, bare=True, inner=True),
+        Block("{", reader, starts=('"', "'", '{"'), values=True, many=False, bare=True, inner=True),
+        Block("[", reader, starts=("{",), values=True, many=False, bare=True, inner=True),
     )
 
 

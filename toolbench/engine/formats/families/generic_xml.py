@@ -1,11 +1,11 @@
-"""A name tag and an arguments tag, for models without a format of their own."""
+"""A name tag and an arguments tag, for models that were trained on no text format."""
 
 from dataclasses import dataclass
 
 from toolbench.engine.formats.call_writers import enclosed_result_writer, named_json_call_writer, tool_lines_writer
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import CLOSER, OPENER, PLAIN_NAME
-from toolbench.engine.formats.json_calls import BrokenValueError, as_object, clean_name, read_values
+from toolbench.engine.formats.json_calls import BrokenValueError, clean_name, parse_object, read_values
 from toolbench.engine.formats.specification import (
     Block,
     CallLayout,
@@ -23,23 +23,23 @@ ARGUMENTS, ARGUMENTS_END = "<arguments>", "</arguments>"
 
 @dataclass(frozen=True, slots=True)
 class NameAndArgumentsReader:
-    """Parses both tags by searching for them, so that the arguments may contain anything."""
+    """A reader that searches for the tags, so that the arguments may contain any text."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
         problem = ParsedBlock(problem="call_cut" if cut else "call_unreadable")
-        heading, opened, written = body.partition(ARGUMENTS)
-        name, named, behind = heading.partition(NAME)[2].partition(NAME_END)
+        heading, arguments_start, arguments_text = body.partition(ARGUMENTS)
+        name, name_end, after_name = heading.partition(NAME)[2].partition(NAME_END)
         name = clean_name(name)
-        lost = not named or (behind.strip() and not opened)
-        if lost or not name or (cut and not written):
+        is_tag_missing = not name_end or (after_name.strip() and not arguments_start)
+        if is_tag_missing or not name or (cut and not arguments_text):
             return problem
         notes: set[str] = set()
         try:
-            value = next(read_values(written, notes), None)
+            value = next(read_values(arguments_text, notes), None)
         except BrokenValueError:
             return problem
-        arguments = as_object(value)
+        arguments = parse_object(value)
         if arguments is None or (cut and value is None):
             return problem
         return ParsedBlock((FoundCall(name, arguments),), notes=tuple(sorted(notes)))

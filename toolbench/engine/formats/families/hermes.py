@@ -1,4 +1,4 @@
-"""Hermes 2/3, Qwen 2.5 and 3, Granite 4, ERNIE 4.5, EXAONE, SmolLM3: JSON between <tool_call> tags."""
+"""JSON between <tool_call> tags: Hermes 2 and 3, Qwen 2.5 and 3, Granite 4, ERNIE 4.5, EXAONE and SmolLM3."""
 
 import re
 
@@ -13,9 +13,9 @@ _NAME = re.compile(r"\s*([\w.:/-]+)\s*")
 
 
 def parse_name_heading(heading: str) -> tuple[str, str]:
-    """Return the name of a heading that is only a name."""
-    found = _NAME.fullmatch(heading)
-    return (found[1], "") if found else ("", "")
+    """Return the name in a heading that contains only a name, otherwise ""; the second value, the id, is always ""."""
+    match = _NAME.fullmatch(heading)
+    return (match[1], "") if match else ("", "")
 
 
 JSON_BLOCK = Block(OPENER, JsonCallReader(), (CLOSER, "</tool_calls>"), starts=("{", "["), values=True)

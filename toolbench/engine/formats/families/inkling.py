@@ -1,4 +1,4 @@
-"""Inkling: messages with one kind of content each; the tool's name stands before the content's mark and inside it."""
+"""Inkling: messages with one type of content each; a call has the tool's name before its marker and in its JSON."""
 
 from collections.abc import Sequence
 
@@ -19,21 +19,25 @@ from toolbench.engine.formats.types import TextCall, ToolSchemas, get_function
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject
 
-_MARK, _THOUGHT, _END = "<|content_invoke_tool_json|>", "<|content_thinking|>", "<|end_message|>"
-_READ = JsonCallReader(CallKeys(arguments=("args", "arguments")))
+_CALL_MARKER, _REASONING_MARKER, _MESSAGE_END = (
+    "<|content_invoke_tool_json|>",
+    "<|content_thinking|>",
+    "<|end_message|>",
+)
+_CALL_READER = JsonCallReader(CallKeys(arguments=("args", "arguments")))
 
 
-def _render_call(call: TextCall, place: int) -> str:
-    return call.name + _MARK + write_json({"name": call.name, "args": call.arguments}) + _END
+def _render_call(call: TextCall, index: int) -> str:
+    return call.name + _CALL_MARKER + write_json({"name": call.name, "args": call.arguments}) + _MESSAGE_END
 
 
 def _render_tools(tools: Sequence[JsonObject]) -> str:
     listed = render_canonical_json([{**get_function(tool), "type": "function"} for tool in tools])
-    return f"<|message_system|>tool_declare<|content_xml|>{listed}{_END}"
+    return f"<|message_system|>tool_declare<|content_xml|>{listed}{_MESSAGE_END}"
 
 
 def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    return tuple(build_marked_block(f"{name}{_MARK}", _END, read=_READ) for name in names)
+    return tuple(build_marked_block(f"{name}{_CALL_MARKER}", _MESSAGE_END, read=_CALL_READER) for name in names)
 
 
 def _read_reasoning(body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
@@ -42,16 +46,19 @@ def _read_reasoning(body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
 
 INKLING = TextFormat(
     "inkling",
-    (build_marked_block(_MARK, _END, read=_READ), Block(_THOUGHT, _read_reasoning, (_END,))),
+    (
+        build_marked_block(_CALL_MARKER, _MESSAGE_END, read=_CALL_READER),
+        Block(_REASONING_MARKER, _read_reasoning, (_MESSAGE_END,)),
+    ),
     CallLayout(_render_call, between="<|message_model|>"),
     PromptLayout(
         _render_tools,
-        enclosed_result_writer("<|message_tool|>{name}<|content_text|>", _END),
+        enclosed_result_writer("<|message_tool|>{name}<|content_text|>", _MESSAGE_END),
         results_between="",
     ),
-    dropped=(_END, "<|message_model|>", "<|content_text|>", "<|content_model_end_sampling|>"),
+    dropped=(_MESSAGE_END, "<|message_model|>", "<|content_text|>", "<|content_model_end_sampling|>"),
     reasoning=(),
-    thought=(_THOUGHT, _END),
+    thought=(_REASONING_MARKER, _MESSAGE_END),
     bare=build_bare_json_blocks,
     named=_build_named_blocks,
     holds=RoundTripLimits(PLAIN_NAME),

@@ -1,4 +1,4 @@
-"""Kimi K2, whose ids are part of the text, and K3, which writes tags."""
+"""Kimi K2 (JSON after an id that contains the tool's name) and Kimi K3 (tags)."""
 
 import re
 from collections.abc import Sequence
@@ -18,39 +18,39 @@ from toolbench.engine.formats.types import TextCall
 from toolbench.engine.types import JsonObject
 
 BEGIN, ARGUMENTS, END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
-ALL_BEGIN, ALL_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
+SECTION_BEGIN, SECTION_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
 _ID = re.compile(r"functions\.[^\s:<|]+:\d+")
 _HEADING = re.compile(
-    r"\s*(?P<id>(?:functions\.)?(?P<name>[\w.-]+?)(?P<place>:\d+)?)\s*(?:<\|tool_call_argument_begin\|>\s*)?"
+    r"\s*(?P<id>(?:functions\.)?(?P<name>[\w.-]+?)(?P<position>:\d+)?)\s*(?:<\|tool_call_argument_begin\|>\s*)?"
 )
 
 
 def _parse_heading(heading: str) -> tuple[str, str]:
-    found = _HEADING.fullmatch(heading)
-    if found is None:
+    match = _HEADING.fullmatch(heading)
+    if match is None:
         return "", ""
-    return found["name"], found["id"] if found["place"] else ""
+    return match["name"], match["id"] if match["position"] else ""
 
 
-def build_kimi_id(call: TextCall, place: int) -> str:
-    """Return the call's id if it has Kimi's form, otherwise one made of its position."""
-    return call.id if _ID.fullmatch(call.id) else f"functions.{call.name}:{place}"
+def build_kimi_id(call: TextCall, index: int) -> str:
+    """Return the call's id if it is `functions.NAME:NUMBER`, otherwise such an id with the call's position."""
+    return call.id if _ID.fullmatch(call.id) else f"functions.{call.name}:{index}"
 
 
-def _render_call(call: TextCall, place: int) -> str:
-    return f"{BEGIN}{build_kimi_id(call, place)}{ARGUMENTS}{render_spaced_json(call.arguments)}{END}"
+def _render_call(call: TextCall, index: int) -> str:
+    return f"{BEGIN}{build_kimi_id(call, index)}{ARGUMENTS}{render_spaced_json(call.arguments)}{END}"
 
 
 KIMI_K2 = TextFormat(
     "kimi_k2",
-    (Block(BEGIN, NamedJsonReader(_parse_heading), (END,), (BEGIN, ALL_END), values=True, many=False),),
-    CallLayout(_render_call, ALL_BEGIN, "", ALL_END),
+    (Block(BEGIN, NamedJsonReader(_parse_heading), (END,), (BEGIN, SECTION_END), values=True, many=False),),
+    CallLayout(_render_call, SECTION_BEGIN, "", SECTION_END),
     PromptLayout(
         tool_list_writer("<|im_system|>tool_declare<|im_middle|>", "<|im_end|>"),
         enclosed_result_writer("<|im_system|>{name}<|im_middle|>## Return of {id}\n", "<|im_end|>"),
         results_between="",
     ),
-    dropped=(ALL_BEGIN, ALL_END, END, "<|im_end|>"),
+    dropped=(SECTION_BEGIN, SECTION_END, END, "<|im_end|>"),
     bare=build_bare_json_blocks,
     holds=RoundTripLimits(r"[\w.-]+", ids=True),
 )
@@ -58,15 +58,15 @@ KIMI_K2 = TextFormat(
 _CALL, _CALL_END = "<|open|>call", "<|close|>call<|sep|>"
 _VALUE, _VALUE_END = "<|open|>argument", "<|close|>argument<|sep|>"
 _TOOLS, _TOOLS_END = "<|open|>tools<|sep|>", "<|close|>tools<|sep|>"
-THOUGHT = ("<|open|>think<|sep|>", "<|close|>think<|sep|>")
+REASONING = ("<|open|>think<|sep|>", "<|close|>think<|sep|>")
 RESPONSE = ("<|open|>response<|sep|>", "<|close|>response<|sep|>")
 _MESSAGE_CLOSED = "<|close|>message<|sep|>"
 MESSAGE_END = f"{_MESSAGE_CLOSED}<|end_of_msg|>"
-_TYPES = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
+_TYPE_NAMES = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 
 
 def _escape_attribute(text: str) -> str:
-    """Escape an attribute's value, as Moonshot's encoder does."""
+    """Escape `&` and `"` in an attribute's value, as Moonshot's encoder does."""
     return text.replace("&", "&amp;").replace('"', "&quot;")
 
 
@@ -74,24 +74,24 @@ def _unescape_attribute(attribute: str) -> str:
     return attribute.replace("&quot;", '"').replace("&amp;", "&")
 
 
-def _render_k3_call(call: TextCall, place: int) -> str:
+def _render_k3_call(call: TextCall, index: int) -> str:
     values = (
-        f'{_VALUE} key="{_escape_attribute(key)}" type="{_TYPES.get(type(value), "null")}"<|sep|>'
+        f'{_VALUE} key="{_escape_attribute(key)}" type="{_TYPE_NAMES.get(type(value), "null")}"<|sep|>'
         f"{render_tag_value(value)}{_VALUE_END}"
         for key, value in call.arguments.items()
     )
-    return f'{_CALL} tool="{_escape_attribute(call.name)}" index="{place + 1}"<|sep|>{"".join(values)}{_CALL_END}'
+    return f'{_CALL} tool="{_escape_attribute(call.name)}" index="{index + 1}"<|sep|>{"".join(values)}{_CALL_END}'
 
 
 def _render_k3_tools(tools: Sequence[JsonObject]) -> str:
-    """Return the message of the tools, with sorted keys and without blanks, as Moonshot writes it."""
+    """Return the message that declares the tools, as JSON with sorted keys and without blanks."""
     opening = '<|open|>message role="system" type="tool-declare"<|sep|>'
     definitions = render_canonical_json(list(tools))
     return f"{opening}# Tools\nThese tools can be called:\n\n```json\n{definitions}\n```{MESSAGE_END}"
 
 
-def _render_k3_result(call: TextCall, content: str, place: int) -> str:
-    heading = f'<|open|>message role="tool" tool="{_escape_attribute(call.name)}" index="{place + 1}"<|sep|>'
+def _render_k3_result(call: TextCall, content: str, index: int) -> str:
+    heading = f'<|open|>message role="tool" tool="{_escape_attribute(call.name)}" index="{index + 1}"<|sep|>'
     return heading + content + MESSAGE_END
 
 
@@ -118,7 +118,7 @@ KIMI_K3 = TextFormat(
         results_between="",
     ),
     dropped=(_TOOLS, _TOOLS_END, *RESPONSE, _MESSAGE_CLOSED, "<|end_of_msg|>"),
-    reasoning=(THOUGHT,),
+    reasoning=(REASONING,),
     bare=build_bare_json_blocks,
     holds=RoundTripLimits(r"[^\s<|]+", r"[^\s<|]([^<|]*[^\s<|])?", ("<|open|>", "<|close|>")),
 )

@@ -24,7 +24,7 @@ _BLOCKS = (
     Block(TAG, PythonCallReader(suffix=".call"), ENDS, (TAG,)),  # built-in tools: brave_search.call(query="…")
     FUNCTION_BLOCK,  # as Meta's documentation writes custom tools
 )
-_HOLDS = RoundTripLimits(name=r"[^\s<|｜]+")
+_ROUND_TRIP_LIMITS = RoundTripLimits(name=r"[^\s<|｜]+")
 
 LLAMA3_JSON = TextFormat(
     "llama3_json",
@@ -33,7 +33,7 @@ LLAMA3_JSON = TextFormat(
     _PROMPT,
     dropped=ENDS,
     bare=build_bare_json_blocks,
-    holds=_HOLDS,
+    holds=_ROUND_TRIP_LIMITS,
 )
 LLAMA3_PYTHON_TAG = TextFormat(
     "llama3_python_tag",
@@ -42,5 +42,5 @@ LLAMA3_PYTHON_TAG = TextFormat(
     _PROMPT,
     dropped=ENDS,
     bare=build_bare_json_blocks,
-    holds=_HOLDS,
+    holds=_ROUND_TRIP_LIMITS,
 )

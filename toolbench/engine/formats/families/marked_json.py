@@ -1,4 +1,4 @@
-"""Families that write JSON between two markers of their own: Phi-4, Granite, xLAM, Jamba and others."""
+"""Model families that write JSON between two markers: Phi-4, Granite, xLAM, Jamba and others."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from toolbench.engine.formats.families.fenced import build_fenced_json_blocks
 from toolbench.engine.formats.families.generic_json import build_bare_json_blocks
 from toolbench.engine.formats.families.hermes import JSON_BLOCK, NAMED_BLOCK, PLAIN_NAME, PLURAL_BLOCK
 from toolbench.engine.formats.families.mistral import MISTRAL_BLOCK as MISTRAL_BLOCK
-from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader, as_object, clean_name
+from toolbench.engine.formats.json_calls import CallKeys, JsonCallReader, clean_name, parse_object
 from toolbench.engine.formats.specification import (
     Block,
     BlockReader,
@@ -32,32 +32,39 @@ from toolbench.engine.formats.typescript import render_function_type
 from toolbench.engine.types import JsonObject
 
 STARTS = ("{", "[")
-_TOOLS = tool_list_writer("Tools:\n", "\n", flat=True)
-_PLAIN = enclosed_result_writer("", "")
+_TOOL_LIST = tool_list_writer("Tools:\n", "\n", flat=True)
+_PLAIN_RESULT = enclosed_result_writer("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class PseudoToolFilter:
-    """Parses JSON calls without pseudo tools that mean that no tool is called."""
+    """A reader of JSON calls that drops pseudo tools, by which models express that they call no tool.
 
-    pseudo: tuple[str, ...]
+    Attributes:
+        pseudo_tools: names of the pseudo tools; a tool with such a name that is offered is not dropped.
+        read: reads the calls.
+    """
+
+    pseudo_tools: tuple[str, ...]
     read: JsonCallReader = field(default_factory=JsonCallReader)
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
         reading = self.read(body, known, cut=cut)
-        real = tuple(call for call in reading.calls if call.name not in self.pseudo or call.name in known.schemas)
+        real = tuple(call for call in reading.calls if call.name not in self.pseudo_tools or call.name in known.schemas)
         return ParsedBlock(real, reading.problem, reading.notes)
 
 
 class NameKeyedCalls(CallKeys):
-    """Objects whose only key is the tool's name, with the arguments as its value."""
+    """A reader of objects whose only key is the tool's name, with the arguments as its value."""
 
     def calls(self, value: object) -> Iterator[FoundCall | None]:
         """Yield the calls of a value; None for an item that is not a call."""
         for item in value if isinstance(value, list) else [value]:
-            name, given = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", None)
-            arguments = as_object(given)
+            name, arguments_value = (
+                next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", None)
+            )
+            arguments = parse_object(arguments_value)
             yield FoundCall(clean_name(name), arguments) if clean_name(name) and arguments is not None else None
 
 
@@ -73,7 +80,7 @@ def _build_format(
         name,
         (block,),
         layout,
-        prompt or PromptLayout(_TOOLS, _PLAIN),
+        prompt or PromptLayout(_TOOL_LIST, _PLAIN_RESULT),
         dropped=(*block.closers, *more.get("dropped", ())),
         bare=build_bare_json_blocks,
         holds=RoundTripLimits(PLAIN_NAME),
@@ -85,23 +92,28 @@ def _build_array_layout(before: str, after: str) -> CallLayout:
 
 
 def build_line_array_layout(before: str, after: str, call: Callable[[TextCall, int], str]) -> CallLayout:
-    """Return the layout of an array with an indented call on each line, or on several."""
+    """Return the layout of an array between two texts, in which each call begins on a line of its own."""
     return CallLayout(call, f"{before}[\n", ",\n", f"\n]{after}")
 
 
 def indented_call_writer(name: str, arguments: str) -> Callable[[TextCall, int], str]:
-    """Return a function that writes a call over several lines, under these keys, as an item of such an array."""
-    return lambda call, place: render_indented_json({name: call.name, arguments: call.arguments})
+    """Return a writer of a call as an indented object over several lines.
+
+    Args:
+        name: the key of the tool's name.
+        arguments: the key of the arguments.
+    """
+    return lambda call, index: render_indented_json({name: call.name, arguments: call.arguments})
 
 
-_ENDS = ("<|end|>", "<|end_of_text|>")
+_END_TOKENS = ("<|end|>", "<|end_of_text|>")
 _FUNCTOOLS = Block("functools", JsonCallReader(), starts=STARTS, values=True, many=False)
-FUNCTOOLS = _build_format("functools", _FUNCTOOLS, _build_array_layout("functools", ""), dropped=_ENDS)
+FUNCTOOLS = _build_format("functools", _FUNCTOOLS, _build_array_layout("functools", ""), dropped=_END_TOKENS)
 
 
 def _render_available_tools(tools: Sequence[JsonObject]) -> str:
-    listed = "\n\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools)
-    return f"<|start_of_role|>available_tools<|end_of_role|>\n{listed}<|end_of_text|>"
+    definitions = "\n\n".join(json.dumps(tool, ensure_ascii=False, indent=4) for tool in tools)
+    return f"<|start_of_role|>available_tools<|end_of_role|>\n{definitions}<|end_of_text|>"
 
 
 GRANITE3 = TextFormat(
@@ -112,7 +124,7 @@ GRANITE3 = TextFormat(
         _render_available_tools,
         enclosed_result_writer("<|start_of_role|>tool_response<|end_of_role|>", "<|end_of_text|>"),
     ),
-    dropped=_ENDS,
+    dropped=_END_TOKENS,
     bare=build_bare_json_blocks,
     holds=RoundTripLimits(PLAIN_NAME),
 )
@@ -120,8 +132,8 @@ PHI4 = _build_format(
     "phi4",
     build_marked_block("<|tool_call|>", "<|/tool_call|>"),
     _build_array_layout("<|tool_call|>", "<|/tool_call|>"),
-    prompt=PromptLayout(tool_list_writer("<|tool|>", "<|/tool|>", flat=True), _PLAIN),
-    dropped=_ENDS,
+    prompt=PromptLayout(tool_list_writer("<|tool|>", "<|/tool|>", flat=True), _PLAIN_RESULT),
+    dropped=_END_TOKENS,
 )
 GRANITE_20B = _build_format(
     "granite_20b_fc",
@@ -136,7 +148,7 @@ GRANITE_20B = _build_format(
         enclosed_result_writer("<function_response> ", ""),
         results_between="",
     ),
-    dropped=("</function_call>", "<|endoftext|>", *_ENDS),
+    dropped=("</function_call>", "<|endoftext|>", *_END_TOKENS),
 )
 XLAM = TextFormat(
     "xlam",
@@ -148,7 +160,7 @@ XLAM = TextFormat(
             '\n\nTo call some, answer with nothing but an array of them: [{"name": <name>, "arguments": <object>}].\n',
             flat=True,
         ),
-        _PLAIN,
+        _PLAIN_RESULT,
     ),
     dropped=("</tool_call>", "</s>", "<|im_end|>"),
     bare=lambda names: (*build_fenced_json_blocks(names), *build_bare_json_blocks(names)),
@@ -157,15 +169,15 @@ XLAM = TextFormat(
 
 
 def _render_definitions(tools: Sequence[JsonObject]) -> str:
-    listed = "\n\n".join(json.dumps(get_function(tool), ensure_ascii=False, indent=2) for tool in tools)
-    return f"<tool_definitions>\n# Tools\n\n## Functions\n\n{listed}\n</tool_definitions>"
+    definitions = "\n\n".join(json.dumps(get_function(tool), ensure_ascii=False, indent=2) for tool in tools)
+    return f"<tool_definitions>\n# Tools\n\n## Functions\n\n{definitions}\n</tool_definitions>"
 
 
 JAMBA = _build_format(
     "jamba",
     PLURAL_BLOCK,
     build_line_array_layout("<tool_calls>", "</tool_calls>", json_call_writer(before="    ")),
-    prompt=PromptLayout(_render_definitions, _PLAIN),
+    prompt=PromptLayout(_render_definitions, _PLAIN_RESULT),
     dropped=("<|eom|>",),
 )
 INTERNLM2 = _build_format(
@@ -175,40 +187,40 @@ INTERNLM2 = _build_format(
         json_call_writer(arguments="parameters", before="<|action_start|><|plugin|>\n", after="<|action_end|>"),
         between="",
     ),
-    prompt=PromptLayout(tool_list_writer("", flat=True), _PLAIN),
+    prompt=PromptLayout(tool_list_writer("", flat=True), _PLAIN_RESULT),
     dropped=("<|im_end|>",),
 )
 
 
 def _render_capabilities(tools: Sequence[JsonObject]) -> str:
-    return "\n".join(render_function_type(get_function(tool), last="") for tool in tools)
+    return "\n".join(render_function_type(get_function(tool), last_separator="") for tool in tools)
 
 
 def _render_namespace(tools: Sequence[JsonObject]) -> str:
-    listed = "".join(f"{render_function_type(get_function(tool), indent='  ')}\n\n" for tool in tools)
-    return f"namespace functions {{\n{listed}}} // namespace functions"
+    types = "".join(f"{render_function_type(get_function(tool), indent='  ')}\n\n" for tool in tools)
+    return f"namespace functions {{\n{types}}} // namespace functions"
 
 
 APERTUS = _build_format(
     "apertus",
     build_marked_block("<|tools_prefix|>", "<|tools_suffix|>", read=JsonCallReader(NameKeyedCalls())),
     CallLayout(
-        lambda call, place: render_spaced_json({call.name: call.arguments}),
+        lambda call, index: render_spaced_json({call.name: call.arguments}),
         "<|tools_prefix|>[",
         ", ",
         "]<|tools_suffix|>",
     ),
-    prompt=PromptLayout(_render_capabilities, _PLAIN, "[", ", ", "]"),
+    prompt=PromptLayout(_render_capabilities, _PLAIN_RESULT, "[", ", ", "]"),
     dropped=("<|assistant_end|>",),
 )
 _GIGACHAT = _build_format(
     "gigachat3",
     build_marked_block("<|function_call|>"),
     CallLayout(json_call_writer(before="<|function_call|>")),
-    prompt=PromptLayout(_render_namespace, _PLAIN),
-    dropped=(*_ENDS, "<|message_sep|>"),
+    prompt=PromptLayout(_render_namespace, _PLAIN_RESULT),
+    dropped=(*_END_TOKENS, "<|message_sep|>"),
 )
-# With the head of version 3.0.
+# Also parses the marker of version 3.0.
 GIGACHAT3 = replace(_GIGACHAT, blocks=(*_GIGACHAT.blocks, build_marked_block("function call<|role_sep|>")))
 NEMOTRON = _build_format(
     "nemotron",
@@ -221,7 +233,7 @@ NEMOTRON = _build_format(
             "</TOOLCALL>",
             flat=True,
         ),
-        _PLAIN,
+        _PLAIN_RESULT,
         "<TOOL_RESPONSE>[",
         ", ",
         "]</TOOL_RESPONSE>",

@@ -1,4 +1,4 @@
-"""MiniCPM 5: a function tag with param tags, and markup in CDATA."""
+"""MiniCPM 5: a function tag with param tags; values with markup or line breaks are in CDATA sections."""
 
 import re
 from xml.sax.saxutils import unescape
@@ -24,10 +24,10 @@ def _read_text(value: str) -> str:
 
 def _render_value(value: object) -> str:
     text = render_tag_value(value)
-    return f"{CDATA}{text}{CDATA_END}" if any(sign in text for sign in "<&\n") else text
+    return f"{CDATA}{text}{CDATA_END}" if any(character in text for character in "<&\n") else text
 
 
-def _render_call(call: TextCall, place: int) -> str:
+def _render_call(call: TextCall, index: int) -> str:
     values = (f'{PARAM}"{key}">{_render_value(value)}{PARAM_END}' for key, value in call.arguments.items())
     return f'{FUNCTION}"{call.name}">{"".join(values)}{FUNCTION_END}'
 

@@ -1,4 +1,4 @@
-"""MiniMax M2 (invoke tags) and M1 (JSON lines), and others that write invoke tags."""
+"""MiniMax M2 (invoke tags), MiniMax M1 (JSON lines) and dots (invoke tags)."""
 
 import re
 from dataclasses import replace
@@ -29,20 +29,20 @@ _RESULT = enclosed_result_writer("<response>", "</response>")
 
 
 def build_invoke_block(*wrapper_ends: str) -> Block:
-    """Return a block of invoke tags, which also ends where the tag around it ends."""
+    """Return a block for an invoke tag, which also ends before one of `wrapper_ends`."""
     return Block(INVOKE, INVOKE_READER, (INVOKE_END,), (*wrapper_ends, INVOKE), guard=(VALUE, VALUE_END))
 
 
 def build_invoke_layout(before: str, after: str) -> CallLayout:
-    """Return the layout of invoke tags between two texts."""
-    key = f'{VALUE}"{{key}}">'
+    """Return the layout of calls as invoke tags; `before` and `after` are the texts around all calls."""
+    value_start = f'{VALUE}"{{key}}">'
     return CallLayout(
-        tagged_call_writer(f'{INVOKE}"{{name}}">\n', key, f"{VALUE_END}\n", INVOKE_END), before, "\n", after
+        tagged_call_writer(f'{INVOKE}"{{name}}">\n', value_start, f"{VALUE_END}\n", INVOKE_END), before, "\n", after
     )
 
 
-def _build_instruction(opener: str, closer: str, line: str) -> str:
-    value = f'{VALUE}"key">{line}value{line}{VALUE_END}'
+def _build_instruction(opener: str, closer: str, value_separator: str) -> str:
+    value = f'{VALUE}"key">{value_separator}value{value_separator}{VALUE_END}'
     return f'\n</tools>\n\nTo call one, write:\n{opener}\n{INVOKE}"name">\n{value}\n{INVOKE_END}\n{closer}'
 
 

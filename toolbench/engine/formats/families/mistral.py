@@ -1,7 +1,7 @@
 """Mistral's formats: a JSON array, then name and arguments.
 
-v2 writes an array, v3 with ids, v7 with other results. v11 writes name and arguments with an id, v13 without, v15 after
-the model's settings.
+v2 writes an array, v3 and v7 an array with ids. v11 writes name, id and arguments, v13 and v15 name and arguments. v7
+has another layout of results than v3, and v15 adds the model's settings to the prompt.
 """
 
 import re
@@ -30,7 +30,7 @@ from toolbench.engine.formats.specification import (
 from toolbench.engine.formats.types import TextCall, ToolSchemas
 
 MARKER, ID, ARGS, END = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "</s>"
-CLOSER = "[/TOOL_CALLS]"  # no template has it; models write it all the same
+CLOSER = "[/TOOL_CALLS]"  # no chat template has it, but models write it
 ID_LENGTH = 9
 _HEADING = re.compile(r"\s*(?P<name>[\w.:/-]+)(?:\[CALL_ID\](?P<id>\w+))?\s*(?:\[ARGS\])?\s*(?=\{|$)")
 _JSON = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
@@ -38,7 +38,7 @@ _JSON = re.compile(r"\{|\[(?!ARGS\]|CALL_ID\])")
 
 @dataclass(frozen=True, slots=True)
 class MistralReader:
-    """Parses the text after one marker: a name and its arguments, or JSON."""
+    """A reader of the text after one marker: a name and its arguments, or JSON."""
 
     def __call__(self, body: str, known: ToolSchemas, *, cut: bool) -> ParsedBlock:
         """Parse the text of a block; see BlockReader."""
@@ -46,15 +46,19 @@ class MistralReader:
             return ParsedBlock()
         heading = _HEADING.match(body)
         if heading is None:
-            json = _JSON.search(body)
-            return JsonCallReader()(body[json.start() :] if json else "", known, cut=cut)
-        name, made = heading["name"], heading["id"] or ""
-        return NamedJsonReader(lambda _: (name, made))(body[heading.end() :], known, cut=cut)
+            json_start = _JSON.search(body)
+            return JsonCallReader()(body[json_start.start() :] if json_start else "", known, cut=cut)
+        name, call_id = heading["name"], heading["id"] or ""
+        return NamedJsonReader(lambda _: (name, call_id))(body[heading.end() :], known, cut=cut)
 
 
 @dataclass(frozen=True, slots=True)
 class NameBeforeReader:
-    """Parses the arguments after a marker that follows the name."""
+    """A reader of the arguments after a marker that follows the tool's name.
+
+    Attributes:
+        name: the name before the marker.
+    """
 
     name: str
 
@@ -85,26 +89,32 @@ def _build_named_blocks(names: Sequence[str]) -> tuple[Block, ...]:
     )
 
 
-def build_mistral_id(call: TextCall, place: int) -> str:
-    """Return the last nine letters and digits of a call's id, or an id made of its position."""
-    written = re.sub(r"[^a-zA-Z0-9]", "", call.id)[-ID_LENGTH:]
-    return written if len(written) == ID_LENGTH else f"call{place:05}"
+def build_mistral_id(call: TextCall, index: int) -> str:
+    """Return the last nine letters and digits of a call's id, or, if it has fewer, an id made from its position."""
+    short_id = re.sub(r"[^a-zA-Z0-9]", "", call.id)[-ID_LENGTH:]
+    return short_id if len(short_id) == ID_LENGTH else f"call{index:05}"
 
 
-def _render_v3_call(call: TextCall, place: int) -> str:
-    return render_spaced_json({"name": call.name, "arguments": call.arguments, "id": build_mistral_id(call, place)})
+def _render_v3_call(call: TextCall, index: int) -> str:
+    return render_spaced_json({"name": call.name, "arguments": call.arguments, "id": build_mistral_id(call, index)})
 
 
-def _render_v11_call(call: TextCall, place: int) -> str:
-    return f"{MARKER}{call.name}{ID}{build_mistral_id(call, place)}{ARGS}{render_spaced_json(call.arguments)}"
+def _render_v11_call(call: TextCall, index: int) -> str:
+    return f"{MARKER}{call.name}{ID}{build_mistral_id(call, index)}{ARGS}{render_spaced_json(call.arguments)}"
 
 
 def _build_prompt(before: str, after: str, **keys: str) -> PromptLayout:
-    """Return the layout of a prompt with results as JSON between two texts."""
-    written = json_result_writer(**keys)
+    """Return the layout of a prompt with results as JSON objects.
+
+    Args:
+        before: the text before each result.
+        after: the text after each result.
+        keys: `name`, `id` or `content` by the key of the object.
+    """
+    write_result = json_result_writer(**keys)
     return PromptLayout(
         tool_list_writer("[AVAILABLE_TOOLS] ", "[/AVAILABLE_TOOLS]"),
-        lambda call, content, place: before + written(call, content, place) + after,
+        lambda call, content, index: before + write_result(call, content, index) + after,
         results_between="",
     )
 
@@ -139,7 +149,7 @@ _SETTINGS = '[MODEL_SETTINGS]{"reasoning_effort": "none"}[/MODEL_SETTINGS]'
 _V15_PROMPT = PromptLayout(
     tool_list_writer("[AVAILABLE_TOOLS]", f"[/AVAILABLE_TOOLS]{_SETTINGS}"), _V13_PROMPT.result, results_between=""
 )
-_ID_HOLDS, _NAME_HOLDS = RoundTripLimits(PLAIN_NAME, ids=True), RoundTripLimits(r"[\w.:/-]+")
+_ID_LIMITS, _NAME_LIMITS = RoundTripLimits(PLAIN_NAME, ids=True), RoundTripLimits(r"[\w.:/-]+")
 
 MISTRAL_V2 = _build_format(
     "mistral_v2",
@@ -148,10 +158,10 @@ MISTRAL_V2 = _build_format(
     RoundTripLimits(PLAIN_NAME),
 )
 MISTRAL_V3 = _build_format(
-    "mistral_v3", CallLayout(_render_v3_call, f"{MARKER} [", ", ", f"]{END}"), _V3_PROMPT, _ID_HOLDS
+    "mistral_v3", CallLayout(_render_v3_call, f"{MARKER} [", ", ", f"]{END}"), _V3_PROMPT, _ID_LIMITS
 )
 MISTRAL_V7 = _build_format(
-    "mistral_v7", CallLayout(_render_v3_call, f"{MARKER}[", ", ", f"]{END}"), _V11_PROMPT, _ID_HOLDS
+    "mistral_v7", CallLayout(_render_v3_call, f"{MARKER}[", ", ", f"]{END}"), _V11_PROMPT, _ID_LIMITS
 )
 MISTRAL_V11 = _build_format(
     "mistral_v11",
@@ -160,6 +170,9 @@ MISTRAL_V11 = _build_format(
     RoundTripLimits(r"[\w.:/-]+", ids=True),
 )
 MISTRAL_V13 = _build_format(
-    "mistral_v13", CallLayout(named_json_call_writer(MARKER, ARGS, ""), between="", after=END), _V13_PROMPT, _NAME_HOLDS
+    "mistral_v13",
+    CallLayout(named_json_call_writer(MARKER, ARGS, ""), between="", after=END),
+    _V13_PROMPT,
+    _NAME_LIMITS,
 )
-MISTRAL_V15 = _build_format("mistral_v15", MISTRAL_V13.layout, _V15_PROMPT, _NAME_HOLDS)
+MISTRAL_V15 = _build_format("mistral_v15", MISTRAL_V13.layout, _V15_PROMPT, _NAME_LIMITS)

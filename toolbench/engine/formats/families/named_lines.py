@@ -1,4 +1,4 @@
-"""Formats with a known tool's name on a line and its arguments after it: ReAct, Functionary."""
+"""Formats with a known tool's name in a line and its arguments after it: ReAct and Functionary."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,19 +20,19 @@ TO_ALL = ">>>all\n"
 _STARTS = ("{",)
 
 
-def _build_line_blocks(before: str, behind: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """Return a function that makes blocks which open with a name between two texts at the beginning of a line."""
+def _build_line_blocks(before: str, after: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
+    """Return a builder of one block per tool, whose marker is its name between two texts at the start of a line."""
 
-    def made(names: Sequence[str]) -> tuple[Block, ...]:
-        return tuple(_build_line_block(f"{before}{name}{behind}", name) for name in names)
+    def build_blocks(names: Sequence[str]) -> tuple[Block, ...]:
+        return tuple(_build_line_block(f"{before}{name}{after}", name) for name in names)
 
-    return made
+    return build_blocks
 
 
-def _build_anywhere_blocks(before: str, behind: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
-    """Return a function that makes such blocks anywhere in a line."""
-    at_lines = _build_line_blocks(before, behind)
-    return lambda names: tuple(replace(block, at_line=False) for block in at_lines(names))
+def _build_anywhere_blocks(before: str, after: str) -> Callable[[Sequence[str]], tuple[Block, ...]]:
+    """Return a builder of the blocks of `_build_line_blocks` that may also begin within a line."""
+    build_line_blocks = _build_line_blocks(before, after)
+    return lambda names: tuple(replace(block, at_line=False) for block in build_line_blocks(names))
 
 
 def _build_line_block(opener: str, name: str) -> Block:

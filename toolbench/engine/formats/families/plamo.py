@@ -1,4 +1,4 @@
-"""PLaMo 3: a name and JSON, each between two markers, as vLLM's parser reads them."""
+"""PLaMo 3: a name and JSON, each between two markers, following vLLM's parser."""
 
 import re
 
@@ -9,15 +9,15 @@ from toolbench.engine.formats.json_calls import NamedJsonReader
 from toolbench.engine.formats.specification import Block, CallLayout, PromptLayout, RoundTripLimits, TextFormat
 
 
-def _build_markers(text_kind: str) -> tuple[str, str]:
-    return f"<|plamo:begin_{text_kind}:plamo|>", f"<|plamo:end_{text_kind}:plamo|>"
+def _build_markers(name: str) -> tuple[str, str]:
+    return f"<|plamo:begin_{name}:plamo|>", f"<|plamo:end_{name}:plamo|>"
 
 
-ALL, ALL_END = _build_markers("tool_requests")
-ONE, ONE_END = _build_markers("tool_request")
+REQUESTS, REQUESTS_END = _build_markers("tool_requests")
+REQUEST, REQUEST_END = _build_markers("tool_request")
 NAME, NAME_END = _build_markers("tool_name")
 ARGUMENTS, ARGUMENTS_END = _build_markers("tool_arguments")
-CONSTRAINT, MESSAGE = "<|plamo:constrain|>json", "<|plamo:msg|>"  # told the decoder that JSON follows
+CONSTRAINT, MESSAGE = "<|plamo:constrain|>json", "<|plamo:msg|>"  # written before the arguments, which are JSON
 _HEADING = re.compile(
     rf"\s*{re.escape(NAME)}([^<]+){re.escape(NAME_END)}\s*(?:{re.escape(ARGUMENTS)})?\s*"
     rf"(?:{re.escape(CONSTRAINT)})?\s*(?:{re.escape(MESSAGE)})?\s*"
@@ -25,34 +25,34 @@ _HEADING = re.compile(
 
 
 def _parse_heading(heading: str) -> tuple[str, str]:
-    found = _HEADING.fullmatch(heading)
-    return (found[1].strip(), "") if found else ("", "")
+    match = _HEADING.fullmatch(heading)
+    return (match[1].strip(), "") if match else ("", "")
 
 
 PLAMO3 = TextFormat(
     "plamo3",
     (
         Block(
-            ONE,
+            REQUEST,
             NamedJsonReader(_parse_heading),
-            (f"{ARGUMENTS_END}{ONE_END}", ONE_END),
-            (ONE, ALL_END),
+            (f"{ARGUMENTS_END}{REQUEST_END}", REQUEST_END),
+            (REQUEST, REQUESTS_END),
             values=True,
             many=False,
         ),
     ),
     CallLayout(
         named_json_call_writer(
-            f"{ONE}{NAME}", f"{NAME_END}{ARGUMENTS}{CONSTRAINT}{MESSAGE}", f"{ARGUMENTS_END}{ONE_END}"
+            f"{REQUEST}{NAME}", f"{NAME_END}{ARGUMENTS}{CONSTRAINT}{MESSAGE}", f"{ARGUMENTS_END}{REQUEST_END}"
         ),
-        ALL,
+        REQUESTS,
         "",
-        ALL_END,
+        REQUESTS_END,
     ),
     PromptLayout(
         tool_list_writer("Tools:\n", "\n", flat=True), enclosed_result_writer("<tool_response>", "</tool_response>")
     ),
-    dropped=(ALL, ALL_END, ONE_END, ARGUMENTS_END, "<|plamo:tag|>"),
+    dropped=(REQUESTS, REQUESTS_END, REQUEST_END, ARGUMENTS_END, "<|plamo:tag|>"),
     reasoning=(_build_markers("think"),),
     bare=build_bare_json_blocks,
     holds=RoundTripLimits(PLAIN_NAME),

@@ -20,7 +20,7 @@ LLAMA4_ENDS, LLAMA4_TURN_ENDS = ("<|python_end|>",), ("<|eot|>", "<|eom|>")
 
 
 def build_bare_list_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return a block for a list of calls at the beginning of a line."""
+    """Return a block for a list of calls of known tools at the beginning of a line."""
     starts = tuple(f"{name}(" for name in names)
     return (
         Block("[", PythonCallReader(), starts=starts, values=True, many=False, bare=True, inner=True, at_line=True),
@@ -28,7 +28,7 @@ def build_bare_list_blocks(names: Sequence[str]) -> tuple[Block, ...]:
 
 
 def build_bare_line_blocks(names: Sequence[str]) -> tuple[Block, ...]:
-    """Return blocks for calls without a list, each on a line of its own."""
+    """Return a block for each known tool: a call without a list, on a line of its own."""
     return tuple(
         Block(f"{name}(", PythonCallReader(), ("\n",), guard=None, bare=True, inner=True, at_line=True)
         for name in names
@@ -52,7 +52,7 @@ LLAMA4 = TextFormat(
     "llama4",
     (Block("<|python_start|>", PythonCallReader(), LLAMA4_ENDS, LLAMA4_TURN_ENDS),),
     CallLayout(render_python_call, "<|python_start|>[", ", ", "]<|python_end|>"),
-    replace(PYTHONIC.prompt, result=lambda call, content, place: render_spaced_json(content)),
+    replace(PYTHONIC.prompt, result=lambda call, content, index: render_spaced_json(content)),
     dropped=(*LLAMA4_ENDS, *LLAMA4_TURN_ENDS),
     bare=build_bare_list_blocks,
     holds=RoundTripLimits(_NAME, _KEY, (*LLAMA4_ENDS, *LLAMA4_TURN_ENDS)),

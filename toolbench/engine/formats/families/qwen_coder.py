@@ -29,29 +29,29 @@ FUNCTION_BLOCK = Block(
     guard=(VALUE, VALUE_END),
 )
 _WRAPPER = Block(OPENER, FUNCTION_READER, starts=(FUNCTION,), wrapper=True)
-_HOLDS = RoundTripLimits(
+_ROUND_TRIP_LIMITS = RoundTripLimits(
     PLAIN_NAME, r"[^\s<>=]+", (VALUE, VALUE_END, FUNCTION_END, OPENER, CLOSER, FUNCTION), schema=True
 )
 
 
-def _build_tools_writer(opener: str, closer: str, line: str) -> Callable[[Sequence[JsonObject]], str]:
+def _build_tools_writer(opener: str, closer: str, margin: str) -> Callable[[Sequence[JsonObject]], str]:
     return tool_lines_writer(
         "# Tools\n\nThese functions can be called:\n<tools>\n",
-        f"\n</tools>\n\nTo call one, write:\n{opener}\n{FUNCTION}name>\n{VALUE}key>{line}value{line}{VALUE_END}\n"
+        f"\n</tools>\n\nTo call one, write:\n{opener}\n{FUNCTION}name>\n{VALUE}key>{margin}value{margin}{VALUE_END}\n"
         f"{FUNCTION_END}\n{closer}",
     )
 
 
-def _build_call_writer(opener: str, closer: str, line: str) -> CallLayout:
+def _build_call_layout(opener: str, closer: str, margin: str) -> CallLayout:
     before = f"{opener}\n{FUNCTION}{{name}}>\n"
-    key, value_end = f"{VALUE}{{key}}>{line}", f"{line}{VALUE_END}\n"
+    key, value_end = f"{VALUE}{{key}}>{margin}", f"{margin}{VALUE_END}\n"
     return CallLayout(tagged_call_writer(before, key, value_end, f"{FUNCTION_END}\n{closer}"))
 
 
 QWEN3_CODER = TextFormat(
     "qwen3_coder",
     (_WRAPPER, JSON_BLOCK, NAMED_BLOCK, FUNCTION_BLOCK),
-    _build_call_writer(OPENER, CLOSER, "\n"),
+    _build_call_layout(OPENER, CLOSER, "\n"),
     PromptLayout(
         _build_tools_writer(OPENER, CLOSER, "\n"),
         enclosed_result_writer("<tool_response>\n", "\n</tool_response>"),
@@ -59,15 +59,20 @@ QWEN3_CODER = TextFormat(
     ),
     dropped=(CLOSER, "<|im_end|>"),
     bare=build_bare_json_blocks,
-    holds=_HOLDS,
+    holds=_ROUND_TRIP_LIMITS,
 )
 SEED_OSS = TextFormat(
     "seed_oss",
     (replace(FUNCTION_BLOCK, read=replace(FUNCTION_READER, lines=False)),),
-    _build_call_writer(_SEED_OPENER, _SEED_CLOSER, ""),
+    _build_call_layout(_SEED_OPENER, _SEED_CLOSER, ""),
     PromptLayout(_build_tools_writer(_SEED_OPENER, _SEED_CLOSER, ""), enclosed_result_writer("", "")),
     dropped=(_SEED_OPENER, _SEED_CLOSER, "<seed:eos>"),
     reasoning=(("<seed:think>", "</seed:think>"),),
     bare=build_bare_json_blocks,
-    holds=RoundTripLimits(_HOLDS.name, _HOLDS.key, (*_HOLDS.never, _SEED_OPENER, _SEED_CLOSER), schema=True),
+    holds=RoundTripLimits(
+        _ROUND_TRIP_LIMITS.name,
+        _ROUND_TRIP_LIMITS.key,
+        (*_ROUND_TRIP_LIMITS.never, _SEED_OPENER, _SEED_CLOSER),
+        schema=True,
+    ),
 )

@@ -1,4 +1,4 @@
-"""Step 3: invoke tags between tokens like DeepSeek's, as vLLM's parser reads them."""
+"""Step 3: invoke tags between tokens like DeepSeek's, following vLLM's parser."""
 
 import re
 
@@ -9,7 +9,7 @@ from toolbench.engine.formats.tagged_calls import TaggedReader
 
 _CALL_BEGIN, END = "<｜tool_call_begin｜>", "<｜tool_call_end｜>"
 BEGIN = f"{_CALL_BEGIN}function<｜tool_sep｜>"
-ALL_BEGIN, ALL_END = "<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"
+CALLS_BEGIN, CALLS_END = "<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"
 _INVOKE, _INVOKE_END = '<steptml:invoke name="', "</steptml:invoke>"
 _VALUE, _VALUE_END = '<steptml:parameter name="', "</steptml:parameter>"
 
@@ -22,7 +22,7 @@ STEP3 = TextFormat(
     "step3",
     (
         _build_wrapper(BEGIN),
-        _build_wrapper(_CALL_BEGIN),  # models leave out what stands behind it
+        _build_wrapper(_CALL_BEGIN),  # models leave out the text between this token and the invoke tag
         Block(
             _INVOKE,
             TaggedReader(
@@ -32,21 +32,21 @@ STEP3 = TextFormat(
                 _INVOKE_END,
             ),
             (_INVOKE_END,),
-            (END, ALL_END, _INVOKE),
+            (END, CALLS_END, _INVOKE),
             guard=(_VALUE, _VALUE_END),
         ),
     ),
     CallLayout(
         tagged_call_writer(f'{BEGIN}{_INVOKE}{{name}}">', f'{_VALUE}{{key}}">', _VALUE_END, f"{_INVOKE_END}{END}"),
-        ALL_BEGIN,
+        CALLS_BEGIN,
         "",
-        ALL_END,
+        CALLS_END,
     ),
     PromptLayout(
         tool_lines_writer("# Tools\n\nThese tools can be called:\n"),
         enclosed_result_writer("<tool_response>", "</tool_response>"),
     ),
-    dropped=(ALL_BEGIN, ALL_END, BEGIN, END, _INVOKE_END),
+    dropped=(CALLS_BEGIN, CALLS_END, BEGIN, END, _INVOKE_END),
     bare=build_bare_json_blocks,
     holds=RoundTripLimits(r'[^\s<>|｜"]+', r'[^\s">]+', ("steptml:", "｜>"), schema=True),
 )
