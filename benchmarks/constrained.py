@@ -97,7 +97,7 @@ def run_trial(server: LocalServer, way: str, number: int, most: int) -> CheckedA
 def check_answer(way: str, tool: JsonObject, text: str, *, cut: bool) -> CheckedAnswer:
     constraint, format = CONSTRAINT_MODES[way]
     call = read_call(text, format, tool)
-    answers = build_allowed_answers([tool], final=False, dialect=SCHEMA_SUPPORT[constraint], limits=SIZE_LIMITS)
+    answers = build_allowed_answers([tool], final=False, support=SCHEMA_SUPPORT[constraint], limits=SIZE_LIMITS)
     kept = call is not None and jsonschema_rs.is_valid(build_answer_schema(answers), call, validate_formats=True)
     own = tool["function"]["parameters"]
     fits = call is not None and jsonschema_rs.is_valid(own, call.get("arguments"), validate_formats=True)

@@ -95,7 +95,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
 
     Args:
         trial_id: the trial.
-        trial_filter: filter of the list that the trial is seen in.
+        trial_filter: filter of the list that the trial is seen in; without any, its neighbours are those of its run.
         key: the row to open, `<ordinal>.<part>`; unknown or empty opens the first bad row, else the first response.
 
     Raises:
@@ -117,7 +117,7 @@ def get_trace(trial_id: int, trial_filter: TrialFilter, key: str = "") -> Trace:
         config=trial.config,
         cell=trial.cell,
         filter=trial_filter,
-        neighbours=get_neighbours(trial, trial_filter),
+        neighbours=get_neighbours(trial, trial_filter if trial_filter.query() else TrialFilter(run=trial.run_id)),
         mark=choose_mark(trial),
         headline=_build_headline(trial, row),
         class_sentence=row.sentence if row else "",
