@@ -107,7 +107,7 @@ class Scenario(Protocol):
     slug: str
     version: int
     title: str
-    group: str  # tools, control, weather, intent
+    group: str  # tools, control, weather, intent or a pack
     intent: str  # one plain sentence for the pages
     control: bool
     public: bool

@@ -51,7 +51,7 @@ class IntentScenario:
 
     def build_expected_calls(self, instance: Instance) -> ExpectedCalls:
         """Return the one right call."""
-        return _build_expected_call(instance).build_expected_calls
+        return _build_expected_call(instance).to_expected_calls()
 
     def open(self, instance: Instance) -> Workspace:
         """Return the tool with its fixed answer."""

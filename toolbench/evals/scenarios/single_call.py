@@ -34,8 +34,7 @@ class ExpectedSingleCall:
             return given.strip().casefold() == self.value.casefold()
         return bool(given == self.value)
 
-    @property
-    def build_expected_calls(self) -> ExpectedCalls:
+    def to_expected_calls(self) -> ExpectedCalls:
         """Return the call as expected calls."""
         return ExpectedCalls(True, (ExpectedToolCall(self.tool, self.is_match),))
 

@@ -17,7 +17,8 @@ from toolbench.lab.interchange.row_json import InvalidRowError
 from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.interchange.scenario_names import rename_scenarios
 from toolbench.lab.metrics.cells import recompute
-from toolbench.lab.metrics.definitions import METRICS, compute_rate
+from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.metric import compute_rate
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 

@@ -1,7 +1,7 @@
 """Counted figures of cells: the column, its SQL, the sum over cells and the explanation derive from one line each.
 
-A new figure needs a line in `CellCounts` and a migration. A figure that sums a trial's column also needs the code that
-computes this column.
+A new figure needs a line in `CellCounts`, or in `TrialCounts` if it sums a trial's column, and a migration. A trial's
+column also needs the code that computes it.
 """
 
 from collections.abc import Callable

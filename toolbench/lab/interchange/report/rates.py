@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.rounding import round_half_up
-from toolbench.lab.metrics.definitions import METRICS, Metric, MetricValue, compute_metric
+from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.metric import Metric, MetricValue, compute_metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import group_cells
 from toolbench.lab.metrics.tally import Tally, tally_cells

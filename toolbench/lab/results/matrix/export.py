@@ -8,8 +8,9 @@ from django.db.models.functions import RowNumber
 
 from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
-from toolbench.lab.metrics.definitions import METRICS, Figure, Metric, compute_metric
+from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.export_table import ExportTable, Value
+from toolbench.lab.metrics.metric import Figure, Metric, compute_metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.scenario_versions import build_exclusion

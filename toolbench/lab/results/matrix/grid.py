@@ -5,16 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from toolbench.evals.statistics.quantiles import Quantile
-from toolbench.lab.metrics.definitions import (
-    METRICS,
-    Figure,
-    Metric,
-    MetricInput,
-    MetricValue,
-    compute_cost_per_success,
-    compute_metric,
-    compute_tokens_per_trial,
-)
+from toolbench.lab.metrics.definitions import METRICS, compute_cost_per_success, compute_tokens_per_trial
+from toolbench.lab.metrics.metric import Figure, Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery

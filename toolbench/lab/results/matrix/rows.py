@@ -7,7 +7,8 @@ from zlib import crc32
 
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.engine_version import select_distinct_versions
-from toolbench.lab.metrics.definitions import METRICS, Figure, MetricInput, MetricValue, compute_metric
+from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.metric import Figure, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_versions import render_tokens, split_newest_versions
 from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally

@@ -10,7 +10,8 @@ from django.contrib.postgres.aggregates import ArrayAgg, BoolOr
 from django.db.models import F, Max, Min, Q, QuerySet
 
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
-from toolbench.lab.metrics.definitions import METRICS, Metric
+from toolbench.lab.metrics.definitions import METRICS
+from toolbench.lab.metrics.metric import Metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import build_omission_notice
