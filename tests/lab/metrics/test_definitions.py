@@ -9,8 +9,8 @@ import pytest
 from tests.factories import make_cell, make_config, make_run, make_trial, recompute_stale_cells
 from toolbench.evals.statistics.quantile_texts import render_quantile
 from toolbench.lab.metrics.definitions import METRICS, compute_cost_per_success, compute_tokens_per_trial
-from toolbench.lab.metrics.metric import MetricInput
 from toolbench.lab.metrics.tally import Tally, add_tallies
+from toolbench.lab.metrics.values import MetricInput
 from toolbench.lab.results.matrix.query import MatrixQuery
 from toolbench.lab.results.matrix.table import get_matrix
 

@@ -15,9 +15,9 @@ from toolbench.lab.interchange.report.write import iter_report_files
 from toolbench.lab.management.eval.output import render_run_lines
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.export_table import ExportTable
-from toolbench.lab.metrics.metric import MetricInput, compute_metric, compute_rate
 from toolbench.lab.metrics.retries import RETRY_CONDITIONS, count_retries
 from toolbench.lab.metrics.tally import tally_cells
+from toolbench.lab.metrics.values import MetricInput, compute_metric, compute_rate
 from toolbench.lab.models import Cell, Run, Trial
 from toolbench.lab.results.compare.export import export_comparison
 from toolbench.lab.results.compare.query import CompareQuery

@@ -13,8 +13,8 @@ from tests.page_html import collapse_html, read_html
 from tests.web.run_urls import iter_run_urls
 from toolbench.evals.statistics import compute_quantile
 from toolbench.evals.statistics.quantile_texts import render_quantile
-from toolbench.lab.metrics.metric import Figure
 from toolbench.lab.metrics.rate import build_rate
+from toolbench.lab.metrics.values import Figure
 from toolbench.web.templatetags.figures import figure, money, seconds, span
 
 QUANTILE = re.compile(r"[\d.]+ s \[(?:[\d.]+|open) – (?:[\d.]+|open), n = [\d,]+\]")

@@ -18,8 +18,8 @@ from toolbench.lab.interchange.safe_zip import RunImportError
 from toolbench.lab.interchange.scenario_names import rename_scenarios
 from toolbench.lab.metrics.cells import recompute
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.metrics.metric import compute_rate
 from toolbench.lab.metrics.tally import tally_cells
+from toolbench.lab.metrics.values import compute_rate
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
 TRIALS_PER_BATCH = 200  # in memory; fewer if their bodies exceed MAX_BATCH_BYTES

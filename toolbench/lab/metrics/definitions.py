@@ -8,10 +8,10 @@ from operator import attrgetter
 
 from toolbench.evals import metrics as formulas
 from toolbench.evals.statistics.quantiles import Quantile
-from toolbench.lab.metrics.metric import UNKNOWN, Figure, Metric, MetricInput
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally, add_tallies
 from toolbench.lab.metrics.times import MIN_LEGACY_P95_ANSWERS, Times, find_value_range
+from toolbench.lab.metrics.values import UNKNOWN, Figure, Metric, MetricInput
 
 
 def compute_tokens_per_trial(tally: Tally) -> Figure | None:

@@ -12,8 +12,8 @@ from django.db.models import Avg, Count, QuerySet, Variance
 
 from toolbench.evals.prices import Price, find_price
 from toolbench.lab.confirmation import FREE_KINDS
-from toolbench.lab.metrics.metric import Figure
 from toolbench.lab.metrics.repeated_instances import TRIED
+from toolbench.lab.metrics.values import Figure
 from toolbench.lab.models import Trial
 from toolbench.lab.planning.earlier_cells import PlannedTrials, SimilarCells, find_similar_cells
 

@@ -14,10 +14,10 @@ from toolbench.evals.decisions import requirements
 from toolbench.evals.statistics.quantile_texts import UNKNOWN_VALUE, render_quantile_bounds, render_quantile_value
 from toolbench.evals.statistics.quantiles import Quantile, count_answers_until_closed
 from toolbench.evals.statistics.rounding import format_rounded, round_to_int
-from toolbench.lab.metrics.metric import Figure
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.retries import RetryCounts
 from toolbench.lab.metrics.tally import Tally
+from toolbench.lab.metrics.values import Figure
 from toolbench.lab.results.decide.records import build_frozen_rate
 
 register = template.Library()

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from toolbench.engine.types import JsonObject
 from toolbench.evals.statistics.rounding import round_half_up
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.metrics.metric import Metric, MetricValue, compute_metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import group_cells
 from toolbench.lab.metrics.tally import Tally, tally_cells
@@ -17,6 +16,7 @@ from toolbench.lab.metrics.times import (
     load_cell_times,
     times_to_json,
 )
+from toolbench.lab.metrics.values import Metric, MetricValue, compute_metric
 from toolbench.lab.models import Cell
 from toolbench.lab.results.run.metrics import count_cells
 

@@ -14,7 +14,7 @@ from toolbench.evals.decisions.requirements import IntervalEstimate
 from toolbench.evals.statistics.quantile_differences import QuantileDifference, compute_quantile_difference
 from toolbench.lab.metrics.cells import ANSWERED
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.metrics.metric import Metric
+from toolbench.lab.metrics.values import Metric
 from toolbench.lab.models import Trial
 from toolbench.lab.results.compare.sides import VIOLATION_METRICS, Side
 from toolbench.lab.results.compare.statistics import ComparisonCounts, RateComparison, compare_stratified

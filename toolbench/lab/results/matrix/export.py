@@ -10,12 +10,12 @@ from toolbench.evals.published import CONTROL_SCENARIO
 from toolbench.evals.statistics.rounding import format_rounded, round_half_up
 from toolbench.lab.metrics.definitions import METRICS
 from toolbench.lab.metrics.export_table import ExportTable, Value
-from toolbench.lab.metrics.metric import Figure, Metric, compute_metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.repeated_instances import TRIED
 from toolbench.lab.metrics.scenario_versions import build_exclusion
 from toolbench.lab.metrics.tally import Tally
 from toolbench.lab.metrics.times import list_quantile_columns, list_quantile_values
+from toolbench.lab.metrics.values import Figure, Metric, compute_metric
 from toolbench.lab.models import Trial
 from toolbench.lab.results.matrix.case_study import CASE_STUDY_COLUMNS, CaseStudyFigures
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery

@@ -6,9 +6,9 @@ from itertools import groupby
 
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.metrics.definitions import METRICS, compute_cost_per_success, compute_tokens_per_trial
-from toolbench.lab.metrics.metric import Figure, Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.tally import Tally, add_tallies
+from toolbench.lab.metrics.values import Figure, Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import MatrixRow, ScenarioSums
 from toolbench.lab.results.matrix.table import Matrix
@@ -83,11 +83,11 @@ class GridRow:
     is_repeated: bool
     overall: GridCell
     cells: tuple[GridCell | None, ...]
-    p50: Quantile | None
-    p95: Quantile | None
     tally: Tally
     tokens: Figure | None
     cost: Figure | None
+    p50: Quantile | None = None
+    p95: Quantile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,9 @@ def _build_strategy_grid(matrix: Matrix) -> Grid:
         sources = [_pool_scenario(matrix.query, chosen[strategy], slug, strategy) for strategy in strategies]
         overall = _pool_scenario(matrix.query, matrix.rows, slug, "")
         assert overall is not None
-        rows.append(_build_row(matrix, overall, sources, label=slug, note="control" if controls[slug] else ""))
+        times = overall.counted.pooled_times
+        row = _build_row(matrix, overall, sources, label=slug, note="control" if controls[slug] else "")
+        rows.append(replace(row, p50=times.p50, p95=times.p95))
     columns = [
         _build_column(matrix, strategy, (row for row in matrix.rows if row.settings["strategy"] == strategy))
         for strategy in strategies
@@ -228,7 +230,7 @@ def _pool_scenario(query: MatrixQuery, rows: Sequence[MatrixRow], slug: str, str
 
 def _count_scenario(found: Sequence[ScenarioSums]) -> MetricInput:
     """Return the input of a metric for sums of one scenario. A control's counts stand for the tools' as well."""
-    tally = add_tallies(sums.tally for sums in found)
+    tally = found[0].tally if len(found) == 1 else add_tallies(sums.tally for sums in found)
     control = tally if found[0].control else _NO_TALLY
     return MetricInput(tally, control, (tally,), tuple(sums.times for sums in found))
 
@@ -260,14 +262,13 @@ def _build_model_row(matrix: Matrix, row: MatrixRow, sources: Sequence[_Source |
         note=" · ".join([row.profile, *varying, *prompt, *special_notes]),
         key=row.key,
     )
-    return replace(built, title=f"{row.model} at {row.provider}", is_repeated=row.again)
+    return replace(built, title=f"{row.model} at {row.provider}", is_repeated=row.again, p50=row.p50, p95=row.p95)
 
 
 def _build_row(
     matrix: Matrix, source: _Source, sources: Sequence[_Source | None], *, label: str, note: str, key: str = ""
 ) -> GridRow:
     counted = source.counted
-    times = counted.pooled_times
     cells = tuple(_build_cell(matrix, found) if found else None for found in sources)
     return GridRow(
         key=key,
@@ -277,8 +278,6 @@ def _build_row(
         is_repeated=False,
         overall=_build_cell(matrix, source),
         cells=cells,
-        p50=times.p50,
-        p95=times.p95,
         tally=counted.tools,
         tokens=compute_tokens_per_trial(counted.tools),
         cost=compute_cost_per_success(counted.tools),

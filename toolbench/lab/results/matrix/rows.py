@@ -8,11 +8,11 @@ from zlib import crc32
 from toolbench.evals.statistics.quantiles import Quantile
 from toolbench.lab.engine_version import select_distinct_versions
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.metrics.metric import Figure, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_versions import render_tokens, split_newest_versions
 from toolbench.lab.metrics.tally import Tally, add_tallies, build_tally
 from toolbench.lab.metrics.times import Times, build_times
+from toolbench.lab.metrics.values import Figure, MetricInput, MetricValue, compute_metric
 from toolbench.lab.models import Provider
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.trial.filter import NO_EXAMPLES, STREAMED, WHOLE, TrialFilter

@@ -11,12 +11,12 @@ from django.db.models import F, Max, Min, Q, QuerySet
 
 from toolbench.lab.metrics.cells import MAX_START_DIFFERENCE
 from toolbench.lab.metrics.definitions import METRICS
-from toolbench.lab.metrics.metric import Metric
 from toolbench.lab.metrics.rate import Rate
 from toolbench.lab.metrics.scenario_groups import DEFAULT_GROUP, build_group_sort_key
 from toolbench.lab.metrics.scenario_versions import build_omission_notice
 from toolbench.lab.metrics.tally import add_tallies, build_aggregates
 from toolbench.lab.metrics.times import build_time_aggregates
+from toolbench.lab.metrics.values import Metric
 from toolbench.lab.models import Cell, PublishedCell, Run
 from toolbench.lab.results.matrix.query import SPLIT_BY_PROMPT, MatrixQuery
 from toolbench.lab.results.matrix.rows import FIELD_LABELS, ROW_KEY, SETTING_FIELDS, MatrixRow, ScenarioSums, build_row

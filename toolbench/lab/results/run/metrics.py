@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolbench.lab.metrics.definitions import GROUPS
-from toolbench.lab.metrics.metric import Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.metrics.scenario_groups import group_cells_by_config
 from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.times import Times, load_cell_times
+from toolbench.lab.metrics.values import Metric, MetricInput, MetricValue, compute_metric
 from toolbench.lab.models import Cell, Run, RunConfig
 
 MAX_COLUMNS = 12

@@ -104,10 +104,13 @@ def get_trials(trial_filter: TrialFilter, page: int = 1) -> TrialListPage:
 
 def _list_rows(ids: Sequence[int], sort: str, start: int) -> tuple[TrialRow, ...]:
     chosen = RawSQL("lab_trial.id = ANY(%s)", [list(ids)], output_field=BooleanField())  # one parameter for all
-    trials = Trial.objects.filter(chosen).annotate(rank=FAILED_FIRST).select_related("config", "run")
-    ordered = trials.order_by(*ORDERINGS[sort])
-    ordered = ordered.defer("final_text", "rendered_prompt", "causes", "run__request", "config__layers")
-    return tuple(_build_row(trial) for trial in ordered[start : start + PAGE_SIZE])
+    trials = Trial.objects.filter(chosen).annotate(rank=FAILED_FIRST)
+    ordered = trials.order_by(*ORDERINGS[sort]).values_list("pk", flat=True)
+    shown = list(ordered[start : start + PAGE_SIZE])
+    rows = Trial.objects.select_related("config", "run").filter(pk__in=shown)
+    rows = rows.defer("final_text", "rendered_prompt", "causes", "run__request", "config__layers")
+    by_id = {trial.pk: _build_row(trial) for trial in rows}
+    return tuple(by_id[pk] for pk in shown if pk in by_id)
 
 
 def choose_mark(trial: Trial) -> str:
