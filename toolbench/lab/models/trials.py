@@ -137,6 +137,7 @@ class Trial(models.Model, TrialColumns):
             models.Index(fields=["cause", "config"], name="causes", condition=~models.Q(cause="")),
             models.Index(fields=["cause_signature", "id"], name="clusters", condition=~models.Q(cause="")),
             models.Index(fields=["taxonomy", "id"], name="by_taxonomy"),
+            GinIndex(OpClass("causes", name="jsonb_path_ops"), name="seen_causes"),
             models.Index(
                 fields=["finished_at", "id"], name="stale_texts", condition=models.Q(text_stale=True, state="done")
             ),
