@@ -1,5 +1,7 @@
 """The command palette: what it finds, as a page, as a dialog and by keys."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -20,6 +22,8 @@ def test_search_finds_models_runs_trials_and_scenarios(owner_client: Client) -> 
     page = read_html(owner_client.get("/search/", {"q": config.model_name[:4]}))
     assert f"/models/{config.model_id}/" in page
     assert "Failed trials of" in page
+    (failed,) = re.findall(r'href="(/trials/\?[^"]*model=[^"]+)"', page)
+    assert 'data-total="1"' in read_html(owner_client.get(failed.replace("&amp;", "&")))
     assert f'href="/runs/{run.pk}/"' in read_html(owner_client.get("/search/?q=nightl"))
     by_number = read_html(owner_client.get("/search/", {"q": f"#{trial.pk}"}))
     assert f'href="/trials/{trial.pk}/"' in by_number

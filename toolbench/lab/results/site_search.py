@@ -1,14 +1,14 @@
 """What the command palette finds: models, runs, trials and scenarios."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from toolbench.evals.scenarios import list_scenarios
 from toolbench.lab.models import Case, Model, Run, Trial
 from toolbench.lab.query_params import clean_text, parse_whole_number
+from toolbench.lab.results.trial.filter import ALL_SCOPES, TrialFilter
 
 MAX_HITS_PER_GROUP = 6
 MAX_SEARCH_CHARS = 200
@@ -43,20 +43,19 @@ def search_site(search: str) -> tuple[HitGroup, ...]:
     text = clean_text(search, MAX_SEARCH_CHARS)
     if not text:
         return ()
-    models = tuple(_find_models(text))
+    models = list(_find_models(text))
     groups = {
-        "Models": models,
+        "Models": tuple(Hit(model.name, f"/models/{model.pk}/", model.provider.name) for model in models),
         "Runs": tuple(_find_runs(text)),
-        "Trials": tuple(_find_trials(text, [model.label for model in models])),
+        "Trials": tuple(_find_trials(text, models)),
         "Scenarios": tuple(_find_scenarios(text)),
     }
     return tuple(HitGroup(title, hits) for title, hits in groups.items() if hits)
 
 
-def _find_models(text: str) -> Iterator[Hit]:
+def _find_models(text: str) -> QuerySet[Model]:
     models = Model.objects.filter(name__icontains=text).select_related("provider").order_by("name", "pk")
-    for model in models[:MAX_HITS_PER_GROUP]:
-        yield Hit(model.name, f"/models/{model.pk}/", model.provider.name)
+    return models[:MAX_HITS_PER_GROUP]
 
 
 def _find_runs(text: str) -> Iterator[Hit]:
@@ -68,13 +67,15 @@ def _find_runs(text: str) -> Iterator[Hit]:
         yield Hit(f"Run {run.pk} · {run.title}" if run.title else f"Run {run.pk}", f"/runs/{run.pk}/", note)
 
 
-def _find_trials(text: str, models: list[str]) -> Iterator[Hit]:
+def _find_trials(text: str, models: Sequence[Model]) -> Iterator[Hit]:
     number = parse_whole_number(text.removeprefix("#"))
     if number and (trial := Trial.objects.filter(pk=number, run__deleted_at=None).first()):
         yield Hit(f"Trial {number}", f"/trials/{number}/", trial.scenario)
     for model in models[:2]:
-        yield Hit(f"Failed trials of {model}", f"/trials/?{urlencode({'model': model, 'outcome': 'fail'})}")
-    yield Hit(f"Trials with “{text}” in their texts", f"/trials/?{urlencode({'search': text})}", "search text")
+        query = TrialFilter(model=model.name, outcome="fail", scope=ALL_SCOPES).query()
+        yield Hit(f"Failed trials of {model.name}", f"/trials/?{query}", model.provider.name)
+    query = TrialFilter(search=text, scope=ALL_SCOPES).query()
+    yield Hit(f"Trials with “{text}” in their texts", f"/trials/?{query}", "search text")
 
 
 def _find_scenarios(text: str) -> Iterator[Hit]:
