@@ -35,7 +35,7 @@ class NavigationLink:
     """A link of the navigation.
 
     Attributes:
-        current: True if the link leads to the current page or section.
+        current: whether the link leads to the current page or section.
     """
 
     label: str
@@ -61,9 +61,9 @@ def frame(request: HttpRequest) -> dict[str, Frame]:
     """Add `frame` to every template. Without a signed-in user, the main navigation is empty."""
     theme = request.COOKIES.get("theme", "system")
     theme = theme if theme in THEMES else "system"
-    known = hasattr(request, "user") and request.user.is_authenticated
-    places = NAVIGATION if known else ()
-    nav = tuple(NavigationLink(label, url, _is_within(request.path, (url, *more))) for label, url, more in places)
+    is_signed_in = hasattr(request, "user") and request.user.is_authenticated
+    sections = NAVIGATION if is_signed_in else ()
+    nav = tuple(NavigationLink(label, url, _is_within(request.path, (url, *more))) for label, url, more in sections)
     setup = tuple(NavigationLink(label, url, _is_within(request.path, (url,))) for label, url in SETUP_PAGES)
     return {"frame": Frame(theme, THEMES[(THEMES.index(theme) + 1) % len(THEMES)], nav, setup)}
 

@@ -67,8 +67,7 @@ def _build_decoder(
 ) -> AnswerDecoder:
     """Return a decoder of answers in a completion format.
 
-    Args:
-        to_chat: converts a payload to chat format; its second argument is the key of the message, "message" or "delta".
+    `to_chat` converts a payload to chat format; its second argument is the key of the message, "message" or "delta".
     """
 
     def whole(body: bytes) -> ChatAnswer:

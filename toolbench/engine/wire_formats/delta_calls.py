@@ -1,4 +1,4 @@
-"""Assembly of tool calls from the deltas of a stream, also with missing or repeated indexes, ids and names."""
+"""Assembly of tool calls from the deltas of a stream, also with missing or repeated indexes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ FieldChunks = dict[str, list[Any]]
 
 @dataclass(slots=True)
 class CallAssembler:
-    """Assembler of one call. Its arguments are parts of a text, or one value; None before either is received.
+    """Assembler of one call.
 
     Attributes:
         place: index among the calls of the answer, from 0.

@@ -88,7 +88,7 @@ class StreamDecoder:
 
     @property
     def partial(self) -> Message:
-        """The message so far, with the arguments so far (see streaming_answer.StreamingCall); {} before any content."""
+        """The message and arguments so far (see streaming_answer.StreamingCall); {} before any content."""
         return self._assembler.message() if self._assembler.has_content else {}
 
     def feed(self, chunk: bytes) -> None:

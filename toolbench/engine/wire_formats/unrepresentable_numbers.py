@@ -64,7 +64,7 @@ def _read_with_unrepresentable(text: str) -> dict[str, Any] | None:
 
 
 def _remove_figures(root: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer without its figures, and without those of the first object of a streamed Messages answer."""
+    """Return the answer without its figures, also those in `message` of a streamed Messages answer."""
     other_fields = {name: value for name, value in root.items() if name not in _FIGURE_FIELDS}
     if isinstance(message := other_fields.get("message"), dict):
         other_fields["message"] = {name: value for name, value in message.items() if name not in _FIGURE_FIELDS}

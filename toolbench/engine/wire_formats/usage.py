@@ -78,7 +78,7 @@ def find_usage(root: JsonObject) -> Any:
 
 
 def read_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the usage of an answer in OpenAI's format, and findings for implausible figures; None without usage."""
+    """Return the usage in OpenAI's format, None if there is none, and findings for implausible figures."""
     reader = UsageReader(reported_usage)
     usage = Usage(
         input_tokens=reader.tokens("prompt_tokens", "input_tokens", "tokens_evaluated"),

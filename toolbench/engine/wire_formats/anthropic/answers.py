@@ -1,4 +1,7 @@
-"""A Messages answer in chat format. The message keeps its blocks, so that they can be sent back unchanged."""
+"""Conversion of a Messages answer to chat format.
+
+The message keeps its blocks, so that they can be sent back unchanged.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -84,7 +87,7 @@ def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
 
 
 def _to_chat_call(block: JsonObject) -> JsonObject:
-    """Return a call: an object as arguments becomes JSON text, missing arguments `{}`; others are unchanged."""
+    """Return a call; an object as arguments becomes JSON text, missing arguments become `{}`."""
     call_input = block.get("input")
     arguments = "{}" if call_input is None else write_json(call_input) if isinstance(call_input, dict) else call_input
     return {

@@ -82,7 +82,7 @@ def build_assistant_blocks(message: Message, wire_ids: Sequence[str], changes: W
 
 
 def _update_kept_blocks(message: Message, kept_blocks: list[Any], calls: list[JsonObject]) -> Iterator[JsonObject]:
-    """Yield the blocks with each call in its place, and with the text of the message if a transform changed it."""
+    """Yield the blocks with the calls, and with the message text if a transform changed it."""
     blocks = [block for block in kept_blocks if isinstance(block, dict)]
     text = get_message_text(message)
     unplaced_text = [text] if "".join(_get_text(block) for block in blocks) != text else None

@@ -122,7 +122,7 @@ def _build_tools(body: JsonObject, options: JsonObject, changes: WireChanges) ->
 
 
 def _build_tools_called_before(turns: list[JsonObject], changes: WireChanges) -> JsonObject:
-    """Return definitions of tools that the conversation calls, when no tools are sent; Messages requires them.
+    """Return definitions of the tools that the conversation calls; Messages requires them.
 
     They have a name and an empty schema, and the tool choice is `none`.
     """
@@ -181,7 +181,10 @@ def _find_container(messages: list[JsonObject]) -> JsonObject:
 
 
 def _limit_sampling(model: str, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the options with a temperature of at most 1, and without sampling where model or thinking exclude it."""
+    """Return the options with a temperature of at most 1 and without excluded sampling options.
+
+    Some models and thinking exclude sampling options.
+    """
     refused_options: tuple[str, ...] = SAMPLING_KEYS if model.startswith(tuple(MESSAGES_DATA["no_sampling"])) else ()
     if _get_thinking(options).get("type") in ("enabled", "adaptive"):
         refused_options = refused_options or ("temperature", "top_k")
