@@ -1,4 +1,4 @@
-"""A model that answers from a script, on the real wire format, and a driver of the loop without a world."""
+"""Answers from a script in the real wire format, and a driver that runs the loop with them."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ CallTool = Callable[[PreparedCall], Outcome]
 
 
 def build_answer(content: Any = "Done.", *, calls: Any = None, finish: str = "stop", **message: Any) -> bytes:
-    """An answer's body. `calls` goes in as tool_calls, whatever it is."""
+    """Return the body of an answer; `calls` becomes its `tool_calls` unchanged."""
     said = {"role": "assistant", "content": content, **({} if calls is None else {"tool_calls": calls}), **message}
     usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
     return json.dumps(
@@ -58,7 +58,7 @@ def build_no_tool_support_error(status: int = 404) -> ExchangeError:
 
 
 def build_plan(user_text: str = "Go.", *, system: str = "", tools: ToolRegistry = TOOLS, **policy: Any) -> LoopPlan:
-    """A plan whose policy is one layer over the engine's defaults."""
+    """Return a plan whose policy is one layer above the engine's defaults."""
     return LoopPlan("m-1", resolve_policy([("test", policy)]).policy, system, user_text, tools=tools)
 
 

@@ -1,4 +1,4 @@
-"""One turn of a loop without the loop: its set-up, its request body, its answer."""
+"""Helpers for tests of one turn: its setup, its request body and its parsed answer."""
 
 import json
 from typing import Any

@@ -73,7 +73,7 @@ def _iter_deltas(message: JsonObject, size: int) -> Iterator[JsonObject]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
 
 
-def split_at(body: bytes, places: Iterable[int]) -> Sequence[bytes]:
-    """The bytes cut at these places."""
-    cuts = sorted({place % (len(body) + 1) for place in places} | {0, len(body)})
+def split_at(body: bytes, offsets: Iterable[int]) -> Sequence[bytes]:
+    """Return the body split at these offsets, each taken modulo the length plus 1."""
+    cuts = sorted({place % (len(body) + 1) for place in offsets} | {0, len(body)})
     return [body[start:end] for start, end in pairwise(cuts)]

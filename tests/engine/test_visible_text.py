@@ -15,7 +15,7 @@ def test_is_blank_invisible_characters_true(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["Done.", ".", " \u200bx", "完", "👍\ufe0f", "\u0301", "\ud800", "\U000e0041."])
-def test_is_blank_one_visible_character_false(text: str) -> None:
+def test_is_blank_text_with_visible_character_is_false(text: str) -> None:
     assert not is_blank(text)
 
 

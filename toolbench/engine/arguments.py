@@ -1,4 +1,4 @@
-"""Reading of a call's arguments: whatever a model sends becomes an object or a problem in plain words."""
+"""Reading of a call's arguments into an object, or into a sentence that says why they are not one."""
 
 from toolbench.engine.errors import InvalidJsonError
 from toolbench.engine.strict_json import MAX_DEPTH, count_utf8_bytes, is_too_deep, read_json, write_json
@@ -7,20 +7,21 @@ from toolbench.engine.types import JsonObject, ReadArguments
 ARGUMENTS_OK = "ok"
 INVALID_JSON = "invalid_json"
 TOO_LARGE = "too_large"
-_FENCE = "```"
+_CODE_FENCE = "```"
 
 
 def read_arguments(raw: object, max_bytes: int, *, value: object = None, standard_only: bool = False) -> ReadArguments:
     """Read the arguments of a call; arguments that cannot be read are a status, not an exception.
 
-    None and blank text are an empty object. A text may stand in a code fence. It may be double-encoded once: a JSON
-    string whose text is the JSON object.
+    None and blank text are an empty object, unless `standard_only` is set. A text may be enclosed in a code fence. It
+    may be double-encoded once: a JSON string whose text is the JSON object.
 
     Args:
         raw: the arguments as the model sent them: a text, an object or anything else.
         max_bytes: the largest size that is allowed, in UTF-8 bytes.
-        value: the value that `raw` was written from, if it is known; an object is not parsed again.
-        standard_only: accept only the text of a JSON object.
+        value: the value that `raw` is the JSON text of, if it is known; if it is an object, `raw` is not parsed.
+        standard_only: accept only a JSON object as text, without code fence and double encoding. No effect if `value`
+            is an object.
 
     Returns:
         The status (`ok`, `invalid_json` or `too_large`), the size, the object and the problem.
@@ -96,16 +97,23 @@ def _check_object(value: object, size: int) -> ReadArguments:
 
 
 def _get_json_type(value: object) -> str:
-    names = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
-    return names.get(type(value), "null")
+    type_names = {
+        dict: "an object",
+        list: "an array",
+        str: "a text",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
+    return type_names.get(type(value), "null")
 
 
 def _strip_fence(text: str) -> str:
-    """Return the inside of a code fence around the text, without the word `json`; else return the text."""
-    if not (len(text) >= 2 * len(_FENCE) and text.startswith(_FENCE) and text.endswith(_FENCE)):
+    """Return the content of a code fence around `text`, without the word `json`; else `text`."""
+    if not (len(text) >= 2 * len(_CODE_FENCE) and text.startswith(_CODE_FENCE) and text.endswith(_CODE_FENCE)):
         return text
-    inside = text[len(_FENCE) : -len(_FENCE)]
-    return (inside[4:] if inside[:4].lower() == "json" else inside).strip()
+    content = text[len(_CODE_FENCE) : -len(_CODE_FENCE)]
+    return (content[4:] if content[:4].lower() == "json" else content).strip()
 
 
 def _build_invalid(size: int, problem: str) -> ReadArguments:

@@ -1,6 +1,6 @@
 """Bounds of reported figures: tokens, cost, durations and dates.
 
-A figure outside its bounds counts as unknown, so that sums over any number of trials stay finite and fit their columns.
+A figure outside its bounds counts as unknown (None), so that sums over trials stay finite and fit their columns.
 """
 
 import math
@@ -38,12 +38,12 @@ def parse_duration_ms(value: object, *, per_unit: float = 1.0) -> float | None:
         value: a duration in any unit.
         per_unit: milliseconds in one unit of `value`.
     """
-    given = parse_number(value, MAX_DURATION_MS / per_unit)
-    return None if given is None else given * per_unit
+    number = parse_number(value, MAX_DURATION_MS / per_unit)
+    return None if number is None else number * per_unit
 
 
 def check_year(value: datetime) -> datetime | None:
-    """Return an aware datetime whose year in UTC lies in VALID_YEARS, or None for any other."""
+    """Return `value` if it is aware and its year in UTC lies in VALID_YEARS, else None."""
     try:
         return value if value.tzinfo and value.astimezone(UTC).year in VALID_YEARS else None
     except OverflowError:

@@ -20,8 +20,8 @@ INCOMPLETE_ENDS = frozenset(
 class Conversation:
     """A conversation with a model. It holds no connection and runs nothing itself.
 
-    `say` returns the plan of one run of the loop. That run executes the calls of the answers and returns their results
-    to the model until there is a final text. `take` then keeps the history of that run.
+    `say` returns the plan of one run of the loop, which the caller runs. Pass the result of that run to `take`, which
+    keeps its history for the next plan.
 
     Attributes:
         system: the system prompt; "" for none.
@@ -70,13 +70,13 @@ class Conversation:
             stream=self.stream,
         )
 
-    def take(self, ended: LoopResult) -> bool:
+    def take(self, result: LoopResult) -> bool:
         """Keep the history of a run, and return whether it was kept.
 
         After an incomplete run (provider error, deadline, cancellation or spent budget) nothing is kept and the result
-        is False; the same message can be said again.
+        is False; call `say` with the same message again.
         """
-        if ended.end in INCOMPLETE_ENDS:
+        if result.end in INCOMPLETE_ENDS:
             return False
-        self.history = ended.history
+        self.history = result.history
         return True

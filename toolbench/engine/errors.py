@@ -13,7 +13,7 @@ class PolicyProblem:
 
     Attributes:
         layer: the policy layer that has the setting.
-        message: a sentence that says what is allowed.
+        message: a clause on what is wrong or allowed, without the key.
     """
 
     layer: str
@@ -38,7 +38,7 @@ class PlanError(EngineError):
 
 
 class MalformedAnswerError(EngineError):
-    """A response body that is not an answer.
+    """A response body that cannot be read as an answer of the model.
 
     Attributes:
         code: empty_body, invalid_utf8, not_json, too_deep, not_object, error_object, no_choices or no_message. The
@@ -51,7 +51,7 @@ class MalformedAnswerError(EngineError):
 
 
 class InvalidJsonError(EngineError):
-    """A text that is not valid JSON, or not a valid Python value or call where those are read too.
+    """A text that is not valid JSON; for readers of Python text: not a valid Python value or call.
 
     Attributes:
         code: not_json or too_deep; for text that is read as Python also too_long, not_python, not_literal, no_call,
@@ -64,4 +64,4 @@ class InvalidJsonError(EngineError):
 
 
 class ToolArgumentError(EngineError):
-    """Refusal of its arguments by a tool. The model gets the message with the code ARGUMENT_ERROR."""
+    """Refusal of arguments, raised by a tool. The model gets the message with the code ARGUMENT_ERROR."""

@@ -1,4 +1,4 @@
-"""Values between the loop and its driver: the loop's steps, the replies, the events and the result."""
+"""Values that the loop and its driver exchange: steps, replies, events and the result of a run."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -12,7 +12,7 @@ from toolbench.engine.types import Envelope, JsonObject, Message, SchemaError, T
 class AnswerDecoder(Protocol):
     """A decoder that turns the bytes of an answer into a turn.
 
-    It is fed once with a whole body, or chunk by chunk with a stream.
+    Call `feed` once with a whole body, or with each chunk of a stream.
     """
 
     def feed(self, chunk: bytes) -> None:
@@ -38,8 +38,8 @@ class OmittedParameter:
     """An optional parameter that was left out of a request.
 
     Attributes:
-        why: the reason.
-        known: whether the reason was known before the trial.
+        why: why it was left out, as a sentence or the error message of the endpoint.
+        known: True if it was left out from the start of the run; False if an error of this run was the reason.
     """
 
     name: str
@@ -52,13 +52,14 @@ class Request:
     """A request that is ready to be sent.
 
     Attributes:
+        turn: the number of the turn, from 0.
         path: the path below the endpoint's prefix, such as `chat/completions`.
         body: the exact bytes to send.
         changes: changes that message and tool transforms made to the request.
         cut_retries: how often the request may be repeated if its streamed answer is truncated.
-        message: the index, from 0, of the user message that it belongs to.
+        message: the index, from 0, of the user message that the request belongs to.
         user_message: the text of a further user message that the request adds; "" for none.
-        left_out: optional parameters that the request would otherwise have.
+        left_out: optional parameters that were removed from the body.
     """
 
     turn: int
@@ -75,10 +76,12 @@ class Request:
 
 @light(frozen=True, slots=True)
 class Delta:
-    """A part of a streamed answer: of its text, its reasoning or the arguments of one call.
+    """A newly received part of a streamed answer: of its text, its reasoning or one call.
 
     Attributes:
         call: the index of the call, from 0; None for text and reasoning.
+        name: the name of the call; "" if this part does not have it.
+        arguments: the new part of the arguments text.
         closed: whether the arguments of the call are complete.
     """
 
@@ -95,8 +98,8 @@ class Ask:
     """A step of the loop: send a request and decode the answer.
 
     Attributes:
-        read_refused: reads the text that a server quotes of an answer that it refused to return. It returns a turn
-            where the policy allows that, else a sentence for the error's hint; "" for none.
+        read_refused: parses an answer that the server quotes in an error. It returns a turn if the policy reads calls
+            in text and there is one, else a sentence for the error's hint; "" for none.
     """
 
     request: Request
@@ -135,7 +138,7 @@ class Execute:
 
 @light(frozen=True, slots=True)
 class Outcome:
-    """The tool outcome: the value that a tool returned, or the error that it raised.
+    """The tool outcome: the value that a tool returned, or its error.
 
     Attributes:
         error_code: ARGUMENT_ERROR, INTERNAL_ERROR, TOOL_TIMEOUT …; "" for success.
@@ -159,7 +162,7 @@ class ExchangeError:
         tool_support: whether the endpoint says that this model or route cannot use tools.
         hint: a sentence that helps to understand the error; "" for none.
         generation: the text of the model, if the error quotes it.
-        named: places in the request that fields of the error name, such as `tool_choice.type`.
+        named: JSON paths in the request that the error names in its fields, such as `tool_choice.type`.
     """
 
     code: str
@@ -181,7 +184,7 @@ class FailedExchange:
 
 
 class StopReason(StrEnum):
-    """Why the driver ends a run early."""
+    """The reasons for which the driver ends a run early."""
 
     DEADLINE = "deadline"
     CANCELLED = "cancelled"
@@ -239,7 +242,7 @@ class TurnRecord:
 
 
 class EndReason(StrEnum):
-    """How the loop of a trial ended.
+    """The reasons for which a run of the loop ends.
 
     FINAL is the only success. LENGTH is a final answer that was truncated at the token limit. The others are errors.
     The record, the history and the usage are kept in every case.
@@ -257,7 +260,7 @@ class EndReason(StrEnum):
 
 
 ANSWERED_ENDS = frozenset({EndReason.FINAL, EndReason.LENGTH})
-"""The ends with a final answer, whole or cut."""
+"""The ends with a final answer, complete or truncated."""
 
 
 @light(frozen=True, slots=True)
@@ -266,7 +269,8 @@ class LoopResult:
 
     Attributes:
         history: all messages of the conversation, for the next run.
-        message: the reason for the end, in words; "" for none.
+        message: a sentence on the reason for the end; "" for FINAL.
+        failed_tools: for TOOL_ERROR, sorted names of the tools whose last call failed, unless failures are tolerated.
         asked_again: the number of re-prompts: requests that quote an error because a call could not run.
     """
 
@@ -286,7 +290,7 @@ class Event:
     """An event of the loop, for listeners; the driver adds the time.
 
     Attributes:
-        type: the event's name, as the case study has it.
+        type: the event's name in the case study, such as `llm_delta`.
         data: the payload, with the keys of the case study.
     """
 

@@ -1,4 +1,4 @@
-"""JSON paths, which say where a value is found inside another one."""
+"""Rendering of JSON paths, which locate a value inside another one."""
 
 import re
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
-"""Frozen values that are made many times in a trial.
+"""Dataclasses for values that are created many times in a trial.
 
-A frozen dataclass sets every field through a call of its own, which took a tenth of a trial's time. The values declared
-here are frozen only for the type checker, which refuses every assignment. See docs/decisions/013-*.md.
+A frozen dataclass calls `object.__setattr__` for every field, which took a tenth of a trial's time. Dataclasses
+declared with `light` are frozen for the type checker only; assignments are not refused at run time. See
+docs/decisions/013-*.md.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,6 @@ else:
     from dataclasses import dataclass
 
     def light(*, frozen: bool, slots: bool) -> Callable[[type], type]:
-        """Return a decorator for dataclasses with the equality and the hash of a frozen one."""
+        """Return a dataclass decorator with the equality and hash of a frozen dataclass; instances are mutable."""
         assert frozen
         return dataclass(slots=slots, unsafe_hash=True)

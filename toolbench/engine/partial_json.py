@@ -1,4 +1,4 @@
-"""Reading of JSON that is still being written."""
+"""Reading of incomplete JSON, as in a streaming answer."""
 
 import re
 from typing import Any
@@ -9,11 +9,11 @@ from toolbench.engine.strict_json import MAX_DEPTH, read_json
 _STRUCTURE = re.compile(r'["{}\[\],]')
 _STRING_END_OR_ESCAPE = re.compile(r'["\\]')
 _CLOSING = {"{": "}", "[": "]"}
-_TAIL = re.compile(r"((?<!\\)(?:\\\\)*)(?:\\u[0-9a-fA-F]{0,3}|\\)\Z")  # an incomplete escape
+_INCOMPLETE_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)(?:\\u[0-9a-fA-F]{0,3}|\\)\Z")  # an incomplete escape
 
 
 class JsonEndFinder:
-    """Search for the end of a JSON object or list in a text that arrives in chunks.
+    """Finder of the end of a JSON object or list in a text that arrives in chunks.
 
     The time is linear in the length of the text. The grammar is not checked.
 
@@ -21,16 +21,16 @@ class JsonEndFinder:
         started: whether an object or a list has begun.
         quoted: whether the text so far ends inside a string.
         open: the brackets that are open, outermost first.
-        break_off: where an incomplete last member can be cut off: behind the last opening bracket, or at the last
-            comma.
+        safe_end: offset in the text fed so far at which an incomplete last member can be removed: after the last
+            opening bracket, or before the last comma.
     """
 
     def __init__(self) -> None:
         self.started = False
         self.quoted = False
         self.open: list[str] = []
-        self.break_off = 0
-        self._fed = 0
+        self.safe_end = 0
+        self._read_length = 0
         self._escaped = False
 
     @property
@@ -40,46 +40,47 @@ class JsonEndFinder:
 
     def feed(self, text: str) -> None:
         """Read the next chunk of the text."""
-        at = 0
+        index = 0
         if self._escaped and text:
-            at, self._escaped = 1, False
-        while found := (_STRING_END_OR_ESCAPE if self.quoted else _STRUCTURE).search(text, at):
-            at = found.end()
-            self._take(found.group(), self._fed + at)
-            if self._escaped and at < len(text):
-                at, self._escaped = at + 1, False
-        self._fed += len(text)
+            index, self._escaped = 1, False
+        while match := (_STRING_END_OR_ESCAPE if self.quoted else _STRUCTURE).search(text, index):
+            index = match.end()
+            self._take(match.group(), self._read_length + index)
+            if self._escaped and index < len(text):
+                index, self._escaped = index + 1, False
+        self._read_length += len(text)
 
-    def _take(self, sign: str, end: int) -> None:
-        if sign == '"':
+    def _take(self, character: str, end: int) -> None:
+        if character == '"':
             self.quoted = not self.quoted
-        elif sign == "\\":
+        elif character == "\\":
             self._escaped = self.quoted
-        elif sign in _CLOSING:
+        elif character in _CLOSING:
             self.started = True
-            self.open.append(sign)
-            self.break_off = end
-        elif sign == ",":
-            self.break_off = end - 1
-        elif sign in "}]" and self.open:
+            self.open.append(character)
+            self.safe_end = end
+        elif character == ",":
+            self.safe_end = end - 1
+        elif character in "}]" and self.open:
             self.open.pop()
 
 
 def read_partial(text: str) -> Any:
-    """Return the value of an incomplete JSON object or list so far, or None if nothing can be read.
+    """Return the value of an incomplete JSON object or list, or None if nothing can be read.
 
-    Open strings, objects and lists are closed where the text ends. A key without a value and an incomplete word are
-    left out. The time is linear in the length of the text. Use the value for display only, never to call a tool.
+    Open strings, objects and lists are closed at the end of the text. A key without a value and an incomplete number or
+    literal are removed. The time is linear in the length of the text. Use the value for display only, never to call a
+    tool.
     """
-    extent = JsonEndFinder()
-    extent.feed(text)
-    if not extent.started or len(extent.open) > MAX_DEPTH:
+    finder = JsonEndFinder()
+    finder.feed(text)
+    if not finder.started or len(finder.open) > MAX_DEPTH:
         return None
-    closers = "".join(_CLOSING[sign] for sign in reversed(extent.open))
-    whole = _TAIL.sub(r"\1", text) + '"' if extent.quoted else text.rstrip()
-    for body in (whole, text[: extent.break_off]):
+    closing_brackets = "".join(_CLOSING[sign] for sign in reversed(finder.open))
+    closed_text = _INCOMPLETE_ESCAPE.sub(r"\1", text) + '"' if finder.quoted else text.rstrip()
+    for candidate in (closed_text, text[: finder.safe_end]):
         try:
-            return read_json(body + closers)
+            return read_json(candidate + closing_brackets)
         except InvalidJsonError:
             continue
     return None

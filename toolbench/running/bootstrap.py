@@ -1,7 +1,8 @@
-"""Create the virtual environment from a hashed list of packages: `python3 bootstrap.py requirements/run.txt`.
+"""Create the virtual environment from a hashed list of packages.
 
+Usage: `python3 bootstrap.py requirements/run.txt`.
 It runs on a plain python3, also on one that is too old, so it imports only the standard library and uses old syntax.
-An environment that was made from the same list is left alone.
+An environment that was made from the same list is not changed.
 """
 
 import hashlib
@@ -57,9 +58,9 @@ def check_machine() -> None:
 
 def make_environment() -> None:
     """Create the virtual environment."""
-    made = subprocess.run([sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if made.returncode != 0:
-        fail(f"python3 could not make a virtual environment; its own words: {made.stdout.decode(errors='replace')}")
+    process = subprocess.run([sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if process.returncode != 0:
+        fail(f"python3 could not make a virtual environment; its own words: {process.stdout.decode(errors='replace')}")
 
 
 def install(path: str) -> None:
@@ -70,8 +71,8 @@ def install(path: str) -> None:
     command = [os.path.join(VENV, "bin", "python"), "-m", "pip", "install", "-q", "--no-deps", "--require-hashes"]
     command += ["--no-input", "--disable-pip-version-check", "--no-compile", "--retries", "2", "-r", path]
     with open(log, "wb") as output:
-        code = subprocess.call(command, stdout=output, stderr=output)
-    if code != 0:
+        exit_code = subprocess.call(command, stdout=output, stderr=output)
+    if exit_code != 0:
         fail(f"pip could not install the packages; is there a network, or a package index? Its own words: {log}")
 
 

@@ -20,11 +20,11 @@ _APT_COMMANDS = (
 
 def find_chromium() -> str | None:
     """Return an installed Chromium: from CHROMIUM, on the path, or installed by Playwright; else None."""
-    if named := os.environ.get("CHROMIUM"):
-        return named
+    if configured_path := os.environ.get("CHROMIUM"):
+        return configured_path
     for name in _PROGRAM_NAMES:
-        if found := shutil.which(name):
-            return found
+        if program_path := shutil.which(name):
+            return program_path
     with sync_playwright() as playwright:
         path = playwright.chromium.executable_path
     return path if Path(path).exists() else None
@@ -37,8 +37,8 @@ def install_chromium() -> str | None:
         The path, or None if neither worked.
     """
     if os.geteuid() == 0 and shutil.which("apt-get"):
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        if all(subprocess.run(step, env=quiet, check=False).returncode == 0 for step in _APT_COMMANDS):
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        if all(subprocess.run(step, env=environment, check=False).returncode == 0 for step in _APT_COMMANDS):
             return find_chromium()
     subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
     return find_chromium()
@@ -46,15 +46,15 @@ def install_chromium() -> str | None:
 
 def main() -> int:
     """Print the path of a Chromium and return the exit code, 1 if there is none."""
-    found = find_chromium() or install_chromium()
-    if found is None:
+    path = find_chromium() or install_chromium()
+    if path is None:
         print(
             "No Chromium for the tests of pages: install one and put it on the path, or leave these tests out with "
             "SKIP_BROWSER=1.",
             file=sys.stderr,
         )
         return 1
-    print(f"Chromium: {found}")
+    print(f"Chromium: {path}")
     return 0
 
 

@@ -37,15 +37,15 @@ def drop_to_user(uid: int, gid: int) -> None:
     os.setuid(uid)
 
 
-def die_with_parent(parent: int, number: int) -> None:
+def die_with_parent(parent_pid: int, signal_number: int) -> None:
     """Have the kernel send a signal to this process when its parent ends, on Linux only.
 
     A change of user cancels this, so it comes last. The process is killed at once if the parent has ended already.
     """
     if sys.platform != "linux":
         return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
-    if os.getppid() != parent:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal_number)
+    if os.getppid() != parent_pid:
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -42,8 +42,8 @@ def build_confined_command(
 def find_unprivileged_user() -> ProcessUser:
     """Return the current user if it is not root.
 
-    For root, return a namespace in which root is called nobody, which can read private folders; or the user nobody, if
-    namespaces are forbidden.
+    For root, return a user namespace in which root appears as nobody, so that it can read private folders; if
+    namespaces are forbidden, return the user nobody.
     """
     if os.geteuid() != 0:
         return ProcessUser()
@@ -67,12 +67,12 @@ def ensure_program_reachable(folder: Path, identity: ProcessUser, *, probe: str)
     if _can_run(identity, folder / probe, "--version"):
         return folder
     package = folder.parent
-    place = _COPIES_FOLDER / f"toolbench-{hashlib.sha256(str(package).encode()).hexdigest()[:12]}"
+    copy_folder = _COPIES_FOLDER / f"toolbench-{hashlib.sha256(str(package).encode()).hexdigest()[:12]}"
     for source in (package, package.with_name(f"{package.name}.libs")):
         if source.exists():
-            shutil.copytree(source, place / source.name, dirs_exist_ok=True, symlinks=True)
-    place.chmod(0o755)
-    return place / package.name / folder.name
+            shutil.copytree(source, copy_folder / source.name, dirs_exist_ok=True, symlinks=True)
+    copy_folder.chmod(0o755)
+    return copy_folder / package.name / folder.name
 
 
 def ensure_data_reachable(data: Path, identity: ProcessUser) -> None:
@@ -83,9 +83,9 @@ def ensure_data_reachable(data: Path, identity: ProcessUser) -> None:
     if identity.owner is None:
         return
     if not data.is_symlink() and not _can_run(identity, Path("/bin/ls"), str(data.parent)):
-        place = _COPIES_FOLDER / f"toolbench-{hashlib.sha256(str(data).encode()).hexdigest()[:12]}-data"
-        shutil.move(data, place)
-        data.symlink_to(place)
+        moved_folder = _COPIES_FOLDER / f"toolbench-{hashlib.sha256(str(data).encode()).hexdigest()[:12]}-data"
+        shutil.move(data, moved_folder)
+        data.symlink_to(moved_folder)
     if data.stat().st_uid != identity.owner[0]:
         _change_owner(data.resolve(), identity.owner)
 

@@ -1,7 +1,7 @@
 """Heartbeats of the child processes, read from the database.
 
-A worker can run without working, so a running process alone proves nothing. The table belongs to
-the lab; only three of its columns are read here.
+A process can run without working, so its heartbeats are checked too. The table belongs to the lab; only three of its
+columns are read here.
 """
 
 import socket

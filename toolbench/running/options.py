@@ -61,8 +61,12 @@ class StartOptions:
     @property
     def names(self) -> tuple[str, ...]:
         """Names by which the site may be called, besides those of this machine."""
-        public = [host] if (host := urlsplit(self.public).hostname) else []
-        return (*self.allowed_hosts, *public) if self.listens_everywhere else (*self.allowed_hosts, *public, self.host)
+        public_hosts = [host] if (host := urlsplit(self.public).hostname) else []
+        return (
+            (*self.allowed_hosts, *public_hosts)
+            if self.listens_everywhere
+            else (*self.allowed_hosts, *public_hosts, self.host)
+        )
 
     @property
     def base(self) -> str:
@@ -74,7 +78,9 @@ class StartOptions:
         return f"http://[{name}]:{self.port}" if ":" in name else f"http://{name}:{self.port}"
 
     def listen(self) -> socket.socket:
-        """Return the site's socket, which stays open here, so that no other process takes the port during a restart.
+        """Return the listening socket of the site.
+
+        It stays open here, so that no other process takes the port during a restart.
 
         Raises:
             RunnerError: the host is not an address of this machine, or the port cannot be used.
@@ -120,17 +126,17 @@ def _check_public_url(text: str) -> str:
     """
     try:
         parts = urlsplit(text)
-        fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in text
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in text
     except ValueError:
-        fine = False
-    if text and (not fine or text != f"{parts.scheme}://{parts.netloc}"):
+        is_valid = False
+    if text and (not is_valid or text != f"{parts.scheme}://{parts.netloc}"):
         raise RunnerError(
             "TOOLBENCH_BASE must be the site's address without a path, such as https://bench.example.org."
         )
     return text
 
 
-def _parse_whole_number(name: str, text: str, least: int, most: int) -> int:
-    if not text.isdecimal() or not least <= int(text) <= most:
-        raise RunnerError(f"{name} must be a number from {least} to {most}, not {text!r}.")
+def _parse_whole_number(name: str, text: str, minimum: int, maximum: int) -> int:
+    if not text.isdecimal() or not minimum <= int(text) <= maximum:
+        raise RunnerError(f"{name} must be a number from {minimum} to {maximum}, not {text!r}.")
     return int(text)

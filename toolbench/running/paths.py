@@ -83,13 +83,13 @@ def read_state(path: Path) -> State | None:
         return None
 
 
-def make_socket_folder(left_behind: State | None) -> Path:
+def make_socket_folder(previous_state: State | None) -> Path:
     """Create a new private folder for sockets and remove the one that a killed start left.
 
     Its name is short because a socket's path is limited to about 100 bytes.
     """
-    if left_behind:
-        remove_sockets(left_behind)
+    if previous_state:
+        remove_sockets(previous_state)
     return Path(tempfile.mkdtemp(prefix=_SOCKETS_PREFIX, dir="/tmp"))
 
 
@@ -110,18 +110,18 @@ class Lock:
 
         `waiting` is called once if the lock is not free at once.
         """
-        until = time.monotonic() + seconds
-        is_announced = False
+        deadline = time.monotonic() + seconds
+        is_waiting_reported = False
         while True:
             try:
                 fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True
             except BlockingIOError:
-                if time.monotonic() >= until:
+                if time.monotonic() >= deadline:
                     return False
-            if not is_announced:
+            if not is_waiting_reported:
                 waiting()
-                is_announced = True
+                is_waiting_reported = True
             time.sleep(0.05)
 
     def release(self) -> None:

@@ -9,21 +9,21 @@ _REQUEST = b"GET /health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 class HealthPing:
-    """Requests to a server on this machine, one after the other; a server that hangs leaves its request open."""
+    """Repeated health requests to a server on this machine, at most one at a time."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._address = parts.hostname or "", parts.port or 80
         self._socket: socket.socket | None = None
         self._sent = False
-        self._due = 0.0
+        self._due_at = 0.0
 
     def has_answered(self, now: float) -> bool:
-        """Send a request if it is time for one; return whether an answer has come. Any answer counts."""
+        """Send a request if one is due; return whether a non-empty answer was received in this call."""
         if self._socket is None:
-            if now < self._due:
+            if now < self._due_at:
                 return False
-            self._ask(now)
+            self._connect(now)
         try:
             return self._advance()
         except BlockingIOError:
@@ -38,11 +38,11 @@ class HealthPing:
             self._socket.close()
             self._socket = None
 
-    def _ask(self, now: float) -> None:
-        self._due, self._sent = now + PING_INTERVAL_SECONDS, False
+    def _connect(self, now: float) -> None:
+        self._due_at, self._sent = now + PING_INTERVAL_SECONDS, False
         self._socket = socket.socket()
         self._socket.setblocking(False)
-        with suppress(OSError):  # EINPROGRESS; what really fails, fails in the next step too
+        with suppress(OSError):  # EINPROGRESS; a real error occurs again in _advance
             self._socket.connect(self._address)
 
     def _advance(self) -> bool:

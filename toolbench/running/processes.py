@@ -1,4 +1,4 @@
-"""The processes of Toolbench besides the two servers, the same in `make up` and in `docker-compose.yml`."""
+"""Commands of all processes but the two servers, for `make up` and `docker-compose.yml`."""
 
 import os
 import signal
@@ -82,10 +82,10 @@ def _build_spec(
     announces: bool = False,
     handed: tuple[int, ...] = (),
 ) -> ChildSpec:
-    death = signal.SIGTERM if name == "web" else signal.SIGKILL
+    death_signal = signal.SIGTERM if name == "web" else signal.SIGKILL
     return ChildSpec(
         name,
-        build_confined_command(command, death_signal=death),
+        build_confined_command(command, death_signal=death_signal),
         env,
         ROOT,
         beats=beats,

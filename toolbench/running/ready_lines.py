@@ -32,12 +32,12 @@ class ReadyLineReader:
 
     @property
     def line(self) -> str:
-        """The ready line; "" before it has come."""
+        """The ready line; "" before it is complete."""
         line, end, _ = self._received.partition(b"\n")
         return line.decode(errors="replace") if end else ""
 
     def read_available(self) -> None:
-        """Read what has come so far, without waiting."""
+        """Read the output that is available, without waiting."""
         while text := self._read():
             if self.line:
                 with self._log.open("ab") as log:
@@ -93,10 +93,10 @@ class _Registration:
             return False
         if self.process.poll() is None and now < self.deadline:
             return False
-        code = self.process.returncode
+        exit_code = self.process.returncode
         self.stop()
         self.retry_at, self.retry_seconds = now + self.retry_seconds, min(self.retry_seconds * 2, _MAX_RETRY_SECONDS)
-        return code == 0
+        return exit_code == 0
 
     def stop(self) -> None:
         """Kill the process, if there is one."""
@@ -107,7 +107,9 @@ class _Registration:
 
 
 class ServiceRegistrar:
-    """Registers the addresses of the children, removes those of ended ones, and repeats what failed. It never waits.
+    """Registrar of the addresses of children.
+
+    It removes the addresses of ended children and repeats failed registrations. It never waits.
 
     `command` is called with the child's name and gets the ready line on its standard input; `--gone` follows the name
     of a child that has ended.
@@ -122,13 +124,13 @@ class ServiceRegistrar:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._environment = environment
-        self._say = print_message
+        self._print_message = print_message
         self._command = command
         self._clock = clock
         self._readers: dict[str, ReadyLineReader] = {}
         self._pings: dict[str, HealthPing] = {}
-        self._ready: set[str] = set()  # whose ready line was taken for a sign of life
-        self._registrations: dict[str, _Registration] = {}  # of those that are not told yet
+        self._ready_names: set[str] = set()  # names of children whose ready line has counted as a sign of life
+        self._registrations: dict[str, _Registration] = {}  # pending registrations by child name
 
     def watch(self, child: ChildProcess) -> None:
         """Start reading from a child; again after each restart."""
@@ -136,34 +138,34 @@ class ServiceRegistrar:
 
     def unregister(self, name: str) -> None:
         """Remove the address of a child that has ended; a registration that is running is stopped first."""
-        announcement = self._readers.pop(name, None)
+        reader = self._readers.pop(name, None)
         if ping := self._pings.pop(name, None):
             ping.close()
-        if announcement is not None and announcement.line:
+        if reader is not None and reader.line:
             self._queue_registration(name, "")
 
     def tick(self) -> None:
         """Read new ready lines and continue the registrations."""
-        for name, announcement in self._readers.items():
-            begun = bool(announcement.line)
-            announcement.read_available()
-            if announcement.line and not begun:
-                self._queue_registration(name, announcement.line)
-                if can_be_pinged(_parse_url(announcement.line)):
-                    self._pings[name] = HealthPing(_parse_url(announcement.line))
+        for name, reader in self._readers.items():
+            had_line = bool(reader.line)
+            reader.read_available()
+            if reader.line and not had_line:
+                self._queue_registration(name, reader.line)
+                if can_be_pinged(_parse_url(reader.line)):
+                    self._pings[name] = HealthPing(_parse_url(reader.line))
         for name in tuple(self._registrations):
             self._advance_registration(name)
 
     def list_alive(self) -> set[str]:
-        """Return the children that have just said their ready line or answered, and those that cannot be asked.
+        """Return the names of children that show a sign of life now.
 
-        A child without a ready line is starting, and shows no sign of life.
+        A sign is a new ready line or an answered ping. A child with a ready line that cannot be pinged always counts.
         """
-        now, announced = self._clock(), {name for name, announcement in self._readers.items() if announcement.line}
-        just_said, self._ready = announced - self._ready, announced
+        now, ready_names = self._clock(), {name for name, announcement in self._readers.items() if announcement.line}
+        newly_ready_names, self._ready_names = ready_names - self._ready_names, ready_names
         return {
-            name for name in announced if name not in self._pings or self._pings[name].has_answered(now)
-        } | just_said
+            name for name in ready_names if name not in self._pings or self._pings[name].has_answered(now)
+        } | newly_ready_names
 
     def close(self) -> None:
         """End all registrations and requests."""
@@ -178,18 +180,18 @@ class ServiceRegistrar:
         self._registrations[name] = _Registration(line)
 
     def _advance_registration(self, name: str) -> None:
-        telling, now = self._registrations[name], self._clock()
-        if telling.has_succeeded(now):
+        registration, now = self._registrations[name], self._clock()
+        if registration.has_succeeded(now):
             self._drop_registration(name)
-            if telling.line:
-                self._say(f"{name} is ready at {_parse_url(telling.line)}")
-        elif telling.process is None and now >= telling.retry_at:
-            command = (*self._command, name) if telling.line else (*self._command, name, "--gone")
-            telling.start(_build_confined(command), self._environment, now=now)
+            if registration.line:
+                self._print_message(f"{name} is ready at {_parse_url(registration.line)}")
+        elif registration.process is None and now >= registration.retry_at:
+            command = (*self._command, name) if registration.line else (*self._command, name, "--gone")
+            registration.start(_build_confined(command), self._environment, now=now)
 
     def _drop_registration(self, name: str) -> None:
-        if telling := self._registrations.pop(name, None):
-            telling.stop()
+        if registration := self._registrations.pop(name, None):
+            registration.stop()
 
 
 def _build_confined(command: Sequence[str]) -> list[str]:
@@ -197,7 +199,7 @@ def _build_confined(command: Sequence[str]) -> list[str]:
 
 
 def _parse_url(line: str) -> str:
-    """Return the URL in a ready line; "" if it has none, which the lab refuses."""
+    """Return the URL in a ready line; "" if it has none."""
     with suppress(ValueError, AttributeError):
         return str(json.loads(line).get("url", ""))
     return ""

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey from their wheels: how each is prepared, started and checked."""
+"""PostgreSQL and Valkey from their wheels: preparation, start command and readiness check."""
 
 import os
 import shutil
@@ -50,15 +50,15 @@ def _describe_url(url: str) -> str:
     return f"{parts.hostname or 'this machine'}{port}{parts.path}" if parts.scheme else "no address"
 
 
-def _describe_refusal(words: str) -> str:
-    refusals = {
+def _describe_refusal(error_text: str) -> str:
+    description_by_phrase = {
         "password": "does not accept this user and password",
         "no pg_hba.conf entry": "does not let this machine in",
         "does not exist": "has no such database or user",
         "invalid": "cannot be read as an address",
         "missing": "cannot be read as an address",
     }
-    return next((message for word, message in refusals.items() if word in words), "does not answer")
+    return next((message for word, message in description_by_phrase.items() if word in error_text), "does not answer")
 
 
 class Postgres:
@@ -76,7 +76,7 @@ class Postgres:
     def __init__(self, data: Path, sockets: Path, *, careless: bool = False) -> None:
         self._data = data
         self._sockets = sockets
-        self._careless = careless
+        self._is_unsafe = careless
         self._identity: ProcessUser = find_unprivileged_user()
         self._programs = ensure_program_reachable(find_postgres_folder(), self._identity, probe="bin/postgres") / "bin"
 
@@ -93,30 +93,30 @@ class Postgres:
             os.chown(self._sockets, *self._identity.owner)
 
     def _initialise(self, log: Path) -> None:
-        fresh = self._data.with_name(f"{self._data.name}.new")
-        shutil.rmtree(fresh.resolve(), ignore_errors=True)
-        fresh.unlink(missing_ok=True)
-        fresh.mkdir(mode=0o700, parents=True)
-        ensure_data_reachable(fresh, self._identity)
+        new_data = self._data.with_name(f"{self._data.name}.new")
+        shutil.rmtree(new_data.resolve(), ignore_errors=True)
+        new_data.unlink(missing_ok=True)
+        new_data.mkdir(mode=0o700, parents=True)
+        ensure_data_reachable(new_data, self._identity)
         options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
         options += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
-        command = [str(self._programs / "initdb"), "-D", str(fresh.resolve()), *options]
+        command = [str(self._programs / "initdb"), "-D", str(new_data.resolve()), *options]
         with log.open("ab") as output:
             wrapped = build_confined_command(command, death_signal=signal.SIGKILL, identity=self._identity)
-            made = subprocess.run(wrapped, stdout=output, stderr=output, env=_BASE_ENVIRONMENT, cwd="/", check=False)
-        if made.returncode != 0:
+            initdb = subprocess.run(wrapped, stdout=output, stderr=output, env=_BASE_ENVIRONMENT, cwd="/", check=False)
+        if initdb.returncode != 0:
             raise RunnerError(f"PostgreSQL could not make its data folder; its own words are in {log}.")
-        if fresh.is_symlink():
-            self._data.symlink_to(fresh.readlink())
-            fresh.unlink()
+        if new_data.is_symlink():
+            self._data.symlink_to(new_data.readlink())
+            new_data.unlink()
         else:
-            fresh.rename(self._data)
+            new_data.rename(self._data)
 
     def command(self) -> list[str]:
         """Return the command that starts the server."""
         settings = {"unix_socket_directories": str(self._sockets), "listen_addresses": "", "max_connections": "200"}
         settings |= {"unix_socket_permissions": "0700", "log_timezone": "UTC", "timezone": "UTC"}
-        if self._careless:
+        if self._is_unsafe:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(self._programs / "postgres"), "-D", str(self._data.resolve()), *options]

@@ -1,4 +1,4 @@
-"""`make up`: start everything in order, print the address, and supervise the processes until the command is stopped."""
+"""`make up`: start everything, print the address, and supervise the processes until a stop."""
 
 import http.client
 import os
@@ -31,7 +31,7 @@ _SERVER_NAMES = frozenset({"postgres", "valkey"})
 
 
 def compute_seconds_before(environment: Mapping[str, str], now: float) -> float:
-    """Return for how many seconds `make up` ran before this process, the installation of packages included.
+    """Return for how many seconds `make up` ran before this process, installation included.
 
     Args:
         environment: environment variables, with TOOLBENCH_STARTED_AT of the Makefile.
@@ -54,14 +54,16 @@ class StopRequested(Exception):
 class Startup:
     """One run of `make up`, from the first check until the last process has ended."""
 
-    def __init__(self, choices: StartOptions, places: Paths) -> None:
-        self._began = time.monotonic() - compute_seconds_before(os.environ, time.time())
-        self._choices = choices
-        self._places = places
-        self._asked_to_stop = 0
-        self._children = Lock(places.var / "children.lock")
+    def __init__(self, options: StartOptions, paths: Paths) -> None:
+        self._started_at = time.monotonic() - compute_seconds_before(os.environ, time.time())
+        self._options = options
+        self._paths = paths
+        self._stop_requests = 0
+        self._children_lock = Lock(paths.var / "children.lock")
         limit = float(os.environ.get("TOOLBENCH_SILENT_SECONDS", "60"))
-        self._supervisor = Supervisor(places.logs, self._children.handle, print_message=print_line, silent_limit=limit)
+        self._supervisor = Supervisor(
+            paths.logs, self._children_lock.handle, print_message=print_line, silent_limit=limit
+        )
 
     def run(self) -> None:
         """Run until everything has stopped.
@@ -70,26 +72,26 @@ class Startup:
             RunnerError: it cannot start; everything that was started has stopped.
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._ask_to_stop)
-        with self._choices.listen() as web_socket:
+            signal.signal(number, self._count_stop_request)
+        with self._options.listen() as web_socket:
             self._wait_for_leftovers()
             try:
-                environment_of_all = self._start(web_socket)
-                self._watch(environment_of_all["DATABASE_URL"])
+                environment = self._start(web_socket)
+                self._watch(environment["DATABASE_URL"])
             except StopRequested:
                 pass
             finally:
                 self._stop()
 
     def _start(self, web_socket: socket.socket) -> Mapping[str, str]:
-        sockets = make_socket_folder(read_state(self._places.state))
-        shared = {"TOOLBENCH_VAR": str(self._places.var), "ALLOWED_HOSTS": ",".join(self._choices.names)}
-        if self._choices.database_url:
-            check_database(self._choices.database_url)
-        shared["DATABASE_URL"] = self._choices.database_url or self._start_postgres(sockets)
-        shared["REDIS_URL"] = self._choices.redis_url or self._start_valkey(sockets)
-        shared["TOOLBENCH_BASE"] = self._choices.base
-        State(self._choices.base, str(sockets), shared).write(self._places.state)
+        sockets = make_socket_folder(read_state(self._paths.state))
+        shared = {"TOOLBENCH_VAR": str(self._paths.var), "ALLOWED_HOSTS": ",".join(self._options.names)}
+        if self._options.database_url:
+            check_database(self._options.database_url)
+        shared["DATABASE_URL"] = self._options.database_url or self._start_postgres(sockets)
+        shared["REDIS_URL"] = self._options.redis_url or self._start_valkey(sockets)
+        shared["TOOLBENCH_BASE"] = self._options.base
+        State(self._options.base, str(sockets), shared).write(self._paths.state)
         env = build_environment(shared)
         self._prepare(env)
         self._supervisor.registrar = ServiceRegistrar(env, print_line)
@@ -103,15 +105,15 @@ class Startup:
         return env
 
     def _start_postgres(self, sockets: Path) -> str:
-        server = Postgres(self._places.var / "postgres", sockets)
-        server.prepare(self._places.logs / "postgres.log")
-        spec = ChildSpec("postgres", server.command(), server.environment, self._places.var, server.stop_signal, 30.0)
+        server = Postgres(self._paths.var / "postgres", sockets)
+        server.prepare(self._paths.logs / "postgres.log")
+        spec = ChildSpec("postgres", server.command(), server.environment, self._paths.var, server.stop_signal, 30.0)
         self._wait_until(self._supervisor.add(spec), server.is_ready)
         server.create_database()
         return server.url()
 
     def _start_valkey(self, sockets: Path) -> str:
-        server = Valkey(self._places.var / "valkey", sockets)
+        server = Valkey(self._paths.var / "valkey", sockets)
         server.prepare()
         spec = ChildSpec("valkey", server.command(), server.environment, server.working_folder, server.stop_signal)
         self._wait_until(self._supervisor.add(spec), server.is_ready)
@@ -119,28 +121,28 @@ class Startup:
 
     def _prepare(self, env: Mapping[str, str]) -> None:
         command = build_confined_command([sys.executable, "manage.py", "prepare"], death_signal=signal.SIGKILL)
-        child = ChildProcess(ChildSpec("prepare", command, env, ROOT), self._places.logs, (self._children.handle,))
+        child = ChildProcess(ChildSpec("prepare", command, env, ROOT), self._paths.logs, (self._children_lock.handle,))
         while child.exit_code() is None:
             self._tick()
         if child.exit_code() != 0:
-            last_words = child.log.read_text(errors="replace").strip().rpartition("\n")[2]
+            last_log_line = child.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise RunnerError(
-                f"The database could not be brought up to date ({last_words}); the whole story: {child.log}."
+                f"The database could not be brought up to date ({last_log_line}); the whole story: {child.log}."
             )
 
     def _build_specs(self, env: Mapping[str, str], web_socket: socket.socket) -> list[ChildSpec]:
-        without = explain_missing_local_model() if self._choices.local_model else ""
-        if without:
-            print_line(without)
-        local_model = self._choices.local_model and not without
+        missing_reason = explain_missing_local_model() if self._options.local_model else ""
+        if missing_reason:
+            print_line(missing_reason)
+        local_model = self._options.local_model and not missing_reason
         local_env = {**env, "LOCAL_MODEL": "1" if local_model else "0"}
         return build_specs(
-            local_env, workers=self._choices.workers, web_handle=web_socket.fileno(), local_model=local_model
+            local_env, workers=self._options.workers, web_handle=web_socket.fileno(), local_model=local_model
         )
 
     def _is_page_ready(self) -> bool:
-        host = "127.0.0.1" if self._choices.listens_everywhere else self._choices.host
-        connection = http.client.HTTPConnection(host, self._choices.port, timeout=5)
+        host = "127.0.0.1" if self._options.listens_everywhere else self._options.host
+        connection = http.client.HTTPConnection(host, self._options.port, timeout=5)
         try:
             connection.request("GET", "/sign-in/", headers={"Host": "127.0.0.1"})
             return connection.getresponse().status == http.HTTPStatus.OK
@@ -151,32 +153,32 @@ class Startup:
 
     def _create_link(self, env: Mapping[str, str]) -> str:
         command = [sys.executable, "manage.py", "link"]
-        printed = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-        return printed.stdout.strip() or "print it with `make link`"
+        process = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+        return process.stdout.strip() or "print it with `make link`"
 
     def _print_greeting(self, link: str) -> None:
-        seconds = time.monotonic() - self._began
-        print_line(f"\nToolbench is ready at {self._choices.base}/")
+        seconds = time.monotonic() - self._started_at
+        print_line(f"\nToolbench is ready at {self._options.base}/")
         print_line(f"It took {seconds:.0f} s from the start of the command.")
         print_line(f"Sign in (one use, within 24 hours): {link}")
         print_line("Worker and local model follow. Ctrl-C stops everything; data stays in var/.\n")
-        if self._choices.listens_everywhere and not self._choices.allowed_hosts:
+        if self._options.listens_everywhere and not self._options.allowed_hosts:
             print_line("It listens on every address but answers only to 127.0.0.1: name this machine in ALLOWED_HOSTS.")
 
     def _watch(self, database_url: str) -> None:
-        beats_at = time.monotonic()
+        next_check_at = time.monotonic()
         while True:
             self._tick()
-            if time.monotonic() < beats_at:
+            if time.monotonic() < next_check_at:
                 continue
-            beats_at = time.monotonic() + _HEARTBEAT_CHECK_SECONDS
+            next_check_at = time.monotonic() + _HEARTBEAT_CHECK_SECONDS
             asked_at = time.monotonic()
             self._supervisor.restart_silent(read_silent_seconds(database_url), asked_at)
 
     def _wait_until(self, child: ChildProcess, is_ready: Callable[[], bool]) -> None:
-        until = time.monotonic() + _MAX_WAIT_SECONDS
+        deadline = time.monotonic() + _MAX_WAIT_SECONDS
         while not is_ready():
-            if child.exit_code() is not None or time.monotonic() > until:
+            if child.exit_code() is not None or time.monotonic() > deadline:
                 raise RunnerError(f"{child.spec.name} does not start; its own words are in {child.log}.")
             self._tick()
 
@@ -184,27 +186,27 @@ class Startup:
         def print_waiting() -> None:
             print_line("Waiting for the processes of an earlier start to end.")
 
-        if not self._children.acquire(seconds=_MAX_LEFTOVER_SECONDS, waiting=print_waiting):
-            raise RunnerError(f"Processes of an earlier start still use {self._places.var}: stop them and try again.")
+        if not self._children_lock.acquire(seconds=_MAX_LEFTOVER_SECONDS, waiting=print_waiting):
+            raise RunnerError(f"Processes of an earlier start still use {self._paths.var}: stop them and try again.")
 
     def _tick(self) -> None:
-        if self._asked_to_stop:
+        if self._stop_requests:
             raise StopRequested
         self._supervisor.tick()
         time.sleep(_TICK_SECONDS)
 
-    def _ask_to_stop(self, number: int, frame: FrameType | None) -> None:
-        self._asked_to_stop += 1
+    def _count_stop_request(self, number: int, frame: FrameType | None) -> None:
+        self._stop_requests += 1
 
     def _stop(self) -> None:
-        if self._asked_to_stop:
+        if self._stop_requests:
             print_line("\nStopping; Ctrl-C again to stop at once.")
-        already = self._asked_to_stop
-        if register := self._supervisor.registrar:
-            register.close()
+        earlier_requests = self._stop_requests
+        if registrar := self._supervisor.registrar:
+            registrar.close()
         for names in (self._supervisor.names - _SERVER_NAMES, {"valkey"}, {"postgres"}):
-            self._supervisor.stop(names, hurry=lambda: self._asked_to_stop > already)
-        if state := read_state(self._places.state):
+            self._supervisor.stop(names, hurry=lambda: self._stop_requests > earlier_requests)
+        if state := read_state(self._paths.state):
             remove_sockets(state)
-        self._places.state.unlink(missing_ok=True)
-        self._children.release()
+        self._paths.state.unlink(missing_ok=True)
+        self._children_lock.release()

@@ -1,4 +1,4 @@
-"""Supervision of child processes: one that ends or shows no sign of life is restarted after a growing pause."""
+"""Supervision of child processes: ended or silent ones are restarted after a growing pause."""
 
 import time
 from collections.abc import Callable, Mapping, Set
@@ -11,9 +11,7 @@ from toolbench.running.silence import SETTLED_SECONDS, HeartbeatTimer
 
 MIN_RESTART_SECONDS = 0.5
 MAX_RESTART_SECONDS = 30.0
-START_FAILED_EXIT_CODE = (
-    3  # a child's exit code: it said in one sentence what is missing, and trying again would not help
-)
+START_FAILED_EXIT_CODE = 3  # a child's exit code: it printed what is missing; a restart would not help
 
 
 @dataclass(slots=True)
@@ -36,9 +34,10 @@ class SupervisedChild:
 
 
 class Supervisor:
-    """Starts child processes and restarts them. Every child inherits the file `handed` and so holds the lock on it.
+    """Supervisor that starts and restarts child processes.
 
-    It is not for threads: on Linux a child ends with the thread that started it. `clock` returns seconds.
+    Every child inherits the file `handed` and so holds the lock on it. It is not for threads: on Linux a child ends
+    with the thread that started it. `clock` returns seconds.
     """
 
     def __init__(
@@ -52,42 +51,45 @@ class Supervisor:
     ) -> None:
         self._logs = logs
         self._handed = (handed,)
-        self._say = print_message
+        self._print_message = print_message
         self._silent_limit = silent_limit
         self._clock = clock
         self._supervised: list[SupervisedChild] = []
-        self._ticked = clock()
+        self._ticked_at = clock()
         self.registrar: ServiceRegistrar | None = None
 
     @property
     def names(self) -> set[str]:
         """Names of the supervised children."""
-        return {kept.spec.name for kept in self._supervised}
+        return {supervised.spec.name for supervised in self._supervised}
 
     def add(self, spec: ChildSpec) -> ChildProcess:
         """Start a child and supervise it from now on."""
-        kept = SupervisedChild(spec, HeartbeatTimer(self._silent_limit))
-        self._supervised.append(kept)
-        return self._start(kept)
+        supervised = SupervisedChild(spec, HeartbeatTimer(self._silent_limit))
+        self._supervised.append(supervised)
+        return self._start(supervised)
 
     def tick(self) -> None:
-        """Close ended children, restart those that are due, and read ready lines. Call it a few times a second."""
+        """Reap ended children, restart those that are due, and read ready lines.
+
+        Does not block; call it a few times a second.
+        """
         now = self._clock()
-        if now - self._ticked > self._silent_limit / 2:  # we stood still, and heard nobody meanwhile
-            for kept in self._supervised:
-                kept.heartbeat_timer.forgive_silence(now)
-        self._ticked = now
-        for kept in self._supervised:
-            if kept.child and (code := kept.child.exit_code()) is not None:
-                self._reap(kept, code, now)
-            elif kept.restart_at is not None and now >= kept.restart_at:
-                self._start(kept)
+        if now - self._ticked_at > self._silent_limit / 2:  # this process was suspended and read no signs of life
+            for supervised in self._supervised:
+                supervised.heartbeat_timer.forgive_silence(now)
+        self._ticked_at = now
+        for supervised in self._supervised:
+            if supervised.child and (code := supervised.child.exit_code()) is not None:
+                self._reap(supervised, code, now)
+            elif supervised.restart_at is not None and now >= supervised.restart_at:
+                self._start(supervised)
         if self.registrar:
             self.registrar.tick()
             alive = self.registrar.list_alive()
-            for kept in self._supervised:
-                if kept.spec.name in alive:
-                    kept.heartbeat_timer.record_heartbeat(now)
+            for supervised in self._supervised:
+                if supervised.spec.name in alive:
+                    supervised.heartbeat_timer.record_heartbeat(now)
 
     def restart_silent(self, silent: Mapping[int, float] | None, asked_at: float) -> None:
         """Kill children that have shown no sign of life for too long; `tick` starts them again.
@@ -96,26 +98,30 @@ class Supervisor:
             silent: seconds since the last sign of life by process number; None when the database could not be asked.
             asked_at: the clock before it was asked.
         """
-        living = {kept.child.pid: kept for kept in self._supervised if kept.child and kept.child.exit_code() is None}
+        living = {
+            supervised.child.pid: supervised
+            for supervised in self._supervised
+            if supervised.child and supervised.child.exit_code() is None
+        }
         for pid, seconds in (silent or {}).items():
             if pid in living:
                 living[pid].heartbeat_timer.record_heartbeat(asked_at - seconds)
-        recent = {kept.spec.name for kept in self._supervised if kept.has_recent_heartbeat(asked_at)}
-        for kept in living.values():
-            needed = kept.spec.depends_on & self.names
-            if kept.spec.beats and (silent is None or needed - recent):
-                kept.heartbeat_timer.forgive_silence(asked_at)
-            if kept.spec.beats or (
-                kept.spec.announces and kept.heartbeat_timer.has_heartbeat
+        recent = {supervised.spec.name for supervised in self._supervised if supervised.has_recent_heartbeat(asked_at)}
+        for supervised in living.values():
+            needed = supervised.spec.depends_on & self.names
+            if supervised.spec.beats and (silent is None or needed - recent):
+                supervised.heartbeat_timer.forgive_silence(asked_at)
+            if supervised.spec.beats or (
+                supervised.spec.announces and supervised.heartbeat_timer.has_heartbeat
             ):  # a large model loads for long
-                self._kill_overdue(kept, asked_at)
+                self._kill_overdue(supervised, asked_at)
 
-    def _kill_overdue(self, kept: SupervisedChild, now: float) -> None:
-        if kept.child is not None and not kept.is_killed and kept.heartbeat_timer.is_overdue(now):
-            kept.is_killed = True
-            self._say(f"{kept.spec.name} shows no sign of life: it is stopped by force")
-            kept.heartbeat_timer.extend_limits()
-            kept.child.kill()
+    def _kill_overdue(self, supervised: SupervisedChild, now: float) -> None:
+        if supervised.child is not None and not supervised.is_killed and supervised.heartbeat_timer.is_overdue(now):
+            supervised.is_killed = True
+            self._print_message(f"{supervised.spec.name} shows no sign of life: it is stopped by force")
+            supervised.heartbeat_timer.extend_limits()
+            supervised.child.kill()
 
     def stop(self, names: Set[str], *, hurry: Callable[[], bool] = lambda: False) -> None:
         """Stop the named children, the last started first.
@@ -124,9 +130,9 @@ class Supervisor:
             names: names of the children.
             hurry: called while waiting; if it returns True, the rest is killed.
         """
-        chosen = [kept for kept in reversed(self._supervised) if kept.spec.name in names]
-        self._supervised = [kept for kept in self._supervised if kept not in chosen]
-        living = [kept.child for kept in chosen if kept.child]
+        chosen = [supervised for supervised in reversed(self._supervised) if supervised.spec.name in names]
+        self._supervised = [supervised for supervised in self._supervised if supervised not in chosen]
+        living = [supervised.child for supervised in chosen if supervised.child]
         for child in living:
             child.request_stop()
         until = {child.pid: time.monotonic() + child.spec.stop_seconds for child in living}
@@ -138,34 +144,34 @@ class Supervisor:
         for child in living:
             child.close()
 
-    def _start(self, kept: SupervisedChild) -> ChildProcess:
-        kept.child = ChildProcess(kept.spec, self._logs, self._handed)
-        kept.started_at, kept.restart_at, kept.is_killed = self._clock(), None, False
-        kept.heartbeat_timer.start(kept.started_at)
-        if kept.spec.announces and self.registrar:
-            self.registrar.watch(kept.child)
-        return kept.child
+    def _start(self, supervised: SupervisedChild) -> ChildProcess:
+        supervised.child = ChildProcess(supervised.spec, self._logs, self._handed)
+        supervised.started_at, supervised.restart_at, supervised.is_killed = self._clock(), None, False
+        supervised.heartbeat_timer.start(supervised.started_at)
+        if supervised.spec.announces and self.registrar:
+            self.registrar.watch(supervised.child)
+        return supervised.child
 
-    def _reap(self, kept: SupervisedChild, code: int, now: float) -> None:
-        assert kept.child is not None
-        kept.child.close()
-        log, name = kept.child.log, kept.spec.name
+    def _reap(self, supervised: SupervisedChild, code: int, now: float) -> None:
+        assert supervised.child is not None
+        supervised.child.close()
+        log, name = supervised.child.log, supervised.spec.name
         last_words = log.read_text(errors="replace").strip().rpartition("\n")[2]
-        kept.child = None
-        if kept.spec.announces and self.registrar:
+        supervised.child = None
+        if supervised.spec.announces and self.registrar:
             self.registrar.unregister(name)
-        if code == START_FAILED_EXIT_CODE and kept.spec.announces:
-            self._say(f"{name} is left out: {last_words}")
+        if code == START_FAILED_EXIT_CODE and supervised.spec.announces:
+            self._print_message(f"{name} is left out: {last_words}")
             return
-        kept.restart_seconds = (
+        supervised.restart_seconds = (
             MIN_RESTART_SECONDS
-            if now - kept.started_at > SETTLED_SECONDS
-            else min(kept.restart_seconds * 2, MAX_RESTART_SECONDS)
+            if now - supervised.started_at > SETTLED_SECONDS
+            else min(supervised.restart_seconds * 2, MAX_RESTART_SECONDS)
         )
-        kept.restart_at = now + kept.restart_seconds
-        self._say(
+        supervised.restart_at = now + supervised.restart_seconds
+        self._print_message(
             f"{name} ended ({_describe_exit(code)}); "
-            f"it is started again in {kept.restart_seconds:.1f} s; its log is {log}"
+            f"it is started again in {supervised.restart_seconds:.1f} s; its log is {log}"
         )
 
 

@@ -37,8 +37,8 @@ def build_decide_chart(page: DecidePage) -> dict[str, object]:
         of p95 in seconds and of delivered in percent.
     """
     rule = page.decision.rule
-    shown = [_build_point(row) for row in page.rows if row.standing.p95]
-    return {"limit": _convert_to_seconds(rule.within_ms), "target": rule.success, "rows": shown}
+    points = [_build_point(row) for row in page.rows if row.standing.p95]
+    return {"limit": _convert_to_seconds(rule.within_ms), "target": rule.success, "rows": points}
 
 
 def _build_point(row: DecideRow) -> dict[str, object]:

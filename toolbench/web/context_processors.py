@@ -70,7 +70,7 @@ class NavigationLink:
     """A link of the navigation.
 
     Attributes:
-        current: True if the link leads to the current page or section.
+        current: whether the link leads to the current page or section.
     """
 
     label: str

@@ -18,15 +18,15 @@ def build_file_response(content: str | bytes, content_type: str, *, name: str) -
     return HttpResponse(content, headers=_build_headers(content_type, name))
 
 
-def build_streamed_response(pieces: Iterable[bytes], content_type: str, *, name: str) -> StreamingHttpResponse:
-    """Return a file that is sent while it is made. `name` must be plain ASCII."""
-    return StreamingHttpResponse(pieces, headers=_build_headers(content_type, name))
+def build_streamed_response(chunks: Iterable[bytes], content_type: str, *, name: str) -> StreamingHttpResponse:
+    """Return a file that is sent while it is generated. `name` must be ASCII."""
+    return StreamingHttpResponse(chunks, headers=_build_headers(content_type, name))
 
 
-def build_table_response(table: ExportTable, kind: str, *, name: str) -> HttpResponse:
-    """Return a table as a file. `kind` is a key of WRITERS and the extension of the name."""
-    write, content_type = WRITERS[kind]
-    return build_file_response(write(table), content_type, name=f"{name}.{kind}")
+def build_table_response(table: ExportTable, file_format: str, *, name: str) -> HttpResponse:
+    """Return a table as a file. `file_format` is a key of WRITERS and the extension of the name."""
+    write, content_type = WRITERS[file_format]
+    return build_file_response(write(table), content_type, name=f"{name}.{file_format}")
 
 
 def _build_headers(content_type: str, name: str) -> dict[str, str]:
@@ -35,27 +35,32 @@ def _build_headers(content_type: str, name: str) -> dict[str, str]:
 
 def render_csv(table: ExportTable) -> str:
     """Return the table as CSV, with an apostrophe before text that a spreadsheet would run as a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
     writer.writerow(table.columns)
     writer.writerows([_escape_formula(value) for value in row] for row in table.rows)
-    return out.getvalue()
+    return buffer.getvalue()
 
 
 def render_json(table: ExportTable) -> str:
     """Return the table as JSON."""
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-    found = {"version": EXPORT_VERSION, "title": table.title, "notes": table.notes, "rows": rows}
-    found |= {"times": table.times} if table.times else {}
-    return json.dumps(found, ensure_ascii=False, indent=1)
+    document = {"version": EXPORT_VERSION, "title": table.title, "notes": table.notes, "rows": rows}
+    document |= {"times": table.times} if table.times else {}
+    return json.dumps(document, ensure_ascii=False, indent=1)
 
 
 def render_markdown(table: ExportTable) -> str:
     """Return the table as Markdown, with its brief columns only if it defines some."""
-    places = [table.columns.index(name) for name in table.brief or table.columns]
+    column_indexes = [table.columns.index(name) for name in table.brief or table.columns]
     lines = [f"# {table.title}", "", *(f"- {note}" for note in table.notes), ""]
-    lines += [_render_row([table.columns[place] for place in places]), _render_row(["---"] * len(places))]
-    return "\n".join([*lines, *(_render_row([_render_cell(row[place]) for place in places]) for row in table.rows), ""])
+    lines += [
+        _render_row([table.columns[place] for place in column_indexes]),
+        _render_row(["---"] * len(column_indexes)),
+    ]
+    return "\n".join(
+        [*lines, *(_render_row([_render_cell(row[place]) for place in column_indexes]) for row in table.rows), ""]
+    )
 
 
 def _render_row(cells: list[str]) -> str:

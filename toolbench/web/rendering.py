@@ -24,12 +24,12 @@ def redirect_to_short_address(view: Callable[[HttpRequest], HttpResponse]) -> Ca
 
     @wraps(view)
     def respond(request: HttpRequest) -> HttpResponse:
-        given = [(name, value) for name, values in request.GET.lists() for value in values]
-        kept = [(name, value) for name, value in given if value and name != "csrfmiddlewaretoken"]
-        short = f"{request.path}?{urlencode(kept)}" if kept else request.path
-        seen = request.method != "POST" and not is_part_request(request)
-        if seen and len(kept) < len(given) and len(short) <= MAX_URL_REDIRECT_LENGTH:
-            return redirect(short)
+        parameters = [(name, value) for name, values in request.GET.lists() for value in values]
+        kept_parameters = [(name, value) for name, value in parameters if value and name != "csrfmiddlewaretoken"]
+        short_url = f"{request.path}?{urlencode(kept_parameters)}" if kept_parameters else request.path
+        is_whole_page = request.method != "POST" and not is_part_request(request)
+        if is_whole_page and len(kept_parameters) < len(parameters) and len(short_url) <= MAX_URL_REDIRECT_LENGTH:
+            return redirect(short_url)
         return view(request)
 
     return respond

@@ -19,7 +19,7 @@ def record(request: HttpRequest, action: Action, subject: str, url: str = "") ->
     record_action(find_owner(request), action, subject, url)
 
 
-def choose_local_path(given: str, otherwise: str = "/") -> str:
-    """Return `given` if it is a path of this site, else `otherwise`."""
-    safe = given.startswith("/") and url_has_allowed_host_and_scheme(given, allowed_hosts=None)
-    return given if safe else otherwise
+def choose_local_path(path: str, default: str = "/") -> str:
+    """Return `path` if it is a path of this site, else `default`."""
+    is_local = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
+    return path if is_local else default

@@ -1,4 +1,4 @@
-"""URLs of the pages. One URL is one thing, whole or in part."""
+"""URLs of the pages."""
 
 from django.urls import URLPattern, URLResolver, path, register_converter
 from django.views.generic import RedirectView

@@ -58,11 +58,11 @@ def test_nulls_of_strict_mode_come_out_again_and_the_tools_own_stay(arguments: d
 
 
 def test_calls_come_back_with_the_arguments_that_the_tool_knows() -> None:
-    asking = NativeStrictMethod("strict_tools", ConstraintOptions())
+    call_method = NativeStrictMethod("strict_tools", ConstraintOptions())
     arguments = json.dumps(filled({"city": "Oslo"}))
     call = {"id": "c1", "type": "function", "function": {"name": "plan", "arguments": arguments}}
     broken = {**call, "id": "c2", "function": {"name": "plan", "arguments": '{"city": null'}}
-    read = asking.read({"role": "assistant", "content": None, "tool_calls": [call, broken]}, [TOOL])
+    read = call_method.read({"role": "assistant", "content": None, "tool_calls": [call, broken]}, [TOOL])
     assert json.loads(read.calls[0]["function"]["arguments"]) == {"city": "Oslo", "note": None}
     assert read.calls[1] == broken
 
@@ -82,5 +82,5 @@ def test_a_union_at_the_root_goes_as_it_is_and_says_so() -> None:
     union = {"anyOf": [{"type": "object", "properties": {key: {"type": "null"}}} for key in "ab"]}
     tool = ToolDefinition("f", "F.", union).to_openai()
     assert build_strict_tools([tool], SizeLimits())[0] == [tool]
-    (change,) = NativeStrictMethod("strict_tools", ConstraintOptions()).dropped([tool], "auto")
+    (change,) = NativeStrictMethod("strict_tools", ConstraintOptions()).list_dropped_keywords([tool], "auto")
     assert (change.name, change.path, change.after) == ("constraint_strict", "$[0].parameters", "sent without strict")

@@ -93,17 +93,20 @@ def test_a_call_that_could_not_run_is_told_with_its_reason() -> None:
 
 
 def test_narration_tells_everything_unless_it_is_brief() -> None:
-    whole, brief = list[Event](), list[Event]()
-    for narration in (EventEmitter(prepare(), whole.append), EventEmitter(prepare(), brief.append, brief=True)):
-        narration.request_start(Request(0, "", b"", tools_sent=True), 1, 0)
-        narration.request_retry(0, 1)
-    assert [event.type for event in whole] == ["llm_request_start", "llm_request_retry"]
-    assert [event.type for event in brief] == ["llm_request_retry"]
+    full_events, brief_events = list[Event](), list[Event]()
+    for emitter in (
+        EventEmitter(prepare(), full_events.append),
+        EventEmitter(prepare(), brief_events.append, brief=True),
+    ):
+        emitter.emit_request_start(Request(0, "", b"", tools_sent=True), 1, 0)
+        emitter.emit_request_retry(0, 1)
+    assert [event.type for event in full_events] == ["llm_request_start", "llm_request_retry"]
+    assert [event.type for event in brief_events] == ["llm_request_retry"]
 
 
 def test_pieces_of_a_stream_are_told_as_text_or_as_a_call() -> None:
     events: list[Event] = []
-    heard = EventEmitter(prepare(), events.append).hear(2)
+    heard = EventEmitter(prepare(), events.append).build_delta_listener(2)
     heard(Delta(text="Hi", reasoning="hm"))
     heard(Delta(call=0, name="state_get", arguments="{}", closed=True))
     assert [(event.type, event.turn) for event in events] == [("llm_delta", 2)] * 2

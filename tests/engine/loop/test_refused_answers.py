@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 
 from tests.engine.scripted_model import TOOLS
-from toolbench.engine.loop.refused_answers import HEALING_TRANSFORM, read_refused_answer
+from toolbench.engine.loop.refused_answers import CALLS_FROM_TEXT_TRANSFORM, read_refused_answer
 from toolbench.engine.loop.turn_setup import TurnSetup, prepare_turns
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.engine.types import Turn
 
-HEALED = {"response_transforms": [HEALING_TRANSFORM]}
+HEALED = {"response_transforms": [CALLS_FROM_TEXT_TRANSFORM]}
 
 
 def setup(**policy: Any) -> TurnSetup:
@@ -30,7 +30,7 @@ def test_a_quoted_call_is_a_turn_under_the_preset_and_a_hint_without_it(text: st
     assert isinstance(turn, Turn)
     assert [(call.name, call.arguments) for call in turn.calls] == [("state_patch", '{"ops":[]}')]
     assert "answer_refused" in [finding.code for finding in turn.findings]
-    assert {change.name for change in turn.changes} == {HEALING_TRANSFORM}
+    assert {change.name for change in turn.changes} == {CALLS_FROM_TEXT_TRANSFORM}
     hint = read_refused_answer(setup(), text, with_tools=True)
     assert isinstance(hint, str)
     assert "state_patch" in hint
@@ -55,7 +55,7 @@ def test_a_call_that_even_the_preset_cannot_read_is_said_to_be_lost(text: str) -
 def test_a_call_the_preset_would_read_is_not_said_to_be_lost() -> None:
     hint = read_refused_answer(setup(), '{"name": "state_patch", "arguments": {"ops": []}}', with_tools=True)
     assert isinstance(hint, str)
-    assert hint.endswith(f"the transform {HEALING_TRANSFORM} reads such answers.")
+    assert hint.endswith(f"the transform {CALLS_FROM_TEXT_TRANSFORM} reads such answers.")
 
 
 def test_a_call_that_broke_off_is_lost_without_the_preset_too() -> None:

@@ -375,7 +375,7 @@ def test_calls_in_a_streamed_text_are_told_only_where_tools_were_sent(with_tools
 
 
 def test_request_names_what_it_had_and_left_out_alone() -> None:
-    given = setup(seed=7).without(
+    given = setup(seed=7).omit_parameters(
         [OmittedParameter("seed", "It refused it."), OmittedParameter("min_p", "It refused it.")]
     )
     request = build_request(given, 0, USER, with_tools=True)

@@ -83,22 +83,22 @@ def test_constraint_allows_several_calls_only_where_they_are_asked_for(
     options = {} if parallel is None else {"parallel_tool_calls": parallel}
     policy: dict[str, Any] = {} if calls_per_turn is None else {"max_tool_calls_per_turn": calls_per_turn}
     setup = prepare(options=options, tools=ToolRegistry((GET_TOOL,)), method="constrained", **policy)
-    body = setup.asking.prepare_body({"messages": []}, setup.tools.definitions, list(setup.tools_json), "auto")
+    body = setup.call_method.prepare_body({"messages": []}, setup.tools.definitions, list(setup.tools_json), "auto")
     assert re.findall(r'"maxItems":(\d+)', write_json(body)) == ([] if most is None else [str(most)])
 
 
 def test_setup_tells_transforms_of_tools_only_where_they_are_sent() -> None:
     setup = prepare()
-    assert setup.facts(with_tools=True).tools == setup.tools.definitions
-    assert setup.facts(with_tools=False).tools == ()
+    assert setup.build_transform_context(with_tools=True).tools == setup.tools.definitions
+    assert setup.build_transform_context(with_tools=False).tools == ()
 
 
 def test_setup_writes_its_tools_again_only_while_they_are_the_same() -> None:
     setup = prepare()
     sent = list(setup.tools_json)
-    assert setup.written({"tools": sent}) == {"tools": write_json(sent)}
-    assert setup.written({"tools": [*sent[:1], dict(sent[1])]}) == {}
-    assert setup.written({"tools": sent[:1]}) == {}
-    assert setup.written({"tools": [*sent, sent[0]]}) == {}
-    assert setup.written({"tools": "none"}) == {}
-    assert setup.written({}) == {}
+    assert setup.get_known_json({"tools": sent}) == {"tools": write_json(sent)}
+    assert setup.get_known_json({"tools": [*sent[:1], dict(sent[1])]}) == {}
+    assert setup.get_known_json({"tools": sent[:1]}) == {}
+    assert setup.get_known_json({"tools": [*sent, sent[0]]}) == {}
+    assert setup.get_known_json({"tools": "none"}) == {}
+    assert setup.get_known_json({}) == {}

@@ -109,4 +109,4 @@ def test_modes_are_named_as_paths_are(method: str, mode: str) -> None:
 def test_calls_of_any_shape_are_gone_through() -> None:
     policy = resolve_policy([]).policy
     odd: list[JsonObject] = [{}, {"function": None}, {"function": {"arguments": "{"}}]
-    assert [error.call for error in repair_calls(odd, policy, mode="tool_use", cut=False).parse_errors] == [2]
+    assert [error.call for error in repair_calls(odd, policy, mode="tool_use", is_truncated=False).parse_errors] == [2]

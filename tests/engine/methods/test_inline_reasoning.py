@@ -39,7 +39,7 @@ def test_reasoning_that_is_still_open_says_nothing_yet(so_far: str, said: str) -
 
 
 def test_what_is_only_drafted_in_a_stream_is_never_told_of() -> None:
-    begin = TextJsonMethod().watch(TOOLS)
+    begin = TextJsonMethod().build_watcher(TOOLS)
     assert begin
     watch = begin()
     pieces = (f"<think>Perhaps {a_call('draft')}", "</think>", a_call("real"))

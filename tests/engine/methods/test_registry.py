@@ -35,20 +35,20 @@ ALL = [
 IN_WORDS = ALL[1:]
 
 
-def name_of(asking: CallMethod) -> str:
-    return f"{asking.method}-{getattr(asking, 'constraint', '')}"
+def name_of(call_method: CallMethod) -> str:
+    return f"{call_method.method}-{getattr(call_method, 'constraint', '')}"
 
 
-@pytest.mark.parametrize("asking", ALL, ids=name_of)
-def test_shaping_changes_nothing_that_was_handed_in(asking: CallMethod) -> None:
+@pytest.mark.parametrize("call_method", ALL, ids=name_of)
+def test_shaping_changes_nothing_that_was_handed_in(call_method: CallMethod) -> None:
     body, tools = copy.deepcopy(BODY), copy.deepcopy(TOOLS_JSON)
-    asking.prepare_body(body, TOOLS, tools, "auto")
+    call_method.prepare_body(body, TOOLS, tools, "auto")
     assert (body, tools) == (BODY, TOOLS_JSON)
 
 
-@pytest.mark.parametrize("asking", ALL, ids=name_of)
-def test_without_tools_the_body_goes_out_as_it_is(asking: CallMethod) -> None:
-    assert asking.prepare_body(BODY, (), [], "auto") == BODY
+@pytest.mark.parametrize("call_method", ALL, ids=name_of)
+def test_without_tools_the_body_goes_out_as_it_is(call_method: CallMethod) -> None:
+    assert call_method.prepare_body(BODY, (), [], "auto") == BODY
 
 
 def test_native_sends_tools_and_the_choice() -> None:
@@ -58,11 +58,14 @@ def test_native_sends_tools_and_the_choice() -> None:
 def test_native_and_text_prompts_are_never_mixed_in_one_request() -> None:
     native, *in_words = (
         json.dumps(
-            asking.prepare_body(
-                {**BODY, "messages": asking.render_history([*BODY["messages"], *EXAMPLE])}, TOOLS, TOOLS_JSON, "auto"
+            call_method.prepare_body(
+                {**BODY, "messages": call_method.render_history([*BODY["messages"], *EXAMPLE])},
+                TOOLS,
+                TOOLS_JSON,
+                "auto",
             )
         ).encode()
-        for asking in ALL
+        for call_method in ALL
     )
     assert b"You can use these tools" not in native
     assert b"```" not in native
@@ -72,19 +75,19 @@ def test_native_and_text_prompts_are_never_mixed_in_one_request() -> None:
             assert key not in sent
 
 
-@pytest.mark.parametrize("asking", IN_WORDS, ids=name_of)
-def test_asking_in_words_joins_the_system_message_or_brings_its_own(asking: CallMethod) -> None:
-    joined = asking.prepare_body(BODY, TOOLS, TOOLS_JSON, "auto")["messages"]
+@pytest.mark.parametrize("call_method", IN_WORDS, ids=name_of)
+def test_asking_in_words_joins_the_system_message_or_brings_its_own(call_method: CallMethod) -> None:
+    joined = call_method.prepare_body(BODY, TOOLS, TOOLS_JSON, "auto")["messages"]
     assert joined[0]["content"].startswith("Be brief.\n\nYou can use these tools")
-    alone = asking.prepare_body({"messages": BODY["messages"][1:]}, TOOLS, TOOLS_JSON, "auto")["messages"]
+    alone = call_method.prepare_body({"messages": BODY["messages"][1:]}, TOOLS, TOOLS_JSON, "auto")["messages"]
     assert [m["role"] for m in alone] == ["system", "user"]
     parts = [{"role": "system", "content": [{"type": "text", "text": "Be brief."}]}]
-    assert len(asking.prepare_body({"messages": parts}, TOOLS, TOOLS_JSON, "auto")["messages"][0]["content"]) == 2
+    assert len(call_method.prepare_body({"messages": parts}, TOOLS, TOOLS_JSON, "auto")["messages"][0]["content"]) == 2
 
 
-@pytest.mark.parametrize("asking", IN_WORDS, ids=name_of)
-def test_the_choice_none_asks_for_no_call(asking: CallMethod) -> None:
-    assert asking.prepare_body(BODY, TOOLS, TOOLS_JSON, "none") == BODY
+@pytest.mark.parametrize("call_method", IN_WORDS, ids=name_of)
+def test_the_choice_none_asks_for_no_call(call_method: CallMethod) -> None:
+    assert call_method.prepare_body(BODY, TOOLS, TOOLS_JSON, "none") == BODY
 
 
 def test_the_example_in_the_prompt_is_a_real_call_of_the_first_tool() -> None:
@@ -135,70 +138,72 @@ def test_ordinary_text_is_no_call(text: str) -> None:
 
 def test_native_history_keeps_only_the_kept_calls_and_every_unknown_field() -> None:
     message = {"role": "assistant", "content": "", "reasoning_content": "r", "tool_calls": [CALL, {**CALL, "id": "e2"}]}
-    assert ALL[0].assistant_message(message, [CALL]) == {**message, "tool_calls": [CALL]}
-    assert "tool_calls" not in ALL[0].assistant_message(message, [])
+    assert ALL[0].build_assistant_message(message, [CALL]) == {**message, "tool_calls": [CALL]}
+    assert "tool_calls" not in ALL[0].build_assistant_message(message, [])
 
 
 def test_native_results_and_examples_are_in_openais_own_shape() -> None:
-    result = ALL[0].result_messages(ToolCall("c1", "get_weather"), "{}")
+    result = ALL[0].build_result_messages(ToolCall("c1", "get_weather"), "{}")
     assert result == [{"role": "tool", "tool_call_id": "c1", "content": "{}"}]
     assert ALL[0].render_history(EXAMPLE) == EXAMPLE
 
 
-@pytest.mark.parametrize("asking", IN_WORDS, ids=name_of)
-def test_results_in_words_come_from_the_user(asking: CallMethod) -> None:
-    told = asking.result_messages(ToolCall("c1", "get_weather"), "has {id} and {content}")
+@pytest.mark.parametrize("call_method", IN_WORDS, ids=name_of)
+def test_results_in_words_come_from_the_user(call_method: CallMethod) -> None:
+    told = call_method.build_result_messages(ToolCall("c1", "get_weather"), "has {id} and {content}")
     assert told == [{"role": "user", "content": "Result of get_weather (c1):\nhas {id} and {content}"}]
 
 
 @pytest.mark.parametrize(
-    ("asking", "call", "final"),
+    ("call_method", "call", "final"),
     [
         (IN_WORDS[0], '```json\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n```', "Sunny."),
         (IN_WORDS[1], '{"name": "get_weather", "arguments": {"city": "Rome"}}', '{"final":"Sunny."}'),
     ],
     ids=["text_json", "constrained"],
 )
-def test_examples_are_told_in_the_methods_own_form_and_read_back(asking: CallMethod, call: str, final: str) -> None:
-    told = asking.render_history(EXAMPLE)
+def test_examples_are_told_in_the_methods_own_form_and_read_back(
+    call_method: CallMethod, call: str, final: str
+) -> None:
+    told = call_method.render_history(EXAMPLE)
     assert told == [
         {"role": "user", "content": "Rome?"},
         {"role": "assistant", "content": call},
         {"role": "user", "content": 'Result of get_weather (e1):\n{"ok":true}'},
         {"role": "assistant", "content": final},
     ]
-    (read_back,) = asking.read(told[1], TOOLS).calls
+    (read_back,) = call_method.read(told[1], TOOLS).calls
     assert json.loads(read_back["function"]["arguments"]) == {"city": "Rome"}
-    assert asking.read(told[3], TOOLS).text == "Sunny."
+    assert call_method.read(told[3], TOOLS).text == "Sunny."
 
 
-@pytest.mark.parametrize("asking", IN_WORDS, ids=name_of)
-def test_parallel_calls_of_an_example_are_told_one_by_one(asking: CallMethod) -> None:
+@pytest.mark.parametrize("call_method", IN_WORDS, ids=name_of)
+def test_parallel_calls_of_an_example_are_told_one_by_one(call_method: CallMethod) -> None:
     second = {**CALL, "id": "e2"}
     messages: list[Message] = [
         {"role": "assistant", "content": "", "tool_calls": [CALL, second]},
         {"role": "tool", "tool_call_id": "e1", "content": "one"},
         {"role": "tool", "tool_call_id": "e2", "content": "two"},
     ]
-    assert [m["role"] for m in asking.render_history(messages)] == ["assistant", "user", "assistant", "user"]
+    assert [m["role"] for m in call_method.render_history(messages)] == ["assistant", "user", "assistant", "user"]
 
 
 @pytest.mark.parametrize("calls", [[{"function": {"name": "f"}}], [{"id": 1, "function": "x"}], {"id": "1"}, ["x"]])
-@pytest.mark.parametrize("asking", ALL)
-def test_odd_calls_in_a_history_never_raise(asking: CallMethod, calls: Any) -> None:
+@pytest.mark.parametrize("call_method", ALL)
+def test_odd_calls_in_a_history_never_raise(call_method: CallMethod, calls: Any) -> None:
     history = [{"role": "assistant", "tool_calls": calls}, {"role": "tool", "content": "1"}]
-    json.dumps(asking.render_history(history))
+    json.dumps(call_method.render_history(history))
 
 
-@pytest.mark.parametrize("asking", IN_WORDS, ids=name_of)
-def test_history_in_words_keeps_the_models_own_text(asking: CallMethod) -> None:
+@pytest.mark.parametrize("call_method", IN_WORDS, ids=name_of)
+def test_history_in_words_keeps_the_models_own_text(call_method: CallMethod) -> None:
     message: dict[str, Any] = {"role": "assistant", "content": '{"a": 1}', "tool_calls": [CALL]}
-    assert asking.assistant_message(message, [CALL]) == {"role": "assistant", "content": '{"a": 1}'}
+    assert call_method.build_assistant_message(message, [CALL]) == {"role": "assistant", "content": '{"a": 1}'}
 
 
-@pytest.mark.parametrize("asking", IN_WORDS, ids=name_of)
-def test_native_calls_that_nobody_asked_for_are_reported_and_never_run(asking: CallMethod) -> None:
-    read = asking.read({"content": "", "tool_calls": [CALL]}, TOOLS)
+@pytest.mark.parametrize("call_method", IN_WORDS, ids=name_of)
+def test_native_calls_that_nobody_asked_for_are_reported_and_never_run(call_method: CallMethod) -> None:
+    read = call_method.read({"content": "", "tool_calls": [CALL]}, TOOLS)
     assert (read.calls, read.not_executed, [f.code for f in read.findings]) == ((), True, ["unasked_tool_calls"])
 
 

@@ -1,5 +1,7 @@
-"""Presets and strategies. The published column of the golden file is computed by a small replica of the case study's
-builder, ours by the engine."""
+"""Presets and strategies.
+
+The published column of the golden file is computed by a replica of the case study's builder, the other by the engine.
+"""
 
 import json
 from pathlib import Path
@@ -14,10 +16,10 @@ from toolbench.engine.policy.presets import (
     UnknownPresetError,
     build_layers,
     build_openrouter_routing,
-    case_study_presets,
     get_preset,
     get_preset_description,
     get_provider_default,
+    list_case_study_presets,
     list_model_workarounds,
     list_preset_names,
 )
@@ -96,7 +98,9 @@ def published(row: dict[str, Any]) -> Patch:
 def ours(row: dict[str, Any]) -> Policy:
     workarounds = row.get("workarounds", list_model_workarounds(row["model"]))
     wishes = PatchSet(run=row["asked"])
-    return resolve_policy(build_layers(row["strategy"], row["provider"], workarounds=workarounds, wishes=wishes)).policy
+    return resolve_policy(
+        build_layers(row["strategy"], row["provider"], workarounds=workarounds, patches=wishes)
+    ).policy
 
 
 def column(patch: Patch) -> dict[str, Any]:
@@ -197,7 +201,7 @@ WORKAROUNDS = ("deepseek_openrouter_compat",)
 
 def layer_names(strategy: str) -> list[str]:
     wishes = PatchSet(profile={"llm_options_defaults": {"top_k": 1}}, run={"max_turns": 3}, scenario={"max_turns": 4})
-    return [name for name, _ in build_layers(strategy, "openrouter", workarounds=WORKAROUNDS, wishes=wishes)]
+    return [name for name, _ in build_layers(strategy, "openrouter", workarounds=WORKAROUNDS, patches=wishes)]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +230,7 @@ def test_other_strategy_is_preset_between_profile_and_run_over_baseline() -> Non
 
 
 def test_a_preset_of_ones_own_can_be_a_strategy() -> None:
-    layers = build_layers("mine", wishes=PatchSet(preset={"max_turns": 2}))
+    layers = build_layers("mine", patches=PatchSet(preset={"max_turns": 2}))
     assert layers[-1] == ("preset mine", {"max_turns": 2})
 
 
@@ -236,7 +240,7 @@ def test_raw_leaves_every_transform_and_the_parallel_flag_unset() -> None:
 
 
 def test_the_scenario_has_the_last_word_over_the_run() -> None:
-    resolved = resolve_policy(build_layers("raw", wishes=PatchSet(run={"max_turns": 3}, scenario={"max_turns": 4})))
+    resolved = resolve_policy(build_layers("raw", patches=PatchSet(run={"max_turns": 3}, scenario={"max_turns": 4})))
     assert (resolved.policy.max_turns, resolved.origins["max_turns"]) == (4, "scenario")
 
 
@@ -249,9 +253,9 @@ TEMPLATES = ("", "openai", "openrouter", "volcanoengine")
 def test_a_preset_of_the_case_study_drops_no_parameter(name: str, template: str) -> None:
     assert not resolve_policy(build_layers(name, template)).policy.drop_refused_parameters
     given = PatchSet(preset=get_preset(name))  # as a what-if gives it
-    assert not resolve_policy(build_layers(name, template, wishes=given)).policy.drop_refused_parameters
+    assert not resolve_policy(build_layers(name, template, patches=given)).policy.drop_refused_parameters
     asked = PatchSet(run={"drop_refused_parameters": True})
-    assert resolve_policy(build_layers(name, template, wishes=asked)).policy.drop_refused_parameters
+    assert resolve_policy(build_layers(name, template, patches=asked)).policy.drop_refused_parameters
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -261,7 +265,7 @@ def test_as_a_workaround_it_leaves_production_as_it_is(name: str, template: str)
 
 
 def test_other_presets_keep_dropping_what_is_refused() -> None:
-    others = sorted({*list_preset_names()} - {*case_study_presets()})
+    others = sorted({*list_preset_names()} - {*list_case_study_presets()})
     assert "mistral_ids" in others
     assert all(resolve_policy(build_layers(name)).policy.drop_refused_parameters for name in others)
 
@@ -271,4 +275,4 @@ def test_whatever_the_case_study_names_is_among_its_presets() -> None:
     workarounds = [name for rule in FACTS["model_workarounds"] for name in rule["presets"]]
     published = [name for name in PUBLISHED_WORKAROUNDS if name != "reasoner"]
     named = {*FACTS["aliases"].values(), *defaults, *workarounds, *published}
-    assert named <= {*case_study_presets()} <= {*list_preset_names()}
+    assert named <= {*list_case_study_presets()} <= {*list_preset_names()}

@@ -83,7 +83,7 @@ HEALED: dict[str, tuple[str, Any, bool]] = {
 
 
 def played(strategy: str, said: bytes, **patch: Any) -> LoopRun:
-    layers = build_layers(strategy, wishes=PatchSet(run={"tool_use_mode": "enforced", "max_turns": 2, **patch}))
+    layers = build_layers(strategy, patches=PatchSet(run={"tool_use_mode": "enforced", "max_turns": 2, **patch}))
     return run_script(replace(build_plan(), policy=resolve_policy(layers).policy), [said, build_answer("Done.")])
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.factories import make_model
-from toolbench.engine.policy.presets import case_study_presets
+from toolbench.engine.policy.presets import list_case_study_presets
 from toolbench.engine.policy.settings import resolve_policy
 from toolbench.lab.builtin_data import load_builtin_data
 from toolbench.lab.planning.expansion import build_plan
@@ -48,9 +48,9 @@ def test_words_that_name_nothing_are_refused() -> None:
 def test_only_published_presets_ask_without_dropping_parameters() -> None:
     load_builtin_data()
     model = make_model()
-    names = (*case_study_presets(), "production", "baseline", "argument_repair", "production+default_tool_calling")
+    names = (*list_case_study_presets(), "production", "baseline", "argument_repair", "production+default_tool_calling")
     plan = build_plan(RunRequest(models=(model.pk,), strategies=names, scenarios=("happy_path",)))
     dropping = {
         config.strategy for config in plan.configs if resolve_policy(config.layers).policy.drop_refused_parameters
     }
-    assert {config.strategy for config in plan.configs} - dropping == {*case_study_presets()}
+    assert {config.strategy for config in plan.configs} - dropping == {*list_case_study_presets()}

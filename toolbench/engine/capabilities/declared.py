@@ -18,9 +18,9 @@ def find_declared_capabilities(template: str) -> CapabilityRecord | None:
 
 @cache
 def _load_declared() -> dict[str, CapabilityRecord]:
-    facts: JsonObject = json.loads(_DATA_PATH.read_text("utf-8"))
-    at = datetime.strptime(facts["as_of"], "%Y-%m-%d").replace(tzinfo=UTC)
+    document: JsonObject = json.loads(_DATA_PATH.read_text("utf-8"))
+    declared_at = datetime.strptime(document["as_of"], "%Y-%m-%d").replace(tzinfo=UTC)
     return {
-        template: CapabilityRecord("declared", parse_capabilities(row["capabilities"]), row["source"], at)
-        for template, row in facts["providers"].items()
+        template: CapabilityRecord("declared", parse_capabilities(row["capabilities"]), row["source"], declared_at)
+        for template, row in document["providers"].items()
     }

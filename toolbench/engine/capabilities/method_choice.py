@@ -9,7 +9,7 @@ from toolbench.engine.formats.chat.turn_templates import TURN_SPECS
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject
 
-AUTO = "auto"  # what a run asks for when it leaves the method to the endpoint's capabilities
+AUTO = "auto"  # the method is chosen by the endpoint's capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,12 @@ class SkippedMethod:
 
 @dataclass(frozen=True, slots=True)
 class MethodChoice:
-    """The chosen method.
+    """The chosen method, with the reason and the methods skipped before it.
 
     Attributes:
         method: "" if no method is possible.
-        reason: why it was chosen, or what would help if none is possible.
+        reason: why it was chosen, or how to make a method possible if none is.
+        passed: the methods skipped before it, with their obstacles.
         constraint: the constraint of the method constrained; "" for other methods.
         deprecated: True for text_json.
     """
@@ -47,32 +48,35 @@ class MethodChoice:
         }
 
 
-def choose_method(paths: Iterable[str], capabilities: Capabilities) -> MethodChoice:
+def choose_method(methods: Iterable[str], capabilities: Capabilities) -> MethodChoice:
     """Return the first possible method.
 
-    Native is possible unless something is known against it; template and constrained must be known to be supported.
+    Native is possible unless a capability excludes it; template and constrained must be known to be supported.
     text_json with low stability is chosen only if no other method is possible.
     """
-    passed: list[SkippedMethod] = []
-    unstable = False
-    for method in paths:
-        why = find_method_obstacle(method, capabilities)
-        if not why:
-            return _build_choice(method, capabilities, passed)
-        unstable = unstable or (method == "text_json" and capabilities.json_stability == "low")
-        passed.append(SkippedMethod(method, why))
-    if unstable:
-        kept = [refusal for refusal in passed if refusal.method != "text_json"]
-        return _build_choice("text_json", capabilities, kept)
+    skipped_methods: list[SkippedMethod] = []
+    has_unstable_text_json = False
+    for method in methods:
+        obstacle = find_method_obstacle(method, capabilities)
+        if not obstacle:
+            return _build_choice(method, capabilities, skipped_methods)
+        has_unstable_text_json = has_unstable_text_json or (
+            method == "text_json" and capabilities.json_stability == "low"
+        )
+        skipped_methods.append(SkippedMethod(method, obstacle))
+    if has_unstable_text_json:
+        skipped_others = [refusal for refusal in skipped_methods if refusal.method != "text_json"]
+        return _build_choice("text_json", capabilities, skipped_others)
     return MethodChoice(
-        "", "No method is left: connect an endpoint with tool calls, or allow text_json.", tuple(passed)
+        "", "No method is left: connect an endpoint with tool calls, or allow text_json.", tuple(skipped_methods)
     )
 
 
 def find_method_refusal(method: str, capabilities: Capabilities) -> str:
     """Return why a method that a user names is refused before the first request; "" if it may be tried.
 
-    An endpoint that accepts tools may be tried natively, whatever the model does with them: this is an experiment.
+    Native is refused only if the endpoint refuses requests with tools, so that an experiment may test what the model
+    does with them.
     """
     if method == "native":
         return _check_native(capabilities) if capabilities.tools_field == "refused" else ""
@@ -84,37 +88,42 @@ def find_method_refusal(method: str, capabilities: Capabilities) -> str:
 def find_method_obstacle(method: str, capabilities: Capabilities) -> str:
     """Return in a sentence why an endpoint does not support a method.
 
-    It is "" if the endpoint supports it, or if nothing is known against it.
+    Returns:
+        "" if the endpoint supports it; for native and text_json also if no capability excludes it.
     """
     check = _OBSTACLE_CHECKS.get(method)
     return check(capabilities) if check else f"There is no method {method}."
 
 
-def _check_native(known: Capabilities) -> str:
-    if known.tools_field == "refused":
+def _check_native(capabilities: Capabilities) -> str:
+    if capabilities.tools_field == "refused":
         return "The endpoint refuses requests with tools."
-    if known.tools_field == "dropped":
+    if capabilities.tools_field == "dropped":
         return "The endpoint drops the tools: the model never sees them."
-    if known.supports_tool_use is False:
-        note = f" ({known.text_format})" if known.text_format else ""
+    if capabilities.supports_tool_use is False:
+        note = f" ({capabilities.text_format})" if capabilities.text_format else ""
         return f"The model does not answer with tool calls in their own field{note}."
     return ""
 
 
-def _check_template(known: Capabilities) -> str:
-    if not known.raw_completion:
+def _check_template(capabilities: Capabilities) -> str:
+    if not capabilities.raw_completion:
         return "No raw completion endpoint is known."
-    if not known.text_format:
-        return "It is not known in which dialect the model writes calls."
-    return "" if known.text_format in TURN_SPECS else f"The turns of the dialect {known.text_format} are not known."
+    if not capabilities.text_format:
+        return "The text format in which the model writes calls is not known."
+    return (
+        ""
+        if capabilities.text_format in TURN_SPECS
+        else f"The turns of the text format {capabilities.text_format} are not known."
+    )
 
 
-def _check_constrained(known: Capabilities) -> str:
-    return "" if known.constrained else "The endpoint is not known to constrain answers."
+def _check_constrained(capabilities: Capabilities) -> str:
+    return "" if capabilities.constrained else "The endpoint is not known to constrain answers."
 
 
-def _check_text_json(known: Capabilities) -> str:
-    return "Its calls in text can be read too seldom (stability low)." if known.json_stability == "low" else ""
+def _check_text_json(capabilities: Capabilities) -> str:
+    return "Its calls in text can be read too seldom (stability low)." if capabilities.json_stability == "low" else ""
 
 
 _OBSTACLE_CHECKS: Mapping[str, Callable[[Capabilities], str]] = {
@@ -125,30 +134,33 @@ _OBSTACLE_CHECKS: Mapping[str, Callable[[Capabilities], str]] = {
 }
 
 
-def _build_choice(method: str, known: Capabilities, passed: Sequence[SkippedMethod]) -> MethodChoice:
+def _build_choice(method: str, capabilities: Capabilities, skipped_methods: Sequence[SkippedMethod]) -> MethodChoice:
     reasons = {
-        "native": "Tool calls are supported." if known.supports_tool_use else "Nothing is known against tool calls.",
-        "template": f"The prompt is rendered in the dialect {known.text_format} and sent to the completion endpoint.",
-        "constrained": f"Answers are held to the tools' schemas by {', '.join(known.constrained or ())}.",
-        "text_json": "Calls are asked for as fenced JSON in the text; this way is deprecated.",
+        "native": "Tool calls are supported."
+        if capabilities.supports_tool_use
+        else "Nothing is known against tool calls.",
+        "template": f"The prompt is rendered in the text format {capabilities.text_format} "
+        "and sent to the completion endpoint.",
+        "constrained": f"Answers are held to the tools' schemas by {', '.join(capabilities.constrained or ())}.",
+        "text_json": "Calls are requested as fenced JSON in the text; this method is deprecated.",
     }
-    constraint = (known.constrained or ("",))[0] if method == "constrained" else ""
-    return MethodChoice(method, reasons[method], tuple(passed), constraint, deprecated=method == "text_json")
+    constraint = (capabilities.constrained or ("",))[0] if method == "constrained" else ""
+    return MethodChoice(method, reasons[method], tuple(skipped_methods), constraint, deprecated=method == "text_json")
 
 
-def list_tool_problems(tools: Sequence[ToolDefinition], known: Capabilities) -> tuple[str, ...]:
+def list_tool_problems(tools: Sequence[ToolDefinition], capabilities: Capabilities) -> tuple[str, ...]:
     """Return why the endpoint would refuse these tools: their number, names, or keywords of their schemas."""
-    troubles: list[str] = []
-    if known.max_tools is not None and len(tools) > known.max_tools:
-        troubles.append(f"There are {len(tools)} tools and the endpoint takes {known.max_tools}.")
-    pattern = _compile_pattern(known.name_pattern)
+    problems: list[str] = []
+    if capabilities.max_tools is not None and len(tools) > capabilities.max_tools:
+        problems.append(f"There are {len(tools)} tools and the endpoint takes {capabilities.max_tools}.")
+    pattern = _compile_pattern(capabilities.name_pattern)
     for tool in tools:
         if pattern is not None and not pattern.search(tool.name):
-            troubles.append(f"The endpoint does not take the name {tool.name}: it wants {known.name_pattern}.")
-        used = sorted(set(known.schema_dialect or ()) & _iterate_keywords(tool.parameters))
-        if used:
-            troubles.append(f"The endpoint refuses {', '.join(used)} in a schema, which {tool.name} has.")
-    return tuple(troubles)
+            problems.append(f"The endpoint does not take the name {tool.name}: it wants {capabilities.name_pattern}.")
+        refused_keywords = sorted(set(capabilities.schema_dialect or ()) & _collect_keywords(tool.parameters))
+        if refused_keywords:
+            problems.append(f"The endpoint refuses {', '.join(refused_keywords)} in a schema, which {tool.name} has.")
+    return tuple(problems)
 
 
 def _compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
@@ -158,15 +170,15 @@ def _compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
         return None
 
 
-def _iterate_keywords(schema: object) -> set[str]:
+def _collect_keywords(schema: object) -> set[str]:
     """Return all keys of a schema at any depth, without names of properties."""
-    found: set[str] = set()
-    waiting: list[tuple[object, bool]] = [(schema, True)]
-    while waiting:
-        value, named = waiting.pop()
+    keywords: set[str] = set()
+    pending: list[tuple[object, bool]] = [(schema, True)]
+    while pending:
+        value, is_schema = pending.pop()
         if isinstance(value, Mapping):
-            found |= set(value) if named else set()
-            waiting += [(below, key not in ("properties", "$defs", "definitions")) for key, below in value.items()]
+            keywords |= set(value) if is_schema else set()
+            pending += [(below, key not in ("properties", "$defs", "definitions")) for key, below in value.items()]
         elif isinstance(value, list | tuple):
-            waiting += [(below, True) for below in value]
-    return found
+            pending += [(below, True) for below in value]
+    return keywords

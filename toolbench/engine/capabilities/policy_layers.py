@@ -1,4 +1,4 @@
-"""Policy layers that follow from the capabilities of an endpoint, each named after the source of the capability."""
+"""Policy layers derived from the capabilities of an endpoint, one for each source."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,14 +14,14 @@ _POLICY_KEYS = {
     "max_tools": "max_tool_definitions_count",
     "tool_id_pattern": "tool_id_pattern",
     "usual_findings": "usual_findings",
-}  # fields whose value is that of a policy key
+}  # capability fields whose value is copied to a policy key
 _LIMIT_TRANSFORMS = {
     "max_completion_tokens": "max_tokens_to_max_completion_tokens",
     "max_tokens": "max_completion_tokens_to_max_tokens",
 }
 _EFFORT_TRANSFORMS = {
     "reasoning_effort": ["reasoning_object_to_reasoning_effort"],
-    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire of Messages does the rest
+    "output_config.effort": ["reasoning_object_to_reasoning_effort"],  # the wire format anthropic renames it further
     "reasoning.effort": ["reasoning_effort_to_reasoning_object"],
     "thinking.budget_tokens": ["reasoning_object_to_reasoning_effort", "reasoning_effort_to_thinking_budget"],
 }
@@ -32,8 +32,8 @@ def build_capability_layers(effective: EffectiveCapabilities, options: Mapping[s
 
     Args:
         effective: the capabilities.
-        options: options that the other layers send; a parameter is renamed only if it is sent. The limit of an answer
-            may always be sent, since scenarios set it.
+        options: request options of the other layers. The effort parameter is renamed only if it is among them, and
+            `max_completion_tokens` to `max_tokens` too. `max_tokens` is always renamed, since scenarios may send it.
     """
     layers: dict[str, JsonObject] = {}
     for field, patch in _iterate_patches(effective.capabilities, options):
@@ -50,24 +50,24 @@ def build_layer_name(record: CapabilityRecord) -> str:
     return f"{PREFIX}from {record.who}" + (f" of {record.at:%Y-%m-%d}" if record.at else "")
 
 
-def _iterate_patches(known: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:
-    """Yield a field and the patch that follows from it."""
-    if known.supports_parallel_tools is False:
+def _iterate_patches(capabilities: Capabilities, options: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:
+    """Yield each capability field that changes requests, with its policy patch."""
+    if capabilities.supports_parallel_tools is False:
         yield "supports_parallel_tools", {"request_overrides": {"parallel_tool_calls": False}}
-    if known.allows_midturn_system is False:
+    if capabilities.allows_midturn_system is False:
         yield "allows_midturn_system", {"message_transforms": [MOVE_SYSTEM_TO_USER]}
-    if known.content_null_ok is False:
+    if capabilities.content_null_ok is False:
         yield "content_null_ok", {"message_transforms": [EMPTY_CONTENT_FOR_NULL]}
-    if known.prompt_endpoint == "llama":
+    if capabilities.prompt_endpoint == "llama":
         yield "prompt_endpoint", {"prompt_endpoint": "llama"}
-    if known.reasoning_replay in ("none", "tags"):
-        yield "reasoning_replay", {"reasoning_history": known.reasoning_replay}
+    if capabilities.reasoning_replay in ("none", "tags"):
+        yield "reasoning_replay", {"reasoning_history": capabilities.reasoning_replay}
     for field, key in _POLICY_KEYS.items():
-        if value := known.known().get(field):
+        if value := capabilities.known().get(field):
             yield field, {key: list(value) if isinstance(value, tuple) else value}
-    if known.limit_name in _LIMIT_TRANSFORMS and (
-        known.limit_name != "max_tokens" or "max_completion_tokens" in options
+    if capabilities.limit_name in _LIMIT_TRANSFORMS and (
+        capabilities.limit_name != "max_tokens" or "max_completion_tokens" in options
     ):
-        yield "limit_name", {"request_transforms": [_LIMIT_TRANSFORMS[known.limit_name]]}
-    if known.effort_name in _EFFORT_TRANSFORMS and {"reasoning_effort", "reasoning"} & options.keys():
-        yield "effort_name", {"request_transforms": _EFFORT_TRANSFORMS[known.effort_name]}
+        yield "limit_name", {"request_transforms": [_LIMIT_TRANSFORMS[capabilities.limit_name]]}
+    if capabilities.effort_name in _EFFORT_TRANSFORMS and {"reasoning_effort", "reasoning"} & options.keys():
+        yield "effort_name", {"request_transforms": _EFFORT_TRANSFORMS[capabilities.effort_name]}

@@ -1,4 +1,4 @@
-"""Proposal of the preset that an endpoint needs by its capabilities: a patch, each part with its reason."""
+"""Proposal of a preset from an endpoint's capabilities: a policy patch, each part with its reason."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from toolbench.engine.types import JsonObject
 
 NINE_CHARACTER_ID = "^[a-zA-Z0-9]{9}$"
 
-ProposalRows = tuple[tuple[bool, str, str, str], ...]
-"""(whether it applies, policy key, transform, why)"""
+_ProposalRows = tuple[tuple[bool, str, str, str], ...]
+"""(whether the row applies, policy key, transform, reason)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,52 +25,52 @@ class PresetProposal:
     reasons: tuple[str, ...]
 
 
-def propose_preset(known: Capabilities) -> PresetProposal:
-    """Return the transforms and options that compensate for the endpoint's peculiarities."""
-    lists: dict[str, list[str]] = {}
+def propose_preset(capabilities: Capabilities) -> PresetProposal:
+    """Return the transforms and options that compensate for deviations of the endpoint."""
+    transforms_by_key: dict[str, list[str]] = {}
     patch: JsonObject = {}
     reasons: list[str] = []
-    for applies, key, name, why in (*_list_answer_rows(known), *_list_history_rows(known)):
+    for applies, key, transform, reason in (*_list_answer_rows(capabilities), *_list_history_rows(capabilities)):
         if applies:
-            lists.setdefault(key, []).append(name)
-            reasons.append(why)
-    if known.supports_parallel_tools is False:
+            transforms_by_key.setdefault(key, []).append(transform)
+            reasons.append(reason)
+    if capabilities.supports_parallel_tools is False:
         patch["request_overrides"] = {"parallel_tool_calls": False}
         reasons.append("One call at a time is all it makes.")
-    if "parallel_tool_calls" in (known.ignores or ()):
+    if "parallel_tool_calls" in (capabilities.ignores or ()):
         patch["max_tool_calls_per_turn"] = 1
         reasons.append("It sends several calls although it was told not to: the first one is kept.")
-    return PresetProposal({**lists, **patch}, tuple(reasons))
+    return PresetProposal({**transforms_by_key, **patch}, tuple(reasons))
 
 
-def _list_answer_rows(known: Capabilities) -> ProposalRows:
+def _list_answer_rows(capabilities: Capabilities) -> _ProposalRows:
     return (
         (
-            known.calls_shape == "function_call",
+            capabilities.calls_shape == "function_call",
             "response_transforms",
             "assistant_function_call_to_tool_calls",
             "Calls stand in the old field function_call.",
         ),
         (
-            known.calls_shape == "object",
+            capabilities.calls_shape == "object",
             "response_transforms",
             "assistant_tool_calls_object_to_array",
             "tool_calls is one object instead of a list.",
         ),
         (
-            known.arguments_shape == "object",
+            capabilities.arguments_shape == "object",
             "response_transforms",
             "assistant_tool_calls_arguments_json_string_if_hash",
             "Arguments are an object instead of a text.",
         ),
         (
-            known.text_format == "hermes" and known.supports_tool_use is False,
+            capabilities.text_format == "hermes" and capabilities.supports_tool_use is False,
             "response_transforms",
             "assistant_content_tool_call_tags_to_tool_calls",
             "Calls stand in the text between tool_call tags.",
         ),
         (
-            known.arguments_shape == "blank",
+            capabilities.arguments_shape == "blank",
             "tool_call_transforms",
             "assistant_tool_calls_arguments_blank_to_empty_object",
             "Arguments of calls without any are blank.",
@@ -78,22 +78,22 @@ def _list_answer_rows(known: Capabilities) -> ProposalRows:
     )
 
 
-def _list_history_rows(known: Capabilities) -> ProposalRows:
+def _list_history_rows(capabilities: Capabilities) -> _ProposalRows:
     return (
         (
-            known.tool_id_pattern == NINE_CHARACTER_ID,
+            capabilities.tool_id_pattern == NINE_CHARACTER_ID,
             "message_transforms",
             "tool_call_ids_nine_characters",
             "Only ids of nine letters and digits are taken back.",
         ),
         (
-            known.content_null_ok is False,
+            capabilities.content_null_ok is False,
             "message_transforms",
             EMPTY_CONTENT_FOR_NULL,
             "Content null beside calls is not taken back.",
         ),
         (
-            known.allows_midturn_system is False,
+            capabilities.allows_midturn_system is False,
             "message_transforms",
             MOVE_SYSTEM_TO_USER,
             "A system message in the middle of a conversation is refused.",

@@ -14,104 +14,107 @@ from toolbench.engine.types import JsonObject
 Ternary: TypeAlias = bool | None
 Source: TypeAlias = Literal["declared", "probed", "measured"]
 
-AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # the later speaks of what was seen
-MIN_TURNS = 20  # turns that tried to call, before their errors say anything
-HIGH_ERROR_RATE, MEDIUM_ERROR_RATE = 0.02, 0.10  # share of them with a parse error, at most
+AUTHORITY: tuple[Source, ...] = ("declared", "probed", "measured")  # ascending
+MIN_TURNS = 20  # turns that attempted a call, below which no stability is rated
+HIGH_ERROR_RATE, MEDIUM_ERROR_RATE = (
+    0.02,
+    0.10,
+)  # highest share of turns with a parse error that is rated "high" or "medium"
 
 
-def _documented(doc: str) -> dict[str, str]:
+def _describe(doc: str) -> dict[str, str]:
     return {"doc": doc}
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Capabilities. None means unknown; an empty tuple means that there are none."""
+    """Capabilities of one endpoint and model; None is unknown, an empty tuple means that there are none."""
 
-    supports_tool_use: Ternary = field(default=None, metadata=_documented("Tool calls come back in their own field."))
+    supports_tool_use: Ternary = field(default=None, metadata=_describe("Tool calls come back in their own field."))
     tools_field: str | None = field(
-        default=None, metadata=_documented("What becomes of the request's tools: accepted, dropped or refused.")
+        default=None, metadata=_describe("What becomes of the request's tools: accepted, dropped or refused.")
     )
     text_format: str | None = field(
-        default=None, metadata=_documented("The dialect in which the model writes calls into its text.")
+        default=None, metadata=_describe("The text format in which the model writes calls into its text.")
     )
-    supports_parallel_tools: Ternary = field(default=None, metadata=_documented("Several calls in one answer."))
+    supports_parallel_tools: Ternary = field(default=None, metadata=_describe("Several calls in one answer."))
     tool_choice_values: tuple[str, ...] | None = field(
-        default=None, metadata=_documented("Values of tool_choice that are honoured.")
+        default=None, metadata=_describe("Values of tool_choice that are honoured.")
     )
     supports_stream_tools: Ternary = field(
-        default=None, metadata=_documented("Streamed answers carry the same calls as whole ones.")
+        default=None, metadata=_describe("Streamed answers carry the same calls as whole ones.")
     )
-    supports_strict: Ternary = field(default=None, metadata=_documented("Tools marked strict are taken."))
+    supports_strict: Ternary = field(default=None, metadata=_describe("Tools marked strict are taken."))
     calls_shape: str | None = field(
-        default=None, metadata=_documented("Where calls stand: list, object or function_call.")
+        default=None, metadata=_describe("Where calls stand: list, object or function_call.")
     )
     arguments_shape: str | None = field(
-        default=None, metadata=_documented("Arguments as text, object, blank, twice_encoded or unreadable.")
+        default=None, metadata=_describe("Arguments as text, object, blank, twice_encoded or unreadable.")
     )
-    ids: str | None = field(default=None, metadata=_documented("Ids of calls: unique, missing or repeated."))
+    ids: str | None = field(default=None, metadata=_describe("Ids of calls: unique, missing or repeated."))
     tool_id_pattern: str | None = field(
-        default=None, metadata=_documented("What ids must look like when they are sent back.")
+        default=None, metadata=_describe("What ids must look like when they are sent back.")
     )
     content_null_ok: Ternary = field(
-        default=None, metadata=_documented("An assistant turn with calls and content null is taken back.")
+        default=None, metadata=_describe("An assistant turn with calls and content null is taken back.")
     )
     allows_midturn_system: Ternary = field(
-        default=None, metadata=_documented("A system message in the middle of a conversation is taken.")
+        default=None, metadata=_describe("A system message in the middle of a conversation is taken.")
     )
     reasoning_replay: str | None = field(
-        default=None, metadata=_documented("How reasoning goes back: none, field, tags or details.")
+        default=None, metadata=_describe("How reasoning goes back: none, field, tags or details.")
     )
     json_stability: str | None = field(
-        default=None, metadata=_documented("How often calls in text can be read: high, medium or low.")
+        default=None, metadata=_describe("How often calls in text can be read: high, medium or low.")
     )
     constrained: tuple[str, ...] | None = field(
-        default=None, metadata=_documented("Constraints that hold, the one that is used first.")
+        default=None, metadata=_describe("Constraints that hold, the one that is used first.")
     )
     raw_completion: Ternary = field(
-        default=None, metadata=_documented("A raw completion endpoint continues a rendered prompt.")
+        default=None, metadata=_describe("A raw completion endpoint continues a rendered prompt.")
     )
     prompt_endpoint: str | None = field(
         default=None,
-        metadata=_documented("Which one that is: completions, OpenAI's, or llama, llama.cpp's own /completion."),
+        metadata=_describe("Which one that is: completions, OpenAI's, or llama, llama.cpp's own /completion."),
     )
     schema_dialect: tuple[str, ...] | None = field(
-        default=None, metadata=_documented("JSON Schema keywords that are refused.")
+        default=None, metadata=_describe("JSON Schema keywords that are refused.")
     )
-    name_pattern: str | None = field(default=None, metadata=_documented("What tool names must look like."))
+    name_pattern: str | None = field(default=None, metadata=_describe("What tool names must look like."))
     limit_name: str | None = field(
         default=None,
-        metadata=_documented(
+        metadata=_describe(
             "The name under which the limit of an answer has its effect: max_tokens or max_completion_tokens."
         ),
     )
     effort_name: str | None = field(
         default=None,
-        metadata=_documented(
+        metadata=_describe(
             "The name of the effort that is read: reasoning_effort, reasoning.effort, output_config.effort or "
             "thinking.budget_tokens."
         ),
     )
-    max_tools: int | None = field(default=None, metadata=_documented("Tools taken in one request."))
+    max_tools: int | None = field(default=None, metadata=_describe("Tools taken in one request."))
     honours: tuple[str, ...] | None = field(
-        default=None, metadata=_documented("Sampling options that have their effect.")
+        default=None, metadata=_describe("Sampling options that have their effect.")
     )
     ignores: tuple[str, ...] | None = field(
-        default=None, metadata=_documented("Sampling options that are taken without effect.")
+        default=None, metadata=_describe("Sampling options that are taken without effect.")
     )
 
     usual_findings: tuple[str, ...] | None = field(
-        default=None, metadata=_documented("Findings that are the endpoint's normal behaviour and are not reported.")
+        default=None, metadata=_describe("Findings that are the endpoint's normal behaviour and are not reported.")
     )
 
     def known(self) -> JsonObject:
-        """Return the fields that are known."""
+        """Return the values of the fields that are not None, by field name."""
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {name: value for name, value in pairs if value is not None}
 
 
 DOCS: dict[str, str] = {f.name: f.metadata["doc"] for f in fields(Capabilities)}
-_LISTS = frozenset(f.name for f in fields(Capabilities) if f.type == tuple[str, ...] | None)
-_TERNARY = frozenset(f.name for f in fields(Capabilities) if f.type == Ternary)
+_LIST_FIELDS = frozenset(f.name for f in fields(Capabilities) if f.type == tuple[str, ...] | None)
+_TERNARY_FIELDS = frozenset(f.name for f in fields(Capabilities) if f.type == Ternary)
 
 
 class CapabilitiesError(ValueError):
@@ -131,10 +134,10 @@ def parse_capabilities(patch: Mapping[str, Any]) -> Capabilities:
 
 
 def _parse_field(name: str, value: Any) -> Any:
-    if name in _LISTS:
+    if name in _LIST_FIELDS:
         if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
             return tuple(value)
-    elif name in _TERNARY:
+    elif name in _TERNARY_FIELDS:
         if isinstance(value, bool):
             return value
     elif name == "max_tools":
@@ -150,7 +153,7 @@ class CapabilityRecord:
     """Capabilities with their source.
 
     Attributes:
-        who: the declaration, probe or trials in words.
+        who: the name of the declaration, probe or trials, such as `probe 12`.
         at: when they were declared or seen; None for declarations that ship with this version.
         probe: number of the probe that saw them.
     """
@@ -164,11 +167,11 @@ class CapabilityRecord:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveCapabilities:
-    """Merged capabilities.
+    """The merge of all records of an endpoint.
 
     Attributes:
         origins: the record that each known field comes from.
-        contradicted: records with another value, by field.
+        contradicted: overruled records that have another value, by field.
     """
 
     capabilities: Capabilities
@@ -181,11 +184,11 @@ def merge_records(records: Iterable[CapabilityRecord]) -> EffectiveCapabilities:
 
     Among records of the same authority, the later one wins.
     """
-    ordered = sorted(records, key=lambda record: AUTHORITY.index(record.source))
+    records_by_authority = sorted(records, key=lambda record: AUTHORITY.index(record.source))
     values: JsonObject = {}
     origins: dict[str, CapabilityRecord] = {}
     contradicted: dict[str, tuple[CapabilityRecord, ...]] = {}
-    for record in ordered:
+    for record in records_by_authority:
         for name, value in record.capabilities.known().items():
             if name in values and values[name] != value:
                 contradicted[name] = (*contradicted.get(name, ()), origins[name])

@@ -1,9 +1,10 @@
-"""From a call of the model to a call that may run, or to a refusal that the model can read.
+"""Checks of a call: the result is a call that may run, or a refusal for the model.
 
 A refused call never runs. The checks, in order: arguments that are too large (ARGUMENTS_TOO_LARGE) or not a JSON object
 (ARGUMENTS_JSON_PARSE_ERROR); a tool that is unknown, hidden or masked (TOOL_NOT_ALLOWED); arguments that violate the
 tool's JSON Schema (ARGUMENT_ERROR). ARGUMENT_ERROR is also the code that a tool gives for arguments it refuses, as the
-case study's scenarios expect; its message lists the JSON paths, and ToolResult.schema_errors holds them one by one.
+case study's scenarios expect; its message lists the JSON paths and errors, and ToolResult.schema_errors has one item
+for each error.
 """
 
 from toolbench.engine.arguments import TOO_LARGE, read_arguments
@@ -34,20 +35,20 @@ class DispatchedCall:
 
 
 def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> DispatchedCall:
-    """Decide whether the call may run. Runs nothing."""
+    """Return the checked call: prepared if it may run, otherwise refused. No tool runs here."""
     standard_only = policy.wire_standard_only
     read = call.read or read_arguments(call.arguments, policy.max_tool_args_bytes, standard_only=standard_only)
-    tool = find_tool(call.name, tools, policy.tool_name_aliases, exactly=standard_only)
+    tool = find_tool(call.name, tools, policy.tool_name_aliases, is_exact=standard_only)
     name = tool.name if tool else call.name.strip()
     if read.arguments is None:
         return DispatchedCall(call, read, name, refused=_refuse_unreadable(name, read, policy.max_tool_args_bytes))
     if tool is None:
-        refused = build_refusal(name, "TOOL_NOT_ALLOWED", f"There is no tool named {name!r} here.")
-        return DispatchedCall(call, read, name, refused=refused)
-    broken = list_schema_errors(tool, read.arguments) if policy.validate_arguments else ()
-    if broken:
-        refused = build_refusal(name, "ARGUMENT_ERROR", _describe_schema_error(broken))
-        return DispatchedCall(call, read, name, refused=refused, schema_errors=broken)
+        refusal = build_refusal(name, "TOOL_NOT_ALLOWED", f"There is no tool named {name!r} here.")
+        return DispatchedCall(call, read, name, refused=refusal)
+    schema_errors = list_schema_errors(tool, read.arguments) if policy.validate_arguments else ()
+    if schema_errors:
+        refusal = build_refusal(name, "ARGUMENT_ERROR", _describe_schema_errors(schema_errors))
+        return DispatchedCall(call, read, name, refused=refusal, schema_errors=schema_errors)
     arguments = copy_json(read.arguments)
     return DispatchedCall(
         call, read, name, prepared=PreparedCall(call.id, name, arguments, tool.alone, tool.timeout_seconds)
@@ -55,17 +56,17 @@ def dispatch(call: ToolCall, tools: ToolRegistry, policy: Policy) -> DispatchedC
 
 
 def find_tool(
-    name: str, tools: ToolRegistry, aliases: dict[str, str], *, exactly: bool = False
+    name: str, tools: ToolRegistry, aliases: dict[str, str], *, is_exact: bool = False
 ) -> ToolDefinition | None:
-    """Return the tool that `name` means; None if there is none.
+    """Return the tool for the name in a call; None if there is none.
 
-    The name is trimmed and looked up in the aliases. Unless `exactly` is set, a name with `.` that no tool has is also
+    The name is trimmed and looked up in the aliases. Unless `is_exact` is set, a name with `.` that no tool has is also
     looked up with `_` instead.
     """
-    stripped = name.strip()
-    stripped = aliases.get(stripped, stripped)
-    dotted = "." in stripped and not exactly
-    return tools.find(stripped) or (tools.find(stripped.replace(".", "_")) if dotted else None)
+    searched_name = name.strip()
+    searched_name = aliases.get(searched_name, searched_name)
+    may_replace_dots = "." in searched_name and not is_exact
+    return tools.find(searched_name) or (tools.find(searched_name.replace(".", "_")) if may_replace_dots else None)
 
 
 def build_tool_result(dispatched: DispatchedCall, outcome: Outcome | None, policy: Policy) -> ToolResult:
@@ -84,7 +85,7 @@ def build_tool_result(dispatched: DispatchedCall, outcome: Outcome | None, polic
         if outcome is None:
             raise ValueError(f"no outcome for the call {dispatched.call.id}")
         envelope = build_envelope(outcome, dispatched.tool_name)
-    written = render_envelope(
+    rendered = render_envelope(
         envelope,
         policy.tool_result_transforms,
         max_bytes=policy.max_tool_output_bytes,
@@ -94,12 +95,12 @@ def build_tool_result(dispatched: DispatchedCall, outcome: Outcome | None, polic
         call=dispatched.call,
         arguments=dispatched.read.arguments,
         parse_status=dispatched.read.status,
-        envelope=written.envelope,
-        content=written.content,
+        envelope=rendered.envelope,
+        content=rendered.content,
         executed=dispatched.refused is None,
         schema_errors=dispatched.schema_errors,
-        output_replaced=written.replaced,
-        changes=written.changes,
+        output_replaced=rendered.replaced,
+        changes=rendered.changes,
         duration_ms=outcome.duration_ms if outcome else 0.0,
     )
 
@@ -112,5 +113,5 @@ def _refuse_unreadable(name: str, read: ReadArguments, max_bytes: int) -> Envelo
     return build_refusal(name, "ARGUMENTS_JSON_PARSE_ERROR", message)
 
 
-def _describe_schema_error(broken: tuple[SchemaError, ...]) -> str:
-    return "Not executed: " + "; ".join(f"{error.path}: {error.message}" for error in broken)
+def _describe_schema_errors(schema_errors: tuple[SchemaError, ...]) -> str:
+    return "Not executed: " + "; ".join(f"{error.path}: {error.message}" for error in schema_errors)

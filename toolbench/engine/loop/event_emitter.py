@@ -1,7 +1,7 @@
 """Events of the loop, under the case study's names.
 
-The listener adds the times of requests; the `elapsed_ms` of a tool call comes from its outcome. `tool_call_end` carries
-the whole ToolResult as `result`.
+The events have no times of requests: the listener adds them. The `elapsed_ms` of a tool call is the duration of its
+outcome. `tool_call_end` has the ToolResult as `result`.
 """
 
 from contextlib import suppress
@@ -18,9 +18,11 @@ from toolbench.engine.wire_formats.usage import usage_to_json
 
 
 class EventEmitter:
-    """Emits events to a listener; exceptions of the listener are suppressed, so that they cannot end a run.
+    """Emitter of loop events to a listener.
 
-    With `brief`, events that a trace shows anyway are left out: the start of requests and calls, answers, and the end.
+    Exceptions of the listener are suppressed, so that they cannot end a run.
+
+    With `brief`, these events are not emitted: `llm_request_start`, `llm_request_end`, `tool_call_start` and `final`.
     """
 
     def __init__(self, setup: TurnSetup, emit: EmitEvent, *, brief: bool = False) -> None:
@@ -36,38 +38,38 @@ class EventEmitter:
         with suppress(Exception):
             self._emit(Event(type_, turn, data))
 
-    def request_start(self, request: Request, history_count: int, attempts_left: int) -> None:
+    def emit_request_start(self, request: Request, history_count: int, attempts_left: int) -> None:
         """Emit `llm_request_start`."""
         if self._brief:
             return
-        sent = request.tools_sent
+        are_tools_sent = request.tools_sent
         self._emit_event(
             "llm_request_start",
             request.turn,
             **self._policies,
-            tools_enabled=sent,
+            tools_enabled=are_tools_sent,
             messages_count=history_count + bool(self._setup.system.strip()),
-            tools_count=len(self._setup.tools_json) if sent else 0,
-            tool_choice=self._setup.policy.tool_choice if sent else None,
+            tools_count=len(self._setup.tools_json) if are_tools_sent else 0,
+            tool_choice=self._setup.policy.tool_choice if are_tools_sent else None,
             request_attempts_left=attempts_left,
         )
 
-    def hear(self, turn: int) -> OnDelta:
-        """Return a listener for the parts of a streamed answer, which emits each as `llm_delta`.
+    def build_delta_listener(self, turn: int) -> OnDelta:
+        """Return a function that emits each part of a streamed answer as `llm_delta`.
 
-        A part is text, reasoning, or, with `call` (its index from 0), the call's name, the new part of its arguments,
-        and whether the arguments are complete.
+        The payload has the keys `text` and `reasoning`, or, for a part of a call, `call` (its index from 0), `name`,
+        `arguments` (the new part) and `closed` (whether the arguments are complete).
         """
 
         def on_delta(delta: Delta) -> None:
-            event: JsonObject = {"text": delta.text, "reasoning": delta.reasoning}
+            payload: JsonObject = {"text": delta.text, "reasoning": delta.reasoning}
             if delta.call is not None:
-                event = {"call": delta.call, "name": delta.name, "arguments": delta.arguments, "closed": delta.closed}
-            self._emit_event("llm_delta", turn, **event)
+                payload = {"call": delta.call, "name": delta.name, "arguments": delta.arguments, "closed": delta.closed}
+            self._emit_event("llm_delta", turn, **payload)
 
         return on_delta
 
-    def request_error(self, turn: int, error: ExchangeError, with_tools: bool) -> None:
+    def emit_request_error(self, turn: int, error: ExchangeError, with_tools: bool) -> None:
         """Emit `llm_request_error`."""
         self._emit_event(
             "llm_request_error",
@@ -78,11 +80,11 @@ class EventEmitter:
             message=error.message,
         )
 
-    def request_retry(self, turn: int, attempts_left: int) -> None:
+    def emit_request_retry(self, turn: int, attempts_left: int) -> None:
         """Emit `llm_request_retry`, before the turn is repeated without tools."""
         self._emit_event("llm_request_retry", turn, tools_enabled=False, request_attempts_left=attempts_left)
 
-    def request_end(self, turn: int, answer: Turn, with_tools: bool) -> None:
+    def emit_request_end(self, turn: int, answer: Turn, with_tools: bool) -> None:
         """Emit `llm_request_end`."""
         if self._brief:
             return
@@ -103,7 +105,7 @@ class EventEmitter:
             tool_calls=calls,
         )
 
-    def call_start(self, turn: int, dispatched: DispatchedCall) -> None:
+    def emit_call_start(self, turn: int, dispatched: DispatchedCall) -> None:
         """Emit `tool_call_start`."""
         if self._brief:
             return
@@ -116,7 +118,7 @@ class EventEmitter:
             parse_status=dispatched.read.status,
         )
 
-    def call_end(self, turn: int, result: ToolResult) -> None:
+    def emit_call_end(self, turn: int, result: ToolResult) -> None:
         """Emit `tool_call_end`."""
         self._emit_event(
             "tool_call_end",
@@ -131,7 +133,7 @@ class EventEmitter:
             result=result,
         )
 
-    def fix_empty_final(self, turn: int) -> None:
+    def emit_fix_empty_final(self, turn: int) -> None:
         """Emit `fix_empty_final`, before the re-prompt for an empty final answer."""
         policy = self._setup.policy
         self._emit_event(
@@ -141,11 +143,11 @@ class EventEmitter:
             user_text_bytes=count_utf8_bytes(policy.fix_empty_final_user_text),
         )
 
-    def ask_again(self, turn: int, answer: Turn) -> None:
+    def emit_tool_not_executed(self, turn: int, answer: Turn) -> None:
         """Emit `tool_not_executed` for a call that could not run; the next request quotes the error."""
         self._emit_event("tool_not_executed", turn, reason=answer.not_run_because, ask_again=True)
 
-    def final(self, turn: int, ledger: RunState, text: str) -> None:
+    def emit_final(self, turn: int, state: RunState, text: str) -> None:
         """Emit `final`."""
         if self._brief:
             return
@@ -153,6 +155,6 @@ class EventEmitter:
             "final",
             turn,
             assistant_content_bytes=count_utf8_bytes(text),
-            any_tool_calls_seen=ledger.any_calls,
-            any_tool_success_seen=ledger.any_success,
+            any_tool_calls_seen=state.any_calls,
+            any_tool_success_seen=state.any_success,
         )

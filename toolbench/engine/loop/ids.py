@@ -1,4 +1,4 @@
-"""Repair of call ids, so that each result of a conversation belongs to one call."""
+"""Repair of call ids, so that each call of a conversation has a unique id."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -6,27 +6,27 @@ from toolbench.engine.types import Message
 from toolbench.engine.wire_formats.parse_answer import list_structured_calls
 
 
-def repair_ids(ids: Iterable[str], taken: Collection[str] = ()) -> tuple[str, ...]:
+def repair_ids(ids: Iterable[str], taken_ids: Collection[str] = ()) -> tuple[str, ...]:
     """Return unique ids in the same order.
 
-    The first use of an id keeps it. A blank id becomes `tc_<number from 1>`; a repeated or taken one gets `__2`, `__3`
-    …
+    An id is kept at its first use, trimmed. A blank id becomes `tc_<position from 1>`. A repeated or taken id gets the
+    suffix `__2`, `__3` and so on.
     """
-    used = set(taken)
-    repeats: dict[str, int] = {}
-    result: list[str] = []
-    for place, given in enumerate(ids, start=1):
-        base = unique = given.strip() or f"tc_{place}"
-        while unique in used:
-            repeats[base] = repeats.get(base, 1) + 1
-            unique = f"{base}__{repeats[base]}"
-        used.add(unique)
-        result.append(unique)
-    return tuple(result)
+    used = set(taken_ids)
+    suffix_by_id: dict[str, int] = {}
+    unique_ids: list[str] = []
+    for number, original_id in enumerate(ids, start=1):
+        base_id = unique_id = original_id.strip() or f"tc_{number}"
+        while unique_id in used:
+            suffix_by_id[base_id] = suffix_by_id.get(base_id, 1) + 1
+            unique_id = f"{base_id}__{suffix_by_id[base_id]}"
+        used.add(unique_id)
+        unique_ids.append(unique_id)
+    return tuple(unique_ids)
 
 
 def list_call_ids(messages: Iterable[Message]) -> Iterator[str]:
-    """Yield the ids of all calls in a conversation."""
+    """Yield the ids of all calls in a conversation, except those that are not strings."""
     for message in messages:
         for call in list_structured_calls(message) if "tool_calls" in message else ():
             if isinstance(call.get("id"), str):

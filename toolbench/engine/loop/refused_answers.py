@@ -1,6 +1,6 @@
-"""Answers that a server refused to pass on.
+"""Answers that a server refused to return.
 
-Some servers report a call that they could not read as an error, and quote what the model wrote.
+Some servers report an error when they cannot read a call, and quote the text of the model in it.
 """
 
 from collections.abc import Collection
@@ -11,46 +11,48 @@ from toolbench.engine.methods.json_in_text import UNREADABLE_CODES, find_unread_
 from toolbench.engine.types import Finding, Turn
 from toolbench.engine.wire_formats.chat_answer import ChatAnswer
 
-HEALING_TRANSFORM = "tool_calls_from_text"
+CALLS_FROM_TEXT_TRANSFORM = "tool_calls_from_text"
 _FINDING_MESSAGE = (
     "The server refused this answer because it could not read the call in it; the text it quotes was read instead."
 )
 
 
-def read_refused_answer(setup: TurnSetup, text: str, *, with_tools: bool, taken: Collection[str] = ()) -> Turn | str:
-    """Parse the text that a server quotes.
+def read_refused_answer(
+    setup: TurnSetup, text: str, *, with_tools: bool, taken_ids: Collection[str] = ()
+) -> Turn | str:
+    """Parse the text of the model that a server quotes in an error.
 
     Args:
         setup: the setup of the turn.
         text: the quoted text.
         with_tools: whether the request had tools.
-        taken: ids of calls in the conversation.
+        taken_ids: ids of calls in the conversation.
 
     Returns:
-        The turn, if the policy reads calls in text and there is one. Otherwise a sentence on what was found; "" for
-        nothing.
+        The turn, if the policy reads calls in text and there is one. Otherwise a sentence on the call in the text; ""
+        if there is none.
     """
-    names = [tool.name for tool in setup.tools.definitions] if with_tools else []
-    heals = HEALING_TRANSFORM in setup.policy.response_transforms and bool(names)
-    if heals:
+    tool_names = [tool.name for tool in setup.tools.definitions] if with_tools else []
+    reads_calls_in_text = CALLS_FROM_TEXT_TRANSFORM in setup.policy.response_transforms and bool(tool_names)
+    if reads_calls_in_text:
         finding = Finding("answer_refused", _FINDING_MESSAGE, "$.error.failed_generation")
-        message = {"role": "assistant", "content": _restore_start_marker(text, names)}
-        turn = read_answer(setup, ChatAnswer(message, findings=(finding,)), with_tools=True, taken=taken)
+        message = {"role": "assistant", "content": _add_missing_start_marker(text, tool_names)}
+        turn = read_answer(setup, ChatAnswer(message, findings=(finding,)), with_tools=True, taken_ids=taken_ids)
         if turn.calls:
             return turn
-    call_text = find_unread_call(_restore_start_marker(text, names), names)
+    call_text = find_unread_call(_add_missing_start_marker(text, tool_names), tool_names)
     if not call_text:
         return ""
     description = f"What the model wrote is a call ({call_text})"
-    lost = heals or call_text in UNREADABLE_CODES
+    is_unreadable = reads_calls_in_text or call_text in UNREADABLE_CODES
     return (
         f"{description} that cannot be read."
-        if lost
-        else f"{description}; the transform {HEALING_TRANSFORM} reads such answers."
+        if is_unreadable
+        else f"{description}; the transform {CALLS_FROM_TEXT_TRANSFORM} reads such answers."
     )
 
 
-def _restore_start_marker(text: str, names: list[str]) -> str:
-    """Return the text with its start marker; some servers quote a call without it: `name{…}</function>`."""
-    bare = text.lstrip().startswith(tuple(f"{name}{{" for name in names))
-    return f"<function={text.lstrip()}" if bare else text
+def _add_missing_start_marker(text: str, tool_names: list[str]) -> str:
+    """Add `<function=` to a text that begins with a tool name and `{`; some servers omit it."""
+    lacks_start_marker = text.lstrip().startswith(tuple(f"{name}{{" for name in tool_names))
+    return f"<function={text.lstrip()}" if lacks_start_marker else text

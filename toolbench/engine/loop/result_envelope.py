@@ -18,7 +18,7 @@ class RenderedEnvelope:
     Attributes:
         envelope: before result transforms.
         content: the text sent to the model, after result transforms.
-        replaced: whether the tool's own result was too large.
+        replaced: whether the result was too large, so that `envelope` and `content` are a refusal.
     """
 
     envelope: Envelope
@@ -28,43 +28,44 @@ class RenderedEnvelope:
 
 
 def build_refusal(tool_name: str, code: str, message: str, data: JsonObject | None = None) -> Envelope:
-    """Return an envelope with one error."""
+    """Return a failed envelope with one error."""
     return Envelope(False, tool_name, data or {}, (), ({"code": code, "message": message},))
 
 
 def build_envelope(outcome: Outcome, tool_name: str) -> Envelope:
     """Return the envelope of a tool's output, with a copy of its value that the tool cannot change later.
 
-    A value that is not JSON becomes TOOL_OUTPUT_SERIALIZATION_ERROR.
+    A value that is not JSON becomes the error TOOL_OUTPUT_SERIALIZATION_ERROR. An object with `ok` is read as an
+    envelope.
     """
     if outcome.error_code:
         return build_refusal(tool_name, outcome.error_code, outcome.error_message)
     try:
         value = read_json(write_json(outcome.value))
     except (TypeError, ValueError, RecursionError, InvalidJsonError) as error:
-        cause = {"error_class": type(error).__name__, "message": str(error)[:200]}
-        return build_refusal(tool_name, "TOOL_OUTPUT_SERIALIZATION_ERROR", "The tool's result is not JSON.", cause)
+        details = {"error_class": type(error).__name__, "message": str(error)[:200]}
+        return build_refusal(tool_name, "TOOL_OUTPUT_SERIALIZATION_ERROR", "The tool's result is not JSON.", details)
     if not isinstance(value, dict):
         return Envelope(True, tool_name, {"value": value})
-    return _read_own_envelope(value, tool_name) if "ok" in value else Envelope(True, tool_name, value)
+    return _read_returned_envelope(value, tool_name) if "ok" in value else Envelope(True, tool_name, value)
 
 
-def _read_own_envelope(value: JsonObject, tool_name: str) -> Envelope:
-    """Return an envelope from an envelope that the tool returned; `ok` must be exactly true."""
-    own_name, data = value.get("tool_name"), value.get("data")
-    name = own_name if isinstance(own_name, str) and own_name.strip() else tool_name
+def _read_returned_envelope(value: JsonObject, tool_name: str) -> Envelope:
+    """Parse an envelope that the tool returned; any `ok` other than true is a failure."""
+    returned_name, data = value.get("tool_name"), value.get("data")
+    name = returned_name if isinstance(returned_name, str) and returned_name.strip() else tool_name
     if not isinstance(data, dict):
         data = {} if data is None else {"value": data}
-    warnings = tuple(w if isinstance(w, str) else write_json(w) for w in _as_list(value.get("warnings")))
-    errors = tuple(_normalise_error(e) for e in _as_list(value.get("errors")) if isinstance(e, dict))
+    warnings = tuple(w if isinstance(w, str) else write_json(w) for w in _get_list(value.get("warnings")))
+    errors = tuple(_build_error_object(e) for e in _get_list(value.get("errors")) if isinstance(e, dict))
     return Envelope(value["ok"] is True, name, data, warnings, errors)
 
 
-def _as_list(value: Any) -> list[Any]:
+def _get_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _normalise_error(value: Mapping[str, Any]) -> JsonObject:
+def _build_error_object(value: Mapping[str, Any]) -> JsonObject:
     return {key: _render_text(value.get(key)) for key in ("code", "message")}
 
 
@@ -98,9 +99,9 @@ def render_envelope(
         return RenderedEnvelope(envelope, content, False, changes)
     message = f"The result is {size} bytes; at most {max_bytes} are allowed. Ask for less."
     sizes = {"bytes": size, "max_bytes": max_bytes}
-    short = build_refusal(envelope.tool_name, "TOOL_OUTPUT_TOO_LARGE", message, sizes)
-    content, changes = _render_content(short, transforms, call_id)
-    return RenderedEnvelope(short, content, True, changes)
+    refusal = build_refusal(envelope.tool_name, "TOOL_OUTPUT_TOO_LARGE", message, sizes)
+    content, changes = _render_content(refusal, transforms, call_id)
+    return RenderedEnvelope(refusal, content, True, changes)
 
 
 def _render_content(

@@ -1,8 +1,8 @@
-"""The tool loop: send a request, run the calls, send the next one, until the model answers without calls.
+"""The tool loop: request an answer and run its calls until the model answers without calls.
 
-The loop is a generator without I/O: it yields what it needs and is sent the outcome (see events). `StopRun` may be sent
-at any time and ends it; all results are kept. Turns count from 0 over all messages of the user; a retried request
-belongs to the same turn.
+The loop is a generator without I/O: it yields `Ask` and `Execute` steps and receives the reply by `send()` (see
+events). `StopRun` may be sent as any reply and ends the run; all results are kept. Turns count from 0 over all messages
+of the user; a retried request belongs to the same turn.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -44,21 +44,21 @@ from toolbench.engine.types import JsonObject, Message, ResultMessage, Turn
 from toolbench.engine.visible_text import is_blank
 from toolbench.engine.wire_formats.registry import choose_wire_format
 
-MAX_REASON_LENGTH = 300  # characters of a refusal that are kept with what is left out for it
+MAX_REASON_LENGTH = 300  # characters of the error message that OmittedParameter.why keeps
 Loop: TypeAlias = Generator[Ask | Execute, LoopInput, LoopResult]
 
 
 @light(frozen=True, slots=True)
 class LoopPlan:
-    """Everything that a run depends on. The loop changes nothing in it.
+    """Model, policy, messages, tools and options of a run. The loop does not modify it.
 
     Attributes:
-        history: messages before `user_text` in OpenAI's format; the role is `user` if there is none, and a text is a
-            message of the user.
+        history: messages before `user_text` in OpenAI's format. A message without a role and a plain string are user
+            messages.
         options: fields of the request body, above the policy's defaults and below its overrides.
         stream: whether answers are streamed.
         wire: name of the wire format.
-        further: messages of the user, each sent after an answer without calls; `max_turns` holds for each message.
+        further: further user messages, each sent after an answer without calls; `max_turns` applies to each message.
         left_out: parameters that the endpoint is known to refuse, for policies that drop them.
     """
 
@@ -97,9 +97,9 @@ def run_loop(plan: LoopPlan, emit: EmitEvent, *, brief: bool = False) -> Loop:
         if isinstance(answer, LoopResult):
             return answer
         if answer.calls:
-            stopped = yield from _execute_calls(run, turn, answer)
-            if stopped:
-                return stopped
+            stop_result = yield from _execute_calls(run, turn, answer)
+            if stop_result:
+                return stop_result
         elif answer.continues:
             continue
         elif run.should_reprompt_for_call(turn, answer):
@@ -110,11 +110,17 @@ def run_loop(plan: LoopPlan, emit: EmitEvent, *, brief: bool = False) -> Loop:
             with_tools = run.add_further_message(turn)
         else:
             return run.finish(turn)
-    return run.state.ended(EndReason.MAX_TURNS_EXCEEDED, f"No final answer within {plan.policy.max_turns} turns.")
+    return run.state.build_result(
+        EndReason.MAX_TURNS_EXCEEDED, f"No final answer within {plan.policy.max_turns} turns."
+    )
 
 
 def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Execute, LoopInput, Turn | LoopResult]:
-    """Get one answer; if the endpoint cannot use tools, the turn is repeated without them."""
+    """Yield requests until there is an answer or the run ends.
+
+    In relaxed mode, a request is repeated without tools if the endpoint says that it cannot use them. A request whose
+    optional parameters were refused is repeated without them.
+    """
     retries = run.fallback_retries
     while True:
         ask = build_ask(
@@ -123,7 +129,7 @@ def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Exec
             run.state.messages,
             with_tools=with_tools,
             must_call=run.must_call,
-            on_delta=run.emitter.hear(turn),
+            on_delta=run.emitter.build_delta_listener(turn),
         )
         ask = replace(
             ask,
@@ -131,46 +137,54 @@ def _ask_model(run: "_Run", turn: int, with_tools: bool) -> Generator[Ask | Exec
             read_refused=run.build_refused_reader(with_tools=with_tools),
         )
         run.state.record_request(ask.request)
-        run.emitter.request_start(ask.request, len(run.state.messages), retries)
-        sent = yield ask
-        match sent:
+        run.emitter.emit_request_start(ask.request, len(run.state.messages), retries)
+        reply = yield ask
+        match reply:
             case Turn():
-                run.state.record_answer(sent)
-                run.emitter.request_end(turn, sent, with_tools)
-                return sent
+                run.state.record_answer(reply)
+                run.emitter.emit_request_end(turn, reply, with_tools)
+                return reply
             case FailedExchange(error):
                 run.state.record_failure(error)
-                run.emitter.request_error(turn, error, with_tools)
+                run.emitter.emit_request_error(turn, error, with_tools)
                 if run.omit_refused_parameters(error, ask.request):
                     continue
                 if not (error.tool_support and with_tools and retries):
-                    return run.state.ended(EndReason.PROVIDER_ERROR, error.message, error)
+                    return run.state.build_result(EndReason.PROVIDER_ERROR, error.message, error)
             case StopRun():
-                return run.state.stopped(sent)
+                return run.state.build_stopped_result(reply)
             case _:
-                raise TypeError(f"an Ask is answered by Turn, FailedExchange or StopRun, not {type(sent).__name__}")
+                raise TypeError(f"an Ask is answered by Turn, FailedExchange or StopRun, not {type(reply).__name__}")
         retries, with_tools = retries - 1, False
-        run.emitter.request_retry(turn, retries)
+        run.emitter.emit_request_retry(turn, retries)
 
 
 def _execute_calls(run: "_Run", turn: int, answer: Turn) -> Generator[Ask | Execute, LoopInput, LoopResult | None]:
-    """Execute the calls that may run and add all results in the order of the calls."""
+    """Yield the calls that may run and record all results in the order of the calls.
+
+    Returns:
+        The result of the run if `StopRun` was sent; then only refused calls have results. None otherwise.
+    """
     policy = run.setup.policy
-    calls = [dispatch(call, run.setup.tools, policy) for call in answer.calls]
-    for call in calls:
-        run.emitter.call_start(turn, call)
-    prepared = tuple(call.prepared for call in calls if call.prepared)
+    dispatched_calls = [dispatch(call, run.setup.tools, policy) for call in answer.calls]
+    for call in dispatched_calls:
+        run.emitter.emit_call_start(turn, call)
+    prepared = tuple(call.prepared for call in dispatched_calls if call.prepared)
     execute = Execute(turn, prepared, side_by_side=is_parallel_allowed(run.setup.options))
-    sent = (yield execute) if prepared else ()
-    if isinstance(sent, StopRun):
-        refused = [call for call in calls if call.refused]
-        run.take(turn, [(call, build_tool_result(call, None, policy)) for call in refused])
-        return run.state.stopped(sent)
-    if not isinstance(sent, tuple) or len(sent) != len(prepared):
+    reply = (yield execute) if prepared else ()
+    if isinstance(reply, StopRun):
+        refused = [call for call in dispatched_calls if call.refused]
+        run.add_results(turn, [(call, build_tool_result(call, None, policy)) for call in refused])
+        return run.state.build_stopped_result(reply)
+    if not isinstance(reply, tuple) or len(reply) != len(prepared):
         raise TypeError(f"{len(prepared)} calls need as many outcomes")
-    outcomes = iter(sent)
-    run.take(
-        turn, [(call, build_tool_result(call, next(outcomes) if call.prepared else None, policy)) for call in calls]
+    outcomes = iter(reply)
+    run.add_results(
+        turn,
+        [
+            (call, build_tool_result(call, next(outcomes) if call.prepared else None, policy))
+            for call in dispatched_calls
+        ],
     )
     return None
 
@@ -179,19 +193,19 @@ class _Run:
     """One run of the loop: its setup, its state and its events."""
 
     def __init__(self, plan: LoopPlan, emit: EmitEvent, *, brief: bool) -> None:
-        self._setups = tuple(_prepare_setups(plan, tools) for tools in _list_offered_tools(plan))
+        self._setups = tuple(_prepare_setup(plan, tools) for tools in _list_offered_tools(plan))
         self.setup = self._setups[0]
         self._further = plan.further
         self._message = 0
-        self._unsent = ""  # what the user said since the last request
-        self._began = 0  # the turn that the message came with
-        history = self.setup.asking.render_history([_to_message(item) for item in plan.history])
+        self._unsent_text = ""  # text of the current message, until a request contains it
+        self._first_turn = 0  # of the current message
+        history = self.setup.call_method.render_history([_to_message(item) for item in plan.history])
         self.state = RunState(plan.policy, history)
-        self.state.say(plan.user_text)
+        self.state.add_user_message(plan.user_text)
         self.emitter = EventEmitter(self.setup, emit, brief=brief)
         self._emit, self._brief = emit, brief
-        self._asked_for_final_text = False
-        self._called = False  # since the user last spoke
+        self._has_reprompted_for_text = False
+        self._has_called = False  # whether the current message led to calls
 
     @property
     def has_tools(self) -> bool:
@@ -199,8 +213,8 @@ class _Run:
         return bool(self.setup.tools.definitions)
 
     def is_turn_limit_reached(self, turn: int) -> bool:
-        """Return whether the message has had all its turns."""
-        return turn - self._began >= self.setup.policy.max_turns
+        """Return whether the current user message has used `max_turns` turns before `turn`."""
+        return turn - self._first_turn >= self.setup.policy.max_turns
 
     @property
     def has_further_message(self) -> bool:
@@ -210,27 +224,30 @@ class _Run:
     def add_further_message(self, turn: int) -> bool:
         """Add the user's next message; return whether the next request has tools."""
         message = self._further[self._message]
-        self._message, self._began = self._message + 1, turn + 1
+        self._message, self._first_turn = self._message + 1, turn + 1
         self.setup = self._setups[self._message]
-        self._asked_for_final_text = self._called = False
-        self._unsent = message.text
-        self.state.say(message.text)
+        self._has_reprompted_for_text = self._has_called = False
+        self._unsent_text = message.text
+        self.state.add_user_message(message.text)
         self.emitter = EventEmitter(self.setup, self._emit, brief=self._brief)
         return self.has_tools
 
     def add_message_number(self, request: Request) -> Request:
-        """Return the request with the number of its message; the first request of a message also gets its text."""
+        """Return the request with the index of its user message; it is unchanged for the first user message.
+
+        The first request of a further message also gets its text.
+        """
         if not self._message:
             return request
-        user_message, self._unsent = self._unsent, ""
+        user_message, self._unsent_text = self._unsent_text, ""
         return replace(request, message=self._message, user_message=user_message)
 
     def build_refused_reader(self, *, with_tools: bool) -> Callable[[str], Turn | str]:
-        """Return the function that parses an answer which the server refused to pass on."""
+        """Return the function that parses an answer quoted in an error; see read_refused_answer."""
 
         def read(text: str) -> Turn | str:
             taken = frozenset(list_call_ids(self.state.messages))
-            return read_refused_answer(self.setup, text, with_tools=with_tools, taken=taken)
+            return read_refused_answer(self.setup, text, with_tools=with_tools, taken_ids=taken)
 
         return read
 
@@ -242,25 +259,25 @@ class _Run:
         """
         if not self.setup.policy.drop_refused_parameters:
             return False
-        found = list_refused_parameters(error, list_object_keys(request.body))
-        learnt = [OmittedParameter(name, error.message[:MAX_REASON_LENGTH], known=False) for name in found]
-        self._setups = tuple(setup.without(learnt) for setup in self._setups)
+        refused_names = list_refused_parameters(error, list_object_keys(request.body))
+        omitted = [OmittedParameter(name, error.message[:MAX_REASON_LENGTH], known=False) for name in refused_names]
+        self._setups = tuple(setup.omit_parameters(omitted) for setup in self._setups)
         self.setup = self._setups[self._message]
-        return bool(learnt)
+        return bool(omitted)
 
     @property
     def must_call(self) -> bool:
-        """Whether the run fails without a call and has none yet."""
+        """Whether the mode is enforced and the run has no call yet."""
         return self.setup.policy.tool_use_mode == "enforced" and not self.state.any_calls
 
     @property
     def fallback_retries(self) -> int:
-        """Number of repetitions without tools that the policy allows."""
+        """How often a turn may be repeated without tools; 0 unless the mode is relaxed."""
         policy = self.setup.policy
         return policy.fallback_retry_count if policy.tool_use_mode == "relaxed" else 0
 
     def should_reprompt_for_call(self, turn: int, answer: Turn) -> bool:
-        """Return whether to send one more request because a call could not run; at most once per run."""
+        """Return whether to re-prompt because a call could not run; at most once per run."""
         policy = self.setup.policy
         is_due = policy.repair_request and not self.state.asked_again and not self.is_turn_limit_reached(turn + 1)
         return is_due and answer.not_executed and self.has_tools
@@ -268,37 +285,41 @@ class _Run:
     def reprompt_for_call(self, turn: int, answer: Turn) -> None:
         """Add the user message that quotes the error."""
         self.state.asked_again += 1
-        self.state.say(build_reprompt(self.setup.asking.method, answer.not_run_because, self.setup.tools_json))
-        self.emitter.ask_again(turn, answer)
+        self.state.add_user_message(
+            build_reprompt(self.setup.call_method.method, answer.not_run_because, self.setup.tools_json)
+        )
+        self.emitter.emit_tool_not_executed(turn, answer)
 
     def should_reprompt_for_text(self, answer: Turn) -> bool:
-        """Return whether to send one more request after an empty answer; at most once per message of the user."""
+        """Return whether to re-prompt for a blank answer after calls; at most once per user message."""
         policy = self.setup.policy
-        is_due = policy.fix_empty_final and not self._asked_for_final_text
-        return is_due and self._called and is_blank(answer.text)
+        is_due = policy.fix_empty_final and not self._has_reprompted_for_text
+        return is_due and self._has_called and is_blank(answer.text)
 
     def reprompt_for_text(self, turn: int) -> bool:
         """Add the user message that asks for an answer; return whether the next request has tools."""
         policy = self.setup.policy
-        self._asked_for_final_text = True
-        self.state.say(policy.fix_empty_final_user_text)
-        self.emitter.fix_empty_final(turn)
+        self._has_reprompted_for_text = True
+        self.state.add_user_message(policy.fix_empty_final_user_text)
+        self.emitter.emit_fix_empty_final(turn)
         return self.has_tools and not policy.fix_empty_final_disable_tools
 
-    def take(self, turn: int, pairs: list[tuple[DispatchedCall, ToolResult]]) -> None:
-        """Record results and add them to the conversation."""
-        self._called = True
-        self.state.record_results(tuple(result for _, result in pairs), [call.tool_name for call, _ in pairs])
-        for _, result in pairs:
-            self.state.messages.extend(self.setup.asking.result_messages(result.call, result.content))
-            self.emitter.call_end(turn, result)
+    def add_results(self, turn: int, call_results: list[tuple[DispatchedCall, ToolResult]]) -> None:
+        """Record results, add them to the conversation and emit `tool_call_end` for each."""
+        self._has_called = True
+        self.state.record_results(
+            tuple(result for _, result in call_results), [call.tool_name for call, _ in call_results]
+        )
+        for _, result in call_results:
+            self.state.messages.extend(self.setup.call_method.build_result_messages(result.call, result.content))
+            self.emitter.emit_call_end(turn, result)
 
     def finish(self, turn: int) -> LoopResult:
         """Return the result after an answer without calls."""
-        ended = self.state.final()
-        if ended.end in ANSWERED_ENDS:
-            self.emitter.final(turn, self.state, ended.final_text)
-        return ended
+        result = self.state.build_final_result()
+        if result.end in ANSWERED_ENDS:
+            self.emitter.emit_final(turn, self.state, result.final_text)
+        return result
 
 
 def _list_offered_tools(plan: LoopPlan) -> Iterator[ToolRegistry]:
@@ -310,15 +331,17 @@ def _list_offered_tools(plan: LoopPlan) -> Iterator[ToolRegistry]:
         yield tools
 
 
-def _prepare_setups(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
+def _prepare_setup(plan: LoopPlan, tools: ToolRegistry) -> TurnSetup:
     setup = prepare_turns(
         plan.model, plan.policy, system=plan.system, tools=tools, options=plan.options, seed=plan.seed
     )
-    known = plan.left_out if plan.policy.drop_refused_parameters else ()
-    return replace(setup.without(known), stream=plan.stream, wire=choose_wire_format(plan.policy, plan.wire))
+    known_refused = plan.left_out if plan.policy.drop_refused_parameters else ()
+    return replace(
+        setup.omit_parameters(known_refused), stream=plan.stream, wire=choose_wire_format(plan.policy, plan.wire)
+    )
 
 
-def _to_message(item: Message | str) -> Message:
-    if isinstance(item, ResultMessage):
-        return deepcopy(item)
-    return {"role": "user", "content": item} if isinstance(item, str) else {"role": "user", **deepcopy(item)}
+def _to_message(entry: Message | str) -> Message:
+    if isinstance(entry, ResultMessage):
+        return deepcopy(entry)
+    return {"role": "user", "content": entry} if isinstance(entry, str) else {"role": "user", **deepcopy(entry)}

@@ -30,6 +30,8 @@ class RunState:
 
     Attributes:
         messages: the conversation without the system text.
+        any_calls: whether any answer had a call that the loop kept.
+        any_success: whether any call returned an envelope with `ok`.
         asked_again: number of re-prompts because a call could not run.
     """
 
@@ -42,10 +44,10 @@ class RunState:
         self._turns: list[TurnRecord] = []
         self._usage = Usage()
         self._latest_ok: dict[str, bool] = {}
-        self._text = ""
-        self._cut = False
+        self._last_text = ""
+        self._is_truncated = False
 
-    def say(self, text: str) -> None:
+    def add_user_message(self, text: str) -> None:
         """Add a user message; blank text adds none."""
         if text.strip():
             self.messages.append({"role": "user", "content": text})
@@ -62,59 +64,60 @@ class RunState:
         """Record the answer to the last request and add it to the conversation."""
         self._turns[-1] = replace(self._turns[-1], answer=answer)
         self._usage = add_usage(self._usage, answer.usage)
-        self._text = answer.text
-        self._cut = answer.finish_reason == "length"
+        self._last_text = answer.text
+        self._is_truncated = answer.finish_reason == "length"
         self.any_calls = self.any_calls or bool(answer.calls)
         self.messages.append(answer.message)
 
-    def record_results(self, results: tuple[ToolResult, ...], names: Sequence[str]) -> None:
+    def record_results(self, results: tuple[ToolResult, ...], tool_names: Sequence[str]) -> None:
         """Record results in the order of the calls.
 
         Args:
             results: the results.
-            names: for each, the tool name that it counts for.
+            tool_names: for each result, the name of the tool after alias resolution.
         """
         self._turns[-1] = replace(self._turns[-1], results=results)
-        for result, name in zip(results, names, strict=True):
+        for result, name in zip(results, tool_names, strict=True):
             self._latest_ok[name] = result.envelope.ok
             self.any_success = self.any_success or result.envelope.ok
 
-    def final(self) -> LoopResult:
+    def build_final_result(self) -> LoopResult:
         """Return the result after an answer without calls.
 
         Only the enforced mode can turn it into an error. LENGTH means that the token limit cut the answer.
         """
-        return replace(self._judged(), final_text=self._text)
+        return replace(self._judge_answer(), final_text=self._last_text)
 
-    def _judged(self) -> LoopResult:
+    def _judge_answer(self) -> LoopResult:
         if self._policy.tool_use_mode != "enforced":
-            return self._answered()
+            return self._build_answered()
         if not self.any_calls:
-            return self.ended(EndReason.NO_TOOL_CALLS, "The model called no tool.")
+            return self.build_result(EndReason.NO_TOOL_CALLS, "The model called no tool.")
         if self._policy.tool_failure_policy == "tolerated":
             if self.any_success:
-                return self._answered()
-            return self.ended(EndReason.TOOL_ERROR, "No tool call succeeded.")
-        failed = tuple(sorted(name for name, ok in self._latest_ok.items() if not ok))
-        if failed:
+                return self._build_answered()
+            return self.build_result(EndReason.TOOL_ERROR, "No tool call succeeded.")
+        failed_tools = tuple(sorted(name for name, ok in self._latest_ok.items() if not ok))
+        if failed_tools:
             return replace(
-                self.ended(EndReason.TOOL_ERROR, f"Failed to the end: {', '.join(failed)}."), failed_tools=failed
+                self.build_result(EndReason.TOOL_ERROR, f"Failed to the end: {', '.join(failed_tools)}."),
+                failed_tools=failed_tools,
             )
-        return self._answered()
+        return self._build_answered()
 
-    def _answered(self) -> LoopResult:
+    def _build_answered(self) -> LoopResult:
         return (
-            self.ended(EndReason.LENGTH, "The token limit cut the final answer.")
-            if self._cut
-            else self.ended(EndReason.FINAL)
+            self.build_result(EndReason.LENGTH, "The token limit cut the final answer.")
+            if self._is_truncated
+            else self.build_result(EndReason.FINAL)
         )
 
-    def stopped(self, stop: StopRun) -> LoopResult:
-        """Return the result after a stop."""
-        return self.ended(*_END_BY_STOP_REASON[stop.reason])
+    def build_stopped_result(self, stop: StopRun) -> LoopResult:
+        """Return the result of a run that the driver ended early."""
+        return self.build_result(*_END_BY_STOP_REASON[stop.reason])
 
-    def ended(self, end: EndReason, message: str = "", error: ExchangeError | None = None) -> LoopResult:
-        """Return the result with all that happened, without a final text."""
+    def build_result(self, end: EndReason, message: str = "", error: ExchangeError | None = None) -> LoopResult:
+        """Return the result with messages, turns and usage so far; its final text is ""."""
         return LoopResult(
             end=end,
             final_text="",

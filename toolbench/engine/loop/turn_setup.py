@@ -1,4 +1,4 @@
-"""What is the same in every turn of a run, built once from the policy and the plan."""
+"""Setup shared by all turns of a run, built once from the policy and the plan."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
@@ -24,21 +24,23 @@ from toolbench.engine.types import JsonObject, TransformChange
 from toolbench.engine.wire_formats.registry import CHAT, WireFormat
 
 _OMITTED_BY_SETTINGS = "The settings leave it out."
-MAX_PARALLEL_CALLS = 8  # of one constrained answer, where a run asks for parallel calls and sets no number
+MAX_PARALLEL_CALLS = 8  # of one constrained answer, if parallel calls are requested and the policy sets no limit
 
 
 @light(frozen=True, slots=True)
 class TurnSetup:
-    """What is the same in every turn of a run.
+    """Setup shared by all turns of a run.
 
     Attributes:
         options: fields of every request body.
         tools: the tools that are sent and may run; none in disabled mode.
         tools_text: `tools_json` as JSON text.
-        asking: the method by which calls are requested.
+        tool_changes: changes that tool transforms and the method made to the tools.
+        call_method: the method by which calls are requested.
         calls_kept: maximum number of calls of one answer; None for no limit.
         stream: whether answers are streamed; `stream_options` may be among the options, null for none.
         wire: the wire format.
+        left_out: parameters to leave out of requests, by name.
     """
 
     model: str
@@ -49,31 +51,29 @@ class TurnSetup:
     tools_json: tuple[JsonObject, ...]
     tools_text: str
     tool_changes: tuple[TransformChange, ...]
-    asking: CallMethod
+    call_method: CallMethod
     calls_kept: int | None
     stream: bool = False
     wire: WireFormat = CHAT
-    # Parameters that the endpoint is known to refuse, by their names.
     left_out: Mapping[str, OmittedParameter] = field(default_factory=dict)
 
-    def without(self, more: Iterable[OmittedParameter]) -> "TurnSetup":
+    def omit_parameters(self, omitted_parameters: Iterable[OmittedParameter]) -> "TurnSetup":
         """Return the setup with further parameters left out."""
-        return replace(self, left_out={**self.left_out, **{omitted.name: omitted for omitted in more}})
+        return replace(self, left_out={**self.left_out, **{omitted.name: omitted for omitted in omitted_parameters}})
 
-    def facts(self, *, with_tools: bool) -> TransformContext:
+    def build_transform_context(self, *, with_tools: bool) -> TransformContext:
         """Return the context of the transforms."""
         tools = self.tools.definitions if with_tools else ()
         policy = self.policy
         return TransformContext(tools, policy.text_format, policy.tool_id_pattern, policy.guess_untyped)
 
-    def written(self, body: JsonObject) -> dict[str, str]:
-        """Return the JSON text of fields that every body repeats, by field.
-
-        It is the text of the tools, unless the method changed them.
-        """
+    def get_known_json(self, body: JsonObject) -> dict[str, str]:
+        """Return the JSON text of `tools` by field name; {} if the method changed the tools in `body`."""
         tools = body.get("tools")
-        known = isinstance(tools, list) and len(tools) == len(self.tools_json) and all(map(is_, tools, self.tools_json))
-        return {"tools": self.tools_text} if known else {}
+        are_tools_unchanged = (
+            isinstance(tools, list) and len(tools) == len(self.tools_json) and all(map(is_, tools, self.tools_json))
+        )
+        return {"tools": self.tools_text} if are_tools_unchanged else {}
 
 
 def prepare_turns(
@@ -85,24 +85,28 @@ def prepare_turns(
 
     Raises:
         PlanError: the model is blank, or tools or options cannot be sent.
-        UnknownTransformError: in strict mode.
+        UnknownTransformError: a transform or repair of the policy is unknown, in strict mode.
     """
     if not model.strip():
         raise PlanError("no model is named")
-    offer = _prepare_tools(IdentityKey(policy), *map(IdentityKey, tools.definitions))
+    offered_tools = _prepare_tools(IdentityKey(policy), *map(IdentityKey, tools.definitions))
     merged = _merge_all_options(policy, options, seed)
-    asking = _build_method(policy, merged)
-    dropped = asking.dropped(list(offer.tools_json), policy.tool_choice) if offer.tools_json else ()
+    method = _build_method(policy, merged)
+    tool_changes = (
+        method.list_dropped_keywords(list(offered_tools.tools_json), policy.tool_choice)
+        if offered_tools.tools_json
+        else ()
+    )
     return TurnSetup(
         model=model,
         policy=policy,
         system=system,
         options=merged,
-        tools=offer.tools,
-        tools_json=offer.tools_json,
-        tools_text=offer.tools_text,
-        tool_changes=(*offer.changes, *dropped),
-        asking=asking,
+        tools=offered_tools.tools,
+        tools_json=offered_tools.tools_json,
+        tools_text=offered_tools.tools_text,
+        tool_changes=(*offered_tools.changes, *tool_changes),
+        call_method=method,
         left_out={name: OmittedParameter(name, _OMITTED_BY_SETTINGS) for name in policy.left_out_parameters},
         calls_kept=get_max_calls(policy, merged),
     )
@@ -110,7 +114,7 @@ def prepare_turns(
 
 @light(frozen=True, slots=True)
 class _OfferedTools:
-    """The tools that are sent and may run, also as JSON, and what transforms changed in them."""
+    """The tools that are sent and may run, also as JSON, and the changes that transforms made to them."""
 
     tools: ToolRegistry
     tools_json: tuple[JsonObject, ...]
@@ -127,19 +131,19 @@ def _prepare_tools(policy: IdentityKey[Policy], *definitions: IdentityKey[ToolDe
         UnknownTransformError: as in prepare_turns.
     """
     _check_transforms(policy.value)
-    offered = _select_tools(ToolRegistry(tuple(definition.value for definition in definitions)), policy.value)
-    sent = [tool.to_openai() for tool in offered.exposed()]
-    tools_json, changes = apply_tools(sent, policy.value.tool_transforms)
+    selected_tools = _select_tools(ToolRegistry(tuple(definition.value for definition in definitions)), policy.value)
+    openai_tools = [tool.to_openai() for tool in selected_tools.exposed()]
+    tools_json, changes = apply_tools(openai_tools, policy.value.tool_transforms)
     check_tool_set(tools_json, policy.value)
-    return _OfferedTools(offered, tuple(tools_json), write_json(tools_json), changes)
+    return _OfferedTools(selected_tools, tuple(tools_json), write_json(tools_json), changes)
 
 
 def _merge_all_options(policy: Policy, options: JsonObject, seed: int | None) -> JsonObject:
     """Return the options sorted by name, so that equal plans give equal bytes."""
     try:
         merged = merge_options(policy.llm_options_defaults, options, policy.request_overrides)
-        kept = {name: value for name, value in merged.items() if name != "stream"}
-        return dict(sort_keys({**kept, "seed": seed} if seed is not None else kept))
+        body_options = {name: value for name, value in merged.items() if name != "stream"}
+        return dict(sort_keys({**body_options, "seed": seed} if seed is not None else body_options))
     except (TypeError, ValueError, RecursionError) as error:
         raise PlanError(f"the request options are not JSON: {error}") from None
 
@@ -147,26 +151,26 @@ def _merge_all_options(policy: Policy, options: JsonObject, seed: int | None) ->
 def _select_tools(tools: ToolRegistry, policy: Policy) -> ToolRegistry:
     if policy.tool_use_mode == "disabled":
         return ToolRegistry()
-    offered = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
-    for tool in offered.definitions:
+    exposed_tools = ToolRegistry(tools.masked(policy.tool_allowlist, policy.tool_denylist).exposed())
+    for tool in exposed_tools.definitions:
         if not tool.name.strip():
             raise PlanError("a tool has no name; no model could call it")
         if is_too_deep(tool.parameters):
             raise PlanError(f"the parameters of tool {tool.name} are nested deeper than {MAX_DEPTH} levels")
         if policy.validate_arguments or policy.method == "constrained":
             check_schema(tool)
-    return offered
+    return exposed_tools
 
 
 def _build_method(policy: Policy, options: JsonObject) -> CallMethod:
-    """Return the method; a constrained answer has several calls only if the options ask for parallel calls."""
+    """Return the method; a constrained answer may have several calls only if parallel calls are on."""
     is_parallel = options.get("parallel_tool_calls") is True
-    most_calls = (policy.max_tool_calls_per_turn or MAX_PARALLEL_CALLS) if is_parallel else 1
+    max_calls = (policy.max_tool_calls_per_turn or MAX_PARALLEL_CALLS) if is_parallel else 1
     limits = SizeLimits(policy.constraint_max_string, policy.constraint_max_items)
-    return build_method(policy, ConstraintOptions(max_calls=most_calls, limits=limits))
+    return build_method(policy, ConstraintOptions(max_calls=max_calls, limits=limits))
 
 
 def _check_transforms(policy: Policy) -> None:
     check_repairs(policy.argument_repairs, strict=policy.strict)
-    for kind in ("message", "tool", "request", "response", "tool_call", "tool_result"):
-        check_names(kind, getattr(policy, f"{kind}_transforms"), strict=policy.strict)
+    for transform_type in ("message", "tool", "request", "response", "tool_call", "tool_result"):
+        check_names(transform_type, getattr(policy, f"{transform_type}_transforms"), strict=policy.strict)

@@ -1,6 +1,6 @@
-"""Calls whose arguments are not a JSON object: each is recorded, and repaired if the policy names repairs.
+"""Repair of calls whose arguments are not a JSON object.
 
-One unreadable call leaves the others unchanged.
+Each such call is recorded as a parse error, and repaired if the policy names repairs. Other calls are not affected.
 """
 
 from collections.abc import Sequence
@@ -49,49 +49,56 @@ def get_mode(method: str) -> str:
 
 
 def repair_calls(
-    calls: Sequence[JsonObject], policy: Policy, *, mode: str, cut: bool, values: Sequence[object] = ()
+    calls: Sequence[JsonObject], policy: Policy, *, mode: str, is_truncated: bool, values: Sequence[object] = ()
 ) -> RepairedCalls:
     """Parse and repair the arguments of calls.
 
-    Arguments that break off are read, but left unchanged, so that the call is refused.
+    Truncated arguments are recorded, but left unchanged, so that the call is refused.
 
     Args:
         calls: calls in OpenAI's format.
         policy: the settings of the run.
         mode: how the calls were requested.
-        cut: whether the answer was ended from outside.
+        is_truncated: whether the answer was truncated at the token limit.
         values: arguments that are parsed already, as in ParsedAnswer.
     """
-    mended = list(calls)
+    repaired_calls = list(calls)
     reads: list[ReadArguments | None] = []
     changes: list[TransformChange] = []
     findings: list[Finding] = []
     errors: list[ParseError] = []
-    for place, (call, value) in enumerate(zip_longest(calls, values)):
-        written = get_called_function(call).get("arguments")
+    for index, (call, value) in enumerate(zip_longest(calls, values)):
+        raw_arguments = get_called_function(call).get("arguments")
         standard_only = policy.wire_standard_only
-        read = read_arguments(written, policy.max_tool_args_bytes, value=value, standard_only=standard_only)
-        stays = written is not None or standard_only  # else an empty object will stand in its place
-        reads.append(read if stays else None)
+        read = read_arguments(raw_arguments, policy.max_tool_args_bytes, value=value, standard_only=standard_only)
+        is_kept_as_read = (
+            raw_arguments is not None or standard_only
+        )  # missing arguments become `{}` later and are parsed again
+        reads.append(read if is_kept_as_read else None)
         if read.status != INVALID_JSON:
             continue
-        found = repair(written, policy.argument_repairs, cut=cut) if isinstance(written, str) else None
-        path = f"$.tool_calls[{place}].function.arguments"
-        errors.append(build_parse_error(mode, read.problem, str(written), call=place, repaired=found))
-        if found is not None:
-            findings.append(build_repair_finding(found, path))
-        if found is not None and not found.truncated:
-            mended[place] = {**call, "function": {**call["function"], "arguments": found.text}}
-            reads[place] = None
-            changes += build_repair_changes(str(written), found, path)
-    return RepairedCalls(mended, reads, tuple(changes), tuple(findings), tuple(errors))
+        repaired = (
+            repair(raw_arguments, policy.argument_repairs, cut=is_truncated) if isinstance(raw_arguments, str) else None
+        )
+        path = f"$.tool_calls[{index}].function.arguments"
+        errors.append(build_parse_error(mode, read.problem, str(raw_arguments), call=index, repaired=repaired))
+        if repaired is not None:
+            findings.append(build_repair_finding(repaired, path))
+        if repaired is not None and not repaired.truncated:
+            repaired_calls[index] = {**call, "function": {**call["function"], "arguments": repaired.text}}
+            reads[index] = None
+            changes += build_repair_changes(str(raw_arguments), repaired, path)
+    return RepairedCalls(repaired_calls, reads, tuple(changes), tuple(findings), tuple(errors))
 
 
-def list_unreadable_calls(read: ParsedAnswer, mode: str) -> tuple[ParseError, ...]:
-    """Return the parse errors of an answer's text: those of the method, or else one for each finding that is one."""
-    if read.parse_errors:
-        return read.parse_errors
-    return _build_parse_errors(read.findings, mode, read.text)
+def list_unreadable_calls(parsed: ParsedAnswer, mode: str) -> tuple[ParseError, ...]:
+    """Return the parse errors of an answer.
+
+    They are those of the method, or else one for each `parse_error` finding.
+    """
+    if parsed.parse_errors:
+        return parsed.parse_errors
+    return _build_parse_errors(parsed.findings, mode, parsed.text)
 
 
 def build_departure_errors(departures: Sequence[Finding], received: Message, mode: str) -> tuple[ParseError, ...]:
@@ -100,23 +107,23 @@ def build_departure_errors(departures: Sequence[Finding], received: Message, mod
     return _build_parse_errors(departures, mode, write_json(calls) if departures else "")
 
 
-def _build_parse_errors(findings: Sequence[Finding], mode: str, written: str) -> tuple[ParseError, ...]:
+def _build_parse_errors(findings: Sequence[Finding], mode: str, text: str) -> tuple[ParseError, ...]:
     messages = [finding.message.partition(";")[0] for finding in findings if finding.code == "parse_error"]
-    return tuple(build_parse_error(mode, error, written) for error in messages)
+    return tuple(build_parse_error(mode, error, text) for error in messages)
 
 
 def build_parse_error(
-    mode: str, error: str, written: str, *, call: int | None = None, repaired: RepairedArguments | None = None
+    mode: str, error: str, text: str, *, call: int | None = None, repaired: RepairedArguments | None = None
 ) -> ParseError:
-    """Return the record of unreadable text, with the beginning of `written`."""
+    """Return the record of unreadable text, with the beginning of `text`."""
     names, truncated = (repaired.repairs, repaired.truncated) if repaired else ((), False)
-    return ParseError(mode, error, truncate_snippet(written), call, names, truncated)
+    return ParseError(mode, error, truncate_snippet(text), call, names, truncated)
 
 
-def build_repair_finding(found: RepairedArguments, path: str) -> Finding:
+def build_repair_finding(repaired: RepairedArguments, path: str) -> Finding:
     """Return the finding that names the repairs of a call."""
-    names = ", ".join(found.repairs)
-    if found.truncated:
+    names = ", ".join(repaired.repairs)
+    if repaired.truncated:
         message = (
             f"The arguments break off; to read them their end had to be made up ({names}), so they were not executed."
         )
@@ -124,11 +131,13 @@ def build_repair_finding(found: RepairedArguments, path: str) -> Finding:
     return Finding("arguments_repaired", f"The arguments were no JSON object and were repaired: {names}.", path)
 
 
-def build_repair_changes(before: str, found: RepairedArguments, path: str) -> tuple[TransformChange, ...]:
+def build_repair_changes(before: str, repaired: RepairedArguments, path: str) -> tuple[TransformChange, ...]:
     """Return one change for each repair; the first has the text before, the last the text after."""
-    ((_, old, new),) = list_changes(before, found.text)
-    last = len(found.repairs) - 1
+    ((_, before_excerpt, after_excerpt),) = list_changes(before, repaired.text)
+    last_index = len(repaired.repairs) - 1
     return tuple(
-        TransformChange("argument", name, path, old if place == 0 else "", new if place == last else "")
-        for place, name in enumerate(found.repairs)
+        TransformChange(
+            "argument", name, path, before_excerpt if place == 0 else "", after_excerpt if place == last_index else ""
+        )
+        for place, name in enumerate(repaired.repairs)
     )

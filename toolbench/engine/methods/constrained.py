@@ -1,6 +1,6 @@
 """The method constrained: a schema or a grammar allows only calls and final answers.
 
-So each answer is valid, which does not mean that it is right.
+Each answer is valid JSON of the schema; its values may still be wrong.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ from toolbench.engine.wire_formats.parse_answer import (
 
 
 class ConstrainedMethod:
-    """Requests calls by a constraint, one of CONSTRAINTS.
+    """Method that requests calls by a constraint, one of CONSTRAINTS.
 
     A final answer is allowed unless the tool choice is `required` or names a tool. Without tools there is no
     constraint.
@@ -46,7 +46,7 @@ class ConstrainedMethod:
 
     def __init__(self, constraint: str, options: ConstraintOptions | None = None) -> None:
         self.constraint = constraint
-        self._asked = options or ConstraintOptions()
+        self._options = options or ConstraintOptions()
 
     def prepare_body(
         self,
@@ -59,18 +59,21 @@ class ConstrainedMethod:
         if not tools_json or tool_choice == "none":
             return dict(body)
         instruction = build_instruction(
-            self.method, tools_json, final=is_final_answer_allowed(tool_choice), several=self._asked.max_calls > 1
+            self.method,
+            tools_json,
+            allows_final=is_final_answer_allowed(tool_choice),
+            allows_several=self._options.max_calls > 1,
         )
         messages = append_to_system(body["messages"], instruction)
-        return {**body, "messages": messages, **self._compiled(tools_json, tool_choice).fields}
+        return {**body, "messages": messages, **self._compile(tools_json, tool_choice).fields}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
-        read = self._read(message, get_message_text(message), tools)
-        if read.path == "constrained":
-            return read
-        text, apart = split_message_reasoning(message)
-        return replace(self._read(message, text, tools), message=apart) if apart else read
+        parsed = self._read(message, get_message_text(message), tools)
+        if parsed.path == "constrained":
+            return parsed
+        text, separated_message = split_message_reasoning(message)
+        return replace(self._read(message, text, tools), message=separated_message) if separated_message else parsed
 
     def _read(self, message: Message, text: str, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         try:
@@ -81,60 +84,67 @@ class ConstrainedMethod:
             value = value.get(FINAL_ANSWER_KEY, value)
         if isinstance(value, dict) and isinstance(value.get("final"), str):
             return ParsedAnswer((), value["final"], "constrained")
-        calls = self._calls(value, tools)
+        calls = self._parse_calls(value, tools)
         if not calls:
             return _build_off_schema_answer(message, text, has_final=bool(tools))
-        made = (
+        openai_calls = (
             build_openai_call(f"constrained_call_{n}", call.name, call.arguments)
             for n, call in enumerate(calls, start=1)
         )
-        return ParsedAnswer(tuple(made), "", "constrained", values=tuple(call.arguments for call in calls))
+        return ParsedAnswer(tuple(openai_calls), "", "constrained", values=tuple(call.arguments for call in calls))
 
-    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return what finds calls in streamed text; see CallMethod."""
+    def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        """Return a builder of functions that find calls in streamed text; see CallMethod."""
         return lambda: JsonCallWatcher(lambda text: self._read({}, split_partial_reasoning(text), tools).calls)
 
-    def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+    def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
         return {"role": "assistant", **remove_calls(message)}
 
-    def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+    def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
         """Return the messages with a call's result; see CallMethod."""
         return [build_result_message(call, content)]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Return examples in the form of this method; see CallMethod."""
-        return render_history_as_text(messages, as_call=render_call_json, as_final=_find_final_text)
+        """Return the history in the form of this method; see CallMethod."""
+        return render_history_as_text(messages, render_call=render_call_json, render_final=_render_final_json)
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+    def list_dropped_keywords(
+        self, tools_json: list[JsonObject], tool_choice: RequestChoice
+    ) -> tuple[TransformChange, ...]:
         """Return the keywords that are not enforced; see CallMethod."""
         if not tools_json or tool_choice == "none":
             return ()
-        return tuple(dropped.as_change() for dropped in self._compiled(tools_json, tool_choice).dropped)
+        return tuple(dropped.as_change() for dropped in self._compile(tools_json, tool_choice).dropped)
 
-    def _compiled(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> CompiledConstraint:
-        options = replace(self._asked, final=is_final_answer_allowed(tool_choice))
+    def _compile(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> CompiledConstraint:
+        options = replace(self._options, final=is_final_answer_allowed(tool_choice))
         return compile_constraint(select_tools(tools_json, tool_choice), self.constraint, options)
 
-    def _calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
-        """Return the calls of an answer; none if one of several is of an unknown tool."""
+    def _parse_calls(self, value: object, tools: Sequence[ToolDefinition]) -> list[JsonCall]:
+        """Return the calls of an answer; [] if any of them cannot be parsed or names an unknown tool."""
         schemas = {tool.name: tool.parameters for tool in tools}
-        several = value.get("calls") if isinstance(value, dict) and self._asked.max_calls > 1 else None
-        found = [parse_call(call, list(schemas)) for call in (several if isinstance(several, list) else [value])]
-        calls = [call for call in found if call is not None]
-        if len(calls) < len(found):
+        call_values = value.get("calls") if isinstance(value, dict) and self._options.max_calls > 1 else None
+        parsed_calls = [
+            parse_call(call, list(schemas)) for call in (call_values if isinstance(call_values, list) else [value])
+        ]
+        calls = [call for call in parsed_calls if call is not None]
+        if len(calls) < len(parsed_calls):
             return []
         if self.constraint != "strict":
             return calls
         return [JsonCall(c.name, remove_added_nulls(c.arguments, schemas[c.name]), c.exact) for c in calls]
 
 
-def _find_final_text(text: str) -> str:
+def _render_final_json(text: str) -> str:
     return write_json({"final": text})
 
 
 def _build_off_schema_answer(message: Message, text: str, *, has_final: bool) -> ParsedAnswer:
-    """Return an answer that violates the schema: it was cut off, or the endpoint ignores constraints."""
+    """Return the parsed answer without calls for a text that violates the schema.
+
+    The answer was truncated, or the endpoint ignores constraints.
+    """
     if not has_final:
         return ParsedAnswer((), text, "text")
     if list_structured_calls(message):

@@ -12,34 +12,35 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text
 _REASONING_FIELD = "reasoning_content"
 _START_TAGS = tuple(opener for opener, _ in REASONING_FORMAT.reasoning)
 _TAGS = (*_START_TAGS, *(closer for _, closer in REASONING_FORMAT.reasoning))
-_PRIVATE_USE_CODES = range(0xE000, 0xF900)  # characters that mean nothing
+_PRIVATE_USE_CODES = range(0xE000, 0xF900)  # characters without a meaning in Unicode
 
 
 def split_message_reasoning(message: Message) -> tuple[str, Message | None]:
-    """Return the text without closed reasoning, in which nothing is called.
+    """Return the text without closed reasoning, so that no call is read from reasoning.
 
     Returns:
         The text, and the message with the reasoning in its own field; None instead of the message without reasoning.
     """
-    text, thought = split_text_reasoning(get_message_text(message))
-    if not thought:
+    text, reasoning = split_text_reasoning(get_message_text(message))
+    if not reasoning:
         return text, None
-    together = "\n".join(filter(None, (get_text(message.get(_REASONING_FIELD)), thought)))
-    return text, {**message, "content": text, _REASONING_FIELD: together}
+    all_reasoning = "\n".join(filter(None, (get_text(message.get(_REASONING_FIELD)), reasoning)))
+    return text, {**message, "content": text, _REASONING_FIELD: all_reasoning}
 
 
 def split_text_reasoning(text: str) -> tuple[str, str]:
     """Return the text without the reasoning in it, in the tags of any format, and the reasoning.
 
-    Tags inside a JSON object are part of a value. Reasoning that is not closed stays, since calls in it may be meant.
+    Tags inside a JSON object are part of a value. Reasoning that is not closed stays in the text, since it may
+    contain calls.
     """
     if not any(tag in text for tag in _TAGS):
         return text, ""
-    veil = _MaskedJson(text)
-    visible, thought = split_reasoning(veil.text)
-    if veil.is_value(thought) and not any(opener in veil.text for opener in _START_TAGS):
-        return veil.lifted(thought + visible), ""  # nobody thinks in nothing but a call
-    return veil.lifted(visible), veil.lifted(thought)
+    masked = _MaskedJson(text)
+    visible, reasoning = split_reasoning(masked.text)
+    if masked.is_value(reasoning) and not any(opener in masked.text for opener in _START_TAGS):
+        return masked.unmask(reasoning + visible), ""  # a text of only a call is no reasoning
+    return masked.unmask(visible), masked.unmask(reasoning)
 
 
 def split_partial_reasoning(text: str) -> str:
@@ -49,37 +50,44 @@ def split_partial_reasoning(text: str) -> str:
     """
     if not any(tag in text for tag in _TAGS):
         return text
-    veil = _MaskedJson(text)
-    visible, _ = split_reasoning(veil.text)
-    opened = [at for opener in _START_TAGS if (at := visible.find(opener)) >= 0]
-    return veil.lifted(visible[: min(opened, default=len(visible))])
+    masked = _MaskedJson(text)
+    visible, _ = split_reasoning(masked.text)
+    start_offsets = [offset for opener in _START_TAGS if (offset := visible.find(opener)) >= 0]
+    return masked.unmask(visible[: min(start_offsets, default=len(visible))])
 
 
 class _MaskedJson:
-    """A text with its JSON objects replaced by characters that do not occur in it."""
+    """A text whose JSON objects are replaced by numbers between characters that do not occur in it."""
 
     def __init__(self, text: str) -> None:
-        self._sign = next((chr(code) for code in _PRIVATE_USE_CODES if chr(code) not in text), "")
-        self._hidden = [json_text for json_text in find_objects(text)[0] if _is_json(json_text)] if self._sign else []
-        parts, at = [], 0
-        for place, json_text in enumerate(self._hidden):
-            start = text.index(json_text, at)
-            parts += [text[at:start], f"{self._sign}{place}{self._sign}"]
-            at = start + len(json_text)
-        self.text = "".join([*parts, text[at:]])
+        self._mask_character = next((chr(code) for code in _PRIVATE_USE_CODES if chr(code) not in text), "")
+        self._masked_objects = (
+            [json_text for json_text in find_objects(text)[0] if _is_json(json_text)] if self._mask_character else []
+        )
+        parts, end = [], 0
+        for index, json_text in enumerate(self._masked_objects):
+            start = text.index(json_text, end)
+            parts += [text[end:start], f"{self._mask_character}{index}{self._mask_character}"]
+            end = start + len(json_text)
+        self.text = "".join([*parts, text[end:]])
 
     def is_value(self, text: str) -> bool:
         """Return whether a text is one JSON object, with or without a fence."""
         return (
-            bool(self._hidden)
-            and re.fullmatch(rf"\s*(?:```\w*)?\s*{self._sign}\d+{self._sign}\s*(?:```)?\s*", text) is not None
+            bool(self._masked_objects)
+            and re.fullmatch(rf"\s*(?:```\w*)?\s*{self._mask_character}\d+{self._mask_character}\s*(?:```)?\s*", text)
+            is not None
         )
 
-    def lifted(self, text: str) -> str:
+    def unmask(self, text: str) -> str:
         """Return a text with the JSON objects restored."""
-        if not self._hidden:
+        if not self._masked_objects:
             return text
-        return re.sub(f"{self._sign}([0-9]+){self._sign}", lambda found: self._hidden[int(found[1])], text)
+        return re.sub(
+            f"{self._mask_character}([0-9]+){self._mask_character}",
+            lambda found: self._masked_objects[int(found[1])],
+            text,
+        )
 
 
 def _is_json(text: str) -> bool:

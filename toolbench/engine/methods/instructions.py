@@ -1,4 +1,4 @@
-"""The instructions of methods that ask in words, and calls and results as text in the history."""
+"""Instructions that request calls in the prompt, and calls and results as text in the history."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -19,27 +19,31 @@ def get_prompt_version(method: str) -> str:
 
 
 def build_instruction(
-    method: str, tools_json: Sequence[JsonObject], *, final: bool = False, several: bool = False
+    method: str, tools_json: Sequence[JsonObject], *, allows_final: bool = False, allows_several: bool = False
 ) -> str:
     """Return the method's instruction with a line for each tool and an example of the first tool.
 
-    Small models copy the name of the example, so it must be a real one.
+    The example has the name of a real tool, since small models copy it.
 
     Args:
         method: name of the method.
         tools_json: the tools, at least one.
-        final: add how to answer without a tool, for methods that say this separately.
-        several: add how to make several calls at once.
+        allows_final: add how to answer without a tool, for methods that say this separately.
+        allows_several: add how to make several calls at once.
     """
-    added = [_PROMPTS[method][part] for part, is_included in (("several", several), ("final", final)) if is_included]
-    lines = [*_PROMPTS[method]["instruction"], *added]
+    optional_lines = [
+        _PROMPTS[method][part]
+        for part, is_included in (("several", allows_several), ("final", allows_final))
+        if is_included
+    ]
+    lines = [*_PROMPTS[method]["instruction"], *optional_lines]
     tools = "\n".join(write_json(tool["function"]) for tool in tools_json)
     example = _build_example(tools_json[0]["function"])
     return "\n".join(lines).replace("{example}", example, 1).replace("{tools}", tools, 1)
 
 
 def build_reprompt(method: str, error: str, tools_json: Sequence[JsonObject]) -> str:
-    """Return the user's message after a call that could not run: the error, and the required form once more."""
+    """Return the text of a re-prompt: the error of a call that could not run, and the required form."""
     lines = _PROMPTS["again"].get(method, _PROMPTS["again"]["otherwise"])
     before, _, after = "\n".join(lines).partition("{error}")
     return before + error.rstrip(".") + after.replace("{example}", _build_example(tools_json[0]["function"]), 1)
@@ -52,27 +56,29 @@ def append_to_system(messages: Sequence[Message], text: str) -> list[Message]:
         return [{"role": "system", "content": text}, *messages]
     content = first.get("content")
     if isinstance(content, list):
-        joined: object = [*content, {"type": "text", "text": text}]
+        extended: object = [*content, {"type": "text", "text": text}]
     else:
-        joined = f"{content}\n\n{text}" if content else text
-    return [{**first, "content": joined}, *messages[1:]]
+        extended = f"{content}\n\n{text}" if content else text
+    return [{**first, "content": extended}, *messages[1:]]
 
 
 def build_result_message(call: ToolCall, content: str) -> Message:
     """Return a result as a message of the user; many endpoints without tool support refuse the role tool."""
-    filled = str(_PROMPTS["result"]).replace("{name}", call.name, 1).replace("{id}", call.id, 1)
-    return ResultMessage(role="user", content=filled.replace("{content}", content, 1))
+    template = str(_PROMPTS["result"]).replace("{name}", call.name, 1).replace("{id}", call.id, 1)
+    return ResultMessage(role="user", content=template.replace("{content}", content, 1))
 
 
 def render_history_as_text(
-    messages: Sequence[Message], *, as_call: RenderCall, as_final: Callable[[str], str] = str
+    messages: Sequence[Message], *, render_call: RenderCall, render_final: Callable[[str], str] = str
 ) -> list[Message]:
-    """Return calls and results in OpenAI's format as plain messages: each call in an answer, followed by its result.
+    """Return a history in OpenAI's format with its calls and results as text.
+
+    Each call becomes an assistant message, followed by its result as a user message.
 
     Args:
         messages: the history.
-        as_call: returns the text of a call from its name and arguments.
-        as_final: returns the text of a final answer.
+        render_call: returns the text of a call from its name and arguments.
+        render_final: returns the text of a final answer.
     """
     results = {str(m.get("tool_call_id")): str(m.get("content")) for m in messages if m.get("role") == "tool"}
     rewritten: list[Message] = []
@@ -82,18 +88,18 @@ def render_history_as_text(
         if message.get("role") != "assistant":
             rewritten.append(message)
         elif not list_structured_calls(message):
-            rewritten.append({**remove_calls(message), "content": as_final(str(message.get("content") or ""))})
+            rewritten.append({**remove_calls(message), "content": render_final(str(message.get("content") or ""))})
         for call in list_structured_calls(message):
-            rewritten += _render_call_with_results(call, results, as_call)
+            rewritten += _render_call_with_results(call, results, render_call)
     return rewritten
 
 
-def _render_call_with_results(call: JsonObject, results: dict[str, str], as_call: RenderCall) -> list[Message]:
+def _render_call_with_results(call: JsonObject, results: dict[str, str], render_call: RenderCall) -> list[Message]:
     function = get_called_function(call)
-    made = ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), function.get("arguments"))
-    arguments = made.arguments if isinstance(made.arguments, str) else write_json(made.arguments or {})
-    message: Message = {"role": "assistant", "content": as_call(made.name, arguments)}
-    return [message, build_result_message(made, results[made.id])] if made.id in results else [message]
+    tool_call = ToolCall(str(call.get("id") or ""), str(function.get("name") or ""), function.get("arguments"))
+    arguments = tool_call.arguments if isinstance(tool_call.arguments, str) else write_json(tool_call.arguments or {})
+    message: Message = {"role": "assistant", "content": render_call(tool_call.name, arguments)}
+    return [message, build_result_message(tool_call, results[tool_call.id])] if tool_call.id in results else [message]
 
 
 def render_call_json(name: str, arguments: str) -> str:
@@ -110,6 +116,6 @@ def _build_example(function: JsonObject) -> str:
 
 
 def _build_placeholder(schema: object) -> object:
-    kind = schema.get("type") if isinstance(schema, dict) else None
-    empty: dict[object, object] = {"number": 0, "integer": 0, "boolean": False, "array": [], "object": {}}
-    return empty.get(kind, "...") if isinstance(kind, str) else "..."
+    schema_type = schema.get("type") if isinstance(schema, dict) else None
+    placeholder_by_type: dict[object, object] = {"number": 0, "integer": 0, "boolean": False, "array": [], "object": {}}
+    return placeholder_by_type.get(schema_type, "...") if isinstance(schema_type, str) else "..."

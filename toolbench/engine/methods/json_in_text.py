@@ -1,4 +1,4 @@
-"""Calls in a text as JSON, in all known forms, and whether a text contains a call in any format."""
+"""Calls in a text as JSON in any known form, and detection of calls in any text format."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -13,15 +13,15 @@ from toolbench.engine.methods.inline_reasoning import split_text_reasoning
 from toolbench.engine.strict_json import read_json, read_json_at
 from toolbench.engine.types import JsonObject
 
-MAX_BLOCKS = 32  # fenced blocks looked at in one answer
-MAX_LINES = 32  # lines that spell a call, of which the arguments are read
+MAX_BLOCKS = 32  # fenced blocks that are read in one answer
+MAX_LINES = 32  # lines with a call in code form whose arguments are read
 
-UNREADABLE_CODES = ("call_cut", "call_unreadable")  # findings of a call that was meant and cannot be read
+UNREADABLE_CODES = ("call_cut", "call_unreadable")  # codes of findings about an attempted call that cannot be read
 
-_CALL_SIGNS = "<[{("  # one of these stands in a call of any dialect
+_CALL_CHARACTERS = "<[{("  # a call in any text format has one of these
 _PLACEHOLDER_SCHEMA: JsonObject = {
     "properties": {f"value_{place}": {} for place in range(32)}
-}  # of values without their names
+}  # for positional arguments
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*")
 
 
@@ -39,8 +39,9 @@ class JsonBlock:
     """A JSON value in a text.
 
     Attributes:
-        start, end: its position, fence included.
-        broken: whether it begins like an object and is not JSON.
+        start: offset in the text, fence included.
+        end: offset after the block, fence included.
+        broken: whether it begins with `{` or `[` and is not JSON.
         closed: whether its fence is closed.
     """
 
@@ -60,49 +61,51 @@ def parse_call(value: object, names: Collection[str]) -> JsonCall | None:
         return None
     for wrapper in WRAPPER_KEYS:
         inner = value.get(wrapper)
-        if isinstance(inner, dict | list) and (found := parse_call(inner, names)):
-            return JsonCall(found.name, found.arguments, exact=False)
+        if isinstance(inner, dict | list) and (inner_call := parse_call(inner, names)):
+            return JsonCall(inner_call.name, inner_call.arguments, exact=False)
     name_key = next((key for key in NAME_KEYS if isinstance(value.get(key), str)), None)
     if name_key is None or value[name_key].strip() not in names:
         return None
     argument_key = next((key for key in ARGUMENT_KEYS if key in value), "arguments")
-    exact = (name_key, argument_key) == ("name", "arguments")
-    return JsonCall(value[name_key].strip(), value.get(argument_key), exact)
+    is_exact = (name_key, argument_key) == ("name", "arguments")
+    return JsonCall(value[name_key].strip(), value.get(argument_key), is_exact)
 
 
 def find_blocks(text: str) -> Iterator[JsonBlock]:
-    """Yield the JSON values of a text that stand in a fence or are the whole text.
+    """Yield the JSON values of a text that are in a fence or are the whole text.
 
     Fenced blocks that do not begin like JSON are ignored; at most the first 32 are read.
     """
-    bare = len(text) - len(text.lstrip())
-    if text[bare : bare + 1] in ("{", "["):
-        found = _read_value_at(text, bare)
-        whole = found is None or not text[found[1] :].strip()
-        if whole:
-            value, end = found or (None, len(text))
-            yield JsonBlock(bare, end, value, broken=found is None, fenced=False)
+    text_start = len(text) - len(text.lstrip())
+    if text[text_start : text_start + 1] in ("{", "["):
+        value_and_end = _read_value_at(text, text_start)
+        is_whole_text = value_and_end is None or not text[value_and_end[1] :].strip()
+        if is_whole_text:
+            value, end = value_and_end or (None, len(text))
+            yield JsonBlock(text_start, end, value, broken=value_and_end is None, fenced=False)
             return
-    at = 0
+    search_start = 0
     for _ in range(MAX_BLOCKS):
-        opened = _FENCE.search(text, at)
-        if opened is None:
+        fence = _FENCE.search(text, search_start)
+        if fence is None:
             return
-        block = _find_fenced_value(text, opened.start(), opened.end())
-        at = block.end
+        block = _find_fenced_value(text, fence.start(), fence.end())
+        search_start = block.end
         if block.broken or block.value is not None:
             yield block
 
 
-def _find_fenced_value(text: str, start: int, inside: int) -> JsonBlock:
-    if text[inside : inside + 1] in ("{", "[") and (found := _read_value_at(text, inside)):
-        value, end = found
-        tail = len(text[end:]) - len(text[end:].lstrip())
-        closed = text.startswith("```", end + tail)
-        return JsonBlock(start, end + tail + 3 if closed else end, value, closed=closed)
-    closing = text.find("```", inside)
-    end = closing + 3 if closing >= 0 else len(text)
-    return JsonBlock(start, end, broken=text[inside : inside + 1] in ("{", "["), closed=closing >= 0)
+def _find_fenced_value(text: str, start: int, content_start: int) -> JsonBlock:
+    if text[content_start : content_start + 1] in ("{", "[") and (value_and_end := _read_value_at(text, content_start)):
+        value, end = value_and_end
+        blank_length = len(text[end:]) - len(text[end:].lstrip())
+        is_closed = text.startswith("```", end + blank_length)
+        return JsonBlock(start, end + blank_length + 3 if is_closed else end, value, closed=is_closed)
+    closing_fence = text.find("```", content_start)
+    end = closing_fence + 3 if closing_fence >= 0 else len(text)
+    return JsonBlock(
+        start, end, broken=text[content_start : content_start + 1] in ("{", "["), closed=closing_fence >= 0
+    )
 
 
 def _read_value_at(text: str, start: int) -> tuple[Any, int] | None:
@@ -114,22 +117,22 @@ def _read_value_at(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def find_unread_call(text: str, names: Collection[str]) -> str | None:
-    """Return what in a text looks like an intended call; None for ordinary text.
+    """Return the tool name or error code of an attempted call in a text; None if there is none.
 
-    It is the tool's name, or the code of an unreadable call in any known format.
+    The code is one of UNREADABLE_CODES.
     """
-    if not any(mark in text for mark in _CALL_SIGNS):
+    if not any(mark in text for mark in _CALL_CHARACTERS):
         return None
     parsed = parse(text, tools=[{"name": name} for name in names])
     if parsed.calls:
         return parsed.calls[0].name
-    if trouble := next((finding for finding in parsed.findings if finding.code in UNREADABLE_CODES), None):
-        return trouble.code
+    if finding_of_call := next((finding for finding in parsed.findings if finding.code in UNREADABLE_CODES), None):
+        return finding_of_call.code
     text, _ = split_text_reasoning(text)
     for block in find_blocks(text):
-        found = parse_call(block.value, names)
-        if found:
-            return found.name
+        call = parse_call(block.value, names)
+        if call:
+            return call.name
         if block.broken and (name := _find_mentioned_tool(text[block.start : block.end], names)):
             return name
     return _find_call_as_code(text, names)
@@ -159,9 +162,9 @@ def _find_call_as_code(text: str, names: Collection[str]) -> str | None:
 
 
 def _iterate_code_calls(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each line that is such a call with the tool's name, the whole text first."""
-    whole = text.strip().strip("[]` \n")
-    lines = (whole, *(line.strip() for line in whole.splitlines()))
+    """Yield each call in code form as (text, tool name): first the whole text, then its lines."""
+    bare_text = text.strip().strip("[]` \n")
+    lines = (bare_text, *(line.strip() for line in bare_text.splitlines()))
     yield from ((line, name) for line in lines for name in names if _is_code_call(line, name))
 
 
@@ -170,7 +173,7 @@ def _is_code_call(line: str, name: str) -> bool:
 
 
 def _has_readable_arguments(line: str, name: str) -> bool:
-    """Return whether the arguments of such a line can be read: Python values, or a JSON object."""
+    """Return whether the arguments of a call in code form can be read: Python values, or a JSON value."""
     if line.startswith(f"{name}("):
         return bool(parse(f"[{line}]", tools=[{"name": name, "parameters": _PLACEHOLDER_SCHEMA}]).calls)
     try:

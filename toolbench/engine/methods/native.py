@@ -13,7 +13,7 @@ from toolbench.engine.wire_formats.parse_answer import get_message_text, list_st
 
 
 class NativeMethod:
-    """Sends tools and receives calls in their own fields.
+    """Method that sends tools and receives calls in their own fields.
 
     A call that the model writes into its text is reported and never runs. With `instructed`, the system message tells
     the model to fill in parameters and to write no JSON.
@@ -52,24 +52,26 @@ class NativeMethod:
         description = f"The answer spells a call in its text ({call_text}) and has no tool_calls; it was not executed."
         return ParsedAnswer((), text, "text", (Finding("call_in_text", description, "$.content"),), not_executed=True)
 
-    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return what finds calls in streamed text; see CallMethod."""
+    def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        """Return a builder of functions that find calls in streamed text; see CallMethod."""
         return None
 
-    def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+    def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
-        rest = remove_calls(message)
-        rest.setdefault("role", "assistant")
-        return {**rest, "tool_calls": list(calls)} if calls else rest
+        history_message = remove_calls(message)
+        history_message.setdefault("role", "assistant")
+        return {**history_message, "tool_calls": list(calls)} if calls else history_message
 
-    def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+    def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
         """Return the messages with a call's result; see CallMethod."""
         return [{"role": "tool", "tool_call_id": call.id, "content": content}]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Return examples in the form of this method; see CallMethod."""
+        """Return the history in the form of this method; see CallMethod."""
         return list(messages)
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+    def list_dropped_keywords(
+        self, tools_json: list[JsonObject], tool_choice: RequestChoice
+    ) -> tuple[TransformChange, ...]:
         """Return the keywords that are not enforced; see CallMethod."""
         return ()

@@ -14,10 +14,10 @@ from toolbench.engine.types import JsonObject, Message, TransformChange, get_cal
 
 
 class NativeStrictMethod(NativeMethod):
-    """Sends strict tools by one of TOOL_CONSTRAINTS.
+    """Method that sends strict tools by one of TOOL_CONSTRAINTS.
 
     All keys of OpenAI's strict schema are required, optional ones as null. These nulls are removed from the arguments,
-    so that the tool gets what it expects.
+    so that the tool gets only the keys of its own schema.
     """
 
     method = "constrained"
@@ -25,7 +25,7 @@ class NativeStrictMethod(NativeMethod):
     def __init__(self, constraint: str, options: ConstraintOptions) -> None:
         super().__init__()
         self._constraint = constraint
-        self._asked = options
+        self._options = options
 
     def prepare_body(
         self,
@@ -35,31 +35,33 @@ class NativeStrictMethod(NativeMethod):
         tool_choice: RequestChoice,
     ) -> JsonObject:
         """Return the request body; see CallMethod."""
-        shaped = super().prepare_body(body, tools, tools_json, tool_choice)
+        native_body = super().prepare_body(body, tools, tools_json, tool_choice)
         if not tools_json:
-            return shaped
-        return {**shaped, **compile_constraint(tools_json, self._constraint, self._asked).fields}
+            return native_body
+        return {**native_body, **compile_constraint(tools_json, self._constraint, self._options).fields}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
-        read = super().read(message, tools)
+        parsed = super().read(message, tools)
         schemas = {tool.name: tool.parameters for tool in tools}
-        calls = tuple(_remove_added_nulls(call, schemas) for call in read.calls)
-        return ParsedAnswer(calls, read.text, read.path, read.findings, read.not_executed)
+        calls = tuple(_remove_added_nulls(call, schemas) for call in parsed.calls)
+        return ParsedAnswer(calls, parsed.text, parsed.path, parsed.findings, parsed.not_executed)
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+    def list_dropped_keywords(
+        self, tools_json: list[JsonObject], tool_choice: RequestChoice
+    ) -> tuple[TransformChange, ...]:
         """Return the keywords that are not enforced; see CallMethod."""
-        compiled = compile_constraint(tools_json, self._constraint, self._asked)
+        compiled = compile_constraint(tools_json, self._constraint, self._options)
         return tuple(dropped.as_change() for dropped in compiled.dropped)
 
 
 def _remove_added_nulls(call: JsonObject, schemas: Mapping[str, object]) -> JsonObject:
     function = get_called_function(call)
-    given = function.get("arguments")
-    if not isinstance(given, str) or "null" not in given:
+    arguments_text = function.get("arguments")
+    if not isinstance(arguments_text, str) or "null" not in arguments_text:
         return call
     try:
-        arguments = remove_added_nulls(read_json(given), schemas.get(str(function.get("name"))))
+        arguments = remove_added_nulls(read_json(arguments_text), schemas.get(str(function.get("name"))))
     except InvalidJsonError:
         return call
     return {**call, "function": {**function, "arguments": write_json(arguments)}}

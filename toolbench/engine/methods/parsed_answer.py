@@ -1,4 +1,4 @@
-"""An answer as a method parses it."""
+"""The result of parsing an answer by a method."""
 
 from toolbench.engine.light_dataclass import light
 from toolbench.engine.types import Finding, JsonObject, Message, ParseError, TransformChange
@@ -10,11 +10,11 @@ class ParsedAnswer:
 
     Attributes:
         calls: calls in OpenAI's format.
-        text: the text beside the calls.
-        path: tool_use, json_fallback, constrained, template or text.
+        text: the text without the calls.
+        path: the method used: tool_use, json_fallback, constrained, template or text.
         not_executed: whether the model intended a call that will not run.
-        message: the answer for the history; None for the message as it came.
-        values: parsed arguments of each call, where the calls were written from them; else empty.
+        message: the answer for the history; None for the received message.
+        values: parsed arguments of each call, if the method parsed them already; else empty.
     """
 
     calls: tuple[JsonObject, ...]

@@ -1,4 +1,4 @@
-"""The methods of requesting calls. Each builds requests, parses answers and writes the history in its own form."""
+"""The methods of requesting calls: each builds requests, parses answers and renders the history."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -36,7 +36,7 @@ class CallMethod(Protocol):
         tools_json: list[JsonObject],
         tool_choice: RequestChoice,
     ) -> JsonObject:
-        """Return a new request body that asks for calls of these tools; without tools, the body as it is.
+        """Return a new request body that requests calls of these tools; without tools, an equal body.
 
         Args:
             body: the body so far.
@@ -50,27 +50,30 @@ class CallMethod(Protocol):
         """Return the calls and the text of an answer."""
         ...
 
-    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return a function that makes, for each attempt, a FindCalls for the text of a streamed answer.
+    def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        """Return a function that builds a FindCalls for each attempt of a streamed answer.
 
-        It is None if calls have a field of their own.
+        Returns:
+            None if calls have their own field.
         """
         ...
 
-    def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+    def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history, with the kept calls only."""
         ...
 
-    def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+    def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
         """Return the messages that give a call's result to the model."""
         ...
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Return examples in OpenAI's format in the form of this method."""
+        """Return the history, given in OpenAI's format, in the form of this method."""
         ...
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
-        """Return what a constraint does not enforce of the tools' schemas.
+    def list_dropped_keywords(
+        self, tools_json: list[JsonObject], tool_choice: RequestChoice
+    ) -> tuple[TransformChange, ...]:
+        """Return one change for each schema keyword that the constraint does not enforce.
 
         Raises:
             PlanError: a schema cannot be used.

@@ -7,82 +7,85 @@ from typing import Protocol
 from toolbench.engine.events import AnswerDecoder, Delta, OnDelta
 from toolbench.engine.types import JsonObject, Message, Turn
 
-MAX_READS = 32  # places of one answer where a call may end and is looked for
+MAX_READS = 32  # positions of one answer at which calls are searched
 _STRUCTURE = re.compile(r'["{}\[\]]')
 _STRING_END_OR_ESCAPE = re.compile(r'["\\\n]')
 _OPENING_BRACKETS = {"}": "{", "]": "["}
 _FENCE = re.compile(r"```[a-zA-Z_]*\s*\Z")
-_MAX_FENCE_LENGTH = 64  # characters before a bracket in which its fence is looked for
+_MAX_FENCE_LENGTH = 64  # characters before a bracket that are searched for its fence
 FindCalls = Callable[[str], Sequence[JsonObject]]
-"""Told of every piece of text, it gives the calls, in OpenAI's shape, that became whole with this one."""
+"""Takes the next part of a text and returns the calls, in OpenAI's format, that are complete with this part."""
 
 
 class JsonCallWatcher:
-    """Finds calls that are one JSON value each: when a value is closed, `read` is called with the text so far.
+    """Finder of calls that are one JSON value each.
 
-    The first calls that it finds are all.
+    When a value is closed, `read` is called with the text so far, at most 32 times. After the first calls that `read`
+    returns, no others are searched.
     """
 
     def __init__(self, read: Callable[[str], Sequence[JsonObject]]) -> None:
         self._read = read
-        self._pieces: list[str] = []
+        self._parts: list[str] = []
         self._brackets = _BracketTracker()
-        self._tries = MAX_READS
+        self._reads_left = MAX_READS
 
-    def __call__(self, text: str) -> Sequence[JsonObject]:
+    def __call__(self, part: str) -> Sequence[JsonObject]:
         """Return the calls that are complete with this part of the text."""
-        if not self._tries:
+        if not self._reads_left:
             return ()
-        self._pieces.append(text)
-        if not self._brackets.feed(text):
+        self._parts.append(part)
+        if not self._brackets.feed(part):
             return ()
-        calls = self._read("".join(self._pieces))
-        self._tries = 0 if calls else self._tries - 1
+        calls = self._read("".join(self._parts))
+        self._reads_left = 0 if calls else self._reads_left - 1
         return calls
 
 
 class _BracketTracker:
-    """Follows the brackets of prose with JSON in it, in time that is linear in its length.
+    """Tracker of brackets in a text with JSON in it, in time that is linear in its length.
 
-    A value that may be a call begins at the first bracket, after a fence, or at an object that stands in no other
-    object. Unclosed brackets of the prose hide no call. If a line ends inside quotes, nothing before it was JSON.
+    A value that may be a call begins at the first bracket, after a fence, or at an object inside no other object.
+    A line that ends inside quotes is not JSON: all open brackets are then discarded.
     """
 
     def __init__(self) -> None:
-        self._open: list[tuple[str, bool]] = []  # each with whether it may begin a call
-        self._objects = 0
-        self._quoted = False
-        self._escaped = False
-        self._before = ""
+        self._open_brackets: list[tuple[str, bool]] = []  # (bracket, whether it may begin a call)
+        self._open_objects = 0
+        self._is_quoted = False
+        self._is_escaped = False
+        self._last_text = ""
 
-    def feed(self, piece: str) -> bool:
+    def feed(self, part: str) -> bool:
         """Return whether a value that may be a call ends in this part."""
-        text, at, ended = self._before + piece, len(self._before) + self._escaped, False
-        self._escaped = self._escaped and not piece
-        while found := (_STRING_END_OR_ESCAPE if self._quoted else _STRUCTURE).search(text, at):
-            at = found.end()
-            if found.group() == "\\":
-                self._escaped = at == len(text)
-                at += 1
+        text, index, has_ended = self._last_text + part, len(self._last_text) + self._is_escaped, False
+        self._is_escaped = self._is_escaped and not part
+        while match := (_STRING_END_OR_ESCAPE if self._is_quoted else _STRUCTURE).search(text, index):
+            index = match.end()
+            if match.group() == "\\":
+                self._is_escaped = index == len(text)
+                index += 1
             else:
-                ended |= self._take(found.group(), text, found.start())
-        self._before = text[-_MAX_FENCE_LENGTH:]
-        return ended
+                has_ended |= self._read_character(match.group(), text, match.start())
+        self._last_text = text[-_MAX_FENCE_LENGTH:]
+        return has_ended
 
-    def _take(self, sign: str, text: str, at: int) -> bool:
+    def _read_character(self, character: str, text: str, index: int) -> bool:
         """Return whether a value that may be a call ends with this character."""
-        if sign in "{[":
-            alone = not (self._objects if sign == "{" else self._open)
-            self._open.append((sign, alone or _FENCE.search(text, max(0, at - _MAX_FENCE_LENGTH), at) is not None))
-            self._objects += sign == "{"
-        elif sign == '"':
-            self._quoted = bool(self._open) and not self._quoted
-        elif sign == "\n":
-            self._quoted, self._objects = False, 0
-            self._open.clear()
-        elif self._open and self._open[-1][0] == _OPENING_BRACKETS[sign]:
-            self._objects -= sign == "}"
-            return self._open.pop()[1]
+        if character in "{[":
+            is_outermost = not (self._open_objects if character == "{" else self._open_brackets)
+            self._open_brackets.append(
+                (character, is_outermost or _FENCE.search(text, max(0, index - _MAX_FENCE_LENGTH), index) is not None)
+            )
+            self._open_objects += character == "{"
+        elif character == '"':
+            self._is_quoted = bool(self._open_brackets) and not self._is_quoted
+        elif character == "\n":
+            self._is_quoted, self._open_objects = False, 0
+            self._open_brackets.clear()
+        elif self._open_brackets and self._open_brackets[-1][0] == _OPENING_BRACKETS[character]:
+            self._open_objects -= character == "}"
+            return self._open_brackets.pop()[1]
         return False
 
 
@@ -91,23 +94,25 @@ class _PartialDecoder(Protocol):
 
 
 class CallWatchingDecoder:
-    """A decoder whose listener also gets the calls in the text, at the latest at its end.
+    """Decoder of a streamed answer that also emits calls in its text, at the latest when it is closed.
 
     Args:
-        decoder: makes the inner decoder for a listener.
-        heard: the listener.
-        watch: makes a FindCalls for each attempt.
+        build_decoder: builds the inner decoder for a listener.
+        on_delta: the listener.
+        build_watcher: builds a FindCalls for each attempt.
     """
 
-    def __init__(self, decoder: _PartialDecoder, on_delta: OnDelta, watch: Callable[[], FindCalls]) -> None:
-        self._decoder = decoder(self._hear)
-        self._heard = on_delta
-        self._new_watch = watch
-        self._begin()
+    def __init__(
+        self, build_decoder: _PartialDecoder, on_delta: OnDelta, build_watcher: Callable[[], FindCalls]
+    ) -> None:
+        self._decoder = build_decoder(self._handle_delta)
+        self._on_delta = on_delta
+        self._build_watcher = build_watcher
+        self._reset()
 
-    def _begin(self) -> None:
-        self._watch = self._new_watch()
-        self._calls = 0
+    def _reset(self) -> None:
+        self._find_calls = self._build_watcher()
+        self._emitted_calls = 0
         self._has_text = False
 
     @property
@@ -124,19 +129,19 @@ class CallWatchingDecoder:
         try:
             turn = self._decoder.close()
             if self._has_text and not turn.cut:
-                for call in turn.calls_found[self._calls :]:
-                    self._tell(call.name, str(call.arguments))
+                for call in turn.calls_found[self._emitted_calls :]:
+                    self._emit_call(call.name, str(call.arguments))
             return turn
         finally:
-            self._begin()
+            self._reset()
 
-    def _hear(self, delta: Delta) -> None:
-        self._heard(delta)
+    def _handle_delta(self, delta: Delta) -> None:
+        self._on_delta(delta)
         if delta.text:
             self._has_text = True
-            for call in self._watch(delta.text):
-                self._tell(call["function"]["name"], call["function"]["arguments"])
+            for call in self._find_calls(delta.text):
+                self._emit_call(call["function"]["name"], call["function"]["arguments"])
 
-    def _tell(self, name: str, arguments: str) -> None:
-        self._heard(Delta(call=self._calls, name=name, arguments=arguments, closed=True))
-        self._calls += 1
+    def _emit_call(self, name: str, arguments: str) -> None:
+        self._on_delta(Delta(call=self._emitted_calls, name=name, arguments=arguments, closed=True))
+        self._emitted_calls += 1

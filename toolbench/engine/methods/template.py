@@ -1,6 +1,6 @@
-"""The method template: the conversation is rendered with a model family's turn tokens and sent as one prompt.
+"""The method template: the conversation is sent as one prompt with a model family's turn tokens.
 
-The endpoint completes raw text, so what is sent is exactly what the model reads.
+The endpoint completes raw text, so the model reads exactly the prompt that is sent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,12 +38,12 @@ from toolbench.engine.wire_formats.parse_answer import (
     truncate_snippet,
 )
 
-DEFAULT_FORMAT = "hermes"  # where nothing says which: ChatML is what most small models speak
+DEFAULT_FORMAT = "hermes"  # for auto: most small models use ChatML
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 class TemplateMethod:
-    """Renders the prompt and parses calls in one text format.
+    """Method that renders the prompt and parses calls in one text format.
 
     Messages stay in OpenAI's format until they are sent. A call that cannot be read is reported and never runs.
 
@@ -71,12 +71,12 @@ class TemplateMethod:
         tool_choice: RequestChoice,
     ) -> JsonObject:
         """Return the request body; see CallMethod."""
-        offered = [] if tool_choice == "none" else tools_json
+        offered_tools = [] if tool_choice == "none" else tools_json
         prompt = render_conversation(
-            list(_to_prompt_messages(body["messages"])), format=self.text_format, tools=offered
+            list(_to_prompt_messages(body["messages"])), format=self.text_format, tools=offered_tools
         )
-        rest = {key: value for key, value in body.items() if key != "messages"}
-        return {**rest, "prompt": prompt, "stop": list(self._stops)}
+        other_fields = {key: value for key, value in body.items() if key != "messages"}
+        return {**other_fields, "prompt": prompt, "stop": list(self._stops)}
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
@@ -84,34 +84,38 @@ class TemplateMethod:
         parsed = parse(text, format=self.text_format, tools=tools, guess_untyped=self._guess_untyped)
         calls = tuple(map(_to_openai_call, parsed.calls))
         reasoning = {"reasoning_content": parsed.reasoning} if parsed.reasoning else {}
-        unread = tuple(_build_parse_error(found, text) for found in parsed.findings if found.code in UNREADABLE_CODES)
+        parse_error_findings = tuple(
+            _build_parse_error(found, text) for found in parsed.findings if found.code in UNREADABLE_CODES
+        )
         return ParsedAnswer(
             calls,
             parsed.text,
             "template" if calls else "text",
-            (*parsed.findings, *unread),
-            not_executed=bool(unread) and not calls,
+            (*parsed.findings, *parse_error_findings),
+            not_executed=bool(parse_error_findings) and not calls,
             message={**message, "content": parsed.text, **reasoning},
             values=tuple(call.arguments for call in parsed.calls),
         )
 
-    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return what finds calls in streamed text; see CallMethod."""
+    def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        """Return a builder of functions that find calls in streamed text; see CallMethod."""
         return lambda: _build_watch(stream(self.text_format, tools, guess_untyped=self._guess_untyped))
 
-    def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+    def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
         return {"role": "assistant", **remove_calls(message), **({"tool_calls": list(calls)} if calls else {})}
 
-    def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+    def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
         """Return the messages with a call's result; see CallMethod."""
         return [{"role": "tool", "tool_call_id": call.id, "content": content}]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Return examples in the form of this method; see CallMethod."""
+        """Return the history in the form of this method; see CallMethod."""
         return list(messages)
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+    def list_dropped_keywords(
+        self, tools_json: list[JsonObject], tool_choice: RequestChoice
+    ) -> tuple[TransformChange, ...]:
         """Return the keywords that are not enforced; see CallMethod."""
         return ()
 
@@ -120,9 +124,9 @@ def _build_watch(decoder: TextDecoder) -> FindCalls:
     return lambda text: [_to_openai_call(piece.call) for piece in decoder.feed(text) if piece.call is not None]
 
 
-def _build_parse_error(trouble: Finding, text: str) -> Finding:
-    message = trouble.message.partition(";")[0]
-    return Finding("parse_error", f"{message}; it was not executed: {truncate_snippet(text)}", trouble.path)
+def _build_parse_error(finding: Finding, text: str) -> Finding:
+    message = finding.message.partition(";")[0]
+    return Finding("parse_error", f"{message}; it was not executed: {truncate_snippet(text)}", finding.path)
 
 
 def _to_openai_call(call: TextCall) -> JsonObject:
@@ -134,16 +138,16 @@ def _to_prompt_messages(messages: Iterable[Message]) -> Iterator[PromptMessage]:
 
     A result without a call becomes a message of the user.
     """
-    made: dict[str, TextCall] = {}
+    calls_by_id: dict[str, TextCall] = {}
     for message in messages:
         text = get_message_text(message)
         match message.get("role"):
             case "assistant":
                 calls = tuple(_to_text_call(call) for call in list_structured_calls(message))
-                made |= {call.id: call for call in calls}
+                calls_by_id |= {call.id: call for call in calls}
                 yield PromptMessage("assistant", text, _get_reasoning(message) if calls else "", calls)
-            case "tool" if (answered := made.get(str(message.get("tool_call_id")))) is not None:
-                yield PromptMessage("result", text, calls=(answered,))
+            case "tool" if (answered_call := calls_by_id.get(str(message.get("tool_call_id")))) is not None:
+                yield PromptMessage("result", text, calls=(answered_call,))
             case "system" | "developer":
                 yield PromptMessage("system", text)
             case _:
@@ -151,7 +155,7 @@ def _to_prompt_messages(messages: Iterable[Message]) -> Iterator[PromptMessage]:
 
 
 def _get_reasoning(message: Message) -> str:
-    """Return the assistant's reasoning before a call, which is sent while its tools run."""
+    """Return the assistant's reasoning in its own field; "" for none."""
     return next((text for key in _REASONING_FIELDS if isinstance(text := message.get(key), str)), "")
 
 
@@ -164,5 +168,5 @@ def _to_text_call(call: JsonObject) -> TextCall:
             arguments = read_json(arguments)
         except InvalidJsonError:
             arguments = None
-    given = get_object(arguments)
-    return TextCall(str(function.get("name") or ""), given, str(call.get("id") or ""))
+    arguments_object = get_object(arguments)
+    return TextCall(str(function.get("name") or ""), arguments_object, str(call.get("id") or ""))

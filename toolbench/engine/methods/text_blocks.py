@@ -1,4 +1,4 @@
-"""Calls in a text outside of valid fenced blocks: bare between words, or in a broken block."""
+"""Calls in a text outside of valid fenced blocks: without a fence, or in a broken block."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -25,7 +25,13 @@ _FENCES = re.compile(r"\A\s*```[a-zA-Z_]*\s*|\s*```\s*\Z")
 
 @dataclass(frozen=True, slots=True)
 class RepairedBlock:
-    """A call of a known tool that repairs found in `written`, from `start` to `end` of a text, fence included."""
+    """A call of a known tool that repairs found.
+
+    Attributes:
+        start: offset of the block in the text, fence included.
+        end: offset after the block, fence included.
+        written: the text of the block without its fence.
+    """
 
     start: int
     end: int
@@ -41,12 +47,12 @@ def find_bare_blocks(text: str, names: Collection[str]) -> Iterator[JsonBlock]:
     """
     if not any(name in text for name in names) or any(marker in text for marker in CALL_MARKERS):
         return
-    at = 0
-    for written in find_objects(text)[0][:MAX_BLOCKS]:
-        start = text.index(written, at)
-        at = start + len(written)
+    end = 0
+    for json_text in find_objects(text)[0][:MAX_BLOCKS]:
+        start = text.index(json_text, end)
+        end = start + len(json_text)
         try:
-            yield JsonBlock(start, at, read_json(written), fenced=False)
+            yield JsonBlock(start, end, read_json(json_text), fenced=False)
         except InvalidJsonError:
             continue
 
@@ -55,11 +61,11 @@ def find_repairable_block(text: str, names: Collection[str], repairs: Sequence[s
     """Return the first broken block, or else the whole text, in which repairs find a call of a known tool."""
     if not repairs or "{" not in text:
         return None
-    broken = [block for block in find_blocks(text) if block.broken] or [JsonBlock(0, len(text), fenced=False)]
-    for block in broken:
-        written = _FENCES.sub("", text[block.start : block.end])
-        found = repair(written, repairs, cut=not (block.fenced and block.closed))
-        call = parse_call(found.value, names) if found else None
-        if found and call:
-            return RepairedBlock(block.start, block.end, written, call, found)
+    candidates = [block for block in find_blocks(text) if block.broken] or [JsonBlock(0, len(text), fenced=False)]
+    for block in candidates:
+        block_text = _FENCES.sub("", text[block.start : block.end])
+        repaired = repair(block_text, repairs, cut=not (block.fenced and block.closed))
+        call = parse_call(repaired.value, names) if repaired else None
+        if repaired and call:
+            return RepairedBlock(block.start, block.end, block_text, call, repaired)
     return None

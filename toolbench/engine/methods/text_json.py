@@ -1,4 +1,4 @@
-"""The method text_json: an instruction in words, a fenced JSON block for a call, no `tools` in the request."""
+"""The method text_json: an instruction requests calls as fenced JSON; no `tools` are sent."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,10 +26,10 @@ CALL_ID = "text_call_1"
 
 
 class TextJsonMethod:
-    """Parses the first fenced JSON object that names a known tool as the call.
+    """Method that reads the first fenced JSON object that names a known tool as the call.
 
-    If there is none, an object outside of fences is the call, or else what the named repairs find. All other text is
-    text. A call that cannot be read, or that breaks off, is reported and never runs.
+    If there is none, the call is an object outside of fences, or else one that the named repairs make readable. A call
+    that cannot be read, or that is truncated, is reported and never runs.
     """
 
     method = "text_json"
@@ -52,39 +52,47 @@ class TextJsonMethod:
 
     def read(self, message: Message, tools: Sequence[ToolDefinition]) -> ParsedAnswer:
         """Return the calls and the text of an answer; see CallMethod."""
-        text, apart = split_message_reasoning(message)
-        read = self._read(message, text, [tool.name for tool in tools])
-        return replace(read, message=apart) if apart else read
+        text, separated_message = split_message_reasoning(message)
+        parsed = self._read(message, text, [tool.name for tool in tools])
+        return replace(parsed, message=separated_message) if separated_message else parsed
 
     def _read(self, message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
-        found = _read_calls(find_blocks(text), names) or _read_calls(find_bare_blocks(text, names), names)
-        if not found:
-            mended = find_repairable_block(text, names, self._repairs)
-            return _build_repaired_answer(text, mended) if mended else _build_answer_without_call(message, text, names)
-        block, call = found[0]
-        rest = (text[: block.start] + text[block.end :]).strip()
-        findings = tuple(_build_findings(block, call, rest, sum(len(_list_values(block)) for block, _ in found)))
-        made = build_openai_call(CALL_ID, call.name, call.arguments)
-        return ParsedAnswer((made,), rest, "json_fallback", findings, values=(call.arguments,))
+        block_calls = _read_calls(find_blocks(text), names) or _read_calls(find_bare_blocks(text, names), names)
+        if not block_calls:
+            repaired_block = find_repairable_block(text, names, self._repairs)
+            return (
+                _build_repaired_answer(text, repaired_block)
+                if repaired_block
+                else _build_answer_without_call(message, text, names)
+            )
+        block, call = block_calls[0]
+        other_text = (text[: block.start] + text[block.end :]).strip()
+        findings = tuple(
+            _build_findings(block, call, other_text, sum(len(_list_values(block)) for block, _ in block_calls))
+        )
+        openai_call = build_openai_call(CALL_ID, call.name, call.arguments)
+        return ParsedAnswer((openai_call,), other_text, "json_fallback", findings, values=(call.arguments,))
 
-    def watch(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
-        """Return what finds calls in streamed text; see CallMethod."""
+    def build_watcher(self, tools: Sequence[ToolDefinition]) -> Callable[[], FindCalls] | None:
+        """Return a builder of functions that find calls in streamed text; see CallMethod."""
         names = [tool.name for tool in tools]
         return lambda: JsonCallWatcher(lambda text: self._read({}, split_partial_reasoning(text), names).calls)
 
-    def assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
+    def build_assistant_message(self, message: Message, calls: Sequence[JsonObject]) -> Message:
         """Return the answer for the history; see CallMethod."""
         return {"role": "assistant", **remove_calls(message)}
 
-    def result_messages(self, call: ToolCall, content: str) -> list[Message]:
+    def build_result_messages(self, call: ToolCall, content: str) -> list[Message]:
         """Return the messages with a call's result; see CallMethod."""
         return [build_result_message(call, content)]
 
     def render_history(self, messages: Sequence[Message]) -> list[Message]:
-        """Return examples in the form of this method; see CallMethod."""
-        return render_history_as_text(messages, as_call=_render_fenced_call)
+        """Return the history in the form of this method; see CallMethod."""
+        return render_history_as_text(messages, render_call=_render_fenced_call)
 
-    def dropped(self, tools_json: list[JsonObject], tool_choice: RequestChoice) -> tuple[TransformChange, ...]:
+    def list_dropped_keywords(
+        self, tools_json: list[JsonObject], tool_choice: RequestChoice
+    ) -> tuple[TransformChange, ...]:
         """Return the keywords that are not enforced; see CallMethod."""
         return ()
 
@@ -97,34 +105,38 @@ def _list_values(block: JsonBlock) -> list[object]:
     return block.value if isinstance(block.value, list) else [block.value]
 
 
-def _build_repaired_answer(text: str, mended: RepairedBlock) -> ParsedAnswer:
-    """Return an answer whose call needed repairs; a call that breaks off does not run."""
-    found = mended.repaired
-    error = build_parse_error("json_fallback", "The call is no JSON object", mended.written, call=0, repaired=found)
-    noted = build_repair_finding(found, "$.content")
-    if found.truncated:
+def _build_repaired_answer(text: str, repaired_block: RepairedBlock) -> ParsedAnswer:
+    """Return an answer whose call needed repairs; a truncated call does not run."""
+    repaired = repaired_block.repaired
+    error = build_parse_error(
+        "json_fallback", "The call is no JSON object", repaired_block.written, call=0, repaired=repaired
+    )
+    repair_finding = build_repair_finding(repaired, "$.content")
+    if repaired.truncated:
         message = f"The call breaks off; nothing was executed: {truncate_snippet(text)}"
-        findings = (Finding("parse_error", message, "$.content"), noted)
+        findings = (Finding("parse_error", message, "$.content"), repair_finding)
         return ParsedAnswer((), text, "text", findings, not_executed=True, parse_errors=(replace(error, call=None),))
-    rest = (text[: mended.start] + text[mended.end :]).strip()
-    changes = build_repair_changes(mended.written, found, "$.content")
-    call = build_openai_call(CALL_ID, mended.call.name, mended.call.arguments)
-    return ParsedAnswer((call,), rest, "json_fallback", (noted,), parse_errors=(error,), changes=changes)
+    other_text = (text[: repaired_block.start] + text[repaired_block.end :]).strip()
+    changes = build_repair_changes(repaired_block.written, repaired, "$.content")
+    call = build_openai_call(CALL_ID, repaired_block.call.name, repaired_block.call.arguments)
+    return ParsedAnswer((call,), other_text, "json_fallback", (repair_finding,), parse_errors=(error,), changes=changes)
 
 
 def _render_fenced_call(name: str, arguments: str) -> str:
     return f"```json\n{render_call_json(name, arguments)}\n```"
 
 
-def _build_findings(block: JsonBlock, call: JsonCall, rest: str, calls: int) -> Iterator[Finding]:
+def _build_findings(block: JsonBlock, call: JsonCall, other_text: str, call_count: int) -> Iterator[Finding]:
     if not block.fenced or not block.closed:
         yield Finding("fence_missing", "The call stands without its fence; it was read all the same.", "$.content")
     if not call.exact:
         yield Finding("call_shape", "The call has another shape than the one asked for.", "$.content")
-    if calls > 1:
-        yield Finding("calls_ignored", f"{calls} calls in one answer; only the first counts.", "$.content")
-    if rest:
-        yield Finding("prose_around_call", f"There is text around the call: {truncate_snippet(rest)}", "$.content")
+    if call_count > 1:
+        yield Finding("calls_ignored", f"{call_count} calls in one answer; only the first counts.", "$.content")
+    if other_text:
+        yield Finding(
+            "prose_around_call", f"There is text around the call: {truncate_snippet(other_text)}", "$.content"
+        )
 
 
 def _build_answer_without_call(message: Message, text: str, names: Sequence[str]) -> ParsedAnswer:
@@ -141,8 +153,8 @@ def _build_answer_without_call(message: Message, text: str, names: Sequence[str]
 
 def _has_unreadable_block(text: str) -> bool:
     """Return whether a block of the text is broken JSON or a call of an unknown tool."""
-    return any(block.broken or _names_something(block.value) for block in find_blocks(text))
+    return any(block.broken or _has_call_shape(block.value) for block in find_blocks(text))
 
 
-def _names_something(value: object) -> bool:
+def _has_call_shape(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("name"), str) and "arguments" in value

@@ -9,7 +9,7 @@ from typing import Any
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.tools.choice import ToolChoice, to_request_choice
 
-LAST = "last"  # the last layer that speaks wins
+LAST = "last"  # the value of the last layer that has the key
 DEEP = "deep"  # objects are merged leaf by leaf
 UNION = "union"  # ordered, without repeats; an empty list clears
 
@@ -18,11 +18,11 @@ ParseValue = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class KeyKind:
-    """A kind of value.
+    """The type of a policy value.
 
     Attributes:
-        accepts: what is accepted, in words.
-        read: returns the value as the policy holds it, or raises ValueError.
+        accepts: a noun phrase on the accepted values, for error messages.
+        read: returns the parsed value, None for the default, or raises ValueError.
         merge: LAST, DEEP or UNION.
         choices: the accepted words; empty if any are.
     """
@@ -50,7 +50,12 @@ def normalise_name(text: str) -> str:
 
 
 def build_choice_kind(*names: str, aliases: Mapping[str, str] | None = None) -> KeyKind:
-    """Return the kind of one of these words; `aliases` are further words by which they may be given."""
+    """Return the kind for one of these names.
+
+    Args:
+        *names: the accepted names.
+        aliases: further accepted words, each with the name that it stands for.
+    """
     alias_map = dict(aliases or {})
 
     def read(value: Any) -> str:
@@ -60,12 +65,12 @@ def build_choice_kind(*names: str, aliases: Mapping[str, str] | None = None) -> 
             raise ValueError
         return word
 
-    also = f" (also {', '.join(sorted(alias_map))})" if alias_map else ""
-    return KeyKind("choice", f"one of {', '.join(names)}{also}", read, choices=names)
+    alias_note = f" (also {', '.join(sorted(alias_map))})" if alias_map else ""
+    return KeyKind("choice", f"one of {', '.join(names)}{alias_note}", read, choices=names)
 
 
 def build_integer_kind(minimum: int) -> KeyKind:
-    """Return the kind of whole numbers from a minimum."""
+    """Return the kind for whole numbers of at least `minimum`."""
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
@@ -109,21 +114,21 @@ def _parse_object(value: Any) -> dict[str, Any]:
 
 
 def _parse_aliases(value: Any) -> dict[str, str]:
-    read = _parse_object(value)
-    if not all(isinstance(name, str) for name in read.values()):
+    aliases = _parse_object(value)
+    if not all(isinstance(name, str) for name in aliases.values()):
         raise ValueError
-    return read
+    return aliases
 
 
-def _parse_words(value: Any) -> tuple[str, ...]:
-    parts = value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
+def _parse_names(value: Any) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple)) or not all(isinstance(part, str) for part in names):
         raise ValueError
-    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
+    return tuple(dict.fromkeys(part.strip() for part in names if part.strip()))
 
 
-def _parse_normalised_words(value: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(normalise_name(word) for word in _parse_words(value)))
+def _parse_normalised_names(value: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(normalise_name(word) for word in _parse_names(value)))
 
 
 FLAG = KeyKind("flag", "true or false", _parse_flag)
@@ -132,23 +137,23 @@ TEXT = KeyKind("text", "a text; blank means the default", _parse_text)
 TOOL_CHOICE = KeyKind("text or object", "a text or an object; blank means the default", _parse_tool_choice)
 OBJECT = KeyKind("object", "an object", _parse_object, DEEP)
 ALIAS_MAP = KeyKind("aliases", "an object of texts: the name the model uses to the tool's own", _parse_aliases, DEEP)
-NAME_LIST = KeyKind("list", "a list of names, or one text with commas; [] clears", _parse_words, UNION)
+NAME_LIST = KeyKind("list", "a list of names, or one text with commas; [] clears", _parse_names, UNION)
 TRANSFORM_LIST = KeyKind(
     "transforms",
     "an ordered list of transform names, or one text with commas; [] clears",
-    _parse_normalised_words,
+    _parse_normalised_names,
     UNION,
 )
 
 
 def build_methods_kind(*names: str) -> KeyKind:
-    """Return the kind of ordered lists of these words.
+    """Return the kind for ordered lists of these names.
 
     The last layer wins, since joined lists would have no order.
     """
 
     def read(value: Any) -> tuple[str, ...]:
-        words = _parse_normalised_words(value)
+        words = _parse_normalised_names(value)
         if not set(words) <= set(names):
             raise ValueError
         return words
@@ -157,10 +162,10 @@ def build_methods_kind(*names: str) -> KeyKind:
 
 
 def build_set_kind(*names: str) -> KeyKind:
-    """Return the kind of sets of these words; lists of several layers are joined."""
+    """Return the kind for sets of these names; the lists of several layers are joined."""
 
     def read(value: Any) -> tuple[str, ...]:
-        words = _parse_normalised_words(value)
+        words = _parse_normalised_names(value)
         if not set(words) <= set(names):
             raise ValueError
         return words

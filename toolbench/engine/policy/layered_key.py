@@ -1,4 +1,4 @@
-"""Merging of layers: one policy key with the layer that each part came from, and options of a request."""
+"""Merging of policy layers, with the layer of each part of a value, and of request options."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -28,97 +28,107 @@ class OverriddenSetting:
 
 
 class LayeredValue:
-    """The value of one policy key while layers are laid over it, with the layer of each part."""
+    """The value of one policy key, merged layer by layer, with the layer of each part."""
 
-    def __init__(self, row: KeySpec) -> None:
-        self.value: Any = deepcopy(row.default)
-        self._row = row
-        self._owner = ENGINE_LAYER
-        self._parts: dict[str, str] = {}  # a list's element or an object's leaf -> its layer
+    def __init__(self, key_spec: KeySpec) -> None:
+        self.value: Any = deepcopy(key_spec.default)
+        self._key_spec = key_spec
+        self._layer = ENGINE_LAYER
+        self._layer_by_part: dict[str, str] = {}  # by list element or dotted leaf name
 
-    def put(self, layer: str, given: Any) -> list[OverriddenSetting]:
-        """Lay a value over the earlier layers and return the settings that it replaced.
+    def put(self, layer: str, raw_value: Any) -> list[OverriddenSetting]:
+        """Merge the value of the next layer and return the settings that it replaced.
+
+        None and, for list keys, an empty list reset the value to the default.
 
         Raises:
-            ValueError: the value is not accepted; the text says what is.
+            ValueError: the value is not accepted; the message says what is accepted.
         """
-        merge = self._row.kind.merge
-        value = self._read(given)
-        if given is None or (merge == UNION and not value):
+        merge = self._key_spec.kind.merge
+        value = self._read(raw_value)
+        if raw_value is None or (merge == UNION and not value):
             return self._clear(layer)
         if merge == DEEP:
-            return self._merge(layer, value)
+            return self._merge_object(layer, value)
         if merge == UNION:
-            return self._join(layer, value)
+            return self._merge_list(layer, value)
         return self._replace(layer, value)
 
     def origins(self) -> Iterator[tuple[str, str]]:
         """Yield the dotted name of each part and its layer."""
-        name = self._row.name
-        if not self._parts:
-            yield name, self._owner
-        elif self._row.kind.merge == UNION:
-            yield from ((f"{name}[{place}]", layer) for place, layer in enumerate(self._parts.values()))
+        name = self._key_spec.name
+        if not self._layer_by_part:
+            yield name, self._layer
+        elif self._key_spec.kind.merge == UNION:
+            yield from ((f"{name}[{place}]", layer) for place, layer in enumerate(self._layer_by_part.values()))
         else:
-            yield from ((f"{name}.{leaf}", layer) for leaf, layer in self._parts.items())
+            yield from ((f"{name}.{leaf}", layer) for leaf, layer in self._layer_by_part.items())
 
-    def _read(self, given: Any) -> Any:
-        if given is None:
-            return deepcopy(self._row.default)
+    def _read(self, raw_value: Any) -> Any:
+        if raw_value is None:
+            return deepcopy(self._key_spec.default)
         try:
-            value = self._row.kind.read(given)
+            value = self._key_spec.kind.read(raw_value)
         except (ValueError, TypeError, RecursionError):
-            raise ValueError(f"{_copy_value(given)} is not accepted; it must be {self._row.kind.accepts}") from None
-        return deepcopy(self._row.default) if value is None else value
+            raise ValueError(
+                f"{_render_value(raw_value)} is not accepted; it must be {self._key_spec.kind.accepts}"
+            ) from None
+        return deepcopy(self._key_spec.default) if value is None else value
 
     def _replace(self, layer: str, value: Any) -> list[OverriddenSetting]:
-        lost = self._lost(self._owner, layer, value)
-        self._owner, self.value = layer, value
-        return lost
+        overridden = self._list_overridden(self._layer, layer, value)
+        self._layer, self.value = layer, value
+        return overridden
 
     def _clear(self, layer: str) -> list[OverriddenSetting]:
-        last_speaker = next(reversed(self._parts.values()), self._owner)
-        default = deepcopy(self._row.default)
-        lost = self._lost(last_speaker, layer, default)
-        self._owner, self.value, self._parts = layer, default, {}
-        return lost
+        last_layer = next(reversed(self._layer_by_part.values()), self._layer)
+        default = deepcopy(self._key_spec.default)
+        overridden = self._list_overridden(last_layer, layer, default)
+        self._layer, self.value, self._layer_by_part = layer, default, {}
+        return overridden
 
-    def _lost(self, owner: str, layer: str, value: Any) -> list[OverriddenSetting]:
+    def _list_overridden(self, owner: str, layer: str, value: Any) -> list[OverriddenSetting]:
         if owner == ENGINE_LAYER or self.value == value:
             return []
-        return [OverriddenSetting(self._row.name, owner, self.value, layer, value)]
+        return [OverriddenSetting(self._key_spec.name, owner, self.value, layer, value)]
 
-    def _join(self, layer: str, words: tuple[str, ...]) -> list[OverriddenSetting]:
-        for word in words:
-            self._parts.setdefault(word, layer)
-        self.value = tuple(self._parts)
+    def _merge_list(self, layer: str, names: tuple[str, ...]) -> list[OverriddenSetting]:
+        for name in names:
+            self._layer_by_part.setdefault(name, layer)
+        self.value = tuple(self._layer_by_part)
         return []
 
-    def _merge(self, layer: str, patch: JsonObject) -> list[OverriddenSetting]:
-        before, self.value = self.value, merge_objects(self.value, patch)
-        after, touched = dict(iterate_leaves(self.value)), dict(iterate_leaves(patch))
-        lost = [
-            OverriddenSetting(f"{self._row.name}.{leaf}", self._parts[leaf], value, layer, after.get(leaf))
-            for leaf, value in iterate_leaves(before)
-            if leaf not in after or after[leaf] != value
+    def _merge_object(self, layer: str, patch: JsonObject) -> list[OverriddenSetting]:
+        value_before, self.value = self.value, merge_objects(self.value, patch)
+        leaves_after, patched_leaves = dict(iterate_leaves(self.value)), dict(iterate_leaves(patch))
+        overridden = [
+            OverriddenSetting(
+                f"{self._key_spec.name}.{leaf}", self._layer_by_part[leaf], value, layer, leaves_after.get(leaf)
+            )
+            for leaf, value in iterate_leaves(value_before)
+            if leaf not in leaves_after or leaves_after[leaf] != value
         ]
-        self._parts = {leaf: layer if leaf in touched else self._parts[leaf] for leaf in after}
-        return lost
+        self._layer_by_part = {
+            leaf: layer if leaf in patched_leaves else self._layer_by_part[leaf] for leaf in leaves_after
+        }
+        return overridden
 
 
-def merge_objects(under: JsonObject, over: JsonObject) -> JsonObject:
-    """Return a new object with `over` laid on `under`: objects are merged leaf by leaf, other values replaced."""
-    result = dict(under)
-    for name, value in over.items():
-        below = result.get(name)
+def merge_objects(base: JsonObject, patch: JsonObject) -> JsonObject:
+    """Return a copy of `base` with `patch`: objects are merged leaf by leaf, other values replaced."""
+    result = dict(base)
+    for name, value in patch.items():
+        base_value = result.get(name)
         result[name] = (
-            merge_objects(below, value) if isinstance(below, dict) and isinstance(value, dict) else deepcopy(value)
+            merge_objects(base_value, value)
+            if isinstance(base_value, dict) and isinstance(value, dict)
+            else deepcopy(value)
         )
     return result
 
 
 def iterate_leaves(value: JsonObject, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield dotted name and value of everything that is not a non-empty object."""
+    """Yield dotted name and value of each leaf; an empty object is a leaf."""
     for name, child in value.items():
         if isinstance(child, dict) and child:
             yield from iterate_leaves(child, f"{prefix}{name}.")
@@ -126,7 +136,7 @@ def iterate_leaves(value: JsonObject, prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{name}", child
 
 
-def _copy_value(value: Any) -> str:
+def _render_value(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
 

@@ -19,25 +19,25 @@ def check_tool_set(tools_json: Sequence[JsonObject], policy: Policy) -> None:
             repeats.
     """
     names = [tool["function"]["name"] for tool in tools_json]
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
-        raise PlanError(f"tools named twice: {', '.join(twice)}")
+    repeated_names = sorted(name for name, times in Counter(names).items() if times > 1)
+    if repeated_names:
+        raise PlanError(f"tools named twice: {', '.join(repeated_names)}")
     if len(names) > policy.max_tool_definitions_count:
         raise PlanError(f"{len(names)} tools; at most {policy.max_tool_definitions_count} are allowed")
-    total = len(encode_json(list(tools_json)))
-    if total > policy.max_tool_definitions_bytes:
+    total_bytes = len(encode_json(list(tools_json)))
+    if total_bytes > policy.max_tool_definitions_bytes:
         sizes = sorted(
             ((len(encode_json(tool)), name) for tool, name in zip(tools_json, names, strict=True)), reverse=True
         )
         largest = ", ".join(f"{name} {size}" for size, name in sizes[:_MAX_NAMED_TOOLS])
         limit = policy.max_tool_definitions_bytes
-        raise PlanError(f"the tools are {total} bytes; at most {limit} are allowed; the largest: {largest}")
+        raise PlanError(f"the tools are {total_bytes} bytes; at most {limit} are allowed; the largest: {largest}")
 
 
 def get_max_calls(policy: Policy, options: JsonObject) -> int | None:
     """Return how many calls of one answer are kept; None for all.
 
-    One call is kept where calls must be serial, and where parallel calls are off and no number is set.
+    One call is kept if calls must be serial, or if parallel calls are off and the policy sets no number.
     """
     if policy.serial_calls:
         return 1
@@ -47,5 +47,5 @@ def get_max_calls(policy: Policy, options: JsonObject) -> int | None:
 
 
 def is_parallel_allowed(options: JsonObject) -> bool:
-    """Return whether calls of one answer may run at the same time: not where parallel calls are off."""
+    """Return whether calls of one answer may run at the same time: unless `parallel_tool_calls` is false."""
     return options.get("parallel_tool_calls") is not False

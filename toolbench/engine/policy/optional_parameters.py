@@ -1,4 +1,4 @@
-"""Optional parameters of requests, and which of them a refusal of the endpoint names."""
+"""Optional parameters of requests, and detection of those that an endpoint's error names."""
 
 import json
 import re
@@ -8,23 +8,23 @@ from pathlib import Path
 
 from toolbench.engine.events import ExchangeError
 
-REFUSAL_CODES = ("request_rejected", "unprocessable")  # codes of requests that were refused for what they hold
+REFUSAL_CODES = ("request_rejected", "unprocessable")  # error codes of requests that were refused for their content
 _REFUSAL_STATUSES = (400, 422)
-_MAX_READ_CHARACTERS = 4000  # characters of an error
-_SUGGESTED = re.compile(r"(?i)\b(?:did you mean|use(?!\s+of)|try)\b[^.;\n]*")
-_INSIDE = re.compile(r"(?i)\b(?:messages|tools|contents|input)\s*(?:\[|\.|/)\s*\d|\broles?\b")
-_PLACES = re.compile(r"""(?i)["']loc["']\s*:\s*[\[(]([^\])]*)[\])]""")
+_MAX_READ_CHARACTERS = 4000  # of an error message
+_SUGGESTION = re.compile(r"(?i)\b(?:did you mean|use(?!\s+of)|try)\b[^.;\n]*")
+_NESTED_LOCATION = re.compile(r"(?i)\b(?:messages|tools|contents|input)\s*(?:\[|\.|/)\s*\d|\broles?\b")
+_LOCATION = re.compile(r"""(?i)["']loc["']\s*:\s*[\[(]([^\])]*)[\])]""")
 _QUOTES = "[\"'`‘’“”]"
-_BESIDE = r"(?:parameters?|params?|arguments?|fields?|property|properties|options?|keys?)"
+_PARAMETER_NOUN = r"(?:parameters?|params?|arguments?|fields?|property|properties|options?|keys?)"
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalParameter:
-    """An optional parameter.
+    """An optional parameter of a request.
 
     Attributes:
-        differs: what is not measured without it; "" for nothing.
-        word: whether its name is a common word, so that it counts only in the position of a name.
+        differs: what a trial without the parameter does not measure; "" for nothing.
+        word: whether its name is a common word, so that it counts only in quotes or beside a word such as "parameter".
     """
 
     name: str
@@ -45,45 +45,45 @@ def describe_difference(name: str) -> str:
     return OPTIONAL_PARAMETERS[name].differs if name in OPTIONAL_PARAMETERS else ""
 
 
-def list_refused_parameters(error: ExchangeError, sent: Collection[str]) -> tuple[str, ...]:
+def list_refused_parameters(error: ExchangeError, body_keys: Collection[str]) -> tuple[str, ...]:
     """Return the optional parameters that a refusal names and the request had.
 
-    If the error has fields for the place (`param`, `loc`), only these count, otherwise its sentences. Names inside
-    messages or tools do not count, nor does what a sentence suggests instead.
+    If the error has location fields (`param`, `loc`), only these count, otherwise its message. Names inside
+    messages or tools and names that the message suggests instead do not count.
 
     Args:
         error: the error of the request.
-        sent: the keys of its body.
+        body_keys: the top-level keys of the request body.
     """
     if error.code not in REFUSAL_CODES or (
         error.status not in (None, *_REFUSAL_STATUSES) and (error.status or 0) >= 300
     ):
         return ()
-    requested = [name for name in OPTIONAL_PARAMETERS if name in sent]
+    requested = [name for name in OPTIONAL_PARAMETERS if name in body_keys]
     error_text = f"{error.message}\n{error.hint}"[:_MAX_READ_CHARACTERS]
-    places = [*error.named, *_list_locations(error_text)]
-    if places:
-        named = {_normalise_name(_get_first_key(place)) for place in places}
-        return tuple(name for name in requested if _normalise_name(name) in named)
-    if _INSIDE.search(error_text):
+    locations = [*error.named, *_list_locations(error_text)]
+    if locations:
+        named_keys = {_normalise_name(_get_first_key(place)) for place in locations}
+        return tuple(name for name in requested if _normalise_name(name) in named_keys)
+    if _NESTED_LOCATION.search(error_text):
         return ()
-    text = _SUGGESTED.sub("", error_text)
+    text = _SUGGESTION.sub("", error_text)
     return tuple(name for name in requested if _is_named(OPTIONAL_PARAMETERS[name], text))
 
 
 def _list_locations(text: str) -> Iterator[str]:
-    """Yield the places in pydantic errors that are sent as text."""
-    for found in _PLACES.findall(text):
-        parts = [part.strip().strip("\"'") for part in found.split(",") if part.strip()]
+    """Yield the `loc` values of pydantic errors in a text, as dotted names without `body`."""
+    for location_text in _LOCATION.findall(text):
+        parts = [part.strip().strip("\"'") for part in location_text.split(",") if part.strip()]
         yield ".".join(part for part in parts if part != "body")
 
 
-def _get_first_key(place: str) -> str:
-    return re.split(r"[.\[/]", place.removeprefix("$.").removeprefix("body.").lstrip("#/"))[0]
+def _get_first_key(location: str) -> str:
+    return re.split(r"[.\[/]", location.removeprefix("$.").removeprefix("body.").lstrip("#/"))[0]
 
 
 def _normalise_name(name: str) -> str:
-    """Return a name without underscores in lower case: vendors write `presencePenalty` for presence_penalty."""
+    """Return a name without underscores in lower case: some vendors write `presencePenalty`."""
     return name.replace("_", "").lower()
 
 
@@ -91,15 +91,15 @@ def _is_named(parameter: OptionalParameter, text: str) -> bool:
     name = "_?".join(map(re.escape, parameter.name.split("_")))
     if not parameter.word:
         return re.search(rf"(?i)(?<![\w.-]){name}(?![\w-])", text) is not None
-    found = (
+    patterns = (
         rf"{_QUOTES}{name}{_QUOTES}",
         rf"(?m)(?:^|[\n(\[{{]\s*){name}\s*:",
-        rf"\b{_BESIDE}\b(?:\s+supplied)?(?:\s+is|\s+are)?\s*:?\s*{name}\b",
-        rf"(?<![\w.-]){name}\s+{_BESIDE}\b",
+        rf"\b{_PARAMETER_NOUN}\b(?:\s+supplied)?(?:\s+is|\s+are)?\s*:?\s*{name}\b",
+        rf"(?<![\w.-]){name}\s+{_PARAMETER_NOUN}\b",
         rf"(?<![\w.-]){name}\s+(?:is|are)\s+(?:not|un)\w*",
         rf"#/{name}\b",
         rf"\bbody\.{name}\b",
         rf"\bnot\s+support(?:ed|ing)?\s+(?:the\s+)?(?:use\s+of\s+)?{name}\b",
         rf"(?<![\w.-]){name}=",
     )
-    return any(re.search(f"(?i){pattern}", text) for pattern in found)
+    return any(re.search(f"(?i){pattern}", text) for pattern in patterns)

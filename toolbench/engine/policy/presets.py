@@ -15,10 +15,10 @@ from toolbench.engine.policy.keys import normalise_name
 from toolbench.engine.policy.layered_key import merge_objects
 from toolbench.engine.types import JsonObject
 
-_FACTS: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "presets.json").read_text("utf-8"))
+_DATA: JsonObject = json.loads((Path(__file__).parents[1] / "data" / "presets.json").read_text("utf-8"))
 
 INFRASTRUCTURE = "infrastructure"
-STRATEGIES: tuple[str, ...] = tuple(_FACTS["strategies"])
+STRATEGIES: tuple[str, ...] = tuple(_DATA["strategies"])
 
 Layers = tuple[tuple[str, JsonObject], ...]
 
@@ -47,7 +47,7 @@ class PatchSet:
 
 def list_preset_names() -> tuple[str, ...]:
     """Return the names of the built-in presets, without aliases."""
-    return tuple(_FACTS["presets"])
+    return tuple(_DATA["presets"])
 
 
 def get_preset(name: str) -> JsonObject:
@@ -61,7 +61,7 @@ def get_preset(name: str) -> JsonObject:
 
 
 def get_preset_description(name: str) -> str:
-    """Return in one sentence why the preset exists.
+    """Return a sentence on why the preset exists.
 
     Raises:
         UnknownPresetError: there is no such preset.
@@ -71,13 +71,13 @@ def get_preset_description(name: str) -> str:
 
 def get_provider_default(template: str) -> JsonObject:
     """Return the patch for all models of providers with this template; {} if it has none."""
-    return _merge_patches(get_preset(name) for name in _FACTS["provider_defaults"].get(normalise_name(template), ()))
+    return _merge_patches(get_preset(name) for name in _DATA["provider_defaults"].get(normalise_name(template), ()))
 
 
 def has_no_defaults(strategy: str) -> bool:
-    """Return whether a strategy uses no defaults of Toolbench, also none known for the endpoint."""
-    parts = _FACTS["strategies"].get(normalise_name(strategy))
-    return parts is not None and not parts["infrastructure"]
+    """Return whether a built-in strategy uses no defaults, neither of Toolbench nor of the endpoint."""
+    definition = _DATA["strategies"].get(normalise_name(strategy))
+    return definition is not None and not definition["infrastructure"]
 
 
 def build_openrouter_routing(
@@ -90,79 +90,82 @@ def build_openrouter_routing(
 ) -> JsonObject:
     """Return a patch that sets OpenRouter's choice of upstream.
 
-    Missing values are not sent; an empty `transforms` is sent, since it turns OpenRouter's own off.
+    Missing values are not sent; an empty `transforms` is sent, since it turns off OpenRouter's own transforms.
     """
-    provider = {"only": list(only), "order": list(order), "ignore": list(ignore)}
-    chosen = {key: value for key, value in provider.items() if value}
+    filters = {"only": list(only), "order": list(order), "ignore": list(ignore)}
+    provider_filters = {key: value for key, value in filters.items() if value}
     options: JsonObject = {"route": route} if route else {}
     if transforms is not None:
         options["transforms"] = list(transforms)
-    if chosen:
-        options["provider"] = chosen
+    if provider_filters:
+        options["provider"] = provider_filters
     return {"request_overrides": options} if options else {}
 
 
 def list_model_workarounds(model_name: str) -> tuple[str, ...]:
     """Return the presets that a model is known to need, by its name in requests; empty for most."""
-    found = (
-        name for rule in _FACTS["model_workarounds"] if _is_rule_match(rule, model_name) for name in rule["presets"]
+    preset_names = (
+        name for rule in _DATA["model_workarounds"] if _is_rule_match(rule, model_name) for name in rule["presets"]
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(preset_names))
 
 
 def build_layers(
-    strategy: str, provider_template: str = "", *, workarounds: Iterable[str] = (), wishes: PatchSet | None = None
+    strategy: str, provider_template: str = "", *, workarounds: Iterable[str] = (), patches: PatchSet | None = None
 ) -> Layers:
     """Return name and patch of each layer, lowest first, without empty ones.
 
-    raw has no defaults of Toolbench below the wishes; wire_standard reads only what the published standards allow;
+    raw has no defaults of Toolbench below `patches`; wire_standard reads only what the published standards allow;
     baseline adds the defaults of infrastructure and provider; production also the model's workarounds. Any other
     strategy is the preset of that name on top of baseline; a preset of the case study is used as it was published.
 
     Raises:
         UnknownPresetError: there is no such strategy or preset.
     """
-    wishes = wishes or PatchSet()
-    named = normalise_name(strategy)
-    builtin = named in _FACTS["strategies"]
-    parts = _FACTS["strategies"][named if builtin else "baseline"]
-    layers: list[tuple[str, Mapping[str, Any]]] = [(f"strategy {named}", parts.get("patch", {}))]
-    if parts["infrastructure"]:
+    patches = patches or PatchSet()
+    strategy_name = normalise_name(strategy)
+    is_builtin = strategy_name in _DATA["strategies"]
+    definition = _DATA["strategies"][strategy_name if is_builtin else "baseline"]
+    layers: list[tuple[str, Mapping[str, Any]]] = [(f"strategy {strategy_name}", definition.get("patch", {}))]
+    if definition["infrastructure"]:
         layers.append((INFRASTRUCTURE, get_preset(INFRASTRUCTURE)))
-    if parts["provider"]:
+    if definition["provider"]:
         layers.append((f"provider {provider_template}", get_provider_default(provider_template)))
-    if parts["workarounds"]:
+    if definition["workarounds"]:
         layers += [(f"workaround {name}", get_preset(name)) for name in workarounds]
-    layers.append(("profile", wishes.profile))
-    if not builtin:
+    layers.append(("profile", patches.profile))
+    if not is_builtin:
         layers.append(
-            (f"preset {strategy}", merge_objects(_as_strategy(strategy), dict(wishes.preset) or get_preset(strategy)))
+            (
+                f"preset {strategy}",
+                merge_objects(_get_strategy_addition(strategy), dict(patches.preset) or get_preset(strategy)),
+            )
         )
-    layers += [("run", wishes.run), ("scenario", wishes.scenario)]
+    layers += [("run", patches.run), ("scenario", patches.scenario)]
     return tuple((name, deepcopy(dict(patch))) for name, patch in layers if patch)
 
 
-def case_study_presets() -> tuple[str, ...]:
+def list_case_study_presets() -> tuple[str, ...]:
     """Return the built-in presets that the case study published, without aliases."""
-    return tuple(_FACTS["case_study"]["presets"])
+    return tuple(_DATA["case_study"]["presets"])
 
 
-def _as_strategy(name: str) -> JsonObject:
-    """Return what a preset adds to its patch when it is the strategy.
+def _get_strategy_addition(name: str) -> JsonObject:
+    """Return the settings that a case study preset gets in addition if it is the strategy; {} for others.
 
     As a provider's default or a workaround it adds nothing, so that production keeps the infrastructure's settings.
     """
-    published = _FACTS["aliases"].get(normalise_name(name), normalise_name(name)) in case_study_presets()
-    patch: JsonObject = _FACTS["case_study"]["as_strategy"] if published else {}
+    is_published = _DATA["aliases"].get(normalise_name(name), normalise_name(name)) in list_case_study_presets()
+    patch: JsonObject = _DATA["case_study"]["as_strategy"] if is_published else {}
     return patch
 
 
 def _find_preset(name: str) -> JsonObject:
     canonical = normalise_name(name)
-    found: JsonObject | None = _FACTS["presets"].get(_FACTS["aliases"].get(canonical, canonical))
-    if found is None:
+    preset: JsonObject | None = _DATA["presets"].get(_DATA["aliases"].get(canonical, canonical))
+    if preset is None:
         raise UnknownPresetError(name)
-    return found
+    return preset
 
 
 def _is_rule_match(rule: JsonObject, model_name: str) -> bool:
@@ -177,14 +180,14 @@ def _merge_patches(patches: Iterable[JsonObject]) -> JsonObject:
 
     Lists are joined without repeats, objects merged, other values replaced by later ones.
     """
-    united: JsonObject = {}
+    merged: JsonObject = {}
     for patch in patches:
         for key, value in patch.items():
-            below = united.get(key)
-            if isinstance(value, list) and isinstance(below, list):
-                united[key] = list(dict.fromkeys([*below, *value]))
-            elif isinstance(value, dict) and isinstance(below, dict):
-                united[key] = merge_objects(below, value)
+            merged_value = merged.get(key)
+            if isinstance(value, list) and isinstance(merged_value, list):
+                merged[key] = list(dict.fromkeys([*merged_value, *value]))
+            elif isinstance(value, dict) and isinstance(merged_value, dict):
+                merged[key] = merge_objects(merged_value, value)
             else:
-                united[key] = value
-    return united
+                merged[key] = value
+    return merged

@@ -54,7 +54,7 @@ FINAL_TEXT = "Please provide your final answer."
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All settings of the loop. Its objects are its own copies and are never changed."""
+    """All settings of the loop. Do not modify its objects; they are copies of those in the patches."""
 
     tool_use_mode: str = field(
         default="relaxed",
@@ -89,7 +89,7 @@ class Policy:
         default=formats.AUTO,
         metadata=build_metadata(
             build_choice_kind(*formats.list_format_names()),
-            "The dialect of calls in text: what the method template writes and reads (auto: hermes) and what "
+            "The text format of calls: what the method template writes and reads (auto: hermes) and what "
             "tool_calls_from_text reads (auto: all).",
         ),
     )
@@ -303,7 +303,7 @@ class Policy:
     )
     strict: bool = field(
         default=False,
-        metadata=build_metadata(FLAG, "Refuse transform names nobody knows instead of passing over them."),
+        metadata=build_metadata(FLAG, "Refuse unknown transform names instead of ignoring them."),
     )
 
 
@@ -316,7 +316,7 @@ KEYS: dict[str, KeySpec] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyDescription:
-    """A key as documentation and forms show it."""
+    """The description of a policy key for documentation and forms."""
 
     name: str
     kind: str
@@ -365,18 +365,18 @@ def resolve_policy(layers: Iterable[Layer]) -> ResolvedPolicy:
     """Return the policy that follows from the layers.
 
     Raises:
-        PolicyError: holds all unknown keys and invalid values of all layers.
+        PolicyError: a key is unknown or a value is invalid; it lists all problems of all layers.
     """
     values = {name: LayeredValue(row) for name, row in KEYS.items()}
     overridden: list[OverriddenSetting] = []
     problems: list[PolicyProblem] = []
     for layer, patch in layers:
-        for name, given in patch.items():
+        for name, raw_value in patch.items():
             if name not in values:
                 problems.append(PolicyProblem(layer, str(name), f"unknown key; known are {', '.join(values)}"))
                 continue
             try:
-                overridden.extend(values[name].put(layer, given))
+                overridden.extend(values[name].put(layer, raw_value))
             except ValueError as error:
                 problems.append(PolicyProblem(layer, name, str(error)))
     if problems:

@@ -1,4 +1,4 @@
-"""The tool choice: which calls a model may make, as a value and in the form of requests."""
+"""The tool choice, which says which calls a model may make, and its form in requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ class ToolDefinition:
 
     Attributes:
         parameters: a JSON Schema object.
-        exposed_to_model: a tool that is not exposed is neither sent nor can it run.
+        exposed_to_model: whether the tool is sent and may run.
         alone: whether the tool never runs at the same time as another call.
         timeout_seconds: time limit of each call; None for no limit.
 
@@ -56,14 +56,16 @@ class ToolDefinition:
             PlanError: the type has no schema.
         """
         schema = dict(of) if isinstance(of, Mapping) else build_schema(of)
-        described = {"description": description} if description else {}
-        properties = {**self.parameters.get("properties", {}), name: {**schema, **described, **keywords}}
-        needed = [required_name for required_name in self.parameters.get("required", ()) if required_name != name]
-        more = {"properties": properties, "required": [*needed, name] if required else needed}
-        return replace(self, parameters={"type": "object", **self.parameters, **more})
+        description_field = {"description": description} if description else {}
+        properties = {**self.parameters.get("properties", {}), name: {**schema, **description_field, **keywords}}
+        required_names = [
+            required_name for required_name in self.parameters.get("required", ()) if required_name != name
+        ]
+        changed_fields = {"properties": properties, "required": [*required_names, name] if required else required_names}
+        return replace(self, parameters={"type": "object", **self.parameters, **changed_fields})
 
     def to_openai(self) -> JsonObject:
-        """Return the tool in the form of a request, without empty `required` lists, which some backends refuse."""
+        """Return the tool in OpenAI's format, without empty `required` lists, which some backends refuse."""
         parameters = _remove_empty_required(dict(self.parameters))
         function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
@@ -101,11 +103,11 @@ class ToolRegistry:
         An empty or missing list does not filter.
         """
         allowed, denied = set(allow or ()), set(deny or ())
-        kept = (d for d in self.definitions if (not allowed or d.name in allowed) and d.name not in denied)
-        return ToolRegistry(tuple(kept))
+        kept_tools = (d for d in self.definitions if (not allowed or d.name in allowed) and d.name not in denied)
+        return ToolRegistry(tuple(kept_tools))
 
     def exposed(self) -> tuple[ToolDefinition, ...]:
-        """Return the tools that the model sees."""
+        """Return the tools with `exposed_to_model`."""
         return tuple(d for d in self.definitions if d.exposed_to_model)
 
     def find(self, name: str) -> ToolDefinition | None:

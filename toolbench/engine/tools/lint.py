@@ -1,4 +1,4 @@
-"""Checks of a set of tools before it is sent: what some endpoints refuse, ignore or misread. They stop no run."""
+"""Checks of tools for properties that some endpoints refuse, ignore or misread."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from toolbench.engine.strict_json import encode_json, is_too_deep
 from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import Finding
 
-_FACTS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "lint.json").read_text("utf-8"))
+_DATA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "lint.json").read_text("utf-8"))
 
 MAX_TOOLS = 128
 MAX_BYTES = 200_000
@@ -26,7 +26,9 @@ SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "contai
 
 
 def lint_tools(definitions: Sequence[ToolDefinition]) -> tuple[Finding, ...]:
-    """Return all findings, those of the whole set first; paths begin with `$[index]`. Hidden tools are left out.
+    """Return all findings, those of the whole set first; tools that are not exposed are ignored.
+
+    Paths begin with `$[index]`, the index among all definitions.
 
     Codes: tools_count, tools_bytes, name_duplicate, name_empty, name_characters, name_dot, name_length,
     description_missing, schema_too_deep, schema_invalid, schema_root, required_empty, required_unknown,
@@ -42,11 +44,13 @@ def lint_tools(definitions: Sequence[ToolDefinition]) -> tuple[Finding, ...]:
 def _lint_set(tools: list[ToolDefinition]) -> Iterator[Finding]:
     if len(tools) > MAX_TOOLS:
         yield Finding("tools_count", f"{len(tools)} tools; more than {MAX_TOOLS} are widely refused.")
-    sized = [(len(encode_json(tool.to_openai())), tool.name) for tool in tools if not is_too_deep(tool.parameters)]
-    total = sum(size for size, _ in sized)
-    if total > MAX_BYTES:
-        biggest = ", ".join(name for _, name in sorted(sized, reverse=True)[:5])
-        message = f"{total} bytes of definitions, more than {MAX_BYTES}; the biggest: {biggest}."
+    bytes_and_names = [
+        (len(encode_json(tool.to_openai())), tool.name) for tool in tools if not is_too_deep(tool.parameters)
+    ]
+    total_bytes = sum(size for size, _ in bytes_and_names)
+    if total_bytes > MAX_BYTES:
+        largest_names = ", ".join(name for _, name in sorted(bytes_and_names, reverse=True)[:5])
+        message = f"{total_bytes} bytes of definitions, more than {MAX_BYTES}; the biggest: {largest_names}."
         yield Finding("tools_bytes", message)
     for name, count in Counter(tool.name for tool in tools).items():
         if count > 1:
@@ -54,19 +58,23 @@ def _lint_set(tools: list[ToolDefinition]) -> Iterator[Finding]:
 
 
 def _lint_name(path: str, tool: ToolDefinition) -> Iterator[Finding]:
-    at, name = f"{path}.name", tool.name
+    name_path, name = f"{path}.name", tool.name
     if not name.strip():
-        yield Finding("name_empty", "The tool has no name.", at)
+        yield Finding("name_empty", "The tool has no name.", name_path)
     elif "." in name:
-        yield Finding("name_dot", f"{name}: OpenAI and others refuse dots; an underscore is safe.", at)
+        yield Finding("name_dot", f"{name}: OpenAI and others refuse dots; an underscore is safe.", name_path)
     elif not _NAME.fullmatch(name):
-        yield Finding("name_characters", f"{name}: only letters, digits, _ and - are safe.", at)
+        yield Finding("name_characters", f"{name}: only letters, digits, _ and - are safe.", name_path)
     if len(name) > LENIENT_MAX_NAME_LENGTH:
         yield Finding(
-            "name_length", f"The name has {len(name)} characters; {LENIENT_MAX_NAME_LENGTH} is the most anywhere.", at
+            "name_length",
+            f"The name has {len(name)} characters; {LENIENT_MAX_NAME_LENGTH} is the most anywhere.",
+            name_path,
         )
     elif len(name) > STRICT_MAX_NAME_LENGTH:
-        yield Finding("name_length", f"The name has {len(name)} characters; OpenAI takes {STRICT_MAX_NAME_LENGTH}.", at)
+        yield Finding(
+            "name_length", f"The name has {len(name)} characters; OpenAI takes {STRICT_MAX_NAME_LENGTH}.", name_path
+        )
 
 
 def _lint_description(path: str, tool: ToolDefinition) -> Iterator[Finding]:
@@ -75,22 +83,22 @@ def _lint_description(path: str, tool: ToolDefinition) -> Iterator[Finding]:
 
 
 def _lint_schema(path: str, tool: ToolDefinition) -> Iterator[Finding]:
-    at, schema = f"{path}.parameters", tool.parameters
+    schema_path, schema = f"{path}.parameters", tool.parameters
     if is_too_deep(schema):
-        yield Finding("schema_too_deep", "The schema is nested too deeply to be sent.", at)
+        yield Finding("schema_too_deep", "The schema is nested too deeply to be sent.", schema_path)
         return
     if schema and schema.get("type") != "object":
-        yield Finding("schema_root", "Arguments are an object: the schema's root needs type object.", at)
-    broken = _find_schema_error(schema)
-    if broken:
-        yield Finding("schema_invalid", broken, at)
+        yield Finding("schema_root", "Arguments are an object: the schema's root needs type object.", schema_path)
+    schema_error = _find_schema_error(schema)
+    if schema_error:
+        yield Finding("schema_invalid", schema_error, schema_path)
         return
-    for place, part in _iterate_schemas(at, schema):
-        yield from _lint_part(place, part)
+    for part_path, part in _iterate_schemas(schema_path, schema):
+        yield from _lint_part(part_path, part)
 
 
 def _find_schema_error(schema: Mapping[str, Any]) -> str:
-    """Return the error of the JSON Schema library; "" for a valid schema. Nothing is fetched."""
+    """Return the first line of the schema error; "" for a valid schema. References are not fetched."""
     try:
         jsonschema_rs.meta.validate(dict(schema))
         jsonschema_rs.dereference(dict(schema), offline=True)
@@ -101,11 +109,11 @@ def _find_schema_error(schema: Mapping[str, Any]) -> str:
 
 def _lint_part(path: str, schema: Mapping[str, Any]) -> Iterator[Finding]:
     for keyword in schema:
-        if reason := _FACTS["keywords"].get(keyword):
+        if reason := _DATA["keywords"].get(keyword):
             yield Finding("keyword_not_portable", f"{keyword}: {reason}.", f"{path}.{keyword}")
-    form = schema.get("format")
-    if isinstance(form, str) and form not in _FACTS["formats"]:
-        message = f"format {form} is held by few; {', '.join(_FACTS['formats'])} are safe."
+    value_format = schema.get("format")
+    if isinstance(value_format, str) and value_format not in _DATA["formats"]:
+        message = f"format {value_format} is held by few; {', '.join(_DATA['formats'])} are safe."
         yield Finding("format_not_portable", message, f"{path}.format")
     required = schema.get("required")
     if required == []:

@@ -15,7 +15,7 @@ from toolbench.engine.types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class PythonTool:
-    """A function with the definition that a model sees."""
+    """A Python function with its tool definition."""
 
     definition: ToolDefinition
     function: Callable[..., object]
@@ -55,14 +55,14 @@ def python_tool(
         timeout_seconds: time limit of each call; None for no limit.
 
     Raises:
-        PlanError: a JSON object cannot hold the arguments of the function.
+        PlanError: the function has no name, or its arguments cannot be a JSON object.
     """
     signature = Signature(function)
-    named = name or getattr(function, "__name__", "")
-    if not named:
+    tool_name = name or getattr(function, "__name__", "")
+    if not tool_name:
         raise PlanError(f"{function!r} cannot be a tool: it has no name of its own; give it one")
     definition = ToolDefinition(
-        name=named,
+        name=tool_name,
         description=description or _get_docstring(function),
         parameters=signature.schema,
         alone=alone,
@@ -74,8 +74,8 @@ def python_tool(
 def _get_docstring(function: Callable[..., object]) -> str:
     """Return the docstring of the function, or of a callable object whose `__call__` has none."""
     code = get_code(function)
-    said_by = function if code.__name__ == "__call__" and not code.__doc__ else code
-    return inspect.getdoc(said_by) or ""
+    documented = function if code.__name__ == "__call__" and not code.__doc__ else code
+    return inspect.getdoc(documented) or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ class PythonTools:
         Raises:
             PlanError: two tools have the same name.
         """
-        made = [tool if isinstance(tool, PythonTool) else python_tool(tool) for tool in tools]
-        names = [tool.definition.name for tool in made]
-        if twice := sorted(name for name, times in Counter(names).items() if times > 1):
-            raise PlanError(f"tools named twice: {', '.join(twice)}")
-        return cls({tool.definition.name: tool for tool in made})
+        python_tools = [tool if isinstance(tool, PythonTool) else python_tool(tool) for tool in tools]
+        names = [tool.definition.name for tool in python_tools]
+        if repeated_names := sorted(name for name, times in Counter(names).items() if times > 1):
+            raise PlanError(f"tools named twice: {', '.join(repeated_names)}")
+        return cls({tool.definition.name: tool for tool in python_tools})
 
     @property
     def registry(self) -> ToolRegistry:

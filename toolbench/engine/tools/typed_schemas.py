@@ -1,6 +1,6 @@
-"""JSON Schemas of Python types and signatures, made by pydantic and brought into the form that endpoints accept.
+"""JSON Schemas of Python types and signatures, in the form that endpoints accept.
 
-They have no titles, and no references but those of recursive types.
+They have no titles, and references to recursive types only.
 """
 
 import inspect
@@ -17,8 +17,8 @@ from toolbench.engine.json_paths import render_json_path
 from toolbench.engine.types import JsonObject
 
 _REFERENCE = "#/$defs/"
-_KEPT = ("default", "const", "enum", "examples")  # values, not schemas
-_BY_NAME = ("properties", "patternProperties")
+_VALUE_KEYWORDS = ("default", "const", "enum", "examples")  # keywords whose content is a value, not a schema
+_SCHEMAS_BY_NAME = ("properties", "patternProperties")
 
 
 def build_schema(python_type: Any) -> JsonObject:
@@ -53,7 +53,7 @@ class Signature:
             raise PlanError(f"{self._name} cannot be a tool: {_get_first_line(error)}") from None
 
     def read(self, arguments: JsonObject) -> dict[str, Any]:
-        """Return the keyword arguments of a call, with the types that the function names.
+        """Return the keyword arguments of a call, converted to the types of the parameters.
 
         Raises:
             ToolArgumentError: arguments do not fit; the message names the paths.
@@ -61,10 +61,10 @@ class Signature:
         try:
             return self._adapter.validate_python(ArgsKwargs((), arguments))
         except ValidationError as error:
-            found = (
+            messages = (
                 f"{render_json_path(problem['loc'])}: {problem['msg']}" for problem in error.errors(include_url=False)
             )
-            raise ToolArgumentError("; ".join(found)) from None
+            raise ToolArgumentError("; ".join(messages)) from None
 
 
 def _list_parameters(function: Callable[..., object]) -> Iterable[inspect.Parameter]:
@@ -78,8 +78,8 @@ def _build_collector(function: Callable[..., object]) -> Any:
     """Return a function with the same signature that returns its arguments; pydantic accepts it as a type."""
 
     @wraps(get_code(function), updated=())
-    def collect(**given: object) -> dict[str, object]:
-        return given
+    def collect(**arguments: object) -> dict[str, object]:
+        return arguments
 
     vars(collect)["__signature__"] = inspect.signature(function)
     return collect
@@ -111,8 +111,8 @@ def tidy_schema(schema: JsonObject) -> JsonObject:
     recursive = {name for name in definitions if name in _find_reached_definitions(name, definitions)}
     inlined = {name: value for name, value in definitions.items() if name not in recursive}
     tidy = _tidy_part({key: value for key, value in schema.items() if key != "$defs"}, inlined)
-    kept = {name: _tidy_part(definitions[name], inlined) for name in sorted(recursive)}
-    return {**tidy, "$defs": kept} if kept else tidy
+    kept_definitions = {name: _tidy_part(definitions[name], inlined) for name in sorted(recursive)}
+    return {**tidy, "$defs": kept_definitions} if kept_definitions else tidy
 
 
 def _tidy_part(schema: Any, inlined: Mapping[str, JsonObject]) -> Any:
@@ -120,18 +120,18 @@ def _tidy_part(schema: Any, inlined: Mapping[str, JsonObject]) -> Any:
         return [_tidy_part(item, inlined) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    written = {key: _tidy_member(key, value, inlined) for key, value in schema.items() if key not in ("title", "$ref")}
+    tidied = {key: _tidy_member(key, value, inlined) for key, value in schema.items() if key not in ("title", "$ref")}
     reference = schema.get("$ref")
     if reference is None:
-        return written
+        return tidied
     name = str(reference).removeprefix(_REFERENCE)
-    return {**_tidy_part(inlined[name], inlined), **written} if name in inlined else {"$ref": reference, **written}
+    return {**_tidy_part(inlined[name], inlined), **tidied} if name in inlined else {"$ref": reference, **tidied}
 
 
 def _tidy_member(key: str, value: Any, inlined: Mapping[str, JsonObject]) -> Any:
-    if key in _KEPT:
+    if key in _VALUE_KEYWORDS:
         return value
-    if key in _BY_NAME and isinstance(value, dict):
+    if key in _SCHEMAS_BY_NAME and isinstance(value, dict):
         return {name: _tidy_part(child, inlined) for name, child in value.items()}
     return _tidy_part(value, inlined)
 
@@ -139,11 +139,11 @@ def _tidy_member(key: str, value: Any, inlined: Mapping[str, JsonObject]) -> Any
 def _find_reached_definitions(name: str, definitions: Mapping[str, JsonObject]) -> set[str]:
     """Return the definitions that a definition uses; itself only if it is recursive."""
     reached: set[str] = set()
-    open_names = list(_iterate_references(definitions[name]))
-    while open_names:
-        if (found := open_names.pop()) in definitions and found not in reached:
-            reached.add(found)
-            open_names += _iterate_references(definitions[found])
+    pending = list(_iterate_references(definitions[name]))
+    while pending:
+        if (reference := pending.pop()) in definitions and reference not in reached:
+            reached.add(reference)
+            pending += _iterate_references(definitions[reference])
     return reached
 
 

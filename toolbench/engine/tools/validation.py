@@ -14,7 +14,7 @@ from toolbench.engine.tools.definitions import ToolDefinition
 from toolbench.engine.types import JsonObject, SchemaError
 
 MAX_ERRORS = 20
-_KINDS = {
+_KIND_BY_KEYWORD = {
     "required": "missing",
     "type": "type",
     "enum": "enum",
@@ -46,19 +46,21 @@ def check_schema(tool: ToolDefinition) -> None:
     try:
         _get_validator(IdentityKey(tool))
     except (ValueError, TypeError, RecursionError) as error:
-        where = f"{render_json_path(error.instance_path)}: " if isinstance(error, jsonschema_rs.ValidationError) else ""
-        message = f"{where}{_get_first_line(error)}"
+        location = (
+            f"{render_json_path(error.instance_path)}: " if isinstance(error, jsonschema_rs.ValidationError) else ""
+        )
+        message = f"{location}{_get_first_line(error)}"
         raise PlanError(f"the parameters of tool {tool.name} are no usable JSON Schema: {message}") from None
 
 
 def list_schema_errors(tool: ToolDefinition, arguments: JsonObject) -> tuple[SchemaError, ...]:
-    """Return the first MAX_ERRORS violations in the order of the validator; empty if the arguments are valid."""
+    """Return the first MAX_ERRORS violations in the order of the validator; () if there are none."""
     validator = _get_validator(IdentityKey(tool))
     try:
         if validator.is_valid(arguments):
             return ()
-        found = (named for error in validator.iter_errors(arguments) for named in _build_schema_errors(error))
-        return tuple(islice(found, MAX_ERRORS))
+        schema_errors = (named for error in validator.iter_errors(arguments) for named in _build_schema_errors(error))
+        return tuple(islice(schema_errors, MAX_ERRORS))
     except ValueError as error:
         return (SchemaError("$", "other", f"the arguments cannot be checked: {_get_first_line(error)}"),)
 
@@ -74,9 +76,9 @@ def _compile_validator(schema: str) -> jsonschema_rs.Validator:
 
 
 def _build_schema_errors(error: jsonschema_rs.ValidationError) -> Iterator[SchemaError]:
-    """Yield one error for each missing or unexpected property, or else one."""
+    """Yield one error for each unexpected property; for any other violation one."""
     path = render_json_path(error.instance_path)
-    kind = _KINDS.get(error.kind.name, "other")
+    kind = _KIND_BY_KEYWORD.get(error.kind.name, "other")
     if kind == "missing":
         yield SchemaError(build_member_path(path, error.kind.value), kind, "is required")
     elif error.kind.name == "additionalProperties":

@@ -1,4 +1,4 @@
-"""From the bytes of an answer to its message. All bytes give a ChatAnswer or a MalformedAnswerError."""
+"""Decoding of an answer's bytes into a ChatAnswer; other bytes raise MalformedAnswerError only."""
 
 from codecs import BOM_UTF8
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from toolbench.engine.wire_formats.usage import find_usage, read_usage
 
 @light(frozen=True, slots=True)
 class ChatAnswer:
-    """One answer as it came.
+    """One answer in chat format, before its calls are parsed.
 
     Attributes:
         message: message of the first choice, with `content` as text.
-        cut: whether a stream broke off, so that none of its calls may run.
+        cut: whether the stream was truncated, so that none of its calls may run.
         continues: whether the endpoint wants another request to continue the turn.
     """
 
@@ -85,7 +85,7 @@ def parse_chat_answer(root: JsonObject, *, cut: bool = False) -> ChatAnswer:
     if not isinstance(message, dict):
         raise MalformedAnswerError("no_message", "the first choice has no message")
     message, findings = _join_content(message)
-    usage, implausible = read_usage(find_usage(root))
+    usage, usage_findings = read_usage(find_usage(root))
     return ChatAnswer(
         message=message,
         finish_reason=get_text(choice.get("finish_reason")) or None,
@@ -93,7 +93,7 @@ def parse_chat_answer(root: JsonObject, *, cut: bool = False) -> ChatAnswer:
         upstream=get_text(root.get("provider")),
         model_echoed=get_text(root.get("model")),
         fingerprint=get_text(root.get("system_fingerprint")),
-        findings=(*findings, *implausible),
+        findings=(*findings, *usage_findings),
         cut=cut,
     )
 
@@ -121,8 +121,8 @@ def read_object(body: bytes) -> JsonObject:
 def _get_first_choice(root: JsonObject) -> JsonObject:
     choices = root.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    for holder in (choice, root):
-        error = holder.get("error") if isinstance(holder, dict) else None
+    for container in (choice, root):
+        error = container.get("error") if isinstance(container, dict) else None
         if error:
             raise MalformedAnswerError("error_object", f"the answer holds an error: {get_error_text(error)}")
     if not isinstance(choice, dict):

@@ -1,6 +1,6 @@
 """Endpoints that complete a raw prompt: OpenAI's /v1/completions and llama.cpp's /completion.
 
-Their answers are converted to chat format, so that one decoder reads all.
+Their answers are converted to chat format, so that the decoder of chat answers reads them.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,9 +28,9 @@ class CompletionsFormat:
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
         """Return the body to send; see WireFormat."""
         _check_body(body)
-        sent = {key: value for key, value in body.items() if key not in _UNSUPPORTED_KEYS}
-        limit = sent.pop("max_completion_tokens", None)
-        return ({"max_tokens": limit, **sent} if limit is not None else sent), ()
+        sent_body = {key: value for key, value in body.items() if key not in _UNSUPPORTED_KEYS}
+        limit = sent_body.pop("max_completion_tokens", None)
+        return ({"max_tokens": limit, **sent_body} if limit is not None else sent_body), ()
 
     def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
@@ -47,10 +47,10 @@ class LlamaFormat:
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
         """Return the body to send; see WireFormat."""
         _check_body(body)
-        left_out = (*_UNSUPPORTED_KEYS, "stream_options", "max_tokens", "max_completion_tokens")
-        sent = {key: value for key, value in body.items() if key not in left_out}
+        unsupported_keys = (*_UNSUPPORTED_KEYS, "stream_options", "max_tokens", "max_completion_tokens")
+        sent_body = {key: value for key, value in body.items() if key not in unsupported_keys}
         limit = body.get("max_tokens", body.get("max_completion_tokens"))
-        return ({**sent, "n_predict": limit} if limit is not None else sent), ()
+        return ({**sent_body, "n_predict": limit} if limit is not None else sent_body), ()
 
     def decoder(self, read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, *, stream: bool) -> AnswerDecoder:
         """Return the decoder of one answer; see WireFormat."""
@@ -65,13 +65,16 @@ def _check_body(body: JsonObject) -> None:
 def _build_decoder(
     read: Callable[[ChatAnswer], Turn], on_delta: OnDelta, to_chat: ToChat, *, stream: bool
 ) -> AnswerDecoder:
-    """Return a decoder of answers that `told(payload, "message" or "delta")` converts to chat format."""
+    """Return a decoder of answers in a completion format.
+
+    `to_chat` converts a payload to chat format; its second argument is the key of the message, "message" or "delta".
+    """
 
     def whole(body: bytes) -> ChatAnswer:
         return parse_chat_answer(to_chat(read_object(body), "message"))
 
     return (
-        StreamDecoder(read, on_delta, assemble=lambda: _CompletionAssembler(to_chat), whole=whole)
+        StreamDecoder(read, on_delta, build_assembler=lambda: _CompletionAssembler(to_chat), decode_body=whole)
         if stream
         else BodyDecoder(read, whole)
     )
@@ -80,45 +83,45 @@ def _build_decoder(
 class _CompletionAssembler(ChatAssembler):
     def __init__(self, to_chat: ToChat) -> None:
         super().__init__()
-        self._told = to_chat
+        self._to_chat = to_chat
 
     def take(self, event: Payload) -> Iterator[Delta]:
-        """Add an event and yield what a listener gets."""
+        """Add an event and yield its deltas for the listener."""
         if isinstance(event, str):
             yield from super().take(event)
             return
-        yield from super().take(self._told(event, "delta"))
-        if event.get("stop") is True:  # llama.cpp's last event: nothing more comes
+        yield from super().take(self._to_chat(event, "delta"))
+        if event.get("stop") is True:  # the last event of llama.cpp
             yield from super().take(DONE)
 
 
-def _completion_to_chat(payload: JsonObject, kind: str) -> JsonObject:
-    """Return the payload with `choices[].text` as a message or delta; all else stays."""
+def _completion_to_chat(payload: JsonObject, message_key: str) -> JsonObject:
+    """Return the payload with `choices[].text` as a message or delta; other fields are unchanged."""
     choices = payload.get("choices")
     if not isinstance(choices, list):
         return payload
-    return {**payload, "choices": [_completion_choice_to_chat(choice, kind) for choice in choices]}
+    return {**payload, "choices": [_completion_choice_to_chat(choice, message_key) for choice in choices]}
 
 
-def _completion_choice_to_chat(choice: Any, kind: str) -> Any:
+def _completion_choice_to_chat(choice: Any, message_key: str) -> Any:
     if not isinstance(choice, dict) or "text" not in choice:
         return choice
-    rest = {key: value for key, value in choice.items() if key not in ("text", "logprobs")}
-    return {**rest, kind: {"role": "assistant", "content": choice["text"]}}
+    other_fields = {key: value for key, value in choice.items() if key not in ("text", "logprobs")}
+    return {**other_fields, message_key: {"role": "assistant", "content": choice["text"]}}
 
 
-def _llama_to_chat(payload: JsonObject, kind: str) -> JsonObject:
-    """Return `content` and token counts in OpenAI's format; an error stays as it is."""
+def _llama_to_chat(payload: JsonObject, message_key: str) -> JsonObject:
+    """Return `content` and token counts in OpenAI's format; an error is unchanged."""
     if "content" not in payload:
         return payload
-    chat_payload: JsonObject = {"model": payload.get("model"), "choices": [_build_llama_choice(payload, kind)]}
+    chat_payload: JsonObject = {"model": payload.get("model"), "choices": [_build_llama_choice(payload, message_key)]}
     if payload.get("stop") is True:
-        counts = payload.get("tokens_evaluated"), payload.get("tokens_predicted")
-        chat_payload["usage"] = {"tokens_evaluated": counts[0], "tokens_predicted": counts[1]}
+        token_counts = payload.get("tokens_evaluated"), payload.get("tokens_predicted")
+        chat_payload["usage"] = {"tokens_evaluated": token_counts[0], "tokens_predicted": token_counts[1]}
     return chat_payload
 
 
-def _build_llama_choice(payload: JsonObject, kind: str) -> JsonObject:
+def _build_llama_choice(payload: JsonObject, message_key: str) -> JsonObject:
     message = {"role": "assistant", "content": payload["content"]}
-    end = _FINISH_REASONS.get(str(payload.get("stop_type")), "stop") if payload.get("stop") is True else None
-    return {"index": 0, kind: message, "finish_reason": end}
+    finish_reason = _FINISH_REASONS.get(str(payload.get("stop_type")), "stop") if payload.get("stop") is True else None
+    return {"index": 0, message_key: message, "finish_reason": finish_reason}

@@ -1,4 +1,4 @@
-"""Assembly of tool calls from the deltas of a stream, with all known peculiarities of indexes, ids and names."""
+"""Assembly of tool calls from the deltas of a stream, also with missing or repeated indexes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,14 @@ FieldChunks = dict[str, list[Any]]
 
 @dataclass(slots=True)
 class CallAssembler:
-    """One call so far. Its arguments are parts of text, or one complete value; None before either."""
+    """Assembler of one call.
+
+    Attributes:
+        place: index among the calls of the answer, from 0.
+        index: the index that the endpoint sends; None for none.
+        value: arguments that were received as a value.
+        parts: arguments that were received as text.
+    """
 
     place: int
     index: int | None = None
@@ -23,30 +30,30 @@ class CallAssembler:
     type: str | None = None
     name: str = ""
     value: Any = None
-    pieces: list[str] | None = None
-    extent: JsonEndFinder = field(default_factory=JsonEndFinder)
+    parts: list[str] | None = None
+    end_finder: JsonEndFinder = field(default_factory=JsonEndFinder)
     extra: FieldChunks = field(default_factory=dict)
     function_extra: FieldChunks = field(default_factory=dict)
 
     @property
     def arguments(self) -> Any:
         """The arguments so far."""
-        return self.value if self.pieces is None else "".join(self.pieces)
+        return self.value if self.parts is None else "".join(self.parts)
 
     @property
     def closed(self) -> bool:
         """Whether the arguments are complete, by their brackets."""
-        return self.extent.closed if self.pieces else self.value is not None
+        return self.end_finder.closed if self.parts else self.value is not None
 
     @property
-    def broken_off(self) -> bool:
-        """Whether the arguments began and did not end, also those of a JSON text that contains JSON."""
-        return bool(self.pieces) and not self.extent.closed and (self.extent.started or self.extent.quoted)
+    def is_truncated(self) -> bool:
+        """Whether the arguments are an incomplete object, list or string."""
+        return bool(self.parts) and not self.end_finder.closed and (self.end_finder.started or self.end_finder.quoted)
 
     @property
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether the arguments are a JSON value."""
-        if not self.closed or self.pieces is None:
+        if not self.closed or self.parts is None:
             return self.closed
         try:
             return read_json(self.arguments) is not None
@@ -54,33 +61,33 @@ class CallAssembler:
             return False
 
     def has_repeated_name(self, item: JsonObject) -> bool:
-        """Return whether a later delta repeats the known name."""
+        """Return whether a delta has exactly the name received so far."""
         return get_called_function(item).get("name") == self.name
 
     def add(self, item: JsonObject) -> str:
-        """Add a delta; return the part of the arguments' text in it."""
+        """Add a delta; return its part of the arguments text, "" for none."""
         function = get_called_function(item)
-        given, kind = item.get("id"), item.get("type")
-        self.id = given if isinstance(given, str | int) and self.id in (None, "") else self.id
-        self.type = kind if isinstance(kind, str) and not self.type else self.type
+        call_id, call_type = item.get("id"), item.get("type")
+        self.id = call_id if isinstance(call_id, str | int) and self.id in (None, "") else self.id
+        self.type = call_type if isinstance(call_type, str) and not self.type else self.type
         name = get_text(function.get("name"))
         self.name = self.name if name == self.name else self.name + name
         _keep_fields(self.extra, item, ("index", "id", "type", "function"))
         _keep_fields(self.function_extra, function, ("name", "arguments"))
         return self._add_arguments(function.get("arguments"))
 
-    def _add_arguments(self, given: Any) -> str:
-        if isinstance(given, str):
-            self.pieces = [] if self.pieces is None else self.pieces
-            self.pieces.append(given)
-            self.extent.feed(given)
-            return given
-        if given is not None and not self.extent.started:
-            self.value, self.pieces = given, None
+    def _add_arguments(self, arguments: Any) -> str:
+        if isinstance(arguments, str):
+            self.parts = [] if self.parts is None else self.parts
+            self.parts.append(arguments)
+            self.end_finder.feed(arguments)
+            return arguments
+        if arguments is not None and not self.end_finder.started:
+            self.value, self.parts = arguments, None
         return ""
 
     def to_json(self) -> JsonObject:
-        """Return the call in OpenAI's format, without fields that did not come."""
+        """Return the call in OpenAI's format, without fields that were not received."""
         call = {"id": self.id, "type": self.type}
         arguments = self.arguments
         return {
@@ -88,65 +95,65 @@ class CallAssembler:
             "function": {
                 "name": self.name,
                 **({} if arguments is None else {"arguments": arguments}),
-                **{key: merge_chunks(pieces, key) for key, pieces in self.function_extra.items()},
+                **{key: merge_chunks(parts, key) for key, parts in self.function_extra.items()},
             },
-            **{key: merge_chunks(pieces, key) for key, pieces in self.extra.items()},
+            **{key: merge_chunks(parts, key) for key, parts in self.extra.items()},
         }
 
 
 class CallListAssembler:
-    """Assembles the calls of one answer.
+    """Assembler of the calls of one answer.
 
     Attributes:
-        faults: codes of peculiarities, each once, in the order they were seen.
-        lone: whether tool_calls came as an object instead of a list.
+        faults: finding codes of deviations, in the order of their first occurrence; a dict used as an ordered set.
+        is_single_object: whether tool_calls came as an object instead of a list.
     """
 
     def __init__(self) -> None:
         self.calls: list[CallAssembler] = []
         self.faults: dict[str, None] = {}
-        self.lone = False
+        self.is_single_object = False
         self._by_index: dict[int, CallAssembler] = {}
         self._by_id: dict[str | int, CallAssembler] = {}
 
-    def add(self, given: Any) -> Iterator[tuple[CallAssembler, str]]:
-        """Add the tool_calls of one delta; yield each of its calls with the part of its arguments."""
-        self.lone = self.lone or isinstance(given, dict)
-        items = [given] if isinstance(given, dict) else given if isinstance(given, list) else []
+    def add(self, tool_calls: Any) -> Iterator[tuple[CallAssembler, str]]:
+        """Add the tool_calls of one delta; yield each of its calls with its new arguments text."""
+        self.is_single_object = self.is_single_object or isinstance(tool_calls, dict)
+        items = [tool_calls] if isinstance(tool_calls, dict) else tool_calls if isinstance(tool_calls, list) else []
         for item in items:
             if isinstance(item, dict):
-                call = self._owner(item)
+                call = self._find_or_open_call(item)
                 if call.name and call.has_repeated_name(item):
                     self.faults["stream_name_repeated"] = None
-                piece = call.add(item)
+                part = call.add(item)
                 if call.id:
                     self._by_id.setdefault(call.id, call)
-                yield call, piece
+                yield call, part
 
     def to_json(self) -> list[JsonObject]:
-        """Return the calls by index if their indexes are distinct, otherwise in the order they came."""
+        """Return the calls by index if their indexes are distinct, otherwise in the order received."""
         indexes = [call.index for call in self.calls if call.index is not None]
-        told_apart = len(self.calls) == len(indexes) == len(set(indexes))
-        calls = sorted(self.calls, key=lambda call: call.index or 0) if told_apart else self.calls
+        are_indexes_distinct = len(self.calls) == len(indexes) == len(set(indexes))
+        calls = sorted(self.calls, key=lambda call: call.index or 0) if are_indexes_distinct else self.calls
         return [call.to_json() for call in calls]
 
-    def _owner(self, item: JsonObject) -> CallAssembler:
-        """Return the call that a delta belongs to; a new one if it begins one."""
-        index, given = item.get("index"), _find_id(item)
+    def _find_or_open_call(self, item: JsonObject) -> CallAssembler:
+        """Return the call that a delta continues, or a new one if it begins one."""
+        index, call_id = item.get("index"), _find_id(item)
         if isinstance(index, bool) or not isinstance(index, int):
             self.faults["stream_index_missing"] = None
-            found = self._by_id.get(given) or (self.calls[-1] if self.calls else None)
-            return found if found and not _is_next_call(found, item) else self._opened(None)
-        found = self._by_index.get(index)
-        if found is None:
-            return self._opened(index)
-        if not _is_next_call(found, item):
-            return found
+            call = self._by_id.get(call_id) or (self.calls[-1] if self.calls else None)
+            return call if call and not _is_next_call(call, item) else self._open_call(None)
+        call = self._by_index.get(index)
+        if call is None:
+            return self._open_call(index)
+        if not _is_next_call(call, item):
+            return call
         self.faults["stream_index_reused"] = None
-        known = self._by_id.get(given)
-        return known if known is not None else self._opened(index)
+        call_with_id = self._by_id.get(call_id)
+        return call_with_id if call_with_id is not None else self._open_call(index)
 
-    def _opened(self, index: int | None) -> CallAssembler:
+    def _open_call(self, index: int | None) -> CallAssembler:
         call = CallAssembler(len(self.calls), index)
         self.calls.append(call)
         if index is not None:
@@ -157,24 +164,24 @@ class CallListAssembler:
 def _is_next_call(call: CallAssembler, item: JsonObject) -> bool:
     """Return whether a delta begins the next call instead of continuing `call`.
 
-    It does by an id of its own, or by a name and arguments after complete arguments.
+    It does if its id differs from that of `call`, or if it has a name and arguments after complete arguments.
     """
-    given = _find_id(item)
-    if given and call.id:
-        return given != call.id
+    call_id = _find_id(item)
+    if call_id and call.id:
+        return call_id != call.id
     function = get_called_function(item)
     if not get_text(function.get("name")):
         return False
     return bool(call.name) and function.get("arguments") not in (None, "") and call.closed
 
 
-def _keep_fields(extra: FieldChunks, given: JsonObject, known: tuple[str, ...]) -> None:
-    for key, value in given.items():
-        if key not in known:
+def _keep_fields(extra: FieldChunks, received: JsonObject, handled_fields: tuple[str, ...]) -> None:
+    for key, value in received.items():
+        if key not in handled_fields:
             extra.setdefault(key, []).append(value)
 
 
 def _find_id(item: JsonObject) -> str | int:
     """Return the id of a delta, which may be a number; "" for none."""
-    given = item.get("id")
-    return given if isinstance(given, str | int) else ""
+    call_id = item.get("id")
+    return call_id if isinstance(call_id, str | int) else ""

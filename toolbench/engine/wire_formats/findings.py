@@ -1,4 +1,4 @@
-"""Peculiarities of calls that can be used nevertheless."""
+"""Findings on deviations of calls that can be used nevertheless."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,9 +1,9 @@
-"""Text and calls of a message, and how both are quoted and written."""
+"""Text and calls of a message, their form in OpenAI's format and their excerpts."""
 
 from toolbench.engine.strict_json import write_json
 from toolbench.engine.types import JsonObject, Message
 
-INTERRUPTED_RESULT = "The call was interrupted and has no result."  # what a model is told of a call without one
+INTERRUPTED_RESULT = "The call was interrupted and has no result."  # sent to the model for a call without a result
 MAX_SNIPPET_LENGTH = 200  # characters of an answer quoted in a finding
 
 
@@ -20,18 +20,18 @@ def get_message_text(message: Message) -> str:
 def list_structured_calls(message: Message) -> tuple[JsonObject, ...]:
     """Return the objects in tool_calls, which may be a list or one object; empty for anything else."""
     calls = message.get("tool_calls")
-    found = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
-    return tuple(call for call in found if isinstance(call, dict))
+    candidates = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
+    return tuple(call for call in candidates if isinstance(call, dict))
 
 
 def build_openai_call(call_id: str, name: str, arguments: object) -> JsonObject:
     """Return a call found in text in OpenAI's format; missing arguments are an empty object."""
-    given = {} if arguments is None else arguments
-    text = given if isinstance(given, str) else write_json(given)
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+    arguments_value = {} if arguments is None else arguments
+    arguments_text = arguments_value if isinstance(arguments_value, str) else write_json(arguments_value)
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments_text}}
 
 
 def truncate_snippet(text: str) -> str:
-    """Return the beginning of a text, at most 200 characters."""
+    """Return a trimmed text, truncated with `…` to MAX_SNIPPET_LENGTH characters."""
     text = text.strip()
     return text if len(text) <= MAX_SNIPPET_LENGTH else text[: MAX_SNIPPET_LENGTH - 1] + "…"

@@ -16,26 +16,29 @@ def keep_standard_calls(message: Message, received: Message) -> tuple[Message, t
 
     Args:
         message: the answer after its transforms.
-        received: the answer before them: a call that a transform made has no id of the endpoint's.
+        received: the answer before the transforms, which shows the ids that the endpoint sent.
     """
     calls = message.get("tool_calls")
     findings = list(_list_misplaced_calls(message))
     if not isinstance(calls, list):
         return {**message, "tool_calls": []} if calls else message, tuple(findings)
-    pairs = [*_match_received_calls(received, len(calls))]
-    wrong = [_find_violation(call, came, block) for call, (came, block) in zip(calls, pairs, strict=True)]
+    received_calls = [*_match_received_calls(received, len(calls))]
+    violations = [_find_violation(call, came, block) for call, (came, block) in zip(calls, received_calls, strict=True)]
     findings += [
-        _build_parse_error(message, f"{_MESSAGE_PATH}.tool_calls[{at}]") for at, message in enumerate(wrong) if message
+        _build_parse_error(message, f"{_MESSAGE_PATH}.tool_calls[{at}]")
+        for at, message in enumerate(violations)
+        if message
     ]
-    if not any(wrong):
+    if not any(violations):
         return message, tuple(findings)
-    return {**message, "tool_calls": [call for call, message in zip(calls, wrong, strict=True) if not message]}, tuple(
-        findings
-    )
+    return {
+        **message,
+        "tool_calls": [call for call, message in zip(calls, violations, strict=True) if not message],
+    }, tuple(findings)
 
 
 def _list_misplaced_calls(message: Message) -> Iterator[Finding]:
-    """Yield a finding for calls where the standards have none."""
+    """Yield a finding for calls in fields in which the standards have none."""
     calls = message.get("tool_calls")
     if calls and not isinstance(calls, list):
         yield _build_parse_error("tool_calls is no list", f"{_MESSAGE_PATH}.tool_calls")
@@ -44,20 +47,24 @@ def _list_misplaced_calls(message: Message) -> Iterator[Finding]:
 
 
 def _match_received_calls(received: Message, count: int) -> Iterator[tuple[JsonObject | None, JsonObject | None]]:
-    """Yield each call as the endpoint sent it, and its block of Messages.
+    """Yield each received call with its block of Messages, in the order of the calls.
 
-    Both are None for calls that a transform made.
+    The call is None if a transform added it; the block is None also for other wire formats.
     """
     calls = received.get("tool_calls")
-    came = calls if isinstance(calls, list) and len(calls) == count else [None] * count
-    kept = received.get(KEPT_BLOCKS_FIELD)
-    blocks = [block for block in kept if isinstance(block, dict) and block.get("type") == "tool_use"] if kept else []
-    for place, call in enumerate(came):
-        yield call if isinstance(call, dict) else None, blocks[place] if len(blocks) == count else None
+    received_calls = calls if isinstance(calls, list) and len(calls) == count else [None] * count
+    kept_blocks = received.get(KEPT_BLOCKS_FIELD)
+    blocks = (
+        [block for block in kept_blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
+        if kept_blocks
+        else []
+    )
+    for index, call in enumerate(received_calls):
+        yield call if isinstance(call, dict) else None, blocks[index] if len(blocks) == count else None
 
 
-def _find_violation(call: object, came: JsonObject | None, block: JsonObject | None) -> str:
-    """Return what no standard allows about a call; "" for nothing.
+def _find_violation(call: object, received_call: JsonObject | None, block: JsonObject | None) -> str:
+    """Return how a call violates the standards; "" if it does not.
 
     A missing type is allowed, as in Mistral's standard.
     """
@@ -69,7 +76,7 @@ def _find_violation(call: object, came: JsonObject | None, block: JsonObject | N
         return "a call is no function"
     if not isinstance(name, str) or not name or name != name.strip():
         return "a call has no name, or one with blanks around it"
-    if came is not None and not (isinstance(came.get("id"), str) and came["id"].strip()):
+    if received_call is not None and not (isinstance(received_call.get("id"), str) and received_call["id"].strip()):
         return "a call has no id"
     if block is not None and not isinstance(block.get("input"), dict):
         return "the input of a call is no object"

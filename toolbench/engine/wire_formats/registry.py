@@ -22,7 +22,7 @@ class WireFormat(Protocol):
 
     Attributes:
         path: path below the endpoint's prefix; one that begins with a slash, below its base URL.
-        usual_findings: findings that are normal in this format and not reported.
+        usual_findings: codes of findings that are usual in this format and not reported.
     """
 
     name: str
@@ -30,7 +30,7 @@ class WireFormat(Protocol):
     usual_findings: tuple[str, ...]
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
-        """Return the body to send, and what had to be changed beyond the format. `body` is not changed.
+        """Return the body to send, and the changes beyond the conversion. `body` is not modified.
 
         Raises:
             PlanError: the body cannot be sent in this format.
@@ -49,7 +49,10 @@ class WireFormat(Protocol):
 
 
 class ChatFormat:
-    """OpenAI's chat completions: bodies are sent as they are, answers that came in parts in their own form."""
+    """Wire format of OpenAI's chat completions.
+
+    Bodies are sent unchanged, except that messages received as content parts are sent as parts again.
+    """
 
     name = "chat"
     path = "chat/completions"
@@ -67,7 +70,7 @@ class ChatFormat:
 
 
 CHAT = ChatFormat()
-_WIRES: dict[str, WireFormat] = {
+_FORMAT_BY_NAME: dict[str, WireFormat] = {
     wire.name: wire for wire in (CHAT, MessagesFormat(), CompletionsFormat(), LlamaFormat())
 }
 
@@ -78,9 +81,9 @@ def get_wire_format(name: str) -> WireFormat:
     Raises:
         PlanError: there is no such wire format.
     """
-    if name not in _WIRES:
-        raise PlanError(f"No wire is called {name!r}; known are {', '.join(_WIRES)}.")
-    return _WIRES[name]
+    if name not in _FORMAT_BY_NAME:
+        raise PlanError(f"No wire is called {name!r}; known are {', '.join(_FORMAT_BY_NAME)}.")
+    return _FORMAT_BY_NAME[name]
 
 
 def choose_wire_format(policy: Policy, wire: str) -> WireFormat:

@@ -1,4 +1,4 @@
-"""Server-sent events as endpoints send them: from bytes in any parts to payloads."""
+"""Reading of server-sent events from chunks of bytes."""
 
 import re
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from toolbench.engine.strict_json import read_json
 from toolbench.engine.types import JsonObject
 from toolbench.engine.wire_formats.unrepresentable_numbers import read_answer_json
 
-Payload = JsonObject | str  # an event's data: the object that it is, else its text
+Payload = JsonObject | str  # data of an event: its JSON object, or the text if it is not one
 DONE = "[DONE]"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
-_LEADING_BLANKS = re.compile(rb"(?:\s|%s)*" % _BOM)  # what may stand before an answer
+_LEADING_BLANKS = re.compile(rb"(?:\s|%s)*" % _BOM)  # white space and byte order marks before an answer
 
 
 class EventReader:
-    """Yields the data of each event as soon as it is complete.
+    """Reader that yields the data of each event as soon as it is complete.
 
     An event ends at a blank line, or at the end of a line that is an object or [DONE], since some endpoints leave blank
     lines out. Comments and other fields are ignored. A line `error: …` counts as data: old versions of llama.cpp send
@@ -24,34 +24,34 @@ class EventReader:
     """
 
     def __init__(self) -> None:
-        self._rest = bytearray()
-        self._searched = 0
+        self._unread = bytearray()
+        self._searched_length = 0
         self._pending: list[str] = []
-        self._first = True
+        self._is_first_line = True
 
     def feed(self, chunk: bytes) -> Iterator[Payload]:
         """Add bytes and yield the events that are complete."""
-        self._rest += chunk
+        self._unread += chunk
         yield from self._read(final=False)
 
     def close(self) -> Iterator[Payload]:
         """Yield the events of a last line without an end, or without a blank line after it."""
-        self._rest += b"\n\n"
+        self._unread += b"\n\n"
         yield from self._read(final=True)
 
     def _read(self, *, final: bool) -> Iterator[Payload]:
-        at = 0
-        while found := _LINE_END.search(self._rest, max(at, self._searched)):
-            if found.group() == b"\r" and found.end() == len(self._rest) and not final:
+        line_start = 0
+        while line_end := _LINE_END.search(self._unread, max(line_start, self._searched_length)):
+            if line_end.group() == b"\r" and line_end.end() == len(self._unread) and not final:
                 break
-            line, at = bytes(self._rest[at : found.start()]), found.end()
-            yield from self._take(line)
-        del self._rest[:at]
-        self._searched = max(0, len(self._rest) - 1)
+            line, line_start = bytes(self._unread[line_start : line_end.start()]), line_end.end()
+            yield from self._read_line(line)
+        del self._unread[:line_start]
+        self._searched_length = max(0, len(self._unread) - 1)
 
-    def _take(self, line: bytes) -> Iterator[Payload]:
-        if self._first:
-            line, self._first = line.removeprefix(_BOM), False
+    def _read_line(self, line: bytes) -> Iterator[Payload]:
+        if self._is_first_line:
+            line, self._is_first_line = line.removeprefix(_BOM), False
         if not line:
             yield from self._flush()
             return
@@ -72,30 +72,30 @@ class EventReader:
         if len(lines) < 2:
             yield from lines
             return
-        together = _parse_payload("\n".join(lines))
-        yield from [together] if _is_complete_payload(together) else map(_parse_payload, lines)
+        joined_payload = _parse_payload("\n".join(lines))
+        yield from [joined_payload] if _is_complete_payload(joined_payload) else map(_parse_payload, lines)
 
 
 class EventOrBodyReader:
     """Reader of an answer that was requested as a stream.
 
     Attributes:
-        whole: the bytes of an answer that came unstreamed nevertheless; None for events.
+        whole: the bytes of an answer that was sent as one JSON body nevertheless; None for events.
     """
 
     def __init__(self) -> None:
         self.whole: bytearray | None = None
         self._events = EventReader()
-        self._undecided = True
-        self._head = b""
+        self._is_undecided = True
+        self._leading_bytes = b""
 
     def feed(self, chunk: bytes) -> Iterator[Payload]:
         """Add bytes and return the events that are complete."""
-        if self._undecided:
-            chunk = _LEADING_BLANKS.sub(b"", self._head + chunk, count=1)
-            self._undecided = _BOM.startswith(chunk)
-            if self._undecided:
-                self._head = chunk
+        if self._is_undecided:
+            chunk = _LEADING_BLANKS.sub(b"", self._leading_bytes + chunk, count=1)
+            self._is_undecided = _BOM.startswith(chunk)
+            if self._is_undecided:
+                self._leading_bytes = chunk
                 return iter(())
             if chunk[:1] in (b"{", b"["):
                 self.whole = bytearray()

@@ -1,6 +1,6 @@
-"""Decoder of a streamed answer: deltas become the same Turn as an unstreamed answer.
+"""Decoder of a streamed answer, whose result is the same Turn as for an unstreamed answer.
 
-A listener gets each Delta as it comes; `partial` is the message so far.
+A listener gets each Delta when it is received; `partial` is the message so far.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ _FINDING_MESSAGES = {
 
 
 class EventAssembler(Protocol):
-    """Assembles the events of one answer."""
+    """Assembler of the events of one answer."""
 
     @property
     def has_content(self) -> bool:
@@ -42,7 +42,7 @@ class EventAssembler(Protocol):
         ...
 
     def take(self, event: Payload) -> Iterator[Delta]:
-        """Add an event and yield what a listener gets."""
+        """Add an event and yield its deltas for the listener."""
         ...
 
     def message(self) -> Message:
@@ -53,17 +53,17 @@ class EventAssembler(Protocol):
         """Return the answer.
 
         Raises:
-            MalformedAnswerError: the events have no answer, an error, or something unreadable.
+            MalformedAnswerError: the events have no answer, an error, or data that is not JSON.
         """
         ...
 
 
 class StreamDecoder:
-    """Decoder of a streamed answer; an answer that came unstreamed nevertheless is decoded as such.
+    """Decoder of a streamed answer; an unstreamed answer is decoded too.
 
     Args:
         read: called with the complete answer.
-        heard: called with each part.
+        on_delta: called with each part.
         assemble: makes an assembler of events; None for OpenAI's.
         whole: decodes an unstreamed answer.
     """
@@ -73,27 +73,27 @@ class StreamDecoder:
         read: Callable[[ChatAnswer], Turn],
         on_delta: Callable[[Delta], None] = lambda delta: None,
         *,
-        assemble: Callable[[], EventAssembler] | None = None,
-        whole: Callable[[bytes], ChatAnswer] = decode_chat_answer,
+        build_assembler: Callable[[], EventAssembler] | None = None,
+        decode_body: Callable[[bytes], ChatAnswer] = decode_chat_answer,
     ) -> None:
         self._read = read
-        self._heard = on_delta
-        self._assemble = assemble or ChatAssembler
-        self._decode_whole = whole
-        self._begin()
+        self._on_delta = on_delta
+        self._build_assembler = build_assembler or ChatAssembler
+        self._decode_body = decode_body
+        self._reset()
 
-    def _begin(self) -> None:
-        self._answer = EventOrBodyReader()
-        self._assembly = self._assemble()
+    def _reset(self) -> None:
+        self._event_reader = EventOrBodyReader()
+        self._assembler = self._build_assembler()
 
     @property
     def partial(self) -> Message:
-        """The message so far, with the arguments so far (see streaming_answer.StreamingCall); {} before any content."""
-        return self._assembly.message() if self._assembly.has_content else {}
+        """The message and arguments so far (see streaming_answer.StreamingCall); {} before any content."""
+        return self._assembler.message() if self._assembler.has_content else {}
 
     def feed(self, chunk: bytes) -> None:
         """Decode the next bytes."""
-        self._take(self._answer.feed(chunk))
+        self._add_events(self._event_reader.feed(chunk))
 
     def close(self) -> Turn:
         """Return the turn; the decoder is then empty and ready for another attempt.
@@ -101,35 +101,35 @@ class StreamDecoder:
         Raises:
             MalformedAnswerError: the bytes are not an answer.
         """
-        self._take(self._answer.close())
-        whole, assembly = self._answer.whole, self._assembly
-        self._begin()
+        self._add_events(self._event_reader.close())
+        body, assembler = self._event_reader.whole, self._assembler
+        self._reset()
         return self._read(
-            _build_whole_answer(self._decode_whole(bytes(whole))) if whole is not None else assembly.answer()
+            _add_not_streamed_finding(self._decode_body(bytes(body))) if body is not None else assembler.answer()
         )
 
-    def _take(self, events: Iterator[Payload]) -> None:
+    def _add_events(self, events: Iterator[Payload]) -> None:
         for event in events:
-            for delta in self._assembly.take(event):
-                self._heard(delta)
+            for delta in self._assembler.take(event):
+                self._on_delta(delta)
 
 
-def _build_whole_answer(answer: ChatAnswer) -> ChatAnswer:
+def _add_not_streamed_finding(answer: ChatAnswer) -> ChatAnswer:
     finding = Finding("stream_not_streamed", _FINDING_MESSAGES["stream_not_streamed"])
     return replace(answer, findings=(finding, *answer.findings))
 
 
 class ChatAssembler:
-    """The events of one answer so far."""
+    """Assembler of the events of one answer in OpenAI's format."""
 
     def __init__(self) -> None:
         self._root: JsonObject = {}
         self._fields: dict[str, list[Any]] = {}
         self._calls = CallListAssembler()
         self._older_call: CallAssembler | None = None  # in the field function_call
-        self._speaks_of: CallAssembler | None = None  # the call that was written last, if nothing was said after it
-        self._finish = ""
-        self._done = False
+        self._last_written_call: CallAssembler | None = None  # None after text or reasoning
+        self._finish_reason = ""
+        self._has_done = False
         self._error: Any = None
         self._unreadable = ""
         self._has_choice = False
@@ -144,57 +144,57 @@ class ChatAssembler:
         return [*([self._older_call] if self._older_call else []), *self._calls.calls]
 
     def take(self, event: Payload) -> Iterator[Delta]:
-        """Add an event and yield what a listener gets."""
+        """Add an event and yield its deltas for the listener."""
         if isinstance(event, dict):
-            yield from self._payload(event)
+            yield from self._add_payload(event)
         elif is_broken_event(event):
             self._unreadable = self._unreadable or event or "an empty event"
         elif event.strip() == DONE:
-            self._done = True
+            self._has_done = True
 
-    def _payload(self, payload: JsonObject) -> Iterator[Delta]:
+    def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
         for key in _SINGLE_FIELDS:
             self._root[key] = self._root.get(key) or payload.get(key)
         self._root["usage"] = find_usage(payload) or self._root.get("usage")
-        given = payload.get("choices")
-        choices = given if isinstance(given, list) else []
+        raw_choices = payload.get("choices")
+        choices = raw_choices if isinstance(raw_choices, list) else []
         choice = next(
             (choice for choice in choices if isinstance(choice, dict) and choice.get("index") in (0, None)), {}
         )
         self._error = self._error or payload.get("error") or choice.get("error")
         if choice:
-            yield from self._choice(choice)
+            yield from self._add_choice(choice)
 
-    def _choice(self, choice: JsonObject) -> Iterator[Delta]:
+    def _add_choice(self, choice: JsonObject) -> Iterator[Delta]:
         self._has_choice = True
-        self._finish = get_text(choice.get("finish_reason")) or self._finish
+        self._finish_reason = get_text(choice.get("finish_reason")) or self._finish_reason
         delta = choice.get("delta")
-        whole = choice.get("message")
-        if not isinstance(delta, dict) and isinstance(whole, dict) and not self._fields and not self._all_calls:
-            delta = whole
+        message = choice.get("message")
+        if not isinstance(delta, dict) and isinstance(message, dict) and not self._fields and not self._all_calls:
+            delta = message
         if isinstance(delta, dict):
-            yield from self._delta(delta)
+            yield from self._add_delta(delta)
 
-    def _delta(self, delta: JsonObject) -> Iterator[Delta]:
+    def _add_delta(self, delta: JsonObject) -> Iterator[Delta]:
         for key, value in delta.items():
             if key not in ("tool_calls", "function_call") and value is not None:
                 self._fields.setdefault(key, []).append(value)
-        text, thought = (
+        text, reasoning = (
             get_message_text(delta),
-            next((_as_text(delta[key]) for key in _REASONING_FIELDS if key in delta), ""),
+            next((_join_text(delta[key]) for key in _REASONING_FIELDS if key in delta), ""),
         )
-        thought += get_thinking_text(delta.get("content"))
-        if text or thought:
-            self._speaks_of = None
-            yield Delta(text=text, reasoning=thought)
+        reasoning += get_thinking_text(delta.get("content"))
+        if text or reasoning:
+            self._last_written_call = None
+            yield Delta(text=text, reasoning=reasoning)
         function = delta.get("function_call")
         if isinstance(function, dict):
-            older = self._speaks_of = self._older_call = self._older_call or CallAssembler(0)
-            piece = older.add({"function": function})
-            yield Delta(call=0, name=older.name, arguments=piece, closed=older.closed)
-        for call, piece in self._calls.add(delta.get("tool_calls")):
-            self._speaks_of = call
-            yield Delta(call=call.place, name=call.name, arguments=piece, closed=call.closed)
+            older_call = self._last_written_call = self._older_call = self._older_call or CallAssembler(0)
+            part = older_call.add({"function": function})
+            yield Delta(call=0, name=older_call.name, arguments=part, closed=older_call.closed)
+        for call, part in self._calls.add(delta.get("tool_calls")):
+            self._last_written_call = call
+            yield Delta(call=call.place, name=call.name, arguments=part, closed=call.closed)
 
     def message(self) -> Message:
         """Return the message so far in OpenAI's format."""
@@ -203,54 +203,56 @@ class ChatAssembler:
         if self._older_call:
             message["function_call"] = self._older_call.to_json()["function"]
         if calls := self._calls.to_json():
-            message["tool_calls"] = calls[0] if self._calls.lone and len(calls) == 1 else calls
+            message["tool_calls"] = calls[0] if self._calls.is_single_object and len(calls) == 1 else calls
         return split_content_parts(message)
 
     def answer(self) -> ChatAnswer:
         """Return the answer.
 
         Raises:
-            MalformedAnswerError: the events have no answer, an error, or something unreadable.
+            MalformedAnswerError: the events have no answer, an error, or data that is not JSON.
         """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
-        faults = [*self._calls.faults, *self._ending()]
+        faults = [*self._calls.faults, *self._list_end_faults()]
         cut = "stream_cut" in faults
         if self._unreadable and not cut:
             raise MalformedAnswerError(
                 "not_json", f"an event of the stream is not JSON: {truncate_snippet(self._unreadable)}"
             )
-        choices = [{"message": self.message(), "finish_reason": self._finish}] if self._has_choice else []
+        choices = [{"message": self.message(), "finish_reason": self._finish_reason}] if self._has_choice else []
         answer = parse_chat_answer({**self._root, "choices": choices}, cut=cut)
-        found = tuple(Finding(fault, _FINDING_MESSAGES[fault], "$.choices[0].delta") for fault in faults)
-        return replace(answer, findings=(*found, *answer.findings))
+        stream_findings = tuple(Finding(fault, _FINDING_MESSAGES[fault], "$.choices[0].delta") for fault in faults)
+        return replace(answer, findings=(*stream_findings, *answer.findings))
 
-    def _ending(self) -> Iterator[str]:
-        """Yield the codes of what is wrong with the end of the stream.
+    def _list_end_faults(self) -> Iterator[str]:
+        """Yield the finding codes for faults at the end of the stream.
 
-        Gateways send [DONE] also for upstreams that broke off.
+        A truncated call counts also after [DONE], since gateways send it for truncated upstreams too.
         """
-        calls, said_over = self._all_calls, self._done or bool(self._finish)
-        broken_off = not self._finish and self._speaks_of is not None and self._speaks_of.broken_off
-        if broken_off or (not said_over and (self._unreadable or any(not call.readable for call in calls))):
+        calls, has_end = self._all_calls, self._has_done or bool(self._finish_reason)
+        is_call_truncated = (
+            not self._finish_reason and self._last_written_call is not None and self._last_written_call.is_truncated
+        )
+        if is_call_truncated or (not has_end and (self._unreadable or any(not call.is_readable for call in calls))):
             yield "stream_cut"
-        elif not said_over:
+        elif not has_end:
             yield "stream_unfinished"
-        elif not self._done:
+        elif not self._has_done:
             yield "stream_done_missing"
         if not self._root.get("usage"):
             yield "stream_usage_missing"
 
 
-def _join_chunks(key: str, pieces: list[Any]) -> Any:
-    if len(pieces) > 1 and all(isinstance(piece, str) for piece in pieces) and key != "role":
-        return "".join(pieces)
-    if key == "content" and len(pieces) > 1:
-        return join_content(pieces)
-    return merge_chunks(pieces, key)
+def _join_chunks(key: str, chunks: list[Any]) -> Any:
+    if len(chunks) > 1 and all(isinstance(piece, str) for piece in chunks) and key != "role":
+        return "".join(chunks)
+    if key == "content" and len(chunks) > 1:
+        return join_content(chunks)
+    return merge_chunks(chunks, key)
 
 
-def _as_text(value: Any) -> str:
+def _join_text(value: Any) -> str:
     if isinstance(value, list):
         return "".join(get_text(part.get("text")) for part in value if isinstance(part, dict))
     return get_text(value)

@@ -1,7 +1,7 @@
 """Answers with numbers that JSON or Python cannot represent: NaN, 1e400, thousands of digits.
 
-In fields of figures such a number becomes an UnrepresentableNumber, which counts as unknown. Elsewhere the answer is
-not JSON.
+In fields of figures (usage, timings) such a number becomes an UnrepresentableNumber, which counts as unknown. Elsewhere
+the answer is not JSON.
 """
 
 import json
@@ -12,7 +12,7 @@ from toolbench.engine.strict_json import is_too_deep, read_finite, read_json
 
 _FIGURE_FIELDS = ("usage", "timings", "created", "tokens_evaluated", "tokens_predicted")
 NOT_A_NUMBER = "NaN"
-_MAX_QUOTED_DIGITS = 20  # characters of such a number that are kept
+_MAX_QUOTED_DIGITS = 20  # leading characters of such a number that are kept
 
 
 class UnrepresentableNumber(str):
@@ -53,7 +53,7 @@ def read_answer_json(text: str) -> Any:
 
 
 def _read_with_unrepresentable(text: str) -> dict[str, Any] | None:
-    """Return the object of a text; None if it is not one, or if such a number is not a figure."""
+    """Return the object in a text; None if it is not one, or has such a number outside of figures."""
     try:
         root = _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -64,11 +64,11 @@ def _read_with_unrepresentable(text: str) -> dict[str, Any] | None:
 
 
 def _remove_figures(root: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer without its figures, and without those of the first object of a streamed Messages answer."""
-    rest = {name: value for name, value in root.items() if name not in _FIGURE_FIELDS}
-    if isinstance(message := rest.get("message"), dict):
-        rest["message"] = {name: value for name, value in message.items() if name not in _FIGURE_FIELDS}
-    return rest
+    """Return the answer without its figures, also those in `message` of a streamed Messages answer."""
+    other_fields = {name: value for name, value in root.items() if name not in _FIGURE_FIELDS}
+    if isinstance(message := other_fields.get("message"), dict):
+        other_fields["message"] = {name: value for name, value in message.items() if name not in _FIGURE_FIELDS}
+    return other_fields
 
 
 def _has_unrepresentable(value: Any) -> bool:

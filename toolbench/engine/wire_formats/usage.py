@@ -11,60 +11,60 @@ IMPLAUSIBLE = "usage_implausible"
 _TOKENS = f"tokens are whole numbers from 0 to {MAX_TOKENS:,}"
 _COST = f"a cost is a number from 0 to {MAX_COST:,}"
 _OBJECT = "usage is an object"
-_AT_ROOT = ("tokens_evaluated", "tokens_predicted")  # of llama.cpp, which has no usage object
-_MAX_NUMBER = 10**15  # a number up to here is quoted in a finding
+_ROOT_FIELDS = ("tokens_evaluated", "tokens_predicted")  # fields of llama.cpp, which sends no `usage`
+_MAX_NUMBER = 10**15  # numbers below this are quoted in findings
 _OVERFLOW_TEXT = "a number beyond all bounds"
 
 
 class UsageReader:
-    """Reads the figures of one usage object within their bounds.
+    """Reader of the figures of one usage object, within their bounds.
 
     Attributes:
         findings: findings for implausible figures, which count as unknown; null and missing figures have none.
         present: whether there is a usage object.
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, reported_usage: Any) -> None:
         self.findings: list[Finding] = []
-        self._given: JsonObject = get_object(given)
-        self.present = isinstance(given, dict)
-        if given is not None and not self.present:
-            self._note("$.usage", given, _OBJECT)
+        self._reported_usage: JsonObject = get_object(reported_usage)
+        self.present = isinstance(reported_usage, dict)
+        if reported_usage is not None and not self.present:
+            self._add_finding("$.usage", reported_usage, _OBJECT)
 
     def tokens(self, *names: str) -> int | None:
-        """Return the first plausible figure under `names`; a name may be `object.member`."""
+        """Return the first plausible figure under `names`, None for none; a name may be `object.member`."""
         for name in names:
-            value = self._value(name)
+            value = self._find_value(name)
             if (count := parse_count(value)) is not None:
                 return count
             if value is not None:
-                self._note(_build_path(name), value, _TOKENS)
+                self._add_finding(_build_path(name), value, _TOKENS)
         return None
 
     def tokens_sum(self, *names: str) -> int | None:
         """Return the sum of the figures under all `names`; None where none is there or one is implausible."""
-        noted = len(self.findings)
-        known = [count for name in names if (count := self.tokens(name)) is not None]
-        if len(self.findings) > noted or not known:
+        earlier_findings = len(self.findings)
+        counts = [count for name in names if (count := self.tokens(name)) is not None]
+        if len(self.findings) > earlier_findings or not counts:
             return None
-        if (total := parse_count(sum(known))) is None:
-            self._note("$.usage", sum(known), _TOKENS)
+        if (total := parse_count(sum(counts))) is None:
+            self._add_finding("$.usage", sum(counts), _TOKENS)
         return total
 
     def cost(self, name: str) -> float | None:
-        """Return the US dollars under `name`."""
-        value = self._value(name)
+        """Return the US dollars under `name`; None if they are missing or implausible."""
+        value = self._find_value(name)
         cost = parse_cost(value)
         if cost is None and value is not None:
-            self._note(_build_path(name), value, _COST)
+            self._add_finding(_build_path(name), value, _COST)
         return cost
 
-    def _value(self, name: str) -> Any:
-        holder, _, member = name.rpartition(".")
-        found = self._given.get(holder) if holder else self._given
-        return found.get(member) if isinstance(found, dict) else None
+    def _find_value(self, name: str) -> Any:
+        container_name, _, member = name.rpartition(".")
+        container = self._reported_usage.get(container_name) if container_name else self._reported_usage
+        return container.get(member) if isinstance(container, dict) else None
 
-    def _note(self, path: str, value: Any, rule: str) -> None:
+    def _add_finding(self, path: str, value: Any, rule: str) -> None:
         message = (
             f"The answer's usage is implausible: {path} is {_describe_value(value)}, but {rule}. It counts as unknown."
         )
@@ -77,9 +77,9 @@ def find_usage(root: JsonObject) -> Any:
     return root.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None) or root.get("usage")
 
 
-def read_usage(given: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the usage of an answer in OpenAI's format, and findings for implausible figures; None without usage."""
-    reader = UsageReader(given)
+def read_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
+    """Return the usage in OpenAI's format, None if there is none, and findings for implausible figures."""
+    reader = UsageReader(reported_usage)
     usage = Usage(
         input_tokens=reader.tokens("prompt_tokens", "input_tokens", "tokens_evaluated"),
         output_tokens=reader.tokens("completion_tokens", "output_tokens", "tokens_predicted"),
@@ -103,16 +103,16 @@ def usage_to_json(usage: Usage | None) -> JsonObject | None:
     }
 
 
-def add_usage(total: Usage, more: Usage | None) -> Usage:
+def add_usage(total: Usage, usage: Usage | None) -> Usage:
     """Return the sum; figures that neither side has stay None."""
-    if more is None:
+    if usage is None:
         return total
     return Usage(
-        input_tokens=_add_optional(total.input_tokens, more.input_tokens),
-        output_tokens=_add_optional(total.output_tokens, more.output_tokens),
-        cached_tokens=_add_optional(total.cached_tokens, more.cached_tokens),
-        reasoning_tokens=_add_optional(total.reasoning_tokens, more.reasoning_tokens),
-        cost=_add_optional(total.cost, more.cost),
+        input_tokens=_add_optional(total.input_tokens, usage.input_tokens),
+        output_tokens=_add_optional(total.output_tokens, usage.output_tokens),
+        cached_tokens=_add_optional(total.cached_tokens, usage.cached_tokens),
+        reasoning_tokens=_add_optional(total.reasoning_tokens, usage.reasoning_tokens),
+        cost=_add_optional(total.cost, usage.cost),
     )
 
 
@@ -123,7 +123,7 @@ def _add_optional(left: Any, right: Any) -> Any:
 
 
 def _build_path(name: str) -> str:
-    return f"$.{name}" if name in _AT_ROOT else f"$.usage.{name}"
+    return f"$.{name}" if name in _ROOT_FIELDS else f"$.usage.{name}"
 
 
 def _describe_value(value: Any) -> str:

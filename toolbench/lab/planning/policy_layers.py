@@ -34,7 +34,7 @@ def build_config_layers(request: RunRequest, choice: ConfigChoice, found: Lookup
             words.base,
             model.provider.template,
             workarounds=[name for name in workarounds if name not in workaround_names],
-            wishes=wishes,
+            patches=wishes,
         )
     except UnknownPresetError as error:
         raise LaunchError({"models": [f"{model.name} names a workaround nobody knows: {error.name}."]}) from error

@@ -173,7 +173,7 @@ def _build_strategy_layers(strategy: str, config: FrozenConfig) -> tuple[Layers,
     built_in = [name for name in workarounds if name in list_preset_names()]
     own_presets = [name for name in workarounds if name not in built_in and name in presets]
     wishes = PatchSet(preset=presets.get(strategy, {}))
-    made = build_layers(strategy, template, workarounds=built_in, wishes=wishes)
+    made = build_layers(strategy, template, workarounds=built_in, patches=wishes)
     above = tuple(layer for layer in made if layer[0].startswith("preset "))
     below = tuple(layer for layer in made if layer not in above)
     added = tuple((f"workaround {name}", presets[name]) for name in own_presets) if strategy == "production" else ()

@@ -24,9 +24,9 @@ EXPECTED_PLACEHOLDER = '{"name": "get_weather", "arguments": {"city": "Berlin"}}
 
 
 def _build_text_field(
-    label: str, rows: int, *, required: bool = False, shown: str = "", hint: str = ""
+    label: str, rows: int, *, required: bool = False, placeholder: str = "", hint: str = ""
 ) -> forms.CharField:
-    attributes = {"rows": rows, "spellcheck": "false", "placeholder": shown}
+    attributes = {"rows": rows, "spellcheck": "false", "placeholder": placeholder}
     widget = forms.Textarea(attributes)
     return forms.CharField(label=label, required=required, strip=False, widget=widget, help_text=hint)
 
@@ -38,21 +38,21 @@ class CaseForm(forms.Form):
         "Tools",
         12,
         required=True,
-        shown=TOOLS_PLACEHOLDER,
+        placeholder=TOOLS_PLACEHOLDER,
         hint="The tools array of a request to OpenAI, as JSON or YAML.",
     )
     message = _build_text_field(
         "Message",
         3,
         required=True,
-        shown="How is the weather in Berlin?",
+        placeholder="How is the weather in Berlin?",
         hint="What the user says, or an array of messages that ends with it.",
     )
     expect = _build_text_field(
         "Expected",
         5,
         required=True,
-        shown=EXPECTED_PLACEHOLDER,
+        placeholder=EXPECTED_PLACEHOLDER,
         hint="A call, a list of calls, or an object with calls, no_call, state or checks.",
     )
     title = forms.CharField(
@@ -65,7 +65,7 @@ class CaseForm(forms.Form):
     results = _build_text_field(
         "What the tools answer",
         4,
-        shown='{"get_weather": {"fixed": {"sky": "clear"}}}',
+        placeholder='{"get_weather": {"fixed": {"sky": "clear"}}}',
         hint=(
             "For each tool: fixed, generated (from a JSON Schema) or error. A tool without an entry returns its "
             "arguments; Toolbench never runs your tools."
@@ -74,7 +74,7 @@ class CaseForm(forms.Form):
     start = _build_text_field(
         "State before the first call",
         3,
-        shown='{"orders": {"17": {"status": "open"}}}',
+        placeholder='{"orders": {"17": {"status": "open"}}}',
         hint="Initial state. “set” in the results changes it, and “state” in the expectation checks it.",
     )
     turns = forms.IntegerField(
@@ -89,33 +89,33 @@ class CaseForm(forms.Form):
     @property
     def is_unfolded(self) -> bool:
         """Whether the less common fields are shown at once: they have errors or content."""
-        folded = [self[name] for name in ("title", "set", "turns", "system", "results", "start")]
-        return any(field.errors for field in folded) or bool(self["results"].value() or self["system"].value())
+        folded_fields = [self[name] for name in ("title", "set", "turns", "system", "results", "start")]
+        return any(field.errors for field in folded_fields) or bool(self["results"].value() or self["system"].value())
 
-    def save(self, *, slug: str = "", from_trial: int | None = None, beside: forms.Form | None = None) -> Case | None:
+    def save(self, *, slug: str = "", from_trial: int | None = None, run_form: forms.Form | None = None) -> Case | None:
         """Save the case as new, or as a new version of `slug`.
 
         Returns:
-            None if this form, or the one in `beside`, is not valid.
+            None if this form or `run_form` is not valid.
 
         Raises:
             UnknownCaseError: there is no case `slug`.
         """
         if not self.is_bound:
             return None
-        valid = self.is_valid()
+        is_valid = self.is_valid()
         data = dict(self.cleaned_data)
-        group = data.pop("set", "").strip()
+        set_name = data.pop("set", "").strip()
         try:
             title, case = parse_draft(CaseDraft(**data))
-        except DraftError as refused:
-            add_form_errors(self, refused)
+        except DraftError as error:
+            add_form_errors(self, error)
             return None
-        if not valid or (beside is not None and not beside.is_valid()):
+        if not is_valid or (run_form is not None and not run_form.is_valid()):
             return None
         if slug:
             return edit_case(slug, title, case)
-        return add_case(title, case, NewCaseOptions(set=group, from_trial=from_trial))
+        return add_case(title, case, NewCaseOptions(set=set_name, from_trial=from_trial))
 
     @classmethod
     def from_request(cls, data: QueryDict | None, trial: str = "", *, example: bool = False) -> tuple["CaseForm", str]:
@@ -127,14 +127,14 @@ class CaseForm(forms.Form):
         Raises:
             CaseNotCreatedError: no case can be made from the trial.
         """
-        number = parse_whole_number(trial)
-        if trial and number is None:
+        trial_id = parse_whole_number(trial)
+        if trial and trial_id is None:
             raise CaseNotCreatedError(f"There is no trial {trial[:20]}.")
-        if data is not None or (number is None and not example):
+        if data is not None or (trial_id is None and not example):
             return cls(data), ""
-        if number is None:
+        if trial_id is None:
             return cls.from_draft(EXAMPLE_DRAFT), EXAMPLE_NOTE
-        draft, note = build_draft_from_trial(number)
+        draft, note = build_draft_from_trial(trial_id)
         return cls.from_draft(draft), note
 
     @classmethod
@@ -163,20 +163,20 @@ class CaseImportForm(forms.Form):
         """
         if not self.is_valid():
             return None
-        given = self.cleaned_data["file"]
-        field = "file" if given else "text"
-        if given and given.size > MAX_FILE_BYTES:
+        uploaded_file = self.cleaned_data["file"]
+        field = "file" if uploaded_file else "text"
+        if uploaded_file and uploaded_file.size > MAX_FILE_BYTES:
             self.add_error(
-                field, f"The file has {given.size:,} bytes; {MAX_FILE_BYTES:,} are taken. Nothing was saved."
+                field, f"The file has {uploaded_file.size:,} bytes; {MAX_FILE_BYTES:,} are taken. Nothing was saved."
             )
             return None
         try:
-            text = given.read().decode("utf-8-sig") if given else self.cleaned_data["text"]
+            text = uploaded_file.read().decode("utf-8-sig") if uploaded_file else self.cleaned_data["text"]
             return import_cases(text, self.cleaned_data["set"].strip())
         except UnicodeDecodeError as error:
             self.add_error(field, f"This is not UTF-8: byte {error.start + 1} cannot be read. Nothing was saved.")
-        except CaseImportError as refused:
-            for sentence in refused.sentences[:MAX_ERRORS]:
+        except CaseImportError as error:
+            for sentence in error.sentences[:MAX_ERRORS]:
                 self.add_error(field, sentence)
         return None
 

@@ -50,17 +50,17 @@ class SideFields:
 
 def build_side_fields(query: CompareQuery, choices: CompareChoices) -> tuple[SideFields, ...]:
     """Return the inputs for both sides together and for each side."""
-    given = {"": query.both, "a_": query.a, "b_": query.b}
+    values_by_prefix = {"": query.both, "a_": query.a, "b_": query.b}
     options = _list_options(choices)
-    return tuple(_build_side(title, prefix, given[prefix], options) for prefix, title in SIDE_PREFIXES)
+    return tuple(_build_side(title, prefix, values_by_prefix[prefix], options) for prefix, title in SIDE_PREFIXES)
 
 
-def _build_side(title: str, prefix: str, given: Mapping[str, str], options: AxisOptions) -> SideFields:
+def _build_side(title: str, prefix: str, values: Mapping[str, str], options: AxisOptions) -> SideFields:
     fields = {
-        axis: _build_field(axis, prefix, given.get(axis, ""), options) for axis in AXES if axis not in HIDDEN_AXES
+        axis: _build_field(axis, prefix, values.get(axis, ""), options) for axis in AXES if axis not in HIDDEN_AXES
     }
-    first = tuple(field for axis, field in fields.items() if axis in MAIN_AXES)
-    return SideFields(title, first, tuple(field for axis, field in fields.items() if axis not in MAIN_AXES))
+    main_fields = tuple(field for axis, field in fields.items() if axis in MAIN_AXES)
+    return SideFields(title, main_fields, tuple(field for axis, field in fields.items() if axis not in MAIN_AXES))
 
 
 def _build_field(axis: str, prefix: str, value: str, options: AxisOptions) -> AxisField:
@@ -70,9 +70,9 @@ def _build_field(axis: str, prefix: str, value: str, options: AxisOptions) -> Ax
 
 
 def _list_options(choices: CompareChoices) -> AxisOptions:
-    offered = {axis: tuple((value, value) for value in values) for axis, values in choices.values.items()}
+    options = {axis: tuple((value, value) for value in values) for axis, values in choices.values.items()}
     runs = tuple((str(run.pk), f"{run.pk} · {run}{' (simulated)' if run.simulated else ''}") for run in choices.runs)
-    return offered | {
+    return options | {
         "run": runs,
         "stream": ((WHOLE, "whole"), (STREAMED, "streamed")),
         "examples": ((NO_EXAMPLES, "none"),),

@@ -5,12 +5,12 @@ from django import forms
 from toolbench.lab.errors import InvalidFieldsError
 
 
-def add_form_errors(form: forms.Form, refused: InvalidFieldsError) -> None:
+def add_form_errors(form: forms.Form, error: InvalidFieldsError) -> None:
     """Add each error to its field, or to the form if there is no such field.
 
     A field that the form itself found invalid keeps only its own error.
     """
-    wrong = set(form.errors)
-    for name, sentences in refused.errors.items():
-        for sentence in sentences if name not in wrong else ():
+    invalid_names = set(form.errors)
+    for name, sentences in error.errors.items():
+        for sentence in sentences if name not in invalid_names else ():
             form.add_error(name if name in form.fields else None, sentence)

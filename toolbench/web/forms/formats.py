@@ -41,9 +41,9 @@ class FormatForm(forms.Form):
         Raises:
             ValidationError: the text is not a JSON list of tools.
         """
-        written = self.cleaned_data["tools"].strip()
+        text = self.cleaned_data["tools"].strip()
         try:
-            tools = json.loads(written or "[]")
+            tools = json.loads(text or "[]")
         except (ValueError, RecursionError) as error:
             raise forms.ValidationError(f"This is not JSON. {TOOLS_HINT}") from error
         if not isinstance(tools, list) or not all(_is_tool(tool) for tool in tools):

@@ -12,7 +12,7 @@ from toolbench.lab.models import Replay, Run
 
 MAX_FILE_BYTES = 64 << 20
 MAX_IMMEDIATE_BYTES = 256 << 10  # imported during the request, in less than two seconds
-MAX_IMMEDIATE_UNPACKED_BYTES = 2 << 20  # the same, of what an archive unpacks to
+MAX_IMMEDIATE_UNPACKED_BYTES = 2 << 20  # limit of an archive after unpacking, for an import during the request
 
 
 def start_import(file: "UploadedFile[Any] | None", owner: User | None) -> Run | Replay:
@@ -29,5 +29,5 @@ def start_import(file: "UploadedFile[Any] | None", owner: User | None) -> Run | 
             "`manage.py import_bundle FILE` on the machine itself."
         )
     is_small = file.size <= MAX_IMMEDIATE_BYTES and count_unpacked_bytes(file) <= MAX_IMMEDIATE_UNPACKED_BYTES
-    take_in = import_run if is_small else queue_import
-    return take_in(file, file.name or "", owner=owner)
+    start = import_run if is_small else queue_import
+    return start(file, file.name or "", owner=owner)

@@ -19,14 +19,14 @@ class JsonObjectField(forms.CharField):
         """
         text = super().clean(value).strip()
         try:
-            found = json.loads(text or "{}")
+            parsed = json.loads(text or "{}")
         except RecursionError as error:
             raise forms.ValidationError("This is not JSON: it is nested too deeply.") from error
         except json.JSONDecodeError as error:
-            place = f"line {error.lineno}, column {error.colno}"
-            raise forms.ValidationError(f"This is not JSON: {place}: {error.msg}.") from error
+            position = f"line {error.lineno}, column {error.colno}"
+            raise forms.ValidationError(f"This is not JSON: {position}: {error.msg}.") from error
         except ValueError as error:
             raise forms.ValidationError(f"This is not JSON: {error}.") from error
-        if not isinstance(found, dict):
+        if not isinstance(parsed, dict):
             raise forms.ValidationError("This must be a JSON object, in braces.")
-        return found
+        return parsed

@@ -141,19 +141,19 @@ class LaunchForm(forms.Form):
     def __init__(self, choices: LaunchChoices, data: QueryDict | None = None) -> None:
         """Build the form; `set` in the data selects a whole set of scenarios instead of those selected."""
         sets = dict(choices.sets)
-        if data is not None and (chosen := sets.get(str(data.get("set")))):
+        if data is not None and (set_scenarios := sets.get(str(data.get("set")))):
             data = data.copy()
-            data.setlist("scenarios", [*chosen])
+            data.setlist("scenarios", [*set_scenarios])
         super().__init__(data)
         self.choices = choices
-        offered = {
+        choices_by_field = {
             "models": [model for provider in choices.providers for model in provider.models],
             "profiles": list_choices(choices.profiles),
             "scenarios": list_choices(choices.scenarios),
             "strategies": list_choices(choices.strategies),
             "methods": list_choices(choices.methods),
         }
-        for name, values in offered.items():
+        for name, values in choices_by_field.items():
             field = self.fields[name]
             assert isinstance(field, forms.MultipleChoiceField)
             field.choices = [(choice.value, choice.label) for choice in values]
@@ -161,23 +161,25 @@ class LaunchForm(forms.Form):
     def list_shown_providers(self) -> tuple[ProviderChoices, ...]:
         """Return the providers with the models that match the form's filter or are chosen."""
         chosen = self["models"].value() or ()
-        shown = (provider.filter_models(self["find"].value() or "", chosen) for provider in self.choices.providers)
-        return tuple(provider for provider in shown if provider.groups)
+        filtered_providers = (
+            provider.filter_models(self["find"].value() or "", chosen) for provider in self.choices.providers
+        )
+        return tuple(provider for provider in filtered_providers if provider.groups)
 
     @classmethod
-    def add_defaults(cls, address: QueryDict) -> QueryDict:
+    def add_defaults(cls, parameters: QueryDict) -> QueryDict:
         """Return the URL parameters with default values for missing ones.
 
         Parameters sent by the form itself are complete and returned unchanged.
         """
-        if "instance_kind" in address:
-            return address
-        whole = address.copy()
+        if "instance_kind" in parameters:
+            return parameters
+        completed = parameters.copy()
         for name, field in cls.base_fields.items():
-            if name not in whole and field.initial is not None:
-                usual = field.initial if isinstance(field.initial, list) else [str(field.initial)]
-                whole.setlist(name, usual)
-        return whole
+            if name not in completed and field.initial is not None:
+                default_values = field.initial if isinstance(field.initial, list) else [str(field.initial)]
+                completed.setlist(name, default_values)
+        return completed
 
     def read_points(self) -> int | None:
         """Return the difference to detect in percentage points; None if the form does not have it."""

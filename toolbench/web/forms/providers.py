@@ -118,16 +118,16 @@ class ProviderForm(forms.Form):
         super().__init__(*args, **kwargs)
         secrets = list_provider_secrets(provider or Provider(), [str((self.data or {}).get("key", ""))])
         for name in ("base_url", "api_prefix"):
-            address = self.fields[name].widget
-            assert isinstance(address, UrlInput)
-            address.known = secrets
-        stored = self.fields["remove_headers"]
-        assert isinstance(stored, forms.MultipleChoiceField)
-        stored.choices = [(name, name) for name in (provider.header_names if provider else ())]
+            url_widget = self.fields[name].widget
+            assert isinstance(url_widget, UrlInput)
+            url_widget.known = secrets
+        remove_headers = self.fields["remove_headers"]
+        assert isinstance(remove_headers, forms.MultipleChoiceField)
+        remove_headers.choices = [(name, name) for name in (provider.header_names if provider else ())]
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
-        known = [(template.slug, template.title) for template in list_templates()]
-        field.choices = [("", "Any other endpoint"), *known, (SIMULATED, SIMULATED_TITLE)]
+        template_choices = [(template.slug, template.title) for template in list_templates()]
+        field.choices = [("", "Any other endpoint"), *template_choices, (SIMULATED, SIMULATED_TITLE)]
 
     @property
     def is_unfolded(self) -> bool:

@@ -27,8 +27,10 @@ def p_value(p: float | None) -> str:
         return ""
     if p < 0.001:
         return "p < 0.001"
-    places = (more for more in range(3, MAX_DECIMAL_PLACES) if (round_half_up(p, more) <= ALPHA) == (p <= ALPHA))
-    return f"p = {format_rounded(p, next(places, MAX_DECIMAL_PLACES))}"
+    decimal_places = (
+        more for more in range(3, MAX_DECIMAL_PLACES) if (round_half_up(p, more) <= ALPHA) == (p <= ALPHA)
+    )
+    return f"p = {format_rounded(p, next(decimal_places, MAX_DECIMAL_PLACES))}"
 
 
 @register.filter
@@ -39,10 +41,12 @@ def signed_seconds(milliseconds: float | None) -> str:
 
 def _format_signed(number: float, places: int) -> str:
     """Return a number with its sign, and with as many decimals as distinguish it from 0."""
-    enough = next((more for more in range(places, MAX_DECIMAL_PLACES) if round_half_up(abs(number), more)), None)
-    if enough is None:
+    decimal_places = next(
+        (more for more in range(places, MAX_DECIMAL_PLACES) if round_half_up(abs(number), more)), None
+    )
+    if decimal_places is None:
         return format_rounded(0.0, places)
-    return f"{MINUS if number < 0 else '+'}{format_rounded(abs(number), enough)}"
+    return f"{MINUS if number < 0 else '+'}{format_rounded(abs(number), decimal_places)}"
 
 
 @register.filter
@@ -54,17 +58,22 @@ def signed_money(dollars: float | None) -> str:
 @register.inclusion_tag("_difference.html")
 def difference(compared: RateComparison) -> dict[str, object]:
     """Show the difference with interval and p-value, and a bar on an axis from -100 to 100 points."""
-    found = compared.difference
-    return {"compared": compared, "axis": _build_axis(found), "label": _describe(compared, found) if found else ""}
+    estimate = compared.difference
+    return {
+        "compared": compared,
+        "axis": _build_axis(estimate),
+        "label": _describe(compared, estimate) if estimate else "",
+    }
 
 
-def _describe(compared: RateComparison, found: Difference) -> str:
-    kind = "anytime-valid " * compared.sequential + "simultaneous " * (found.comparisons > 1)
-    return f"{kind}95\u00a0% interval {points(found.low)} to {points(found.high)} points; the line is no difference"
+def _describe(compared: RateComparison, estimate: Difference) -> str:
+    qualifiers = "anytime-valid " * compared.sequential + "simultaneous " * (estimate.comparisons > 1)
+    interval = f"{points(estimate.low)} to {points(estimate.high)} points"
+    return f"{qualifiers}95\u00a0% interval {interval}; the line is no difference"
 
 
-def _build_axis(found: Difference | None) -> dict[str, str]:
-    if found is None:
+def _build_axis(estimate: Difference | None) -> dict[str, str]:
+    if estimate is None:
         return {}
-    places = {"low": found.low, "value": found.value, "high": found.high}
-    return {name: format_rounded(50 + 50 * share, 1) for name, share in places.items()}
+    shares = {"low": estimate.low, "value": estimate.value, "high": estimate.high}
+    return {name: format_rounded(50 + 50 * share, 1) for name, share in shares.items()}

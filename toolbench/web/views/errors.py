@@ -13,32 +13,32 @@ FEWER_VALUES_HINT = "Choose fewer at once, and do the rest afterwards."
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Return 413 with the limit if the request is too large, else 400. Only the headers of the request are read."""
+    """Return 413 with the limit if the request is too large, else 400."""
     if isinstance(exception, RequestDataTooBig):
         return _render_too_large(_describe_size(request.META.get("CONTENT_LENGTH", "")), SHORTEN_HINT)
     if isinstance(exception, TooManyFieldsSent):
-        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+        maximum = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
         return _render_too_large(
-            f"A form or an address may have up to {most:,} values; there are more in this one.", FEWER_VALUES_HINT
+            f"A form or an address may have up to {maximum:,} values; there are more in this one.", FEWER_VALUES_HINT
         )
     if isinstance(exception, TooManyFilesSent):
-        most = settings.DATA_UPLOAD_MAX_NUMBER_FILES
-        return _render_too_large(f"Up to {most:,} files are taken at once; these are more.", FEWER_VALUES_HINT)
+        maximum = settings.DATA_UPLOAD_MAX_NUMBER_FILES
+        return _render_too_large(f"Up to {maximum:,} files are taken at once; these are more.", FEWER_VALUES_HINT)
     return HttpResponse(render_to_string("400.html"), status=400)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Return 503 if the database does not answer, else 500. It needs neither session nor database."""
-    away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
-    status = 503 if away else 500
+    is_database_down = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
+    status = 503 if is_database_down else 500
     return HttpResponse(render_to_string(f"{status}.html"), status=status)
 
 
 def _describe_size(length: str) -> str:
-    sent = f"{int(length):,} bytes, the files among them" if length.isdecimal() else "more"
-    most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    sent_size = f"{int(length):,} bytes, the files among them" if length.isdecimal() else "more"
+    max_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return (
-        f"What is typed and pasted may be up to {most:,} bytes as the browser sends it; this was {sent}. "
+        f"What is typed and pasted may be up to {max_bytes:,} bytes as the browser sends it; this was {sent_size}. "
         "A quote or a bracket may count as three bytes, a Chinese character as nine."
     )
 

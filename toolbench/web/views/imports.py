@@ -19,18 +19,18 @@ from toolbench.web.requests import Action, find_owner, record
 @require_safe
 def list_imports(request: HttpRequest) -> HttpResponse:
     """Show the list of imports."""
-    found = {"jobs": get_open_imports(), "lines": get_runs("imported"), "histories": get_histories()}
-    return render_page(request, "imports/list.html", found)
+    context = {"jobs": get_open_imports(), "lines": get_runs("imported"), "histories": get_histories()}
+    return render_page(request, "imports/list.html", context)
 
 
 @require_safe
 def show_history(request: HttpRequest, history_id: int) -> HttpResponse:
     """Show an imported history."""
     try:
-        found = get_history_page(history_id)
+        page = get_history_page(history_id)
     except History.DoesNotExist:
         raise Http404(f"There is no history {history_id}.") from None
-    return render_page(request, "imports/history.html", {"page": found})
+    return render_page(request, "imports/history.html", {"page": page})
 
 
 @require_POST
@@ -38,24 +38,24 @@ def upload(request: HttpRequest) -> HttpResponse:
     """Import the uploaded file, or start a job for it."""
     file = request.FILES.get("file")
     try:
-        taken = start_import(file, find_owner(request))
-    except RunImportError as refused:
-        messages.error(request, str(refused))
+        imported = start_import(file, find_owner(request))
+    except RunImportError as error:
+        messages.error(request, str(error))
         return redirect("imported")
-    is_queued = isinstance(taken, Replay)
-    url = reverse("import-job" if is_queued else "run", args=[taken.pk])
+    is_queued = isinstance(imported, Replay)
+    url = reverse("import-job" if is_queued else "run", args=[imported.pk])
     record(request, Action.IMPORTED, f"file {getattr(file, 'name', '')}", url)
-    if isinstance(taken, Replay):
-        return redirect("import-job", taken.pk)
-    messages.success(request, f"Run {taken.pk} is imported with {taken.trial_count} trials.")
-    return redirect("run", taken.pk)
+    if isinstance(imported, Replay):
+        return redirect("import-job", imported.pk)
+    messages.success(request, f"Run {imported.pk} is imported with {imported.trial_count} trials.")
+    return redirect("run", imported.pk)
 
 
 @require_safe
 def show_job(request: HttpRequest, job_id: int) -> HttpResponse:
     """Show the progress of an import by a worker (GET /imported/jobs/ID/)."""
     try:
-        found = get_import(job_id)
+        page = get_import(job_id)
     except Replay.DoesNotExist:
         raise Http404(f"There is no import {job_id}.") from None
-    return render_page(request, "imports/job.html", {"page": found}, part="found")
+    return render_page(request, "imports/job.html", {"page": page}, part="found")

@@ -18,8 +18,8 @@ def download_report(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
     """Return the report that `manage.py report` writes (GET /runs/ID/report.zip)."""
     try:
         return build_streamed_response(iter_report_zip(run_id), "application/zip", name=f"toolbench-run-{run_id}.zip")
-    except ReportError as refused:
-        raise Http404(str(refused)) from None
+    except ReportError as error:
+        raise Http404(str(error)) from None
 
 
 @require_safe
@@ -30,10 +30,10 @@ def download_bundle(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """
     try:
         pieces = iter_bundle_chunks(run_id, private=request.GET.get("private") == "1")
-    except UnknownRunError as unknown:
-        raise Http404(str(unknown)) from None
-    except BundleError as refused:
-        messages.error(request, str(refused))
+    except UnknownRunError as error:
+        raise Http404(str(error)) from None
+    except BundleError as error:
+        messages.error(request, str(error))
         return redirect("run", run_id)
     return build_streamed_response(pieces, "application/zip", name=f"toolbench-bundle-{run_id}.zip")
 
@@ -43,5 +43,5 @@ def download_trials(request: HttpRequest, run_id: int, kind: str) -> HttpRespons
     """Return a row per trial without bodies (GET /runs/ID/trials.csv or .json)."""
     try:
         return build_table_response(export_trials(run_id), kind, name=f"toolbench-run-{run_id}-trials")
-    except ReportError as refused:
-        raise Http404(str(refused)) from None
+    except ReportError as error:
+        raise Http404(str(error)) from None

@@ -34,16 +34,16 @@ def list_runs(request: HttpRequest, kind: Kind = "own") -> HttpResponse:
 @redirect_to_short_address
 def create(request: HttpRequest) -> HttpResponse:
     """Show the form with its estimate, whole or in part; on POST, start the run or show the errors."""
-    typed = request.POST or (LaunchForm.add_defaults(request.GET) if PLAN_FIELDS & request.GET.keys() else None)
-    form = LaunchForm(get_launch_choices(), typed)
-    wish = form.to_request()
-    answer = plan_or_launch(form, wish, start=request.method == "POST", owner=find_owner(request))
+    form_data = request.POST or (LaunchForm.add_defaults(request.GET) if PLAN_FIELDS & request.GET.keys() else None)
+    form = LaunchForm(get_launch_choices(), form_data)
+    run_request = form.to_request()
+    answer = plan_or_launch(form, run_request, start=request.method == "POST", owner=find_owner(request))
     if answer.run:
         return redirect("run", answer.run.pk)
     is_submitted = request.method == "POST"
     context: dict[str, object] = {"form": form, "plan": answer.plan, "agreed": answer.agreed, "asked": is_submitted}
-    if wish and answer.plan:
-        context["forecast"] = estimate_plan(answer.plan, wish)
+    if run_request and answer.plan:
+        context["forecast"] = estimate_plan(answer.plan, run_request)
         context["power"] = get_power_hint(answer.plan, form.read_points())
     return render_page(request, "runs/new.html", context, part="forecast")
 
@@ -74,22 +74,22 @@ def act(request: HttpRequest, run_id: int) -> HttpResponse:
     """
     action = parse_action(request.POST)
     try:
-        done = action.execute(run_id, find_owner(request))
-        _announce(request, run_id, done)
-    except control.RunActionError as refused:
-        messages.error(request, str(refused))
+        result = action.execute(run_id, find_owner(request))
+        _announce(request, run_id, result)
+    except control.RunActionError as error:
+        messages.error(request, str(error))
         return redirect("run", run_id)
-    except ConfirmationNeededError as needed:
-        return render_page(request, "runs/act.html", {"run_id": run_id, "again": action.again, "needed": needed})
-    return redirect("run", done.run_id) if done.run_id else redirect("runs")
+    except ConfirmationNeededError as confirmation:
+        return render_page(request, "runs/act.html", {"run_id": run_id, "again": action.again, "needed": confirmation})
+    return redirect("run", result.run_id) if result.run_id else redirect("runs")
 
 
-def _announce(request: HttpRequest, run_id: int, done: ActionResult) -> None:
+def _announce(request: HttpRequest, run_id: int, result: ActionResult) -> None:
     """Show the result of an action and add it to the audit list."""
-    messages.success(request, done.sentence)
-    if done.run_id is None:
+    messages.success(request, result.sentence)
+    if result.run_id is None:
         record(request, Action.DELETED, f"run {run_id}")
-    elif done.run_id == run_id:
-        record(request, Action.CHANGED, f"run {run_id}: {done.sentence}", reverse("run", args=[run_id]))
+    elif result.run_id == run_id:
+        record(request, Action.CHANGED, f"run {run_id}: {result.sentence}", reverse("run", args=[run_id]))
     else:
-        record(request, Action.LAUNCHED, f"run {done.run_id}", reverse("run", args=[done.run_id]))
+        record(request, Action.LAUNCHED, f"run {result.run_id}", reverse("run", args=[result.run_id]))

@@ -1,4 +1,7 @@
-"""A Messages answer in chat format. The message keeps its blocks, so that they can be sent back unchanged."""
+"""Conversion of a Messages answer to chat format.
+
+The message keeps its blocks, so that they can be sent back unchanged.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -33,7 +36,7 @@ def decode_message(body: bytes) -> ChatAnswer:
 
 
 def parse_messages_answer(root: JsonObject, *, cut: bool = False, findings: Sequence[Finding] = ()) -> ChatAnswer:
-    """Return the answer of a Messages object. An unknown reason to stop is kept as it is.
+    """Return the answer of a Messages object. An unknown stop reason is the finish reason.
 
     Raises:
         MalformedAnswerError: the object is not an answer.
@@ -44,49 +47,49 @@ def parse_messages_answer(root: JsonObject, *, cut: bool = False, findings: Sequ
     if not isinstance(blocks, list):
         hint = ": it looks like a chat completion, so the other wire is the right one" if "choices" in root else ""
         raise MalformedAnswerError("no_message", f"the answer has no content blocks{hint}")
-    reason = root.get("stop_reason")
-    reason = reason if isinstance(reason, str) else None
-    usage, implausible = read_messages_usage(root.get("usage"))
+    stop_reason = root.get("stop_reason")
+    stop_reason = stop_reason if isinstance(stop_reason, str) else None
+    usage, usage_findings = read_messages_usage(root.get("usage"))
     return ChatAnswer(
         message=build_chat_message(root, blocks),
-        finish_reason=FINISH_REASONS.get(reason, reason) if reason else None,
+        finish_reason=FINISH_REASONS.get(stop_reason, stop_reason) if stop_reason else None,
         usage=usage,
         model_echoed=root["model"] if isinstance(root.get("model"), str) else "",
-        findings=(*findings, *_list_findings(blocks, reason), *implausible),
+        findings=(*findings, *_list_findings(blocks, stop_reason), *usage_findings),
         cut=cut,
-        continues=reason == PAUSED_STOP_REASON,
+        continues=stop_reason == PAUSED_STOP_REASON,
     )
 
 
-def _list_findings(blocks: list[Any], reason: str | None) -> Iterator[Finding]:
-    for place, block in enumerate(blocks):
+def _list_findings(blocks: list[Any], stop_reason: str | None) -> Iterator[Finding]:
+    for index, block in enumerate(blocks):
         if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("input"), str):
             message = "A call's input is a text instead of an object; what it holds was taken for the arguments."
-            yield Finding("input_is_text", message, f"$.content[{place}].input")
-    if reason == PAUSED_STOP_REASON:
+            yield Finding("input_is_text", message, f"$.content[{index}].input")
+    if stop_reason == PAUSED_STOP_REASON:
         yield Finding("turn_paused", "The endpoint paused a long turn and is asked to go on.", "$.stop_reason")
 
 
 def build_chat_message(root: JsonObject, blocks: list[Any]) -> Message:
-    """Return text, thinking and calls in the fields of chat format, the blocks as they came, and all other fields."""
-    known = [block for block in blocks if isinstance(block, dict)]
-    thoughts = [thought for block in known if isinstance(thought := block.get("thinking"), str)]
-    calls = [_to_chat_call(block) for block in known if block.get("type") == "tool_use"]
-    extra = {name: value for name, value in root.items() if name not in _READ_FIELDS and value is not None}
+    """Return the message in chat format, with the received blocks and all unknown fields."""
+    objects = [block for block in blocks if isinstance(block, dict)]
+    thinking_texts = [thinking_text for block in objects if isinstance(thinking_text := block.get("thinking"), str)]
+    calls = [_to_chat_call(block) for block in objects if block.get("type") == "tool_use"]
+    other_fields = {name: value for name, value in root.items() if name not in _READ_FIELDS and value is not None}
     return {
         "role": "assistant",
-        "content": "".join(text for block in known if isinstance(text := block.get("text"), str)),
-        **({"reasoning_content": "".join(thoughts)} if thoughts else {}),
+        "content": "".join(text for block in objects if isinstance(text := block.get("text"), str)),
+        **({"reasoning_content": "".join(thinking_texts)} if thinking_texts else {}),
         **({"tool_calls": calls} if calls else {}),
         **({KEPT_BLOCKS_FIELD: blocks} if blocks else {}),
-        **extra,
+        **other_fields,
     }
 
 
 def _to_chat_call(block: JsonObject) -> JsonObject:
-    """Return a call; arguments that are an object become compact text, missing ones an empty object, others stay."""
-    given = block.get("input")
-    arguments = "{}" if given is None else write_json(given) if isinstance(given, dict) else given
+    """Return a call; an object as arguments becomes JSON text, missing arguments become `{}`."""
+    call_input = block.get("input")
+    arguments = "{}" if call_input is None else write_json(call_input) if isinstance(call_input, dict) else call_input
     return {
         "id": block.get("id"),
         "type": "function",
@@ -94,12 +97,12 @@ def _to_chat_call(block: JsonObject) -> JsonObject:
     }
 
 
-def read_messages_usage(given: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
-    """Return the tokens as chat format counts them, and findings for implausible figures.
+def read_messages_usage(reported_usage: Any) -> tuple[Usage | None, tuple[Finding, ...]]:
+    """Return the usage, None if there is none, and findings for implausible figures.
 
-    The prompt includes tokens read from and written to the cache.
+    As in chat format, the input tokens include those read from and written to the cache.
     """
-    reader = UsageReader(given)
+    reader = UsageReader(reported_usage)
     usage = Usage(
         input_tokens=reader.tokens_sum("input_tokens", *_CACHE_TOKEN_FIELDS),
         output_tokens=reader.tokens("output_tokens"),

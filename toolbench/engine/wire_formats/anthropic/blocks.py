@@ -9,10 +9,8 @@ from toolbench.engine.types import JsonObject, Message, get_called_function
 from toolbench.engine.wire_formats.anthropic.changes import WireChanges
 from toolbench.engine.wire_formats.parse_answer import INTERRUPTED_RESULT, get_message_text, list_structured_calls
 
-KEPT_BLOCKS_FIELD = (
-    "content_blocks"  # where an answer's own blocks stand in its chat message, to be sent back unchanged
-)
-INVALID_JSON_KEY = "INVALID_JSON"  # the key under which Anthropic's documentation sends arguments back that are no JSON
+KEPT_BLOCKS_FIELD = "content_blocks"  # field of a chat message with the received blocks, to be sent back unchanged
+INVALID_JSON_KEY = "INVALID_JSON"  # key for arguments that are not a JSON object, as in Anthropic's documentation
 
 
 def build_text_block(text: str) -> JsonObject:
@@ -36,17 +34,17 @@ def _to_block(part: JsonObject) -> JsonObject:
         return part
     image = part.get("image_url")
     url = str(image.get("url", "") if isinstance(image, dict) else image)
-    head, _, data = url.partition(";base64,")
-    if data and head.startswith("data:"):
-        source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
+    prefix, _, data = url.partition(";base64,")
+    if data and prefix.startswith("data:"):
+        source = {"type": "base64", "media_type": prefix.removeprefix("data:"), "data": data}
     else:
         source = {"type": "url", "url": url}
     return {"type": "image", "source": source}
 
 
-def build_result_block(travelling_id: str, message: Message | None) -> JsonObject:
-    """Return a tool's message as a result; without a message, a result that says so."""
-    block: JsonObject = {"type": "tool_result", "tool_use_id": travelling_id}
+def build_result_block(wire_id: str, message: Message | None) -> JsonObject:
+    """Return a tool message as a result block; for None, an error result for an interrupted call."""
+    block: JsonObject = {"type": "tool_result", "tool_use_id": wire_id}
     if message is None:
         return {**block, "content": INTERRUPTED_RESULT, "is_error": True}
     content = message.get("content")
@@ -63,43 +61,43 @@ def _is_failed_result(content: Any) -> bool:
     return isinstance(result, dict) and result.get("ok") is False and "tool_name" in result
 
 
-def build_assistant_blocks(message: Message, ids: Sequence[str], changes: WireChanges) -> list[JsonObject]:
+def build_assistant_blocks(message: Message, wire_ids: Sequence[str], changes: WireChanges) -> list[JsonObject]:
     """Return the blocks of an assistant's turn.
 
-    They are its own blocks with the kept calls if these are known, otherwise text and calls.
+    They are the received blocks with the kept calls, or, if there are none, text and calls.
 
     Args:
         message: the message in chat format.
-        ids: ids of its calls as they are sent.
+        wire_ids: ids of its calls as they are sent to the endpoint.
         changes: records what is left out.
     """
-    calls = [_build_tool_use(*pair, changes) for pair in zip(list_structured_calls(message), ids, strict=True)]
-    known = message.get(KEPT_BLOCKS_FIELD)
-    if isinstance(known, list) and known:
-        return list(_update_kept_blocks(message, known, calls))
+    calls = [_build_tool_use(*pair, changes) for pair in zip(list_structured_calls(message), wire_ids, strict=True)]
+    kept_blocks = message.get(KEPT_BLOCKS_FIELD)
+    if isinstance(kept_blocks, list) and kept_blocks:
+        return list(_update_kept_blocks(message, kept_blocks, calls))
     for name in ("reasoning_content", "reasoning"):
         if text := message.get(name):
             changes.note("unsigned_reasoning_left_out", f"$.messages[*].{name}", text)
     return [*build_user_blocks(message.get("content")), *calls]
 
 
-def _update_kept_blocks(message: Message, known: list[Any], calls: list[JsonObject]) -> Iterator[JsonObject]:
-    """Yield the blocks with each call in its place, and with the text of the message if a transform changed it."""
-    blocks = [block for block in known if isinstance(block, dict)]
+def _update_kept_blocks(message: Message, kept_blocks: list[Any], calls: list[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the blocks with the calls, and with the message text if a transform changed it."""
+    blocks = [block for block in kept_blocks if isinstance(block, dict)]
     text = get_message_text(message)
-    texts = [text] if "".join(_get_text(block) for block in blocks) != text else None
-    waiting = iter(calls)
+    unplaced_text = [text] if "".join(_get_text(block) for block in blocks) != text else None
+    unplaced_calls = iter(calls)
     for block in blocks:
         if block.get("type") == "tool_use":
-            call = next(waiting, None)
+            call = next(unplaced_calls, None)
             block = {**block, **call} if call else {}
-        elif block.get("type") == "text" and texts is not None:
-            block = build_text_block(texts.pop()) if texts else {}
+        elif block.get("type") == "text" and unplaced_text is not None:
+            block = build_text_block(unplaced_text.pop()) if unplaced_text else {}
         if block and not is_blank_block(block):
             yield block
-    if texts and texts[0].strip():
-        yield build_text_block(texts[0])
-    yield from waiting
+    if unplaced_text and unplaced_text[0].strip():
+        yield build_text_block(unplaced_text[0])
+    yield from unplaced_calls
 
 
 def _get_text(block: JsonObject) -> str:
@@ -107,21 +105,21 @@ def _get_text(block: JsonObject) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _build_tool_use(call: JsonObject, travelling_id: str, changes: WireChanges) -> JsonObject:
+def _build_tool_use(call: JsonObject, wire_id: str, changes: WireChanges) -> JsonObject:
     function = get_called_function(call)
-    given = function.get("arguments")
-    value = _read_input(given)
-    if value is None:
-        value = {INVALID_JSON_KEY: given}
-        changes.note("invalid_arguments_wrapped", "$.messages[*].content[*].input", given, value)
-    return {"type": "tool_use", "id": travelling_id, "name": str(function.get("name") or ""), "input": value}
+    arguments = function.get("arguments")
+    call_input = _read_input(arguments)
+    if call_input is None:
+        call_input = {INVALID_JSON_KEY: arguments}
+        changes.note("invalid_arguments_wrapped", "$.messages[*].content[*].input", arguments, call_input)
+    return {"type": "tool_use", "id": wire_id, "name": str(function.get("name") or ""), "input": call_input}
 
 
-def _read_input(given: Any) -> JsonObject | None:
+def _read_input(arguments: Any) -> JsonObject | None:
     """Return arguments as an object, {} for none; None if they are not an object."""
-    if isinstance(given, str):
+    if isinstance(arguments, str):
         try:
-            given = read_json(given) if given.strip() else {}
+            arguments = read_json(arguments) if arguments.strip() else {}
         except InvalidJsonError:
             return None
-    return {} if given is None else given if isinstance(given, dict) else None
+    return {} if arguments is None else arguments if isinstance(arguments, dict) else None

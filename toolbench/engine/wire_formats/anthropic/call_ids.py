@@ -8,7 +8,7 @@ _ALLOWED = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 class CallIdMap:
-    """The ids of one conversation, assigned turn by turn."""
+    """Assignment of call ids for one conversation, turn by turn."""
 
     def __init__(self) -> None:
         self._uses: dict[str, int] = {}
@@ -18,19 +18,19 @@ class CallIdMap:
 
         A call keeps its id if Messages accepts it and no earlier call has it; otherwise it gets a replacement.
         """
-        return [self._unique(_replace_forbidden_characters(given)) for given in ids]
+        return [self._make_unique(_replace_forbidden_characters(given)) for given in ids]
 
-    def _unique(self, base: str) -> str:
+    def _make_unique(self, base_id: str) -> str:
         while True:
-            uses = self._uses[base] = self._uses.get(base, 0) + 1
-            unique = base if uses == 1 else f"{base}_{uses}"
-            if uses == 1 or unique not in self._uses:
-                self._uses.setdefault(unique, 1)
-                return unique
+            use_count = self._uses[base_id] = self._uses.get(base_id, 0) + 1
+            unique_id = base_id if use_count == 1 else f"{base_id}_{use_count}"
+            if use_count == 1 or unique_id not in self._uses:
+                self._uses.setdefault(unique_id, 1)
+                return unique_id
 
 
-def _replace_forbidden_characters(given: object) -> str:
-    text = given if isinstance(given, str) else ""
+def _replace_forbidden_characters(call_id: object) -> str:
+    text = call_id if isinstance(call_id, str) else ""
     if _ALLOWED.fullmatch(text):
         return text
     return f"toolu_{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"

@@ -1,4 +1,4 @@
-"""What had to be changed for Messages beyond the format."""
+"""Changes to a request for Messages beyond the conversion of its format."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from toolbench.engine.wire_formats.parse_answer import truncate_snippet
 
 
 class WireChanges:
-    """Collects changes of kind `wire` in order."""
+    """Ordered list of changes of kind `wire`."""
 
     def __init__(self) -> None:
-        self._made: list[TransformChange] = []
+        self._changes: list[TransformChange] = []
 
     def note(self, name: str, path: str, before: Any, after: Any = None) -> None:
-        """Record a change. None on a side means that there was no value."""
-        self._made.append(TransformChange("wire", name, path, _short(before), _short(after)))
+        """Record a change; `before` and `after` are None where there is no value."""
+        self._changes.append(TransformChange("wire", name, path, _render_snippet(before), _render_snippet(after)))
 
     def all(self) -> tuple[TransformChange, ...]:
         """Return all changes."""
-        return tuple(self._made)
+        return tuple(self._changes)
 
 
-def _short(value: Any) -> str:
+def _render_snippet(value: Any) -> str:
     return "" if value is None else truncate_snippet(write_json(value))

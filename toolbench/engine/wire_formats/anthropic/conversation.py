@@ -1,7 +1,7 @@
 """A chat conversation in the order that Messages requires.
 
-User and assistant take turns, the user first. After an assistant's calls, all their results stand in one user turn,
-before anything else of the user.
+User and assistant turns alternate, beginning with the user. A user turn after calls begins with all their results.
+A wire id is a call id as it is sent to the endpoint.
 """
 
 from toolbench.engine.types import JsonObject, Message
@@ -16,7 +16,7 @@ from toolbench.engine.wire_formats.anthropic.call_ids import CallIdMap
 from toolbench.engine.wire_formats.anthropic.changes import WireChanges
 from toolbench.engine.wire_formats.parse_answer import get_message_text, list_structured_calls
 
-OPENING_TEXT = "Go on."  # said by the user where a conversation does not begin with one
+OPENING_TEXT = "Go on."  # first user turn of a conversation that does not begin with one
 SYSTEM_ROLES = ("system", "developer")
 
 
@@ -30,32 +30,37 @@ def split_system(messages: list[Message]) -> tuple[str, list[Message]]:
 
 
 def arrange_turns(messages: list[Message], changes: WireChanges) -> list[JsonObject]:
-    """Return the messages after the system texts as turns of Messages. The arguments are not changed."""
-    layout = _TurnBuilder(changes)
+    """Return the messages after the system texts as turns of Messages.
+
+    Args:
+        messages: the messages; not modified.
+        changes: records what had to be changed.
+    """
+    builder = _TurnBuilder(changes)
     for message in messages:
-        layout.take(message)
-    return layout.finish()
+        builder.add(message)
+    return builder.finish()
 
 
 class _TurnBuilder:
-    """The turns so far, and the user's content since the last turn of the assistant."""
+    """Builder of the turns; it collects user content until the next assistant turn."""
 
     def __init__(self, changes: WireChanges) -> None:
         self._changes = changes
         self._ids = CallIdMap()
         self._turns: list[JsonObject] = []
-        # (id in the chat, id that travels) of the last turn's calls
+        # (chat id, wire id) of the calls of the last assistant turn
         self._expected_results: list[tuple[object, str]] = []
-        self._results: dict[str, Message] = {}  # by the id that travels
+        self._results: dict[str, Message] = {}  # by wire id
         self._user_blocks: list[JsonObject] = []
 
-    def take(self, message: Message) -> None:
-        """Add a message."""
+    def add(self, message: Message) -> None:
+        """Add the next message of the chat."""
         role = message.get("role")
         if role == "assistant":
-            self._assistant(message)
+            self._add_assistant(message)
         elif role == "tool":
-            self._result(message)
+            self._add_result(message)
         else:
             if role in SYSTEM_ROLES:
                 self._changes.note("midturn_system_folded", "$.messages[*]", message.get("content"))
@@ -71,37 +76,39 @@ class _TurnBuilder:
             self._turns[-1]["content"] = _strip_trailing_space(self._turns[-1]["content"])
         return self._turns
 
-    def _assistant(self, message: Message) -> None:
-        ids = [call.get("id") for call in list_structured_calls(message)]
-        travelling = self._ids.assign_ids(ids)
-        blocks = build_assistant_blocks(message, travelling, self._changes)
+    def _add_assistant(self, message: Message) -> None:
+        chat_ids = [call.get("id") for call in list_structured_calls(message)]
+        wire_ids = self._ids.assign_ids(chat_ids)
+        blocks = build_assistant_blocks(message, wire_ids, self._changes)
         if not blocks:
             return
         self._close_user_turn()
-        self._expected_results = list(zip(ids, travelling, strict=True))
-        for given, sent in self._expected_results:
-            if given != sent:
-                self._changes.note("call_id_mapped", "$.messages[*].content[*].id", given, sent)
+        self._expected_results = list(zip(chat_ids, wire_ids, strict=True))
+        for chat_id, wire_id in self._expected_results:
+            if chat_id != wire_id:
+                self._changes.note("call_id_mapped", "$.messages[*].content[*].id", chat_id, wire_id)
         if self._turns and self._turns[-1]["role"] == "assistant":
             self._turns[-1]["content"] = [*self._turns[-1]["content"], *blocks]
         else:
             self._turns.append({"role": "assistant", "content": blocks})
 
-    def _result(self, message: Message) -> None:
-        given = message.get("tool_call_id")
-        waiting = (sent for known, sent in self._expected_results if known == given and sent not in self._results)
-        sent = next(waiting, None)
-        if sent is not None:
-            self._results[sent] = message
+    def _add_result(self, message: Message) -> None:
+        chat_id = message.get("tool_call_id")
+        wire_ids_without_result = (
+            sent for known, sent in self._expected_results if known == chat_id and sent not in self._results
+        )
+        wire_id = next(wire_ids_without_result, None)
+        if wire_id is not None:
+            self._results[wire_id] = message
         elif blocks := build_user_blocks(message.get("content")):
-            self._changes.note("orphan_result_as_text", "$.messages[*]", given)
+            self._changes.note("orphan_result_as_text", "$.messages[*]", chat_id)
             self._user_blocks += blocks
 
     def _close_user_turn(self) -> None:
         results = [build_result_block(sent, self._results.get(sent)) for _, sent in self._expected_results]
-        for given, sent in self._expected_results:
-            if sent not in self._results:
-                self._changes.note("missing_result_added", "$.messages[*]", given)
+        for chat_id, wire_id in self._expected_results:
+            if wire_id not in self._results:
+                self._changes.note("missing_result_added", "$.messages[*]", chat_id)
         if results or self._user_blocks:
             self._turns.append({"role": "user", "content": [*results, *self._user_blocks]})
         self._expected_results, self._results, self._user_blocks = [], {}, []
@@ -109,8 +116,8 @@ class _TurnBuilder:
 
 def _strip_trailing_space(blocks: list[JsonObject]) -> list[JsonObject]:
     """Return the blocks without white space at the end of the last text, which Messages refuses."""
-    last = blocks[-1]
-    if last.get("type") != "text":
+    last_block = blocks[-1]
+    if last_block.get("type") != "text":
         return blocks
-    last = {**last, "text": str(last.get("text")).rstrip()}
-    return blocks[:-1] if is_blank_block(last) and len(blocks) > 1 else [*blocks[:-1], last]
+    last_block = {**last_block, "text": str(last_block.get("text")).rstrip()}
+    return blocks[:-1] if is_blank_block(last_block) and len(blocks) > 1 else [*blocks[:-1], last_block]

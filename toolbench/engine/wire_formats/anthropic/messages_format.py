@@ -12,11 +12,11 @@ from toolbench.engine.wire_formats.stream_reader import StreamDecoder
 
 
 class MessagesFormat:
-    """Sends bodies and receives answers in Anthropic's format."""
+    """Wire format of Anthropic's Messages API."""
 
     name = "anthropic"
     path = "messages"
-    usual_findings: tuple[str, ...] = ("content_beside_calls",)  # the model says what it is about to do
+    usual_findings: tuple[str, ...] = ("content_beside_calls",)  # models announce their calls in text
 
     def encode(self, body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
         """Return the body to send; see WireFormat."""
@@ -26,4 +26,4 @@ class MessagesFormat:
         """Return the decoder of one answer; see WireFormat."""
         if not stream:
             return BodyDecoder(read, decode_message)
-        return StreamDecoder(read, on_delta, assemble=MessagesAssembler, whole=decode_message)
+        return StreamDecoder(read, on_delta, build_assembler=MessagesAssembler, decode_body=decode_message)

@@ -30,15 +30,19 @@ _RENAMED_KEYS = ("stop", "user", "seed", "response_format", "reasoning_effort", 
 
 
 def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange, ...]]:
-    """Return the body in Anthropic's format, and what could not be sent as requested.
+    """Return the body in Anthropic's format, and the changes beyond the conversion.
 
     Options that Messages does not have are left out; unknown options are sent.
     """
     changes = WireChanges()
-    left_out = MESSAGES_DATA["left_out"]
-    for name in (name for name in body if name in left_out):
+    unsupported_options = MESSAGES_DATA["left_out"]
+    for name in (name for name in body if name in unsupported_options):
         changes.note("option_left_out", f"$.{name}", body[name])
-    options = {name: value for name, value in body.items() if name not in (*_HANDLED_KEYS, *_RENAMED_KEYS, *left_out)}
+    options = {
+        name: value
+        for name, value in body.items()
+        if name not in (*_HANDLED_KEYS, *_RENAMED_KEYS, *unsupported_options)
+    }
     options |= _rename_options(body, options, changes)
     system, messages = split_system(body["messages"])
     encoded: JsonObject = {"model": body["model"], "max_tokens": _get_max_tokens(body, options)}
@@ -50,7 +54,7 @@ def encode_request(body: JsonObject) -> tuple[JsonObject, tuple[TransformChange,
 
 
 def _get_max_tokens(body: JsonObject, options: JsonObject) -> object:
-    """Return the requested limit, or else the default limit plus the thinking budget, which counts as output too."""
+    """Return the requested token limit, or the default limit plus the thinking budget."""
     limit = body.get("max_tokens", body.get("max_completion_tokens"))
     if limit is not None:
         return int(limit) if isinstance(limit, float) else limit
@@ -75,28 +79,28 @@ def _rename_options(body: JsonObject, options: JsonObject, changes: WireChanges)
 
 
 def _build_metadata(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the metadata. Messages has no seed; it is sent as the user's id if there is no other."""
-    given = options.get("metadata")
+    """Return the metadata; a seed is sent as user id if there is no other, since Messages has no seed."""
+    requested_metadata = options.get("metadata")
     metadata = {"user_id": str(body["user"])} if body.get("user") else {}
-    metadata |= get_object(given)
+    metadata |= get_object(requested_metadata)
     if (seed := body.get("seed")) is None:
         return metadata
-    label = {} if metadata.get("user_id") else {"user_id": f"seed-{seed}"}
-    changes.note("seed_has_no_effect", "$.seed", seed, label or None)
-    return metadata | label
+    seed_as_user = {} if metadata.get("user_id") else {"user_id": f"seed-{seed}"}
+    changes.note("seed_has_no_effect", "$.seed", seed, seed_as_user or None)
+    return metadata | seed_as_user
 
 
 def _build_output_config(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    given = options.get("output_config")
-    config = dict(get_object(given))
+    requested_config = options.get("output_config")
+    config = dict(get_object(requested_config))
     if (effort := body.get("reasoning_effort")) is not None:
         if isinstance(effort, str) and effort in EFFORT_VALUES:
             config.setdefault("effort", EFFORT_VALUES[effort])
         else:
             changes.note("option_left_out", "$.reasoning_effort", effort)
     if (response_format := body.get("response_format")) is not None:
-        described = response_format.get("json_schema") if isinstance(response_format, dict) else None
-        schema = described.get("schema") if isinstance(described, dict) else None
+        json_schema = response_format.get("json_schema") if isinstance(response_format, dict) else None
+        schema = json_schema.get("schema") if isinstance(json_schema, dict) else None
         if isinstance(schema, dict):
             config["format"] = {"type": "json_schema", "schema": schema}
         else:
@@ -105,19 +109,22 @@ def _build_output_config(body: JsonObject, options: JsonObject, changes: WireCha
 
 
 def _build_tools(body: JsonObject, options: JsonObject, changes: WireChanges) -> JsonObject:
-    chosen = _build_tool_choice(body.get("tool_choice"))
-    if chosen.get("type") in ("any", "tool") and _is_forced_choice_refused(body["model"], options):
+    tool_choice = _build_tool_choice(body.get("tool_choice"))
+    if tool_choice.get("type") in ("any", "tool") and _is_forced_choice_refused(body["model"], options):
         changes.note("forced_choice_to_auto", "$.tool_choice", body.get("tool_choice"), "auto")
-        chosen = {"type": "auto"}
-    if body.get("parallel_tool_calls") is False and chosen.get("type") != "none":
-        chosen = {"type": "auto", **chosen, "disable_parallel_tool_use": True}
-    return {"tools": [_build_tool(tool) for tool in body["tools"]], **({"tool_choice": chosen} if chosen else {})}
+        tool_choice = {"type": "auto"}
+    if body.get("parallel_tool_calls") is False and tool_choice.get("type") != "none":
+        tool_choice = {"type": "auto", **tool_choice, "disable_parallel_tool_use": True}
+    return {
+        "tools": [_build_tool(tool) for tool in body["tools"]],
+        **({"tool_choice": tool_choice} if tool_choice else {}),
+    }
 
 
 def _build_tools_called_before(turns: list[JsonObject], changes: WireChanges) -> JsonObject:
-    """Return definitions of tools that the conversation calls, when no tools are sent; Messages requires them.
+    """Return definitions of the tools that the conversation calls; Messages requires them.
 
-    They have a name only, and the tool choice is none.
+    They have a name and an empty schema, and the tool choice is `none`.
     """
     blocks = (block for turn in turns for block in turn["content"] if isinstance(turn["content"], list))
     names = list(dict.fromkeys(block["name"] for block in blocks if block.get("type") == "tool_use"))
@@ -130,13 +137,13 @@ def _build_tools_called_before(turns: list[JsonObject], changes: WireChanges) ->
     }
 
 
-def _build_tool_choice(given: Any) -> JsonObject:
-    """Return the tool choice, {} for none; a choice in Anthropic's format stays as it is."""
-    if not isinstance(given, dict):
-        return dict(TOOL_CHOICES.get(given, {}))
-    function = given.get("function")
+def _build_tool_choice(chat_choice: Any) -> JsonObject:
+    """Return the tool choice, {} for none; a choice in Anthropic's format is unchanged."""
+    if not isinstance(chat_choice, dict):
+        return dict(TOOL_CHOICES.get(chat_choice, {}))
+    function = chat_choice.get("function")
     name = function.get("name") if isinstance(function, dict) else None
-    return {"type": "tool", "name": name} if name else dict(given)
+    return {"type": "tool", "name": name} if name else dict(chat_choice)
 
 
 def _is_forced_choice_refused(model: str, options: JsonObject) -> bool:
@@ -145,34 +152,47 @@ def _is_forced_choice_refused(model: str, options: JsonObject) -> bool:
 
 
 def _build_tool(tool: JsonObject) -> JsonObject:
-    """Return a function in Anthropic's format; Anthropic's own tools stay as they are."""
+    """Return a function in Anthropic's format; tools in Anthropic's format are unchanged."""
     function = tool.get("function")
     if not isinstance(function, dict):
         return tool
-    beside = {name: value for name, value in tool.items() if name not in ("type", "function")}
-    extra = {name: value for name, value in function.items() if name not in ("name", "description", "parameters")}
-    described = {"description": function["description"]} if function.get("description") else {}
+    outer_fields = {name: value for name, value in tool.items() if name not in ("type", "function")}
+    other_function_fields = {
+        name: value for name, value in function.items() if name not in ("name", "description", "parameters")
+    }
+    description = {"description": function["description"]} if function.get("description") else {}
     schema = {"type": "object", **(function.get("parameters") or {})}
-    return {"name": function.get("name"), **described, "input_schema": schema, **extra, **beside}
+    return {
+        "name": function.get("name"),
+        **description,
+        "input_schema": schema,
+        **other_function_fields,
+        **outer_fields,
+    }
 
 
 def _find_container(messages: list[JsonObject]) -> JsonObject:
-    """Return the container that the last answer used, for the next one."""
-    named = (message.get("container") for message in reversed(messages) if message.get("role") == "assistant")
-    last = next((container for container in named if isinstance(container, dict) and container.get("id")), None)
-    return {"container": last["id"]} if last else {}
+    """Return the `container` field with the id of the latest answer that has one; {} for none."""
+    containers = (message.get("container") for message in reversed(messages) if message.get("role") == "assistant")
+    last_container = next(
+        (container for container in containers if isinstance(container, dict) and container.get("id")), None
+    )
+    return {"container": last_container["id"]} if last_container else {}
 
 
 def _limit_sampling(model: str, options: JsonObject, changes: WireChanges) -> JsonObject:
-    """Return the options with a temperature of at most 1, and without sampling where model or thinking exclude it."""
-    refused: tuple[str, ...] = SAMPLING_KEYS if model.startswith(tuple(MESSAGES_DATA["no_sampling"])) else ()
+    """Return the options with a temperature of at most 1 and without excluded sampling options.
+
+    Some models and thinking exclude sampling options.
+    """
+    refused_options: tuple[str, ...] = SAMPLING_KEYS if model.startswith(tuple(MESSAGES_DATA["no_sampling"])) else ()
     if _get_thinking(options).get("type") in ("enabled", "adaptive"):
-        refused = refused or ("temperature", "top_k")
-    kept = {name: value for name, value in options.items() if name not in refused}
-    for name in (name for name in options if name in refused):
+        refused_options = refused_options or ("temperature", "top_k")
+    kept_options = {name: value for name, value in options.items() if name not in refused_options}
+    for name in (name for name in options if name in refused_options):
         changes.note("sampling_left_out", f"$.{name}", options[name])
-    warmth = kept.get("temperature")
-    if isinstance(warmth, (int, float)) and warmth > 1:
-        changes.note("temperature_capped", "$.temperature", warmth, 1)
-        kept["temperature"] = 1
-    return kept
+    temperature = kept_options.get("temperature")
+    if isinstance(temperature, (int, float)) and temperature > 1:
+        changes.note("temperature_capped", "$.temperature", temperature, 1)
+        kept_options["temperature"] = 1
+    return kept_options

@@ -23,62 +23,62 @@ _FINDING_MESSAGES = {
 
 
 class BlockAssembler:
-    """One content block so far. Unknown fields are kept, and their texts joined."""
+    """Assembler of one content block. Unknown fields are kept; their texts are joined."""
 
     def __init__(self, start: JsonObject, call: int | None) -> None:
-        self.call = call  # the place among the answer's calls, from 0
+        self.call = call  # index among the calls of the answer, from 0; None for other blocks
         self.closed = False
         self._start = dict(start)
         self._texts: dict[str, list[str]] = {}
-        self._json: list[str] = []
+        self._input_parts: list[str] = []
 
     def add(self, delta: JsonObject) -> Delta | None:
-        """Add a delta; return what a listener gets, None for nothing."""
-        written = delta.get("partial_json")
-        if isinstance(written, str):
-            self._json.append(written)
+        """Add a delta; return the Delta for the listener, None if it has none."""
+        input_part = delta.get("partial_json")
+        if isinstance(input_part, str):
+            self._input_parts.append(input_part)
             name = get_text(self._start.get("name"))
-            return None if self.call is None else Delta(call=self.call, name=name, arguments=written)
+            return None if self.call is None else Delta(call=self.call, name=name, arguments=input_part)
         for name, value in delta.items():
-            self._keep(name, value)
-        text, thought = delta.get("text"), delta.get("thinking")
+            self._add_field(name, value)
+        text, thinking = delta.get("text"), delta.get("thinking")
         if isinstance(text, str) and text:
             return Delta(text=text)
-        return Delta(reasoning=thought) if isinstance(thought, str) and thought else None
+        return Delta(reasoning=thinking) if isinstance(thinking, str) and thinking else None
 
-    def _keep(self, name: str, value: Any) -> None:
+    def _add_field(self, name: str, value: Any) -> None:
         """Add a field. A signature comes complete; citations come one by one."""
         if name == "citation":
-            known = self._start.get("citations")
-            self._start["citations"] = [*(known if isinstance(known, list) else ()), value]
+            citations = self._start.get("citations")
+            self._start["citations"] = [*(citations if isinstance(citations, list) else ()), value]
         elif isinstance(value, str) and name not in ("type", "signature"):
             self._texts.setdefault(name, []).append(value)
         elif name != "type":
             self._start[name] = value
 
     @property
-    def broken(self) -> bool:
-        """Whether the input of a call is incomplete."""
-        return self.call is not None and not (self.closed and isinstance(self._input(), dict))
+    def is_truncated(self) -> bool:
+        """Whether the block is a call whose input is incomplete or no object."""
+        return self.call is not None and not (self.closed and isinstance(self._build_input(), dict))
 
     def to_json(self) -> JsonObject:
         """Return the block so far; an input that is not JSON stays text."""
         texts = {name: f"{self._start.get(name) or ''}{''.join(parts)}" for name, parts in self._texts.items()}
         block = {**self._start, **texts}
-        return {**block, "input": self._input()} if self._json or "input" in block else block
+        return {**block, "input": self._build_input()} if self._input_parts or "input" in block else block
 
-    def _input(self) -> Any:
-        written = "".join(self._json)
-        if not written.strip():
+    def _build_input(self) -> Any:
+        input_text = "".join(self._input_parts)
+        if not input_text.strip():
             return self._start.get("input", {})
         try:
-            return read_json(written)
+            return read_json(input_text)
         except InvalidJsonError:
-            return written
+            return input_text
 
 
 class MessagesAssembler:
-    """The events of one answer so far. Pings and unknown events are ignored."""
+    """Assembler of the events of one answer. Pings and unknown events are ignored."""
 
     def __init__(self) -> None:
         self._root: JsonObject = {}
@@ -86,7 +86,7 @@ class MessagesAssembler:
         self._blocks: list[BlockAssembler] = []
         self._by_index: dict[int, BlockAssembler] = {}
         self._faults: dict[str, None] = {}
-        self._stopped = False
+        self._has_stop = False
         self._error: Any = None
         self._unreadable = ""
 
@@ -96,59 +96,59 @@ class MessagesAssembler:
         return bool(self._blocks)
 
     def take(self, event: Payload) -> Iterator[Delta]:
-        """Add an event and yield what a listener gets."""
+        """Add an event and yield its deltas for the listener."""
         if isinstance(event, dict):
-            yield from self._payload(event)
+            yield from self._add_payload(event)
         elif is_broken_event(event):
             self._unreadable = self._unreadable or event or "an empty event"
 
-    def _payload(self, payload: JsonObject) -> Iterator[Delta]:
-        kind = payload.get("type")
+    def _add_payload(self, payload: JsonObject) -> Iterator[Delta]:
+        event_type = payload.get("type")
         if payload.get("error"):
             self._error = self._error or payload["error"]
-        elif kind == "message_start":
+        elif event_type == "message_start":
             self._root = dict(get_object(payload.get("message")))
-            self._count(self._root.get("usage"))
-        elif kind == "message_delta":
+            self._update_usage(self._root.get("usage"))
+        elif event_type == "message_delta":
             self._root |= {name: value for name, value in get_object(payload.get("delta")).items() if value is not None}
-            self._count(payload.get("usage"))
-        elif kind == "message_stop":
-            self._stopped = True
-        elif isinstance(kind, str) and kind.startswith("content_block_"):
-            yield from self._block(kind, payload)
+            self._update_usage(payload.get("usage"))
+        elif event_type == "message_stop":
+            self._has_stop = True
+        elif isinstance(event_type, str) and event_type.startswith("content_block_"):
+            yield from self._add_block_event(event_type, payload)
 
-    def _count(self, usage: Any) -> None:
+    def _update_usage(self, usage: Any) -> None:
         """Update the token counts, which are totals, so later values replace earlier ones."""
         self._usage |= {name: value for name, value in get_object(usage).items() if value is not None}
 
-    def _block(self, kind: str, payload: JsonObject) -> Iterator[Delta]:
+    def _add_block_event(self, event_type: str, payload: JsonObject) -> Iterator[Delta]:
         index = payload.get("index")
         index = index if isinstance(index, int) else None
         if index is None:
             self._faults["stream_index_missing"] = None
-        if kind == "content_block_start":
-            yield from self._open(dict(get_object(payload.get("content_block"))), index)
+        if event_type == "content_block_start":
+            yield from self._open_block(dict(get_object(payload.get("content_block"))), index)
         elif block := self._by_index.get(index) if index is not None else next(reversed(self._blocks), None):
-            if kind == "content_block_delta":
+            if event_type == "content_block_delta":
                 delta = block.add(get_object(payload.get("delta")))
                 yield from () if delta is None else (delta,)
-            elif kind == "content_block_stop":
+            elif event_type == "content_block_stop":
                 block.closed = True
                 if block.call is not None:
                     yield Delta(call=block.call, closed=True)
 
-    def _open(self, start: JsonObject, index: int | None) -> Iterator[Delta]:
-        """Add a block, also under a known index, since blocks come one after the other."""
-        calls = sum(block.call is not None for block in self._blocks)
-        call = calls if start.get("type") == "tool_use" else None
-        block = BlockAssembler(start, call)
+    def _open_block(self, first_content: JsonObject, index: int | None) -> Iterator[Delta]:
+        """Add a block; a repeated index begins a new block."""
+        call_count = sum(block.call is not None for block in self._blocks)
+        call_index = call_count if first_content.get("type") == "tool_use" else None
+        block = BlockAssembler(first_content, call_index)
         self._blocks.append(block)
         if index is not None:
             if index in self._by_index:
                 self._faults["stream_index_reused"] = None
             self._by_index[index] = block
-        if call is not None:
-            yield Delta(call=call, name=get_text(start.get("name")))
+        if call_index is not None:
+            yield Delta(call=call_index, name=get_text(first_content.get("name")))
 
     def message(self) -> Message:
         """Return the message so far in chat format."""
@@ -158,11 +158,11 @@ class MessagesAssembler:
         """Return the answer.
 
         Raises:
-            MalformedAnswerError: the events have no answer, an error, or something unreadable.
+            MalformedAnswerError: the events have no answer, an error, or data that is not JSON.
         """
         if self._error:
             raise MalformedAnswerError("error_object", f"the stream holds an error: {get_error_text(self._error)}")
-        faults = [*self._faults, *self._ending()]
+        faults = [*self._faults, *self._list_end_faults()]
         cut = "stream_cut" in faults
         if self._unreadable and not cut:
             raise MalformedAnswerError(
@@ -176,14 +176,14 @@ class MessagesAssembler:
             root, cut=cut, findings=[Finding(fault, _FINDING_MESSAGES[fault]) for fault in faults]
         )
 
-    def _ending(self) -> Iterator[str]:
-        """Yield the codes of what is wrong with the end of the stream."""
-        said_over = self._stopped or bool(self._root.get("stop_reason"))
-        if not said_over and (self._unreadable or any(block.broken for block in self._blocks)):
+    def _list_end_faults(self) -> Iterator[str]:
+        """Yield the finding codes for faults at the end of the stream."""
+        has_end = self._has_stop or bool(self._root.get("stop_reason"))
+        if not has_end and (self._unreadable or any(block.is_truncated for block in self._blocks)):
             yield "stream_cut"
-        elif not said_over:
+        elif not has_end:
             yield "stream_unfinished"
-        elif not self._stopped:
+        elif not self._has_stop:
             yield "stream_stop_missing"
         if not self._usage:
             yield "stream_usage_missing"

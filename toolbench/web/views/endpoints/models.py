@@ -41,12 +41,12 @@ def show_model(request: HttpRequest, model_id: int) -> HttpResponse:
 @require_POST
 def save_weights(request: HttpRequest, model_id: int) -> HttpResponse:
     """Set the canonical model of a model (POST /models/ID/weights/)."""
-    kept = set_canonical_name(model_id, request.POST.get("weights", ""))
-    if kept is None:
+    canonical_name = set_canonical_name(model_id, request.POST.get("weights", ""))
+    if canonical_name is None:
         raise Http404(_MODEL_NOT_FOUND.format(model_id))
     record(request, Action.CHANGED, f"weights of model {model_id}", reverse("model", args=[model_id]))
     messages.success(
-        request, f"Its weights are {kept or 'not known'}, from the next run on; runs keep what they froze."
+        request, f"Its weights are {canonical_name or 'not known'}, from the next run on; runs keep what they froze."
     )
     return redirect("model", model_id)
 

@@ -28,12 +28,12 @@ def start(request: HttpRequest, model_id: int) -> HttpResponse:
 
 @require_POST
 def start_all(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Queue a conformance probe of every model of a provider, or ask for confirmation of paid requests first."""
+    """Queue a conformance probe of every model of a provider; paid requests must be confirmed."""
     provider = get_object_or_404(Provider, pk=provider_id)
     try:
         probes = queue_probes(provider_id, agreed=parse_whole_number(request.POST.get("agreed", "")) or 0)
-    except ConfirmationNeededError as needed:
-        return render_page(request, "probes/start_all.html", {"provider": provider, "needed": needed})
+    except ConfirmationNeededError as confirmation:
+        return render_page(request, "probes/start_all.html", {"provider": provider, "needed": confirmation})
     record(request, Action.LAUNCHED, f"{len(probes)} probes of {provider.name}", reverse("compatibility"))
     messages.success(request, f"Asked for {len(probes)} probes; they are worked one after the other.")
     return redirect(f"{reverse('compatibility')}#provider-{provider_id}")
@@ -57,6 +57,6 @@ def adopt(request: HttpRequest, probe_id: int) -> HttpResponse:
         preset = adopt_preset(probe_id)
         record(request, Action.ADDED, f"preset {preset.name}", reverse("model", args=[probe.model_id]))
         messages.success(request, f"{preset.name} is a workaround of {probe.model_name} now, from the next launch on.")
-    except NothingToAdoptError as nothing:
-        messages.error(request, str(nothing))
+    except NothingToAdoptError as error:
+        messages.error(request, str(error))
     return redirect("model", probe.model_id)

@@ -37,8 +37,8 @@ def create(request: HttpRequest) -> HttpResponse:
             _record_provider(request, Action.ADDED, connected, settings)
             request_models(connected.pk)
             return redirect("provider-models", connected.pk)
-        except connect.ConnectionSettingsError as refused:
-            add_form_errors(form, refused)
+        except connect.ConnectionSettingsError as error:
+            add_form_errors(form, error)
     return render_page(request, "providers/edit.html", {"form": form, "line": None}, status=422)
 
 
@@ -47,16 +47,16 @@ def create(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, provider_id: int) -> HttpResponse:
     """Show a provider with its form; on POST, save it. Changes apply from the next trial on."""
     provider = get_object_or_404(Provider, pk=provider_id)
-    posted = request.method == "POST"
-    form = ProviderForm(request.POST, provider=provider) if posted else ProviderForm.from_provider(provider)
-    if posted and form.is_valid():
+    is_submitted = request.method == "POST"
+    form = ProviderForm(request.POST, provider=provider) if is_submitted else ProviderForm.from_provider(provider)
+    if is_submitted and form.is_valid():
         try:
             settings = form.build_connection()
             _record_provider(request, Action.CHANGED, connect.edit_provider(provider_id, settings), settings)
             messages.success(request, "Saved. It counts from the next trial on; runs keep what they froze.")
             return redirect("provider", provider_id)
-        except connect.ConnectionSettingsError as refused:
-            add_form_errors(form, refused)
+        except connect.ConnectionSettingsError as error:
+            add_form_errors(form, error)
     context = {"form": form, "line": get_provider(provider_id)}
     return render_page(request, "providers/edit.html", context, status=422 if form.errors else 200)
 
@@ -77,7 +77,7 @@ def delete(request: HttpRequest, provider_id: int) -> HttpResponse:
 @require_roles(read=Role.OPERATOR)
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_models(request: HttpRequest, provider_id: int) -> HttpResponse:
-    """Show the last list of the provider's models; on POST, request a new list or add chosen or typed models."""
+    """Show the provider's models; on POST, request a new list or add chosen or typed models."""
     provider = get_object_or_404(Provider, pk=provider_id)
     if request.method != "POST":
         offer = get_offered_models(provider_id, request.GET.get("q", ""))

@@ -29,19 +29,20 @@ def list_cases(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """Show the form, filled in from ?trial= or by ?example=1; on POST, save the case and, if requested, try it."""
-    trying, source = CaseRunForm(request.POST or None), request.GET.get("trial", "")
+    """Show the form, filled in from ?trial= or ?example=1; on POST, save the case, and try it if requested."""
+    run_form, trial_text = CaseRunForm(request.POST or None), request.GET.get("trial", "")
     try:
-        form, note = CaseForm.from_request(request.POST or None, source, example=request.GET.get("example") == "1")
+        form, note = CaseForm.from_request(request.POST or None, trial_text, example=request.GET.get("example") == "1")
     except CaseNotCreatedError as error:
         raise Http404(str(error)) from None
-    beside = trying if "run" in request.POST else None
-    case = form.save(from_trial=parse_whole_number(source), beside=beside) if request.method == "POST" else None
+    submitted_run_form = run_form if "run" in request.POST else None
+    trial_id = parse_whole_number(trial_text)
+    case = form.save(from_trial=trial_id, run_form=submitted_run_form) if request.method == "POST" else None
     if case is None:
-        context = {"form": form, "trying": trying, "note": note, "found": None}
+        context = {"form": form, "trying": run_form, "note": note, "found": None}
         return render_page(request, "cases/edit.html", context, status=422 if request.method == "POST" else 200)
     record(request, Action.ADDED, f"test case {case.slug}", reverse("case", args=[case.slug]))
-    return _start_trials(request, case.slug, trying) if "run" in request.POST else redirect("case", case.slug)
+    return _start_trials(request, case.slug, run_form) if "run" in request.POST else redirect("case", case.slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -50,29 +51,29 @@ def show(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "POST":
         return _start_trials(request, _find_slug(slug), CaseRunForm(request.POST))
     try:
-        found = get_case_page(slug)
+        page = get_case_page(slug)
     except UnknownCaseError as error:
         raise Http404(str(error)) from None
-    trying = CaseRunForm(request.GET, model=found.last_model)
-    answer = plan_or_launch(trying, trying.to_request(slug), start=False, owner=None)
-    return render_page(request, "cases/show.html", {"page": found, "trying": trying, "answer": answer}, part="live")
+    run_form = CaseRunForm(request.GET, model=page.last_model)
+    answer = plan_or_launch(run_form, run_form.to_request(slug), start=False, owner=None)
+    return render_page(request, "cases/show.html", {"page": page, "trying": run_form, "answer": answer}, part="live")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the form of a case; on POST, save a new version. Trials keep the version that they were judged by."""
+    """Show the form of a case; on POST, save a new version. Trials keep their version."""
     try:
-        found = get_editable_case_page(slug)
+        page = get_editable_case_page(slug)
     except UnknownCaseError as error:
         raise Http404(str(error)) from None
-    form = CaseForm(request.POST) if request.method == "POST" else CaseForm.from_draft(found.draft)
+    form = CaseForm(request.POST) if request.method == "POST" else CaseForm.from_draft(page.draft)
     if request.method == "POST" and (case := form.save(slug=slug)):
         record(request, Action.CHANGED, f"test case {slug}, version {case.current}", reverse("case", args=[slug]))
         messages.success(request, f"Saved: this is version {case.current}. Trials of older versions keep theirs.")
         return redirect("case", slug)
     status = 422 if form.errors else 200
     return render_page(
-        request, "cases/edit.html", {"form": form, "found": found, "trying": None, "note": ""}, status=status
+        request, "cases/edit.html", {"form": form, "found": page, "trying": None, "note": ""}, status=status
     )
 
 
@@ -92,20 +93,23 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
 def change_privacy(request: HttpRequest, set_id: int) -> HttpResponse:
     """Make a set public or private."""
     try:
-        group = set_privacy(set_id, public=request.POST.get("public") == "yes")
+        case_set = set_privacy(set_id, public=request.POST.get("public") == "yes")
     except CaseSetNotFoundError as error:
         raise Http404(str(error)) from None
     description = (
-        "public: its cases go into exports and bundles" if group.public else "private: its cases stay out of exports"
+        "public: its cases go into exports and bundles" if case_set.public else "private: its cases stay out of exports"
     )
-    record(request, Action.CHANGED, f"test case set {group}: {description}", reverse("cases"))
-    messages.success(request, f"{group} is {description}.")
+    record(request, Action.CHANGED, f"test case set {case_set}: {description}", reverse("cases"))
+    messages.success(request, f"{case_set} is {description}.")
     return redirect("cases")
 
 
 @require_safe
 def export(request: HttpRequest, kind: str) -> HttpResponse:
-    """Return the public cases as a file (GET /cases/export.jsonl or .yaml); with ?private=1, the private ones too."""
+    """Return the public cases as a file; with ?private=1, the private ones too.
+
+    GET /cases/export.jsonl or .yaml.
+    """
     text = render_cases(kind, private=request.GET.get("private") == "1")
     return build_file_response(text, f"application/{kind}", name=f"toolbench-cases.{kind}")
 
@@ -114,16 +118,16 @@ def export(request: HttpRequest, kind: str) -> HttpResponse:
 def import_cases(request: HttpRequest) -> HttpResponse:
     """Show the form; on POST, import all cases of a file or text, or none."""
     form = CaseImportForm(request.POST or None, request.FILES or None)
-    if request.method == "POST" and (brought := form.save()):
-        record(request, Action.IMPORTED, f"test cases: {brought.sentence}", reverse("cases"))
-        messages.success(request, brought.sentence)
+    if request.method == "POST" and (result := form.save()):
+        record(request, Action.IMPORTED, f"test cases: {result.sentence}", reverse("cases"))
+        messages.success(request, result.sentence)
         return redirect("cases")
     return render_page(request, "cases/bring.html", {"form": form}, status=422 if request.method == "POST" else 200)
 
 
-def _start_trials(request: HttpRequest, slug: str, trying: CaseRunForm) -> HttpResponse:
+def _start_trials(request: HttpRequest, slug: str, run_form: CaseRunForm) -> HttpResponse:
     """Redirect to the case's page, with its new run or with what must be confirmed or corrected first."""
-    if plan_or_launch(trying, trying.to_request(slug), start=True, owner=find_owner(request)).run:
+    if plan_or_launch(run_form, run_form.to_request(slug), start=True, owner=find_owner(request)).run:
         return redirect("case", slug)
     fields = {name: request.POST.get(name, "") for name in ("model", "trials")}
     return redirect(f"{reverse('case', args=[slug])}?{urlencode(fields)}#try")

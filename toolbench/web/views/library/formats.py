@@ -18,7 +18,7 @@ def show(request: HttpRequest) -> HttpResponse:
     Nothing is stored or sent.
     """
     form = FormatForm.from_request(request.POST or None, family=request.GET.get("family", ""))
-    read = form.is_valid()
-    readings = parse_with_every_format(form.cleaned_data["text"], form.cleaned_data["tools"]) if read else None
+    is_valid = form.is_valid()
+    readings = parse_with_every_format(form.cleaned_data["text"], form.cleaned_data["tools"]) if is_valid else None
     rows = () if readings else get_text_format_rows()
     return render_page(request, "formats/show.html", {"form": form, "readings": readings, "rows": rows})

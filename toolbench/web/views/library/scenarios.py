@@ -17,7 +17,7 @@ def list_scenarios(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, slug: str) -> HttpResponse:
     """Show an instance of a scenario for ?seed= and ?version=; without a seed, the fixed wording."""
     try:
-        found = get_scenario(slug, request.GET.get("seed", ""), request.GET.get("version", ""))
+        page = get_scenario(slug, request.GET.get("seed", ""), request.GET.get("version", ""))
     except KeyError as error:
         raise Http404 from error
-    return render_page(request, "scenarios/show.html", {"page": found})
+    return render_page(request, "scenarios/show.html", {"page": page})
