@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 
 from toolbench.lab.models import Step, StepBody, Trial
 
-MAX_BODY_BYTES = 32 << 20  # of bodies in memory, unless one trial has more
+MAX_BODY_BYTES = 32 << 20  # bodies of a batch; its last trial may exceed the limit
 
 
 def load_bodies(trials: Iterable[Trial]) -> Iterator[Trial]:
     """Yield the trials with the bodies of their steps; the bodies are dropped when the next batch is loaded.
 
-    One query for each MAX_BODY_BYTES of bodies.
+    One query loads the bodies of a batch. A batch ends with the trial that reaches MAX_BODY_BYTES.
 
     Args:
         trials: trials whose steps are prefetched.

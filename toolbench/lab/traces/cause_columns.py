@@ -1,4 +1,4 @@
-"""The columns of a finished trial that follow from its steps: counts of steps, and causes."""
+"""Columns of a finished trial for the counts of its steps, the grades of its calls and its causes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -37,36 +37,36 @@ CAUSE_COLUMNS = {
     "causes": "jsonb",
     "taxonomy": "smallint",
 }
-MAX_CAUSES = 40  # kinds of causes kept of one trial
+MAX_CAUSES = 40  # stored groups of equal causes of a trial; further groups are dropped
 
 
 def build_cause_columns(
-    steps: Sequence[WireStep], trial: Mapping[str, object], *, scenario: str, graded: CallGrades
+    steps: Sequence[WireStep], trial_columns: Mapping[str, object], *, scenario: str, graded: CallGrades
 ) -> JsonObject:
-    """Return the CAUSE_COLUMNS of a finished trial.
+    """Return a value for each of the CAUSE_COLUMNS of a finished trial.
 
     Args:
-        steps: the steps of the execution that counts.
-        trial: holds outcome, end and failure_class.
-        scenario: slug of the scenario, for the cause's signature.
-        graded: the grades of the calls.
+        steps: steps of the trial's last execution, in order.
+        trial_columns: columns of the trial, of which outcome, end and failure_class are read.
+        scenario: slug of the scenario, part of the cause's signature.
+        graded: grades of the trial's calls against the expected calls.
     """
-    found = find_occurrences(steps)
-    outcome, end, failure_class = (str(trial[name]) for name in ("outcome", "end", "failure_class"))
-    ending = TrialEnd(outcome, end, failure_class, graded.call_expected, graded.needs)
-    cause = find_cause(steps, found, ending)
+    occurrences = find_occurrences(steps)
+    outcome, end, failure_class = (str(trial_columns[name]) for name in ("outcome", "end", "failure_class"))
+    trial_end = TrialEnd(outcome, end, failure_class, graded.call_expected, graded.needs)
+    cause = find_cause(steps, occurrences, trial_end)
     return {
-        **count_steps(steps, found),
+        **count_steps(steps, occurrences),
         "call_expected": graded.call_expected,
         "arguments_asked": graded.graded,
         "arguments_right": graded.right,
         "cause": cause.code if cause else "",
         "cause_signature": to_column_text(build_cause_signature(cause, scenario), 240) if cause else "",
-        "causes": [_to_stored_cause(occurrence) for occurrence in group_occurrences(found)[:MAX_CAUSES]],
+        "causes": [_to_stored_cause(occurrence) for occurrence in group_occurrences(occurrences)[:MAX_CAUSES]],
         "taxonomy": read_taxonomy_version(),
     }
 
 
-def _to_stored_cause(seen: CauseOccurrence) -> JsonObject:
-    kept: JsonObject = to_column_json(asdict(seen))
-    return {**kept, "path": to_column_text(seen.path, 300)}
+def _to_stored_cause(occurrence: CauseOccurrence) -> JsonObject:
+    occurrence_json: JsonObject = to_column_json(asdict(occurrence))
+    return {**occurrence_json, "path": to_column_text(occurrence.path, 300)}

@@ -27,11 +27,11 @@ class CodeLine:
 
 @dataclass(frozen=True, slots=True)
 class CodeView:
-    """The lines of a body as a page shows them.
+    """Displayed lines of a body or JSON value.
 
     Attributes:
-        size: size of the whole body in bytes.
-        cut: whether more follows than is shown.
+        size: size of the complete body in bytes, or characters of a JSON value.
+        cut: True if lines or bytes after the displayed ones are omitted.
     """
 
     lines: tuple[CodeLine, ...]
@@ -81,7 +81,7 @@ def mark_differences(left: CodeView, right: CodeView) -> tuple[CodeView, CodeVie
         same[0] |= set(range(block.a, block.a + block.size))
         same[1] |= set(range(block.b, block.b + block.size))
     marked = [
-        tuple(line if place in kept else replace(line, mark="chg") for place, line in enumerate(code.lines))
+        tuple(line if index in kept else replace(line, mark="chg") for index, line in enumerate(code.lines))
         for code, kept in zip((left, right), same, strict=True)
     ]
     return replace(left, lines=marked[0]), replace(right, lines=marked[1])
@@ -114,7 +114,7 @@ def _truncate_lines(lines: Iterator[CodeLine], size: int, *, cut: bool) -> CodeV
 
 
 def escape_unprintable(text: str) -> str:
-    """Return the text with NUL and lone surrogates escaped, so that a page can show it."""
+    """Return the text with NUL shown as "␀" and lone surrogates as backslash escapes."""
     return text.replace("\0", "␀").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -127,23 +127,23 @@ def _parse_json(body: bytes) -> tuple[Any] | None:
 
 def render_json_lines(value: Any) -> Iterator[CodeLine]:
     """Yield the lines of a JSON value, indented by two spaces a level; below level 40, a value takes one line."""
-    yield from _render_part(value, path="$", lead="", depth=0, tail="")
+    yield from _render_part(value, path="$", prefix="", depth=0, suffix="")
 
 
-def _render_part(value: Any, *, path: str, lead: str, depth: int, tail: str) -> Iterator[CodeLine]:
+def _render_part(value: Any, *, path: str, prefix: str, depth: int, suffix: str) -> Iterator[CodeLine]:
     indent = "  " * depth
     if depth > 40 or not value or not isinstance(value, dict | list):
-        yield CodeLine(f"{indent}{lead}{_render_compact(value)}{tail}", path)
+        yield CodeLine(f"{indent}{prefix}{_render_compact(value)}{suffix}", path)
         return
     opener, closer = "{}" if isinstance(value, dict) else "[]"
-    yield CodeLine(f"{indent}{lead}{opener}", path)
+    yield CodeLine(f"{indent}{prefix}{opener}", path)
     items = list(value.items() if isinstance(value, dict) else enumerate(value))
-    for place, (key, item) in enumerate(items):
-        comma = "," if place < len(items) - 1 else ""
-        below = f"{path}.{key}" if isinstance(value, dict) else f"{path}[{key}]"
+    for index, (key, item) in enumerate(items):
+        comma = "," if index < len(items) - 1 else ""
+        item_path = f"{path}.{key}" if isinstance(value, dict) else f"{path}[{key}]"
         name = f"{json.dumps(key, ensure_ascii=False)}: " if isinstance(value, dict) else ""
-        yield from _render_part(item, path=below, lead=name, depth=depth + 1, tail=comma)
-    yield CodeLine(f"{indent}{closer}{tail}", path)
+        yield from _render_part(item, path=item_path, prefix=name, depth=depth + 1, suffix=comma)
+    yield CodeLine(f"{indent}{closer}{suffix}", path)
 
 
 def _render_compact(value: Any) -> str:

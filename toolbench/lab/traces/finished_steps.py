@@ -1,4 +1,4 @@
-"""Steps of an execution that has just ended, in the form that the table of causes reads. Needs no database."""
+"""Recorded steps of an execution as `WireStep` objects for the cause classification, without the database."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from toolbench.providers.driver.step_records import ExchangeStep
 
 
 def build_wire_steps(steps: Iterable[AnyStep]) -> tuple[WireStep, ...]:
-    """Return the steps that the driver recorded in the form that the table of causes reads."""
+    """Return the recorded steps of the driver as `WireStep` objects, in the same order."""
     return tuple(_build_wire_step(step) for step in steps)
 
 

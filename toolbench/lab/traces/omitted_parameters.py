@@ -1,4 +1,4 @@
-"""The optional parameters that a trial's requests left out."""
+"""Optional parameters that the requests of a trial left out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ class OmissionNote:
     """A parameter that requests left out.
 
     Attributes:
-        why: reason of the refusal, in the endpoint's words.
+        why: why the endpoint refused the parameter, as text.
         known: whether the refusal was known before the trial began.
-        differs: what is not measured without the parameter; "" for nothing.
+        differs: sentence about what the trial does not measure without the parameter; "" if there is no difference.
     """
 
     name: str
@@ -23,7 +23,7 @@ class OmissionNote:
 
 
 def parse_omitted_parameters(stored: object) -> tuple[OmissionNote, ...]:
-    """Parse `Trial.left_out`, also of an imported trial; rows that cannot be read are ignored."""
+    """Parse `Trial.left_out`, which may be imported; rows without the name of an optional parameter are ignored."""
     rows = stored if isinstance(stored, list) else []
     return tuple(_parse_row(row) for row in rows if isinstance(row, Mapping) and row.get("name") in OPTIONAL_PARAMETERS)
 

@@ -1,7 +1,7 @@
-"""What trials can be found by, written in batches after they have ended.
+"""Search texts of trials, written in batches after the trials have ended.
 
-Storing a trial only marks its search text as stale; the sweep writes it. A search therefore misses trials that ended
-within the last seconds: `get_text_lag` says how many.
+Storing a trial only marks its search text as stale; the sweep writes the text. A search therefore misses trials that
+ended within the last seconds; `get_text_lag` returns how many seconds.
 """
 
 import json
@@ -32,10 +32,10 @@ _STALE = Trial.objects.filter(text_stale=True, state=Trial.State.DONE)
 
 
 def update_search_texts(limit: int = MAX_TRIALS_PER_SWEEP) -> int:
-    """Write the stale search texts of finished trials, longest waiting first, and return their number.
+    """Write the stale search texts of finished trials, first finished first, and return how many were written.
 
     Args:
-        limit: most trials to write.
+        limit: number of trials after which no further batch of TRIALS_PER_BATCH is started.
     """
     written = 0
     while written < limit:
@@ -56,8 +56,10 @@ def _update_batch() -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         stale = _STALE.select_related("config").order_by("finished_at", "pk")
         columns = ("scenario", "cause", "sentence", "error_hint", "final_text")
-        named = ("config__model_name", "config__provider_name")
-        trials = list(stale.only(*columns, *named).select_for_update(skip_locked=True, of=("self",))[:TRIALS_PER_BATCH])
+        config_columns = ("config__model_name", "config__provider_name")
+        trials = list(
+            stale.only(*columns, *config_columns).select_for_update(skip_locked=True, of=("self",))[:TRIALS_PER_BATCH]
+        )
         ids = [trial.pk for trial in trials]
         cursor.execute(_SELECT_STEPS, {"ids": ids, "argument_bytes": MAX_ARGUMENT_BYTES})
         steps: dict[int, list[tuple[str, bytes]]] = defaultdict(list)
@@ -69,11 +71,11 @@ def _update_batch() -> int:
 
 
 def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
-    """Return what a trial can be found by: one part per line, at most MAX_TEXT_CHARS characters.
+    """Return the search text of a trial: one part per line, at most MAX_TEXT_CHARS characters.
 
     Args:
         trial: a finished trial with its configuration.
-        steps: the name of the tool and the arguments of each call; "" and the body of the first request.
+        steps: tool name and arguments of each call, and ("", body) for the first request.
     """
     config = trial.config
     question = next((_find_question(body) for tool, body in steps if not tool), "")
@@ -88,7 +90,7 @@ def build_search_text(trial: Trial, steps: Sequence[tuple[str, bytes]]) -> str:
 
 
 def _find_question(body: bytes) -> str:
-    """Return the last message of the user in a request; "" if there is none."""
+    """Return the last user message in a request, or the end of its prompt; "" if there is neither."""
     try:
         request = get_object(json.loads(body))
     except (ValueError, RecursionError):

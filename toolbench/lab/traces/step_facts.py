@@ -1,4 +1,4 @@
-"""The details of a step, stored as JSON beside its columns and bodies, and values that are safe for a column.
+"""Step details, stored as JSON in `StepBody.facts`, and conversion of values for database columns.
 
 `StepBody.facts` of an exchange holds: tools_sent, stream, said (a further message of the user, in the request that
 sends it first), left_out (names of parameters that the request leaves out), request_headers, request_changes,
@@ -82,14 +82,14 @@ def encode_arguments(call: ToolCall) -> bytes:
 
 
 def count_body_bytes(step: ExchangeStep | ToolStep) -> int:
-    """Return about how many bytes the bodies of a step take in memory."""
+    """Return the size in bytes of the request and response of a step, or of its tool result."""
     return (
         len(step.request_body) + len(step.response_body) if isinstance(step, ExchangeStep) else len(step.result.content)
     )
 
 
 def dump_details(value: Any) -> bytes:
-    """Return a value as JSON in ASCII bytes.
+    """Return `value` as JSON in ASCII bytes; values that are not JSON are written as their `str`.
 
     NUL and lone surrogates are escaped, NaN is written as NaN. A value that is nested too deeply for JSON becomes
     {"unreadable": reason}.
@@ -101,13 +101,12 @@ def dump_details(value: Any) -> bytes:
 
 
 def load_details(facts: bytes | memoryview) -> JsonObject:
-    """Parse the stored details of a step; an empty object if nothing was stored."""
-    found = json.loads(bytes(facts) or b"{}")
-    return get_object(found)
+    """Parse stored step details; return an empty dict if there are none or they are not a JSON object."""
+    return get_object(json.loads(bytes(facts) or b"{}"))
 
 
 def to_column_text(value: object, limit: int = 100_000) -> str:
-    """Return the value as text that PostgreSQL accepts: without NUL and lone surrogates, at most `limit` characters."""
+    """Return `str(value)` without NUL and lone surrogates, at most `limit` characters; "" for None."""
     text = "" if value is None else str(value)[:limit]
     if "\x00" in text or not text.isascii():
         text = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace").decode("utf-8")
@@ -132,5 +131,5 @@ def _call_to_json(call: ToolCall) -> JsonObject:
 
 
 def _to_dict(value: Any) -> JsonObject:
-    """Return the fields of a slotted dataclass, without copies; several times faster than `asdict`."""
+    """Return the fields of a slotted dataclass; values are not copied, which is faster than `asdict`."""
     return {name: getattr(value, name) for name in value.__slots__}

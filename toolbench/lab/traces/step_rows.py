@@ -1,4 +1,4 @@
-"""The row of a step: its columns, and the bytes stored beside them."""
+"""Database row and stored bodies of a step."""
 
 from toolbench.engine.bounds import parse_cost, parse_count
 from toolbench.engine.types import JsonObject
@@ -44,7 +44,7 @@ _NULLABLE_COLUMNS = ("first_byte_ms", "first_token_ms", "first_call_ms", "status
 
 
 def build_step_row(step: AnyStep) -> JsonObject:
-    """Return the columns that follow from the step itself."""
+    """Return the STEP_COLUMNS of a step, except trial_id and execution."""
     row = _build_exchange_row(step) if isinstance(step, ExchangeStep) else _build_tool_row(step)
     return {
         "ordinal": step.ordinal,
@@ -56,7 +56,7 @@ def build_step_row(step: AnyStep) -> JsonObject:
 
 
 def build_bodies(step: AnyStep) -> tuple[bytes, bytes, bytes]:
-    """Return the bytes of request, response and details."""
+    """Return request body, response body and step details as bytes; arguments and result for a tool step."""
     if isinstance(step, ExchangeStep):
         return step.request_body, step.response_body, build_exchange_details(step)
     written = encode_arguments(step.result.call)
@@ -64,7 +64,7 @@ def build_bodies(step: AnyStep) -> tuple[bytes, bytes, bytes]:
 
 
 def build_bare_row(step: AnyStep) -> JsonObject:
-    """Return a row with place and kind of the step only, for a step that cannot be stored as it is."""
+    """Return a row with ordinal, turn, kind and attempt only, for a step whose row the database refuses."""
     blank = {name: "" if kind == "text" else 0 for name, kind in STEP_COLUMNS.items() if name not in _WRITER_COLUMNS}
     kind, attempt = ("exchange", step.attempt) if isinstance(step, ExchangeStep) else ("tool", 1)
     kept = {"ordinal": step.ordinal, "turn": step.turn, "kind": kind, "attempt": attempt}

@@ -1,4 +1,4 @@
-"""Stored steps in the form that the table of causes reads."""
+"""Stored steps as the `WireStep` objects from which causes are classified."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,16 +20,16 @@ from toolbench.lab.traces.step_facts import load_details
 
 
 def load_wire_steps(trial_ids: Sequence[int]) -> dict[int, tuple[WireStep, ...]]:
-    """Return the steps of each trial's execution that counts, by trial, with one query.
+    """Return the steps of the last execution of each trial, by trial id, with one query.
 
-    Only details are read, no bodies. A trial without steps is left out.
+    Request and response bodies are not loaded. Trials without steps are missing from the result.
     """
-    found = StepBody.objects.filter(step__trial_id__in=trial_ids).select_related("step", "step__trial")
-    found = found.order_by("step__trial_id", "step__ordinal").only(
+    step_bodies = StepBody.objects.filter(step__trial_id__in=trial_ids).select_related("step", "step__trial")
+    step_bodies = step_bodies.order_by("step__trial_id", "step__ordinal").only(
         "facts", "step__trial__execution", *(f"step__{name}" for name in _STEP_COLUMNS)
     )
     steps: dict[int, list[WireStep]] = {}
-    for body in found.iterator(chunk_size=500):
+    for body in step_bodies.iterator(chunk_size=500):
         if body.step.execution == body.step.trial.execution:
             steps.setdefault(body.step.trial_id, []).append(_build_wire_step(body.step, load_details(body.facts)))
     return {trial: tuple(trial_steps) for trial, trial_steps in steps.items()}

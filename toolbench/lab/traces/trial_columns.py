@@ -1,4 +1,4 @@
-"""The columns of a finished trial, from its steps, the result of its loop and its verdict."""
+"""Columns of a finished trial, computed from its steps, the result of its loop and its verdict."""
 
 import hashlib
 import json
@@ -27,28 +27,28 @@ class FinishedExecution:
         duration_ms: wall time from claim to end, back-off included.
     """
 
-    ended: LoopResult
+    loop_result: LoopResult
     verdict: Verdict
     steps: Sequence[AnyStep]
     scenario: str
     duration_ms: float
 
 
-def build_trial_columns(drive: FinishedExecution) -> JsonObject:
-    """Return all columns of outcome and figures, with values that PostgreSQL accepts."""
-    left_out = {"left_out": to_column_json(list_omitted_parameters(drive.steps))}
+def build_trial_columns(execution: FinishedExecution) -> JsonObject:
+    """Return the columns of outcome, times, counts, tokens and server, with values that PostgreSQL accepts."""
+    left_out = {"left_out": to_column_json(list_omitted_parameters(execution.steps))}
     return {
-        **_build_outcome_columns(drive),
-        **_build_time_columns(drive),
-        **_build_count_columns(drive),
-        **_build_token_columns(drive.ended),
-        **_build_server_columns(drive),
+        **_build_outcome_columns(execution),
+        **_build_time_columns(execution),
+        **_build_count_columns(execution),
+        **_build_token_columns(execution.loop_result),
+        **_build_server_columns(execution),
         **left_out,
     }
 
 
 def list_omitted_parameters(steps: Iterable[AnyStep]) -> list[JsonObject]:
-    """Return the parameters that requests left out, each with the reason and whether it was known before."""
+    """Return the parameters that requests left out, each with its `why` and `known`; the last request decides."""
     left_out = (parameter for step in steps if isinstance(step, ExchangeStep) for parameter in step.request.left_out)
     by_name = {
         parameter.name: {"name": parameter.name, "why": parameter.why, "known": parameter.known}
@@ -57,25 +57,25 @@ def list_omitted_parameters(steps: Iterable[AnyStep]) -> list[JsonObject]:
     return list(by_name.values())
 
 
-def _build_outcome_columns(drive: FinishedExecution) -> JsonObject:
-    verdict, ended = drive.verdict, drive.ended
-    where = verdict.first_bad.path if verdict.first_bad else ""
+def _build_outcome_columns(execution: FinishedExecution) -> JsonObject:
+    verdict, loop_result = execution.verdict, execution.loop_result
+    first_bad_path = verdict.first_bad.path if verdict.first_bad else ""
     return {
         "outcome": verdict.outcome,
         "task_pass": verdict.task_pass,
         "parity_pass": verdict.parity_pass,
-        "end": ended.end.value,
+        "end": loop_result.end.value,
         "failure_class": to_column_text(verdict.failure_class, 60),
         "category": to_column_text(verdict.category, 40),
-        "sentence": to_column_text(verdict.sentence or ("" if verdict.task_pass else ended.message), 4000),
-        "signature": build_failure_signature(verdict.failure_class, drive.scenario, where),
+        "sentence": to_column_text(verdict.sentence or ("" if verdict.task_pass else loop_result.message), 4000),
+        "signature": build_failure_signature(verdict.failure_class, execution.scenario, first_bad_path),
         "behaviour_seen": verdict.behaviour_seen,
         "avoided": verdict.avoided,
         "verdict": to_column_json(verdict_to_json(verdict)),
-        "first_bad_ordinal": find_first_bad_ordinal(verdict.first_bad, drive.steps),
-        "final_text": ended.final_text.encode("utf-8", "surrogatepass").hex(),
-        "error_hint": to_column_text(ended.error.hint if ended.error else "", 2000),
-        "answer_hash": hash_answers(ended.turns),
+        "first_bad_ordinal": find_first_bad_ordinal(verdict.first_bad, execution.steps),
+        "final_text": loop_result.final_text.encode("utf-8", "surrogatepass").hex(),
+        "error_hint": to_column_text(loop_result.error.hint if loop_result.error else "", 2000),
+        "answer_hash": hash_answers(loop_result.turns),
     }
 
 
@@ -99,7 +99,7 @@ def verdict_to_json(verdict: Verdict) -> JsonObject:
 def find_first_bad_ordinal(first: ProblemLocation | None, steps: Iterable[AnyStep]) -> int | None:
     """Return the ordinal of the step with the first problem; None without a problem.
 
-    It is the step of the call, or else the last exchange of the turn.
+    The step is the tool execution of the call, or else the last exchange of the turn; None if the turn has neither.
     """
     if first is None:
         return None
@@ -130,25 +130,25 @@ def _select_arguments(parsed: JsonObject | None, written: object) -> object:
     return written if parsed is None else parsed
 
 
-def _build_time_columns(drive: FinishedExecution) -> JsonObject:
-    exchanges = [step for step in drive.steps if isinstance(step, ExchangeStep)]
+def _build_time_columns(execution: FinishedExecution) -> JsonObject:
+    exchanges = [step for step in execution.steps if isinstance(step, ExchangeStep)]
     return {
-        "duration_ms": drive.duration_ms,
+        "duration_ms": execution.duration_ms,
         "backoff_ms": sum(step.backoff_ms for step in exchanges),
         "model_ms": sum(step.duration_ms for step in exchanges),
-        "tool_ms": sum(step.duration_ms for step in drive.steps if isinstance(step, ToolStep)),
+        "tool_ms": sum(step.duration_ms for step in execution.steps if isinstance(step, ToolStep)),
         "first_byte_ms": next((step.first_byte_ms for step in exchanges if step.turn_read), None),
         "first_token_ms": next((step.first_token_ms for step in exchanges if step.turn_read), None),
         "first_call_ms": next((step.first_call_ms for step in exchanges if step.first_call_ms is not None), None),
         "requests": len(exchanges),
         "retries": sum(step.attempt > 1 for step in exchanges),
-        "output_retries": _count_output_retries(exchanges) + drive.ended.asked_again,
-        "asked_again": drive.ended.asked_again,
+        "output_retries": _count_output_retries(exchanges) + execution.loop_result.asked_again,
+        "asked_again": execution.loop_result.asked_again,
     }
 
 
 def build_spending_columns(steps: Iterable[AnyStep]) -> JsonObject:
-    """Return the columns of what was sent and may be charged, whatever the outcome; computed from steps alone."""
+    """Return the columns of requests, tokens and cost, computed from the steps alone, whatever the outcome."""
     exchanges = [step for step in steps if isinstance(step, ExchangeStep)]
     usages = [step.turn_read.usage for step in exchanges if step.turn_read and step.turn_read.usage]
     costs = [usage.cost for usage in usages if usage.cost is not None]
@@ -175,18 +175,18 @@ def _is_model_output_error(step: ExchangeStep) -> bool:
     return error is not None and not error.infrastructure and not error.tool_support and error.code not in REFUSAL_CODES
 
 
-def _build_count_columns(drive: FinishedExecution) -> JsonObject:
-    turns = drive.ended.turns
+def _build_count_columns(execution: FinishedExecution) -> JsonObject:
+    turns = execution.loop_result.turns
     answers = [turn.answer for turn in turns if turn.answer is not None]
     return {
-        **drive.verdict.counts,
+        **execution.verdict.counts,
         "turns": len({turn.turn for turn in turns}),
         "not_executed": any(record_counts.has_call_attempt(answer) and not answer.calls_found for answer in answers),
     }
 
 
-def _build_token_columns(ended: LoopResult) -> JsonObject:
-    usage = ended.usage
+def _build_token_columns(loop_result: LoopResult) -> JsonObject:
+    usage = loop_result.usage
     return {
         "input_tokens": parse_count(usage.input_tokens) or 0,
         "output_tokens": parse_count(usage.output_tokens) or 0,
@@ -196,8 +196,8 @@ def _build_token_columns(ended: LoopResult) -> JsonObject:
     }
 
 
-def _build_server_columns(drive: FinishedExecution) -> JsonObject:
-    answers = [turn.answer for turn in drive.ended.turns if turn.answer is not None]
+def _build_server_columns(execution: FinishedExecution) -> JsonObject:
+    answers = [turn.answer for turn in execution.loop_result.turns if turn.answer is not None]
     return {
         "paths": ",".join(dict.fromkeys(answer.path for answer in answers))[:80],
         "upstream": _join_distinct((answer.upstream for answer in answers), 120),

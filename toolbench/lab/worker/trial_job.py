@@ -205,7 +205,7 @@ class TrialJob:
         return {
             **outcome,
             **self._build_cause_columns(outcome, plan.scenario.build_expected_calls(plan.instance)),
-            "seed_sent": plan.loop.seed is not None and _has_turns(drive.ended),
+            "seed_sent": plan.loop.seed is not None and _has_turns(drive.loop_result),
             "prompt_version": build_prompt_version(plan.loop.policy, plan.instance),
             "plan_hash": plan.hash,
             "engine_version": compute_engine_version(),

@@ -15,8 +15,8 @@ from toolbench.lab.scenarios.catalogue import find_scenarios
 
 
 @dataclass(frozen=True, slots=True)
-class FrozenKey:
-    """A setting with its origin."""
+class FrozenSetting:
+    """A setting with its value and the name of the policy layer that set it."""
 
     key: str
     value: object
@@ -30,7 +30,7 @@ class FrozenKey:
 
 @dataclass(frozen=True, slots=True)
 class FrozenSettings:
-    """Settings of a configuration.
+    """Settings of a configuration, as frozen when its run started.
 
     Attributes:
         scenario: the scenario whose own layer is applied last; empty for none.
@@ -41,13 +41,13 @@ class FrozenSettings:
 
     config: RunConfig
     scenario: str
-    chosen: tuple[FrozenKey, ...]
-    defaults: tuple[FrozenKey, ...]
+    chosen: tuple[FrozenSetting, ...]
+    defaults: tuple[FrozenSetting, ...]
     lint: tuple[Finding, ...] = ()
 
 
 def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") -> FrozenSettings | None:
-    """Return the settings of a configuration with one or two queries; None for a run without configurations.
+    """Return the settings of a configuration with one to three queries; None if there is none.
 
     Args:
         run_id: the run.
@@ -56,13 +56,13 @@ def get_frozen_settings(run_id: int, *, config: str = "", scenario: str = "") ->
     """
     configs = RunConfig.objects.filter(run_id=run_id)
     number = parse_whole_number(config)
-    named = None if number is None else configs.filter(pk=number).first()
-    shown = named or configs.first()
-    return _build_settings(shown, scenario) if shown else None
+    requested_config = None if number is None else configs.filter(pk=number).first()
+    config_row = requested_config or configs.first()
+    return _build_settings(config_row, scenario) if config_row else None
 
 
 def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
-    """Return the settings. Layers of a version with other keys are shown as they are stored."""
+    """Return the settings. Layers of a version with other keys are returned as stored, unresolved."""
     layers = [(name, patch) for name, patch in config.layers]
     if found := find_scenarios([scenario] if scenario else ()).get(scenario):
         instance = found.draw_instance(0, kind="parity")
@@ -71,9 +71,9 @@ def _build_settings(config: RunConfig, scenario: str) -> FrozenSettings:
     try:
         resolved = resolve_policy(layers)
     except PolicyError:
-        stored = tuple(FrozenKey(key, value, name) for name, patch in layers for key, value in patch.items())
+        stored = tuple(FrozenSetting(key, value, name) for name, patch in layers for key, value in patch.items())
         return FrozenSettings(config, scenario, stored, (), lint)
     values = flatten_policy(policy_to_json(resolved.policy))
-    keys = [FrozenKey(key, values[key], origin) for key, origin in sorted(resolved.origins.items())]
+    keys = [FrozenSetting(key, values[key], origin) for key, origin in sorted(resolved.origins.items())]
     chosen = tuple(key for key in keys if key.origin != ENGINE_LAYER)
     return FrozenSettings(config, scenario, chosen, tuple(key for key in keys if key.origin == ENGINE_LAYER), lint)

@@ -168,14 +168,14 @@ def _compare_turns(left: Mapping[int, TurnText], right: Mapping[int, TurnText], 
 def _compare_turn(turn: int, left: TurnText | None, right: TurnText | None, *, exact: bool, parted: bool) -> DiffTurn:
     """Return the compared turn. Lines are rendered only where the contents are not equal."""
     if left and right and left.content_key == right.content_key:
-        return DiffTurn(turn, "same" if left.whole and right.whole else "unread", False, left, right)
+        return DiffTurn(turn, "same" if left.is_complete and right.is_complete else "unread", False, left, right)
     lines, whole = left.lines() if left else ((), True)
     other_lines, other_whole = right.lines() if right else ((), True)
     kind = "differs"
     if left and right:
         alike = _compare_lines(lines, other_lines, ended=(whole, other_whole))
         kind = alike if exact or alike == "same" else _compare_shapes(left, right)
-        left, right = replace(left, whole=whole), replace(right, whole=other_whole)
+        left, right = replace(left, is_complete=whole), replace(right, is_complete=other_whole)
     shown = build_hunks(lines, other_lines) if kind not in ("same", "unread") else ((), ())
     return DiffTurn(turn, kind, kind == "differs" and not parted, left, right, *shown)
 

@@ -15,7 +15,7 @@ from toolbench.lab.results.trial.timeline import StepFacts
 from toolbench.lab.traces.code_view import MAX_LINES, escape_unprintable, render_body_lines, render_json_lines
 from toolbench.lab.traces.step_facts import dump_details
 
-MAX_LINE_CHARS = 160  # characters: a longer line is told in pieces, so that a difference deep inside it is found
+MAX_LINE_CHARS = 160  # a longer line is split, so that the diff view shows a difference deep inside of it
 USUAL_FINISH_REASONS = {"", "stop", "tool_calls", "function_call", "end_turn", "tool_use"}
 
 
@@ -27,11 +27,11 @@ class TurnText:
 
     Attributes:
         key: key of its row in the timeline.
-        content_key: equal for two turns with equal lines.
+        content_key: two turns with equal keys have equal lines.
         shape: returns a value that does not depend on the values of an instance: tools, arguments with
             GIVEN_PLACEHOLDER for values of the turn's own request, and how answers and results ended. None if calls or
             request were not read completely.
-        whole: False if only the beginning was read.
+        is_complete: False if only the beginning was read.
     """
 
     turn: int
@@ -41,12 +41,12 @@ class TurnText:
     content_key: tuple[Any, ...]
     render_lines: Callable[[], Iterator[str]]
     shape: Callable[[], tuple[Any, ...] | None]
-    whole: bool = True
+    is_complete: bool = True
 
     def lines(self) -> tuple[tuple[str, ...], bool]:
         """Return the first MAX_LINES lines, and whether these are all."""
         all_lines = tuple(islice(_split_long_lines(self.render_lines()), MAX_LINES + 1))
-        return all_lines[:MAX_LINES], self.whole and len(all_lines) <= MAX_LINES
+        return all_lines[:MAX_LINES], self.is_complete and len(all_lines) <= MAX_LINES
 
 
 def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> dict[int, TurnText]:
@@ -64,7 +64,7 @@ def build_parsed_turns(steps: Sequence[Step], facts: StepFacts, requests: Mappin
 
 
 def build_raw_turns(steps: Sequence[Step], bodies: Mapping[int, bytes]) -> dict[int, TurnText]:
-    """Return every response by turn, including those of repeated requests."""
+    """Return the responses of each turn, including those of retries, as raw text."""
     return {turn: _build_raw_turn(turn, turn_steps, bodies) for turn, turn_steps in _group_by_turn(steps).items()}
 
 
@@ -96,7 +96,7 @@ def _build_parsed_turn(
         content_key=tuple(_build_content_key(step, facts.get(step.pk)) for step in shown_steps),
         render_lines=partial(_render_parsed, shown_steps, facts),
         shape=partial(_build_shape, shown_steps, facts, requests),
-        whole=all(step.pk in facts for step in shown_steps),
+        is_complete=all(step.pk in facts for step in shown_steps),
     )
 
 
@@ -106,7 +106,7 @@ def _build_row_key(step: Step) -> str:
 
 
 def _build_content_key(step: Step, facts: JsonObject | None) -> tuple[Any, ...]:
-    """Return everything that the lines are made of, without ids of calls."""
+    """Return all values that the lines of a step are rendered from, without ids of calls."""
     columns = (step.kind, step.ok, step.error_code, step.error_message, step.finish_reason, step.tool_name)
     if facts is None:
         return columns
@@ -125,14 +125,14 @@ def _render_parsed(steps: Sequence[Step], facts: StepFacts) -> Iterator[str]:
 
 def _build_shape(steps: Sequence[Step], facts: StepFacts, requests: Mapping[int, bytes]) -> tuple[Any, ...] | None:
     exchanges = [step for step in steps if step.kind == Step.Kind.EXCHANGE]
-    if any(step.pk not in facts or _is_truncated(step, facts[step.pk], requests) for step in exchanges):
+    if any(step.pk not in facts or _is_request_incomplete(step, facts[step.pk], requests) for step in exchanges):
         return None
     ends = tuple("ok" if step.ok else step.error_code for step in steps)
     return (ends, *(_build_answer_shape(step, facts[step.pk], requests.get(step.pk, b"")) for step in exchanges))
 
 
-def _is_truncated(step: Step, facts: JsonObject, requests: Mapping[int, bytes]) -> bool:
-    """Return whether the request of the step's calls was not read completely."""
+def _is_request_incomplete(step: Step, facts: JsonObject, requests: Mapping[int, bytes]) -> bool:
+    """Return whether the step has calls and its request body was read only in part."""
     return bool(facts.get("calls")) and step.request_bytes > len(requests.get(step.pk, b""))
 
 
@@ -170,8 +170,8 @@ def _summarise(calls: Sequence[JsonObject], ends: tuple[str, ...], failed: tuple
         return f"no answer, {failed[0]}"
     if not calls:
         return "text, no call"
-    named = ", ".join(str(call["name"]) or "(no name)" for call in calls)
-    return f"calls {named} → {', '.join(ends)}" if ends else f"calls {named}"
+    tool_names = ", ".join(str(call["name"]) or "(no name)" for call in calls)
+    return f"calls {tool_names} → {', '.join(ends)}" if ends else f"calls {tool_names}"
 
 
 def _build_raw_turn(turn: int, steps: Sequence[Step], bodies: Mapping[int, bytes]) -> TurnText:
@@ -184,7 +184,7 @@ def _build_raw_turn(turn: int, steps: Sequence[Step], bodies: Mapping[int, bytes
         content_key=tuple((step.ok, step.status, step.error_code, bodies.get(step.pk, b"")) for step in exchanges),
         render_lines=lambda: (line for step in exchanges for line in _render_raw(step, bodies.get(step.pk, b""))),
         shape=lambda: None,
-        whole=all(step.response_bytes <= len(bodies.get(step.pk, b"")) for step in exchanges),
+        is_complete=all(step.response_bytes <= len(bodies.get(step.pk, b"")) for step in exchanges),
     )
 
 
