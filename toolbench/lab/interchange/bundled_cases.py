@@ -25,7 +25,7 @@ _SET_FIELDS_BY_KIND = {
     },
 }
 _TEXT_FIELDS = ("slug", "title", "kind", "definition")
-_MAX_NAME_NUMBER = 1000
+_NAME_NUMBER_END = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,60 +49,66 @@ class BundledCase:
     definition: str
 
 
-def get_bundled_cases(tried: Iterable[tuple[str, int]]) -> tuple[BundledCase, ...]:
-    """Return the test cases among these pairs of scenario and version. One query."""
-    tried_slugs = set(tried)
+def get_bundled_cases(used_versions: Iterable[tuple[str, int]]) -> tuple[BundledCase, ...]:
+    """Return the bundled form of the given test case versions, sorted by slug and version. One query.
+
+    Args:
+        used_versions: pairs of scenario name and version. Pairs that are no test case are skipped.
+    """
+    tried_slugs = set(used_versions)
     rows = CaseVersion.objects.select_related("case__set").filter(case__slug__in={slug for slug, _ in tried_slugs})
-    found = (row for row in rows.order_by("case__slug", "number") if (row.case.slug, row.number) in tried_slugs)
+    used_rows = (row for row in rows.order_by("case__slug", "number") if (row.case.slug, row.number) in tried_slugs)
     return tuple(
         BundledCase(row.case.slug, row.number, row.case.title, row.case.set.kind, row.case.set.public, row.definition)
-        for row in found
+        for row in used_rows
     )
 
 
-def cases_to_json(seeds: Iterable[BundledCase]) -> JsonObject:
-    """Return the content of the member with the test cases."""
-    return {"cases": [asdict(seed) for seed in seeds]}
+def cases_to_json(bundled_cases: Iterable[BundledCase]) -> JsonObject:
+    """Return the JSON of the bundle's member `evidence/cases.json`."""
+    return {"cases": [asdict(seed) for seed in bundled_cases]}
 
 
-def parse_cases(whole: JsonObject) -> tuple[BundledCase, ...]:
+def parse_cases(document: JsonObject) -> tuple[BundledCase, ...]:
     """Return the test cases that `cases_to_json` wrote.
 
     Raises:
-        InvalidRowError: they have another structure, or a definition is not valid.
+        InvalidRowError: `document` has another structure, or a definition is not valid.
     """
-    listed = whole.get("cases")
-    if not isinstance(listed, list):
+    items = document.get("cases")
+    if not isinstance(items, list):
         raise InvalidRowError("cases is no list")
-    return tuple(_parse_case(item) for item in listed)
+    return tuple(_parse_case(item) for item in items)
 
 
-def create_cases(seeds: Sequence[BundledCase], tried: Iterable[str]) -> Mapping[str, str]:
-    """Create the missing test cases in separate sets.
+def create_cases(bundled_cases: Sequence[BundledCase], scenario_names: Iterable[str]) -> Mapping[str, str]:
+    """Create the test cases and versions that this database lacks, in sets kept apart from its own cases.
 
     Args:
-        seeds: the test cases of the bundle.
-        tried: scenarios of the run's cells.
+        bundled_cases: the test cases of the bundle.
+        scenario_names: scenarios of the run's cells.
 
     Returns:
-        new names of the scenarios whose names mean something else in this database.
+        new name by old name, only of the scenarios whose names mean something else in this database.
 
     Raises:
         InvalidRowError: there is no free name for a case.
     """
-    by_slug = {slug: tuple(group) for slug, group in groupby(sorted(seeds, key=_get_sort_key), lambda seed: seed.slug)}
-    names: dict[str, str] = {}
-    for slug in sorted({*by_slug, *tried}):
-        existing = by_slug.get(slug, ())
-        names[slug] = next((name for name in _iter_names(slug) if _is_name_usable(name, existing)), "")
-        if not names[slug]:
+    by_slug = {
+        slug: tuple(group) for slug, group in groupby(sorted(bundled_cases, key=_get_sort_key), lambda seed: seed.slug)
+    }
+    new_names: dict[str, str] = {}
+    for slug in sorted({*by_slug, *scenario_names}):
+        versions = by_slug.get(slug, ())
+        new_names[slug] = next((name for name in _iter_names(slug) if _is_name_usable(name, versions)), "")
+        if not new_names[slug]:
             raise InvalidRowError(f"there is no free name for the case {slug}")
-        _create_case(names[slug], existing)
-    return {there: here for there, here in names.items() if there != here}
+        _create_case(new_names[slug], versions)
+    return {there: here for there, here in new_names.items() if there != here}
 
 
-def _get_sort_key(seed: BundledCase) -> tuple[str, int]:
-    return seed.slug, seed.version
+def _get_sort_key(bundled_case: BundledCase) -> tuple[str, int]:
+    return bundled_case.slug, bundled_case.version
 
 
 def _parse_case(document: Any) -> BundledCase:
@@ -119,61 +125,69 @@ def _parse_case(document: Any) -> BundledCase:
     ):
         raise InvalidRowError(f"the case {slug} has no version, or does not say whether it is public")
     try:
-        plain = json.loads(document["definition"])
-        {CaseSet.Kind.OWN.value: parse_case, CaseSet.Kind.BFCL.value: BfclCase.from_json}[kind](plain)
+        definition = json.loads(document["definition"])
+        {CaseSet.Kind.OWN.value: parse_case, CaseSet.Kind.BFCL.value: BfclCase.from_json}[kind](definition)
     except (InvalidCaseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidRowError(f"the case {slug} cannot be read: {str(error)[:200]}") from error
     return BundledCase(slug, version, to_column_text(document["title"], 120), kind, public, document["definition"])
 
 
 def _iter_names(slug: str) -> Iterator[str]:
-    """Yield the name itself, then numbered names of at most the same length."""
+    """Yield the slug, then numbered names (`-2` to `-999`) cut to at most the slug's length."""
     yield slug
-    for number in range(2, _MAX_NAME_NUMBER):
-        ending = f"-{number}"
-        yield f"{slug[: -len(ending)]}{ending}"
+    for number in range(2, _NAME_NUMBER_END):
+        suffix = f"-{number}"
+        yield f"{slug[: -len(suffix)]}{suffix}"
 
 
-def _is_name_usable(name: str, seeds: Sequence[BundledCase]) -> bool:
-    """Return whether these versions of a case can have this name here.
+def _is_name_usable(name: str, versions: Sequence[BundledCase]) -> bool:
+    """Return whether this database can give `name` to these versions of a case.
 
-    Without versions, the name belongs to a scenario that is no test case; no test case here may have it.
+    A name in use is usable only for the same case: the same kind, and no version with another definition. A set from a
+    bundle may get new versions; any other set must already have all of them. Empty `versions` stand for a scenario that
+    is no test case; its name is usable unless a test case here has it.
     """
     case = Case.objects.select_related("set").filter(slug=name).first()
     if case is None:
-        code = any(scenario.slug == name for scenario in scenarios.list_scenarios())
-        return not seeds or not (code or Cell.objects.filter(scenario=name).exists())
-    here = dict(case.versions.values_list("number", "definition"))
-    grows = case.set.source == _BUNDLE_SOURCE
-    same = (here.get(seed.version, seed.definition if grows else None) == seed.definition for seed in seeds)
-    return bool(seeds) and case.set.kind == seeds[0].kind and all(same)
+        is_code_scenario = any(scenario.slug == name for scenario in scenarios.list_scenarios())
+        return not versions or not (is_code_scenario or Cell.objects.filter(scenario=name).exists())
+    stored_definitions = dict(case.versions.values_list("number", "definition"))
+    is_bundle_set = case.set.source == _BUNDLE_SOURCE
+    are_definitions_equal = (
+        stored_definitions.get(seed.version, seed.definition if is_bundle_set else None) == seed.definition
+        for seed in versions
+    )
+    return bool(versions) and case.set.kind == versions[0].kind and all(are_definitions_equal)
 
 
-def _create_case(name: str, seeds: Sequence[BundledCase]) -> None:
-    if not seeds:
+def _create_case(name: str, versions: Sequence[BundledCase]) -> None:
+    if not versions:
         return
     case = Case.objects.filter(slug=name).first()
     if case is None:
-        case = Case.objects.create(set=_get_or_create_set(seeds[0]), slug=name, title=seeds[0].title or name)
-    known = set(case.versions.values_list("number", flat=True))
-    missing = [seed for seed in seeds if seed.version not in known]
+        case = Case.objects.create(set=_get_or_create_set(versions[0]), slug=name, title=versions[0].title or name)
+    stored_numbers = set(case.versions.values_list("number", flat=True))
+    missing = [seed for seed in versions if seed.version not in stored_numbers]
     CaseVersion.objects.bulk_create(CaseVersion(case=case, number=s.version, definition=s.definition) for s in missing)
     if missing:
-        case.current = max(known | {seed.version for seed in missing})
+        case.current = max(stored_numbers | {seed.version for seed in missing})
         case.save(update_fields=["current"])
 
 
-def _get_or_create_set(seed: BundledCase) -> CaseSet:
+def _get_or_create_set(bundled_case: BundledCase) -> CaseSet:
     """Return the set for a case from a bundle.
 
-    Public and private cases are in different sets, and both are separate from cases written here.
+    Public and private cases get different sets, and both are separate from sets written in this installation.
     """
-    kind = CaseSet.Kind(seed.kind)
-    columns = {"kind": kind, "public": seed.public, **_SET_FIELDS_BY_KIND[kind]}
-    found = CaseSet.objects.filter(**columns).first()
-    if found is not None:
-        return found
-    title = f"{'BFCL' if kind == CaseSet.Kind.BFCL else 'Cases'} from bundles, {'public' if seed.public else 'private'}"
-    taken = set(CaseSet.objects.filter(name__startswith=title).values_list("name", flat=True))
-    free = next(name for name in (title, *(f"{title} {n}" for n in range(2, len(taken) + 3))) if name not in taken)
-    return CaseSet.objects.create(name=free, **columns)
+    kind = CaseSet.Kind(bundled_case.kind)
+    columns = {"kind": kind, "public": bundled_case.public, **_SET_FIELDS_BY_KIND[kind]}
+    existing_set = CaseSet.objects.filter(**columns).first()
+    if existing_set is not None:
+        return existing_set
+    source_name = "BFCL" if kind == CaseSet.Kind.BFCL else "Cases"
+    title = f"{source_name} from bundles, {'public' if bundled_case.public else 'private'}"
+    taken_names = set(CaseSet.objects.filter(name__startswith=title).values_list("name", flat=True))
+    free_name = next(
+        name for name in (title, *(f"{title} {n}" for n in range(2, len(taken_names) + 3))) if name not in taken_names
+    )
+    return CaseSet.objects.create(name=free_name, **columns)

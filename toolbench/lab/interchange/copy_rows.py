@@ -1,6 +1,6 @@
 """Insertion of many rows by COPY, several times faster than by INSERT.
 
-No single statement holds all rows.
+Rows are streamed to the database one by one, so no SQL text contains all of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +17,9 @@ def copy_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> l
     """Insert rows and return their primary keys, in order.
 
     Args:
-        model: the table.
-        rows: values by column name (`run_id`, not `run`). A missing column gets its default; a missing primary key gets
-            the next number of its sequence.
+        model: the model whose table gets the rows.
+        rows: values by attribute name (`run_id`, not `run`). A missing column gets its default. If the first row has no
+            primary key, all rows get the next numbers of the sequence.
 
     Raises:
         django.db.Error: the database refused a value.
@@ -28,39 +28,45 @@ def copy_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> l
     """
     if not rows:
         return []
-    key = model._meta.pk
-    assert key is not None
-    numbered = rows if key.attname in rows[0] else _assign_ids(model, key, rows)
+    primary_key = model._meta.pk
+    assert primary_key is not None
+    rows_with_ids = rows if primary_key.attname in rows[0] else _assign_ids(model, primary_key, rows)
     fields = model._meta.concrete_fields
     columns = sql.SQL(", ").join([sql.Identifier(str(field.column)) for field in fields])
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(model._meta.db_table), columns)
     with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as copy:
-        for values in _iter_prepared_values(fields, numbered):
+        for values in _iter_prepared_values(fields, rows_with_ids):
             copy.write_row(values)
-    return [row[key.attname] for row in numbered]
+    return [row[primary_key.attname] for row in rows_with_ids]
 
 
 def _assign_ids(
-    model: type[models.Model], key: "models.Field[Any, Any]", rows: Sequence[Mapping[str, Any]]
+    model: type[models.Model], primary_key: "models.Field[Any, Any]", rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
-        cursor.execute(_NEXT_IDS, [model._meta.db_table, key.column, len(rows)])
-        return [{**row, key.attname: number} for row, (number,) in zip(rows, cursor.fetchall(), strict=True)]
+        cursor.execute(_NEXT_IDS, [model._meta.db_table, primary_key.column, len(rows)])
+        return [{**row, primary_key.attname: number} for row, (number,) in zip(rows, cursor.fetchall(), strict=True)]
 
 
 def _iter_prepared_values(
     fields: "Sequence[models.Field[Any, Any]]", rows: Sequence[Mapping[str, Any]]
 ) -> Iterator[list[Any]]:
-    """Yield the values of each row as psycopg takes them. Defaults are prepared once."""
+    """Yield each row's values in the order of `fields`, as psycopg takes them.
+
+    Defaults are computed once for all rows.
+
+    Raises:
+        TypeError: a row names a column that is not in `fields`.
+    """
     database = connections[DEFAULT_DB_ALIAS]  # looked up once, not for each value
-    names = {field.attname: place for place, field in enumerate(fields)}
+    index_by_name = {field.attname: place for place, field in enumerate(fields)}
     defaults = [field.get_db_prep_save(_get_default(field), database) for field in fields]
     for row in rows:
         values = defaults.copy()
         for name, value in row.items():
-            if name not in names:
+            if name not in index_by_name:
                 raise TypeError(f"there is no column {name}")
-            values[names[name]] = fields[names[name]].get_db_prep_save(value, database)
+            values[index_by_name[name]] = fields[index_by_name[name]].get_db_prep_save(value, database)
         yield values
 
 

@@ -22,9 +22,9 @@ from toolbench.lab.metrics.tally import tally_cells
 from toolbench.lab.metrics.values import compute_rate
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-TRIALS_PER_BATCH = 200  # in memory; fewer if their bodies exceed MAX_BATCH_BYTES
+TRIALS_PER_BATCH = 200  # in memory; a batch also ends as soon as its bodies exceed MAX_BATCH_BYTES
 MAX_BATCH_BYTES = 8 << 20
-OnProgress = Callable[[int, int], object]  # trials stored so far, trials in all; an exception ends the import
+OnProgress = Callable[[int, int], object]  # trials stored so far, trials in all; an exception aborts the import
 ColumnValues = dict[str, Any]
 _Row = TypeVar("_Row")
 
@@ -58,7 +58,12 @@ class NewTrial:
 
 @dataclass(frozen=True, slots=True)
 class NewCell:
-    """Columns of a new cell; `config` is an index in `NewRun.configs`."""
+    """Columns of a new cell.
+
+    Attributes:
+        config: index in `NewRun.configs`.
+        cell: columns of the cell.
+    """
 
     config: int
     cell: ColumnValues
@@ -71,10 +76,10 @@ class NewRun:
     Attributes:
         run: columns of the run.
         configs: columns of each configuration.
-        cells: each with the index of its configuration.
+        cells: cells of all configurations.
         trials: read one by one while they are stored.
-        figures: has read all figures once `trials` is exhausted.
-        count: number of trials, known before the first one is read.
+        figures: reader of the trials' figures; complete once `trials` is exhausted.
+        trial_count: number of trials, set before the first one is read.
         cases: test cases that the trials used.
     """
 
@@ -83,19 +88,27 @@ class NewRun:
     cells: tuple[NewCell, ...]
     trials: Iterable[NewTrial]
     figures: FigureReader
-    count: int
+
+    trial_count: int
     cases: tuple[BundledCase, ...] = ()
 
 
 def check_not_imported(sha256: str) -> None:
-    """Check that no run with the same evidence was imported.
+    """Check that no run with the same evidence was imported. Deleted runs are ignored.
+
+    Args:
+        sha256: hash of a bundle's evidence, or of a whole log.
 
     Raises:
         RunImportError: there is such a run.
     """
-    known = Run.objects.filter(imported=True, deleted_at=None, origin__sha256=sha256).values_list("pk", flat=True)
-    if known:
-        raise RunImportError(f"The same evidence was imported already, as run {known[0]}. Nothing was imported.")
+    existing_run_ids = Run.objects.filter(imported=True, deleted_at=None, origin__sha256=sha256).values_list(
+        "pk", flat=True
+    )
+    if existing_run_ids:
+        raise RunImportError(
+            f"The same evidence was imported already, as run {existing_run_ids[0]}. Nothing was imported."
+        )
 
 
 def ignore_progress(done: int, total: int) -> None:
@@ -103,15 +116,16 @@ def ignore_progress(done: int, total: int) -> None:
 
 
 def create_run(
-    seed: NewRun, origin: Origin, *, owner: AbstractBaseUser | None, progress: OnProgress = ignore_progress
+    new_run: NewRun, origin: Origin, *, owner: AbstractBaseUser | None, progress: OnProgress = ignore_progress
 ) -> Run:
     """Create the imported run and its test cases in one transaction.
 
     The run has no provider, so it cannot be sent again. Known secrets are masked in its trials.
 
     Args:
-        seed: the rows.
-        origin: where they come from.
+        new_run: the rows.
+        origin: where they come from. `renamed` is set here, `private` gets the new names, and the sentence about
+            implausible figures is appended to `note`.
         owner: owner of the run, or None.
         progress: called after each batch of trials.
 
@@ -121,27 +135,27 @@ def create_run(
     with _translate_row_errors(), transaction.atomic():
         _lock_evidence(origin.sha256)
         check_not_imported(origin.sha256)
-        names = create_cases(seed.cases, {str(cell.cell.get("scenario", "")) for cell in seed.cells})
-        private = tuple(names.get(slug, slug) for slug in origin.private)
-        origin = replace(origin, private=private, renamed=names)
-        run = _create_run_row(seed, origin, owner)
-        bed = _CreatedRun(run, _create_configs(run, seed.configs), names)
-        bed.cells = _create_cells(bed, seed.cells)
+        new_scenario_names = create_cases(new_run.cases, {str(cell.cell.get("scenario", "")) for cell in new_run.cells})
+        private_scenarios = tuple(new_scenario_names.get(slug, slug) for slug in origin.private)
+        origin = replace(origin, private=private_scenarios, renamed=new_scenario_names)
+        run = _create_run_row(new_run, origin, owner)
+        created_run = _CreatedRun(run, _create_configs(run, new_run.configs), new_scenario_names)
+        created_run.cells = _create_cells(created_run, new_run.cells)
         masker = load_known_secrets().masker
-        count = 0
-        for batch in _iter_batches(seed.trials):
-            count += _create_trials(bed, masker.mask_value(batch))
-            progress(count, seed.count)
-        noted = replace(origin, note=f"{origin.note} {seed.figures.sentence}".strip())
-        Run.objects.filter(pk=run.pk).update(trial_count=count, origin=noted.to_json())
-        recompute([cell.pk for cell in bed.cells])
+        stored_count = 0
+        for batch in _iter_batches(new_run.trials):
+            stored_count += _create_trials(created_run, masker.mask_value(batch))
+            progress(stored_count, new_run.trial_count)
+        final_origin = replace(origin, note=f"{origin.note} {new_run.figures.sentence}".strip())
+        Run.objects.filter(pk=run.pk).update(trial_count=stored_count, origin=final_origin.to_json())
+        recompute([cell.pk for cell in created_run.cells])
         _check_counts(run)
     run.refresh_from_db()
     return run
 
 
 def _lock_evidence(sha256: str) -> None:
-    """Wait for other imports of the same evidence, and let later ones wait until this transaction ends."""
+    """Acquire the advisory lock of this evidence until the transaction ends, so that imports of it take turns."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [sha256])
 
@@ -163,8 +177,8 @@ def _translate_row_errors() -> Iterator[None]:
         raise RunImportError(f"A row cannot be stored: {message[:300]}. Nothing was imported.") from error
 
 
-def _create_run_row(seed: NewRun, origin: Origin, owner: AbstractBaseUser | None) -> Run:
-    columns = dict(seed.run)
+def _create_run_row(new_run: NewRun, origin: Origin, owner: AbstractBaseUser | None) -> Run:
+    columns = dict(new_run.run)
     if columns.get("state") not in Run.ENDED:
         columns["state"] = Run.State.CANCELLED
     created = columns.pop("created_at", None)
@@ -176,38 +190,56 @@ def _create_run_row(seed: NewRun, origin: Origin, owner: AbstractBaseUser | None
     return run
 
 
-def _create_configs(run: Run, given: Sequence[ColumnValues]) -> list[RunConfig]:
-    return RunConfig.objects.bulk_create(RunConfig(**columns, run=run) for columns in given)
+def _create_configs(run: Run, configs: Sequence[ColumnValues]) -> list[RunConfig]:
+    return RunConfig.objects.bulk_create(RunConfig(**columns, run=run) for columns in configs)
 
 
-def _create_cells(bed: _CreatedRun, given: Sequence[NewCell]) -> list[Cell]:
-    made = (
-        Cell(**rename_scenarios(new_cell.cell, bed.names), run=bed.run, config=_get_row(bed.configs, new_cell.config))
-        for new_cell in given
+def _create_cells(created_run: _CreatedRun, new_cells: Sequence[NewCell]) -> list[Cell]:
+    cells = (
+        Cell(
+            **rename_scenarios(new_cell.cell, created_run.names),
+            run=created_run.run,
+            config=_get_row(created_run.configs, new_cell.config),
+        )
+        for new_cell in new_cells
     )
-    return Cell.objects.bulk_create(made)
+    return Cell.objects.bulk_create(cells)
 
 
-def _create_trials(bed: _CreatedRun, seeds: Sequence[NewTrial]) -> int:
-    ids = copy_rows(Trial, [_build_trial(bed, seed) for seed in seeds])
-    pairs = [(trial_id, step) for trial_id, seed in zip(ids, seeds, strict=True) for step in seed.steps]
-    steps = copy_rows(Step, [{**new_step.step, "trial_id": trial_id} for trial_id, new_step in pairs])
+def _create_trials(created_run: _CreatedRun, new_trials: Sequence[NewTrial]) -> int:
+    trial_ids = copy_rows(Trial, [_build_trial(created_run, seed) for seed in new_trials])
+    trial_steps = [
+        (trial_id, step) for trial_id, seed in zip(trial_ids, new_trials, strict=True) for step in seed.steps
+    ]
+    step_ids = copy_rows(Step, [{**new_step.step, "trial_id": trial_id} for trial_id, new_step in trial_steps])
     copy_rows(
-        StepBody, [{**new_step.body, "step_id": step_id} for step_id, (_, new_step) in zip(steps, pairs, strict=True)]
+        StepBody,
+        [{**new_step.body, "step_id": step_id} for step_id, (_, new_step) in zip(step_ids, trial_steps, strict=True)],
     )
-    judged = ((trial_id, columns) for trial_id, seed in zip(ids, seeds, strict=True) for columns in seed.judgements)
+    trial_judgements = (
+        (trial_id, columns) for trial_id, seed in zip(trial_ids, new_trials, strict=True) for columns in seed.judgements
+    )
     copy_rows(
-        Judgement, [{**rename_scenarios(columns, bed.names), "trial_id": trial_id} for trial_id, columns in judged]
+        Judgement,
+        [
+            {**rename_scenarios(columns, created_run.names), "trial_id": trial_id}
+            for trial_id, columns in trial_judgements
+        ],
     )
-    return len(ids)
+    return len(trial_ids)
 
 
-def _build_trial(bed: _CreatedRun, seed: NewTrial) -> ColumnValues:
-    config, cell = _get_row(bed.configs, seed.config), _get_row(bed.cells, seed.cell)
-    if cell.config_id != config.pk or not seed.trial.get("outcome"):
+def _build_trial(created_run: _CreatedRun, new_trial: NewTrial) -> ColumnValues:
+    config, cell = _get_row(created_run.configs, new_trial.config), _get_row(created_run.cells, new_trial.cell)
+    if cell.config_id != config.pk or not new_trial.trial.get("outcome"):
         raise InvalidRowError("a trial has no outcome, or stands in a cell of another configuration")
-    placed = {"state": Trial.State.DONE, "run_id": bed.run.pk, "config_id": config.pk, "cell_id": cell.pk}
-    return rename_scenarios(seed.trial, bed.names) | placed
+    position_columns = {
+        "state": Trial.State.DONE,
+        "run_id": created_run.run.pk,
+        "config_id": config.pk,
+        "cell_id": cell.pk,
+    }
+    return rename_scenarios(new_trial.trial, created_run.names) | position_columns
 
 
 def _check_counts(run: Run) -> None:
@@ -227,20 +259,20 @@ def _check_counts(run: Run) -> None:
                 ) from error
 
 
-def _get_row(rows: Sequence[_Row], place: int) -> _Row:
-    if not 0 <= place < len(rows):
-        raise InvalidRowError(f"there is no row {place} to stand in")
-    return rows[place]
+def _get_row(rows: Sequence[_Row], index: int) -> _Row:
+    if not 0 <= index < len(rows):
+        raise InvalidRowError(f"there is no row {index} to stand in")
+    return rows[index]
 
 
-def _iter_batches(seeds: Iterable[NewTrial]) -> Iterator[list[NewTrial]]:
+def _iter_batches(new_trials: Iterable[NewTrial]) -> Iterator[list[NewTrial]]:
     batch: list[NewTrial] = []
-    size = 0
-    for seed in seeds:
+    batch_bytes = 0
+    for seed in new_trials:
         batch.append(seed)
-        size += sum(len(part or b"") for step in seed.steps for part in step.body.values())
-        if len(batch) == TRIALS_PER_BATCH or size > MAX_BATCH_BYTES:
+        batch_bytes += sum(len(part or b"") for step in seed.steps for part in step.body.values())
+        if len(batch) == TRIALS_PER_BATCH or batch_bytes > MAX_BATCH_BYTES:
             yield batch
-            batch, size = [], 0
+            batch, batch_bytes = [], 0
     if batch:
         yield batch

@@ -1,4 +1,4 @@
-"""JSON for files, in ASCII, so that NUL and lone surrogates survive as escapes."""
+"""JSON of files in ASCII, so that NUL and lone surrogates survive as escapes."""
 
 import json
 from typing import Any
@@ -10,23 +10,26 @@ from toolbench.engine.strict_json import read_json
 def render_json_bytes(value: Any) -> bytes:
     """Return a value as indented JSON with a final line break.
 
-    NaN and infinities become null. Objects that JSON does not know are written as text.
+    NaN and infinities become null. Objects without a JSON type are written as `str` renders them.
     """
     finite = json.loads(json.dumps(value, default=str), parse_constant=_replace_constant)
     return json.dumps(finite, indent=2).encode("ascii") + b"\n"
 
 
 def decode_text(stored: bytes | memoryview | None) -> str:
-    """Return stored bytes as text. Lone surrogates are kept; bytes that are not UTF-8 are written as escapes."""
-    data = bytes(stored or b"")
+    r"""Return stored bytes as text; "" for None.
+
+    Lone surrogates are kept. If any byte is not UTF-8, such bytes become `\xNN` escapes.
+    """
+    content = bytes(stored or b"")
     try:
-        return data.decode("utf-8", "surrogatepass")
+        return content.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        return data.decode("utf-8", "backslashreplace")
+        return content.decode("utf-8", "backslashreplace")
 
 
 def parse_object(stored: bytes | memoryview | None) -> dict[str, Any] | None:
-    """Return the JSON object in stored bytes, or None if they hold anything else."""
+    """Return the JSON object in stored bytes, or None if they hold any other JSON value or no valid JSON."""
     try:
         value = read_json(decode_text(stored))
     except InvalidJsonError:

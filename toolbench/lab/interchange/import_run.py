@@ -1,4 +1,4 @@
-"""Import of a file of any known kind as a run that is marked as imported."""
+"""Import of a bundle or of a log of Inspect AI as a run that is marked as imported."""
 
 from dataclasses import replace
 from typing import IO
@@ -22,19 +22,20 @@ def import_run(
     progress: OnProgress = ignore_progress,
     member_bytes: int = MAX_MEMBER_BYTES,
 ) -> Run:
-    """Import a run; after an error nothing of the file is stored.
+    """Import a run. After an error nothing of the file is stored.
 
     Args:
         file: the open file.
-        name: name of the file. One that ends in .eval or .json is a log of Inspect AI, any other a bundle.
+        name: name of the file. One that ends in .eval or .json, in any case, is a log of Inspect AI; any other a
+            bundle.
         owner: owner of the new run, or None.
         progress: called after each batch of trials.
-        member_bytes: the most bytes that one member of an archive may unpack to.
+        member_bytes: maximum unpacked bytes of one member of an archive.
 
     Raises:
         RunImportError: the file cannot be imported.
     """
-    importer, caps = (
+    importer, limits = (
         (import_log, LOG_LIMITS) if name.lower().endswith(LOG_SUFFIXES) else (import_bundle, DEFAULT_LIMITS)
     )
-    return importer(file, name, owner=owner, caps=replace(caps, member_bytes=member_bytes), progress=progress)
+    return importer(file, name, owner=owner, caps=replace(limits, member_bytes=member_bytes), progress=progress)

@@ -1,4 +1,4 @@
-"""Schemas of the JSON columns of imported rows. Pages rely on these shapes."""
+"""Schemas of the JSON columns of imported rows that pages read."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,9 +11,9 @@ from toolbench.engine.types import JsonObject
 _TEXT, _INTEGER, _BOOLEAN = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 
 
-def _build_object_schema(**columns: JsonObject) -> JsonObject:
+def _build_object_schema(**properties: JsonObject) -> JsonObject:
     """Return the schema of an object with exactly these keys."""
-    return {"type": "object", "properties": columns, "required": list(columns), "additionalProperties": False}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 _LAYER_SCHEMA = {"type": "array", "prefixItems": [_TEXT, {"type": "object"}], "minItems": 2, "maxItems": 2}

@@ -1,4 +1,4 @@
-"""Manifest of a bundle: every member with its hash, and what was left out."""
+"""Manifest of a bundle: the hash of every other member, and what was left out."""
 
 import hashlib
 import json
@@ -19,12 +19,12 @@ EVIDENCE_FOLDER = "evidence/"
 
 
 class ManifestError(ValueError):
-    """A manifest that cannot be read; its text says why."""
+    """A manifest that cannot be read; its message continues a sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Hash and size of the content of a member."""
+    """Hash and size of a member's unpacked content."""
 
     sha256: str
     bytes: int
@@ -32,7 +32,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutItem:
-    """Something that a bundle does not contain, and the reason."""
+    """Description of data that a bundle does not contain (`what`), and the reason (`why`)."""
 
     what: str
     why: str
@@ -48,9 +48,8 @@ class Manifest:
         members: every member except the manifest, by name.
         left_out: what the bundle does not contain.
         format: always BUNDLE_FORMAT.
-        version: version of the format.
-        evidence: one hash over the names and hashes of all evidence members, the same wherever the evidence was
-            written.
+        version: version of the format; `parse_manifest` leaves the default.
+        evidence: `hash_evidence` of the members. Equal evidence has an equal hash on every installation.
     """
 
     made_at: str
@@ -62,22 +61,22 @@ class Manifest:
     evidence: str = field(default="")
 
     def text(self) -> bytes:
-        """Return the manifest as JSON."""
+        """Return the manifest as JSON in ASCII."""
         return json.dumps(asdict(self), indent=1).encode("ascii")
 
 
 def build_trial_name(number: int) -> str:
-    """Return the name of the member with the rows of a trial. Trials are numbered from 1."""
+    """Return the name of the evidence member of a trial. Trials are numbered from 1."""
     return f"{TRIALS_FOLDER}{number:06}.json"
 
 
 def build_trace_name(number: int) -> str:
-    """Return the name of the member with the page of a trial."""
+    """Return the name of the member with a trial's HTML page. Trials are numbered from 1."""
     return f"traces/{number:06}.html"
 
 
 def hash_evidence(members: Mapping[str, Member]) -> str:
-    """Return the hash of all evidence members among these."""
+    """Return one SHA-256 over the names and hashes of the evidence members; other members are ignored."""
     lines = [f"{name} {members[name].sha256}\n" for name in sorted(members) if name.startswith(EVIDENCE_FOLDER)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -88,22 +87,24 @@ def build_member(content: bytes) -> Member:
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """Return the manifest in the content of its member.
+    """Parse the manifest in the content of its member.
 
     Raises:
-        ManifestError: it has another format, a version that cannot be read, or a wrong structure.
+        ManifestError: the content has another format, a version that cannot be read, or a wrong structure.
     """
     try:
-        given = json.loads(content)
-        if given["format"] != BUNDLE_FORMAT:
-            raise ManifestError(f"its format is {str(given['format'])[:40]!r}, not {BUNDLE_FORMAT!r}")
-        if given["version"] not in READABLE_VERSIONS:
-            known = " and ".join(map(str, READABLE_VERSIONS))
-            raise ManifestError(f"its version is {str(given['version'])[:20]}, and this Toolbench reads {known}")
-        members = {str(name): Member(str(m["sha256"]), int(m["bytes"])) for name, m in given["members"].items()}
-        left_out = tuple(LeftOutItem(str(item["what"]), str(item["why"])) for item in given["left_out"])
-        source = given["source"] if isinstance(given["source"], dict) else {}
-        return Manifest(str(given["made_at"]), source, members, left_out, evidence=str(given["evidence"]))
+        document = json.loads(content)
+        if document["format"] != BUNDLE_FORMAT:
+            raise ManifestError(f"its format is {str(document['format'])[:40]!r}, not {BUNDLE_FORMAT!r}")
+        if document["version"] not in READABLE_VERSIONS:
+            readable_versions = " and ".join(map(str, READABLE_VERSIONS))
+            raise ManifestError(
+                f"its version is {str(document['version'])[:20]}, and this Toolbench reads {readable_versions}"
+            )
+        members = {str(name): Member(str(m["sha256"]), int(m["bytes"])) for name, m in document["members"].items()}
+        left_out = tuple(LeftOutItem(str(item["what"]), str(item["why"])) for item in document["left_out"])
+        source = document["source"] if isinstance(document["source"], dict) else {}
+        return Manifest(str(document["made_at"]), source, members, left_out, evidence=str(document["evidence"]))
     except KeyError as error:
         raise ManifestError(f"its {MANIFEST_NAME} does not say {error}") from error
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:

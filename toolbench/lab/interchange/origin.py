@@ -14,12 +14,12 @@ class Origin:
         kind: "bundle" or "inspect".
         sha256: hash of a bundle's evidence, or of the whole log. The same evidence is imported once.
         file: name of the imported file.
-        source: what the file says about the run it was written from.
+        source: the file's own description of the run it was written from.
         made_at: when the bundle was written or the log was created, in ISO 8601.
-        imported_at: when it was imported, in ISO 8601.
-        left_out: `what` was left out of the bundle and `why`.
+        imported_at: when the run was imported, in ISO 8601.
+        left_out: objects with `what` was left out of the bundle and `why`.
         private: scenarios that are exported only on request.
-        renamed: new names of scenarios whose names mean something else in this database.
+        renamed: new name by old name of scenarios whose names mean something else in this database.
         note: sentences shown with the run.
     """
 

@@ -1,7 +1,7 @@
 """Queue of imports that take longer than a page can wait.
 
-Each import is a row of the replay queue. A worker imports the file and writes its progress to the row. The file lies in
-a folder shared by all processes until the import has ended.
+Each import is a row of the replay queue. A worker imports the file and writes its progress to the row. The file stays
+in a folder shared by all processes until the import has ended.
 """
 
 import shutil
@@ -31,13 +31,13 @@ from toolbench.lab.worker.queue import notify_workers_of_replays
 
 _IMPORT_FOLDER = "imports"
 _PROGRESS_SECONDS = 1.0
-_ORPHAN_AGE = timedelta(days=1)  # since it was written, of a file without a row
-_REFUSAL_SHOWN_FOR = timedelta(days=1)  # after the import was refused
-MAX_UPLOADED_MEMBER_BYTES = 32 << 20  # of an archive; nested JSON takes up to 32 times as much memory once it is parsed
+_ORPHAN_AGE = timedelta(days=1)  # age of a file without a row when it is deleted
+_REFUSAL_SHOWN_FOR = timedelta(days=1)
+MAX_UPLOADED_MEMBER_BYTES = 32 << 20  # unpacked; parsed JSON can take 32 times as much memory
 
 
 class _LeaseLostError(Exception):
-    """Another worker has claimed the import."""
+    """The lease was lost: another worker has claimed the import, or its row is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class ImportStatus:
     """State of a queued import.
 
     Attributes:
-        row_id: the row of the replay queue.
+        row_id: primary key of the row in the replay queue.
         asked_at: when the import was requested.
         name: name of the file.
         done: trials stored so far.
-        total: trials of the file; 0 until it has been read once.
+        total: trials of the file; 0 until the first batch is stored.
         refused: why nothing was imported; "" otherwise.
-        run_id: the imported run; None until it exists.
+        run_id: the imported run; None until the import has succeeded.
     """
 
     row_id: int
@@ -69,16 +69,26 @@ class ImportStatus:
 
 
 def queue_import(file: IO[bytes], name: str, *, owner: User | None) -> Replay:
-    """Store the file, create a row of the queue and notify a worker when the transaction is committed."""
-    key = uuid4().hex
-    path = _build_path(key)
+    """Store the file, create a row of the queue and notify a worker when the transaction is committed.
+
+    The file is deleted again if the row cannot be created.
+
+    Args:
+        file: read from its current position to its end.
+        name: name of the file; its last 200 characters are stored.
+        owner: owner of the new run, or None.
+    """
+    file_key = uuid4().hex
+    path = _build_path(file_key)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        with path.open("xb") as kept:
+        with path.open("xb") as stored_file:
             path.chmod(0o600)
-            shutil.copyfileobj(file, kept)
+            shutil.copyfileobj(file, stored_file)
         with transaction.atomic():
-            query = urlencode({"file": key, "name": name[-200:]})  # its suffix says which kind of file it is
+            query = urlencode(
+                {"file": file_key, "name": name[-200:]}
+            )  # the suffix, which selects the importer, is at the end
             row = Replay.objects.create(kind=Replay.IMPORT, scope_id=owner.pk if owner else 0, query=query)
             transaction.on_commit(lambda: notify_workers_of_replays([row.pk]))
     except BaseException:
@@ -97,7 +107,10 @@ def get_import(row_id: int) -> ImportStatus:
 
 
 def get_open_imports() -> tuple[ImportStatus, ...]:
-    """Return the imports that wait, run, or were refused in the last day, the newest first. One query."""
+    """Return the imports that are queued, running, or were refused in the last day, the newest first.
+
+    One query.
+    """
     refused = ~Q(refused="") & Q(finished_at__gt=Now() - _REFUSAL_SHOWN_FOR)
     rows = Replay.objects.filter(kind=Replay.IMPORT).filter(~Q(state=Replay.State.DONE) | refused)
     return tuple(map(_build_status, rows.order_by("-pk")))
@@ -108,33 +121,33 @@ def _build_status(row: Replay) -> ImportStatus:
     return ImportStatus(row.pk, row.asked_at, row.file_name, row.done, row.total, row.refused, run_id)
 
 
-def process_import(row: Replay, held: QuerySet[Replay]) -> None:
-    """Import the file of a row. The row ends in the same transaction, and the file is deleted.
+def process_import(row: Replay, leased_row: QuerySet[Replay]) -> None:
+    """Import the file of a row. The row ends in the same transaction; the file is deleted afterwards.
 
-    An import that is refused is noted in the row. If the lease was lost, nothing is stored and the file is kept. Other
-    errors are raised; the file is then kept only if the database was unavailable.
+    The reason of a refused import is stored in the row. If the lease was lost, nothing is stored and the file is kept.
+    Other errors are raised again; the file is kept then only if the database was unavailable.
 
     Args:
         row: the row of the queue.
-        held: a query for this row that finds it as long as this worker has its lease.
+        leased_row: a query that returns this row only while this worker has its lease.
     """
     path = _get_row_path(row)
     try:
-        with path.open("rb") as file, _report_progress(held) as progress, transaction.atomic():
+        with path.open("rb") as file, _report_progress(leased_row) as progress, transaction.atomic():
             owner = User.objects.filter(pk=row.scope_id).first()
             run = import_run(
                 file, row.file_name, owner=owner, progress=progress.update, member_bytes=MAX_UPLOADED_MEMBER_BYTES
             )
-            if not _end_row(held, counts=[run.pk], done=run.trial_count, total=run.trial_count):
+            if not _end_row(leased_row, counts=[run.pk], done=run.trial_count, total=run.trial_count):
                 raise _LeaseLostError
     except _LeaseLostError:
         return
     except FileNotFoundError:
-        _end_row(held, refused="The file is gone: send it again. Nothing was imported.")
+        _end_row(leased_row, refused="The file is gone: send it again. Nothing was imported.")
     except RunImportError as refused:
-        _end_row(held, refused=str(refused))
+        _end_row(leased_row, refused=str(refused))
     except Exception as error:
-        if not is_unavailable(error):  # else the worker that claims the row next needs the file
+        if not is_unavailable(error):  # the worker that claims the row next needs the file
             _remove_file(row)
         raise
     _remove_file(row)
@@ -143,7 +156,7 @@ def process_import(row: Replay, held: QuerySet[Replay]) -> None:
 def remove_orphaned_files() -> None:
     """Delete files that are older than a day and belong to no open import.
 
-    They are left behind by processes that died.
+    Processes that died leave such files.
     """
     files = _list_files_before(timezone.now() - _ORPHAN_AGE)
     if files:  # listed before the rows are read: a row is created within a day of its file
@@ -153,16 +166,16 @@ def remove_orphaned_files() -> None:
 
 
 def _list_files_before(moment: datetime) -> dict[str, Path]:
-    found = {}
+    path_by_name = {}
     for path in _build_path("").glob("*"):
-        with suppress(FileNotFoundError):  # its import has ended since it was listed
+        with suppress(FileNotFoundError):  # the import ended after the file was listed
             if path.stat().st_mtime < moment.timestamp():
-                found[path.name] = path
-    return found
+                path_by_name[path.name] = path
+    return path_by_name
 
 
-def _end_row(held: QuerySet[Replay], **columns: object) -> int:
-    return held.update(state=Replay.State.DONE, finished_at=Now(), lease=None, **columns)
+def _end_row(leased_row: QuerySet[Replay], **columns: object) -> int:
+    return leased_row.update(state=Replay.State.DONE, finished_at=Now(), lease=None, **columns)
 
 
 def _get_row_path(row: Replay) -> Path:
@@ -178,25 +191,25 @@ def _build_path(key: str) -> Path:
 
 
 class _ProgressWriter:
-    """Writer of an import's progress, which also renews its lease once a second.
+    """Thread body that writes an import's progress and renews its lease once a second.
 
     It uses another database connection: the import is one transaction, in which progress would not be visible.
     """
 
-    def __init__(self, held: QuerySet[Replay]) -> None:
-        self._held = held
+    def __init__(self, leased_row: QuerySet[Replay]) -> None:
+        self._leased_row = leased_row
         self._figures: dict[str, int] = {}
-        self._lost = False
+        self._has_lost_lease = False
         self.stopped = threading.Event()
 
     def update(self, done: int, total: int) -> None:
-        """Set the figures that are written next.
+        """Set the figures of the next write.
 
         Raises:
-            _LeaseLostError: another worker has claimed the import.
+            _LeaseLostError: the last write found that the lease was lost.
         """
         self._figures = {"done": done, "total": total}
-        if self._lost:
+        if self._has_lost_lease:
             raise _LeaseLostError
 
     def write_until_stopped(self) -> None:
@@ -208,20 +221,22 @@ class _ProgressWriter:
 
     def _write(self) -> None:
         try:
-            self._lost = not self._held.all().update(lease_until=Now() + LEASE_DURATION, **self._figures)
+            self._has_lost_lease = not self._leased_row.all().update(
+                lease_until=Now() + LEASE_DURATION, **self._figures
+            )
         except UNAVAILABLE_ERRORS:
             connections.close_all()  # the import fails too; the next write tries a new connection
 
 
 @contextmanager
-def _report_progress(held: QuerySet[Replay]) -> Iterator[_ProgressWriter]:
-    progress = _ProgressWriter(held)
-    thread = threading.Thread(target=progress.write_until_stopped, name="import progress", daemon=True)
+def _report_progress(leased_row: QuerySet[Replay]) -> Iterator[_ProgressWriter]:
+    writer = _ProgressWriter(leased_row)
+    thread = threading.Thread(target=writer.write_until_stopped, name="import progress", daemon=True)
     thread.start()
     try:
-        yield progress
+        yield writer
     finally:
-        progress.stopped.set()
+        writer.stopped.set()
         thread.join()
 
 

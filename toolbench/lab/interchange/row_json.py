@@ -1,4 +1,4 @@
-"""Rows as JSON and back: every column except those that have a meaning in one installation only."""
+"""Conversion of rows to JSON and back, without the columns that mean nothing in another installation."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ from toolbench.lab.interchange.json_shapes import is_valid_column
 from toolbench.lab.interchange.plausible_figures import FigureReader
 from toolbench.lab.models import Cell, Judgement, Run, RunConfig, Step, StepBody, Trial
 
-# A person's notes are not exported; ids, leases and workers have no meaning elsewhere; counts are computed again.
+# Personal notes are private; ids, leases and workers mean nothing elsewhere; counts are computed again.
 _OMITTED_COLUMNS: Mapping[type[models.Model], frozenset[str]] = {
     Run: frozenset({"trial_count", "purpose", "deleted_at", "imported", "origin"}),
     RunConfig: frozenset(),
@@ -39,57 +39,60 @@ _CELL_COLUMNS |= {"error", "decided"}
 
 
 class InvalidRowError(ValueError):
-    """A row that cannot be stored; its text names the column and the reason."""
+    """A row that cannot be stored; its message gives the reason and, where there is one, the column."""
 
 
 def row_to_json(row: models.Model) -> JsonObject:
-    """Return the exported columns of a row, bytes as `encode_bytes` writes them.
+    """Return the exported columns of a row by name; bytes are written by `encode_bytes`.
 
-    A column with its default value is left out: a column that a later version adds then changes no earlier hash.
+    A column with its default value is left out, so a column that a later version adds changes no earlier hash.
     """
     values = ((field, getattr(row, field.name)) for field in _list_fields(type(row)))
     return {field.name: _value_to_json(value) for field, value in values if value != field.get_default()}
 
 
-def parse_row(model: type[models.Model], given: object, check: FigureReader) -> dict[str, Any]:
-    """Return the columns of a new row. Unknown keys are ignored; missing ones are left out, for the column's default.
+def parse_row(model: type[models.Model], document: object, figure_reader: FigureReader) -> dict[str, Any]:
+    """Return the columns of a new row.
+
+    Unknown keys are ignored; missing keys stay missing, so their columns get defaults.
 
     Args:
-        model: the table of the row.
-        given: the JSON value that was read.
-        check: reads tokens, costs and times. An implausible one becomes None, or 0 in a column that takes no null.
+        model: the model of the row.
+        document: the parsed JSON of the row.
+        figure_reader: reads tokens, costs and times. An implausible one becomes None, or 0 in a column that is not
+            nullable.
 
     Raises:
-        InvalidRowError: the value is not an object, or a column cannot take its value.
+        InvalidRowError: the document is not an object, or a column cannot take its value.
     """
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise InvalidRowError(f"a {model.__name__.lower()} is not an object")
     return {
-        field.name: _parse_value(field, given[field.name], check)
+        field.name: _parse_value(field, document[field.name], figure_reader)
         for field in _list_fields(model)
-        if field.name in given
+        if field.name in document
     }
 
 
-def encode_bytes(raw: bytes | memoryview | None) -> JsonObject | None:
-    """Return bytes as `text` where they are UTF-8, else as `base64`; None for None."""
-    if raw is None:
+def encode_bytes(content: bytes | memoryview | None) -> JsonObject | None:
+    """Return an object with `text` if the bytes are UTF-8, else with `base64`; None for None."""
+    if content is None:
         return None
     try:
-        return {"text": bytes(raw).decode("utf-8")}
+        return {"text": bytes(content).decode("utf-8")}
     except UnicodeDecodeError:
-        return {"base64": base64.b64encode(raw).decode("ascii")}
+        return {"base64": base64.b64encode(content).decode("ascii")}
 
 
-def decode_bytes(given: object) -> bytes | None:
-    """Return the bytes that `encode_bytes` wrote; None for None.
+def decode_bytes(document: object) -> bytes | None:
+    """Return the bytes that `encode_bytes` encoded; None for None.
 
     Raises:
-        InvalidRowError: `encode_bytes` does not write such a value.
+        InvalidRowError: `document` is not a value that `encode_bytes` returns.
     """
-    if given is None:
+    if document is None:
         return None
-    match given:
+    match document:
         case {"text": str(text)}:
             return text.encode("utf-8", "surrogatepass")
         case {"base64": str(text)}:
@@ -113,29 +116,29 @@ def _value_to_json(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _parse_value(field: "models.Field[Any, Any]", given: Any, check: FigureReader) -> Any:
+def _parse_value(field: "models.Field[Any, Any]", document: Any, figure_reader: FigureReader) -> Any:
     """Return the value of a column.
 
     Raises:
-        InvalidRowError: it has the wrong type, or the column cannot take it.
+        InvalidRowError: the value has the wrong type, or the column cannot take it.
     """
     if isinstance(field, models.BinaryField):
-        return decode_bytes(given)
-    if given is None:
+        return decode_bytes(document)
+    if document is None:
         if not field.null:
             raise InvalidRowError(f"{field.name} is empty")
         return None
-    if check.is_figure(field.name):
-        figure = check.read(field.name, given)
+    if figure_reader.is_figure(field.name):
+        figure = figure_reader.read(field.name, document)
         return 0 if figure is None and not field.null else figure
-    _check_type(field, given)
+    _check_type(field, document)
     try:
-        value = field.to_python(given)
+        value = field.to_python(document)
         field.run_validators(value)
     except (ValidationError, OverflowError) as error:
         raise InvalidRowError(f"{field.name} cannot be stored: {error}") from error
     if isinstance(value, datetime):
-        return check.read_time(field.name, value)
+        return figure_reader.read_time(field.name, value)
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidRowError(f"{field.name} is no finite number")
     if field.choices and value not in ("", *(key for key, _ in field.flatchoices)):
@@ -143,18 +146,22 @@ def _parse_value(field: "models.Field[Any, Any]", given: Any, check: FigureReade
     return value
 
 
-def _check_type(field: "models.Field[Any, Any]", given: Any) -> None:
-    """Check that text is given for text columns, a number for numeric ones and the right shape for JSON.
+def _check_type(field: "models.Field[Any, Any]", document: Any) -> None:
+    """Check that a text column gets text, a JSON column its shape, and any other column neither text nor a container.
 
     Raises:
         InvalidRowError: the value has another type or shape.
     """
-    texts = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
-    if not isinstance(field, models.JSONField) and isinstance(given, str) != texts:
+    takes_text = isinstance(field, models.CharField | models.TextField | models.DateTimeField)
+    if not isinstance(field, models.JSONField) and isinstance(document, str) != takes_text:
         raise InvalidRowError(f"{field.name} has the wrong type")
-    if isinstance(field, models.JSONField) and field.default in (dict, list) and not isinstance(given, field.default):
+    if (
+        isinstance(field, models.JSONField)
+        and field.default in (dict, list)
+        and not isinstance(document, field.default)
+    ):
         raise InvalidRowError(f"{field.name} has the wrong shape")
-    if isinstance(field, models.JSONField) and not is_valid_column(field.name, given):
+    if isinstance(field, models.JSONField) and not is_valid_column(field.name, document):
         raise InvalidRowError(f"{field.name} has the wrong shape")
-    if isinstance(given, list | dict) and not isinstance(field, models.JSONField):
+    if isinstance(document, list | dict) and not isinstance(field, models.JSONField):
         raise InvalidRowError(f"{field.name} has the wrong type")

@@ -43,15 +43,15 @@ _CHUNK_BYTES = 1 << 20
 
 
 class RunImportError(Exception):
-    """A file that is not imported; its text says why. Nothing of it is stored."""
+    """A file that is not imported; its message gives the reason. Nothing of the file is stored."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(to_column_text(message))  # the text may quote the file, and it is stored and shown
+        super().__init__(to_column_text(message))  # it may quote characters that no column can store
 
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """Limits of what a file may unpack to.
+    """Maximum size of an unpacked file.
 
     Attributes:
         members: number of members.
@@ -65,15 +65,15 @@ class UnpackLimits:
 
 
 @contextmanager
-def open_zip(file: IO[bytes], caps: UnpackLimits) -> Iterator[ZipFile]:
-    """Open an archive within its limits; deflate and zstd, which Inspect AI uses, can be read.
+def open_zip(file: IO[bytes], limits: UnpackLimits) -> Iterator[ZipFile]:
+    """Open an archive after checking its members; deflate and zstd, which Inspect AI uses, can be read.
 
     Raises:
-        RunImportError: it is no zip file or exceeds a limit, or damage was found while its members were read.
+        RunImportError: the file is no zip archive, fails `check_members`, or a member read in this block is damaged.
     """
     try:
         with ZipFile(file) as archive:
-            check_members(archive, caps)
+            check_members(archive, limits)
             yield archive
     except UnicodeDecodeError as error:
         raise RunImportError("A member of the file has a name that is not UTF-8. Nothing was imported.") from error
@@ -85,9 +85,9 @@ def open_zip(file: IO[bytes], caps: UnpackLimits) -> Iterator[ZipFile]:
 
 
 def count_unpacked_bytes(file: IO[bytes]) -> int:
-    """Return the unpacked bytes of an archive, or the size of a file that cannot be read as one.
+    """Return the unpacked bytes of an archive, or the size of a file that `open_zip` refuses.
 
-    The file is read from its start afterwards.
+    The file's position is at its start afterwards.
     """
     try:
         with open_zip(file, UnpackLimits()) as archive:
@@ -98,48 +98,51 @@ def count_unpacked_bytes(file: IO[bytes]) -> int:
         file.seek(0)
 
 
-def check_members(archive: ZipFile, caps: UnpackLimits) -> None:
-    """Check the names and sizes of all members.
+def check_members(archive: ZipFile, limits: UnpackLimits) -> None:
+    """Check the names and declared sizes of all members.
 
     Raises:
         RunImportError: a name is unsafe or not unique, a member is encrypted, or a limit is exceeded.
     """
     members = archive.infolist()
-    if len(members) > caps.members:
+    if len(members) > limits.members:
         raise RunImportError(
-            f"The file has {len(members):,} members; {caps.members:,} are taken. Nothing was imported."
+            f"The file has {len(members):,} members; {limits.members:,} are taken. Nothing was imported."
         )
     names = [info.filename for info in members]
     if len(set(names)) < len(names):
         raise RunImportError("Two members of the file have the same name. Nothing was imported.")
     for info in members:
-        _check_member(info, caps)
-    whole, stored = sum(info.file_size for info in members), sum(info.compress_size for info in members)
-    if whole > caps.bytes or (whole > MIN_RATIO_CHECK_BYTES and whole > MAX_RATIO * max(stored, 1)):
+        _check_member(info, limits)
+    unpacked_bytes, packed_bytes = sum(info.file_size for info in members), sum(info.compress_size for info in members)
+    if unpacked_bytes > limits.bytes or (
+        unpacked_bytes > MIN_RATIO_CHECK_BYTES and unpacked_bytes > MAX_RATIO * max(packed_bytes, 1)
+    ):
         raise RunImportError(
-            f"The file would unpack to {whole:,} bytes from {stored:,}: that is too much. Nothing was imported."
+            f"The file would unpack to {unpacked_bytes:,} bytes from {packed_bytes:,}: that is too much. "
+            "Nothing was imported."
         )
 
 
-def _check_member(info: ZipInfo, caps: UnpackLimits) -> None:
+def _check_member(info: ZipInfo, limits: UnpackLimits) -> None:
     path = PurePosixPath(info.filename)
     if path.is_absolute() or ".." in path.parts or "\\" in info.filename or ":" in info.filename:
         raise RunImportError(f"The member {info.filename[:80]!r} points outside the file. Nothing was imported.")
     if info.flag_bits & _ENCRYPTED_FLAG:
         raise RunImportError("The file is encrypted. Nothing was imported.")
-    if info.file_size > caps.member_bytes:
-        larger = ": use `manage.py import_bundle FILE` on the machine itself"
+    if info.file_size > limits.member_bytes:
+        advice = ": use `manage.py import_bundle FILE` on the machine itself"
         raise RunImportError(
-            f"The member {info.filename[:80]!r} has {info.file_size:,} bytes; {caps.member_bytes:,} are taken here. "
-            f"Nothing was imported{larger if info.file_size <= MAX_MEMBER_BYTES else ''}."
+            f"The member {info.filename[:80]!r} has {info.file_size:,} bytes; {limits.member_bytes:,} are taken here. "
+            f"Nothing was imported{advice if info.file_size <= MAX_MEMBER_BYTES else ''}."
         )
 
 
 def read_checked_manifest(archive: ZipFile) -> Manifest:
-    """Return the manifest after the hash of every member was compared with it.
+    """Return the manifest after comparing it with the names and hashes of all members.
 
     Raises:
-        RunImportError: the manifest cannot be read, or does not agree with the members.
+        RunImportError: the manifest cannot be read or does not agree with the members.
     """
     try:
         manifest = parse_manifest(archive.read(MANIFEST_NAME))
@@ -151,9 +154,9 @@ def read_checked_manifest(archive: ZipFile) -> Manifest:
         raise RunImportError(f"The file is no bundle that can be read: {error}. Nothing was imported.") from error
     names = {info.filename for info in archive.infolist()} - {MANIFEST_NAME}
     if names != manifest.members.keys():
-        odd = sorted(names ^ manifest.members.keys())[0]
-        where = "is not listed in the manifest" if odd in names else "is listed and missing"
-        raise RunImportError(f"The member {odd[:80]!r} {where}. Nothing was imported.")
+        unmatched_name = sorted(names ^ manifest.members.keys())[0]
+        problem = "is not listed in the manifest" if unmatched_name in names else "is listed and missing"
+        raise RunImportError(f"The member {unmatched_name[:80]!r} {problem}. Nothing was imported.")
     for name, member in manifest.members.items():
         if _hash_member(archive, name) != member.sha256:
             raise RunImportError(f"The member {name[:80]!r} was changed after it was written. Nothing was imported.")
@@ -171,22 +174,22 @@ def read_json_member(archive: ZipFile, name: str) -> dict[str, Any]:
     """Return the JSON object in a member.
 
     Raises:
-        RunImportError: the member is missing or holds anything else.
+        RunImportError: the member is missing or does not contain a JSON object.
     """
     try:
-        found = json.loads(archive.read(name))
+        document = json.loads(archive.read(name))
     except KeyError as error:
         raise RunImportError(f"The member {name} is missing. Nothing was imported.") from error
     except (ValueError, RecursionError) as error:
         raise RunImportError(f"The member {name} is no JSON: {error}. Nothing was imported.") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise RunImportError(f"The member {name} is no JSON object. Nothing was imported.")
-    return found
+    return document
 
 
 def _hash_member(archive: ZipFile, name: str) -> str:
     digest = hashlib.sha256()
     with archive.open(name) as member:
-        while piece := member.read(_CHUNK_BYTES):
-            digest.update(piece)
+        while chunk := member.read(_CHUNK_BYTES):
+            digest.update(chunk)
     return digest.hexdigest()

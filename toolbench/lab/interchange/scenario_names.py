@@ -1,6 +1,6 @@
-"""Renaming of scenarios in the columns of a row.
+"""Renaming of scenarios in the columns of imported rows.
 
-A scenario of an imported run may have another name in this database than where it was tried.
+A scenario of an imported run may have another name in this database than where its trials ran.
 """
 
 from collections.abc import Mapping
@@ -12,21 +12,22 @@ _SEPARATOR = " · "
 
 
 def rename_scenarios(columns: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the columns of a cell, a trial or a judgement with scenarios renamed.
+    """Return a copy of the columns of a cell, a trial or a judgement with scenarios renamed.
 
     Args:
-        columns: values by column name. A signature names the scenario in its second part.
-        names: new names of scenarios; any other keeps its name.
+        columns: values by column name. A signature has the scenario as its second part. Nested `columns` of a judgement
+            are renamed too.
+        names: new name by old name; any other scenario keeps its name.
     """
-    changed = dict(columns)
-    if "scenario" in changed:
-        changed["scenario"] = names.get(changed["scenario"], changed["scenario"])
+    renamed = dict(columns)
+    if "scenario" in renamed:
+        renamed["scenario"] = names.get(renamed["scenario"], renamed["scenario"])
     for column in _SIGNATURE_COLUMNS:
-        if isinstance(text := changed.get(column), str):
-            changed[column] = _rename_in_signature(text, names)
-    if isinstance(judged := changed.get("columns"), dict):
-        changed["columns"] = rename_scenarios(judged, names)
-    return changed
+        if isinstance(text := renamed.get(column), str):
+            renamed[column] = _rename_in_signature(text, names)
+    if isinstance(judged_columns := renamed.get("columns"), dict):
+        renamed["columns"] = rename_scenarios(judged_columns, names)
+    return renamed
 
 
 def _rename_in_signature(text: str, names: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Large files that are sent while they are written."""
+"""Streaming of large files while they are written."""
 
 import io
 from collections.abc import Callable, Generator, Iterator
@@ -9,7 +9,7 @@ PartWriter = Generator[None, None, _T]  # yields after each part of the file tha
 
 
 class _Buffer(io.RawIOBase):
-    """Buffer for written bytes, emptied by `fetch`. It cannot seek, so `zipfile` writes an archive in one pass."""
+    """Write-only buffer that `fetch` empties. It cannot seek, so `zipfile` writes an archive in one pass."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -28,18 +28,18 @@ class _Buffer(io.RawIOBase):
 
 
 def iter_file_chunks(write: Callable[[IO[bytes]], PartWriter[object]]) -> Iterator[bytes]:
-    """Yield the bytes of a file while `write` writes it; at most one part of it is in memory."""
+    """Yield the bytes of a file while `write` writes it, one chunk per part written."""
     buffer = _Buffer()
     for _ in write(cast("IO[bytes]", buffer)):
         yield buffer.fetch()
     yield buffer.fetch()
 
 
-def run_writer(written: PartWriter[_T]) -> _T:
-    """Run a writer to its end and return its result."""
+def run_writer(writer: PartWriter[_T]) -> _T:
+    """Run a part writer to its end and return its result."""
     while True:
         try:
-            next(written)
+            next(writer)
         except StopIteration as end:
             result: _T = end.value
             return result

@@ -96,7 +96,7 @@ def _parse_run(whole: dict[str, Any], archive: Archive, manifest: Manifest) -> N
         ),
         trials=_iter_trials(archive, manifest, check),
         figures=check,
-        count=sum(name.startswith(TRIALS_FOLDER) for name in manifest.members),
+        trial_count=sum(name.startswith(TRIALS_FOLDER) for name in manifest.members),
         cases=parse_cases(read_json_member(archive, CASES_NAME)) if CASES_NAME in manifest.members else (),
     )
 

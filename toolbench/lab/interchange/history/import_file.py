@@ -1,4 +1,4 @@
-"""Import and counts of histories, which are turns recorded by other programs.
+"""Import of histories, which are turns recorded by other programs, and counts of their turns.
 
 A history is imported completely or not at all. Its turns are counted by path, never together with trials.
 """
@@ -26,7 +26,7 @@ MAX_HISTORY_BYTES = 256 << 20
 MAX_ERRORS_SHOWN = 20
 _TURNS_PER_INSERT = 1000
 _MAX_TEXT_CHARS = 200  # characters of an error or a snippet that are kept
-_CLUSTER_SUMS = ("m", "k", "n", "kk", "kn", "nn")  # the fields of ClusterSums, in order
+_CLUSTER_SUM_FIELDS = ("m", "k", "n", "kk", "kn", "nn")  # the fields of ClusterSums, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,10 @@ class PathRow:
 
     Attributes:
         model: "" in counts of a path only, like `prompt_version`.
-        conversations: those that the turns name; turns without a conversation are not counted here.
+        turns: number of turns.
+        conversations: number of distinct conversations; turns without a conversation are not counted here.
         parse_errors: turns with a parse error, of turns that attempted a call.
-        succeeded: turns that succeeded, of turns that say whether they did.
+        succeeded: turns that succeeded, of turns with a known result.
         retries: sum over the turns.
         probes_failed: turns whose probe failed.
     """
@@ -55,7 +56,14 @@ class PathRow:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """A parse error with its number of turns, and the first line that has it."""
+    """A parse error on one path with its number of turns and the first line that has it.
+
+    Attributes:
+        mode: the other program's name for how it read the call.
+        count: number of turns.
+        line: number of the first line with the error, from 1.
+        snippet: masked text of that line's call, at most 200 characters.
+    """
 
     path: str
     mode: str
@@ -73,7 +81,7 @@ class HistoryPage:
         history: the imported file.
         by_path: counts by path.
         lines: counts by model, prompt version and path.
-        errors: the most frequent parse errors, the most frequent first.
+        errors: at most 20 parse errors, the most frequent first.
     """
 
     history: History
@@ -83,20 +91,26 @@ class HistoryPage:
 
 
 def import_history(file: IO[bytes], name: str) -> History:
-    """Import a history and mask known secrets in it; after an error nothing is stored.
+    """Import a history and mask known secrets in it. After an error nothing is stored.
+
+    Args:
+        file: read from its current position to its end.
+        name: name of the file, stored with at most 200 characters.
 
     Raises:
-        HistoryImportError: the file is too large, was imported before, or has a line that cannot be read or stored.
+        HistoryImportError: the file exceeds 256 MiB, was imported before, or has a line that cannot be read or stored.
     """
-    raw = file.read(MAX_HISTORY_BYTES + 1)
-    if len(raw) > MAX_HISTORY_BYTES:
+    content = file.read(MAX_HISTORY_BYTES + 1)
+    if len(content) > MAX_HISTORY_BYTES:
         raise HistoryImportError(
             f"The history has more than {MAX_HISTORY_BYTES:,} bytes: split it. Nothing was imported."
         )
-    sha256 = hashlib.sha256(raw).hexdigest()
-    if known := History.objects.filter(sha256=sha256).first():
-        raise HistoryImportError(f"The same file was imported already, as history {known.pk}. Nothing was imported.")
-    turns = parse_lines(raw.splitlines())
+    sha256 = hashlib.sha256(content).hexdigest()
+    if same_history := History.objects.filter(sha256=sha256).first():
+        raise HistoryImportError(
+            f"The same file was imported already, as history {same_history.pk}. Nothing was imported."
+        )
+    turns = parse_lines(content.splitlines())
     masker = load_known_secrets().masker
     try:
         with transaction.atomic():
@@ -123,8 +137,8 @@ def get_history_page(history_id: int) -> HistoryPage:
     """
     history = History.objects.get(pk=history_id)
     paths = tuple(_build_path_row(row) for row in _count_turns(history, "path"))
-    lines = tuple(_build_path_row(row) for row in _count_turns(history, "model", "prompt_version", "path"))
-    return HistoryPage(history, paths, lines, _list_errors(history))
+    rows = tuple(_build_path_row(row) for row in _count_turns(history, "model", "prompt_version", "path"))
+    return HistoryPage(history, paths, rows, _list_errors(history))
 
 
 def _build_columns(turn: HistoryLine, masker: Masker) -> Mapping[str, Any]:
@@ -142,17 +156,17 @@ def _build_columns(turn: HistoryLine, masker: Masker) -> Mapping[str, Any]:
 
 
 def _mask_text(text: str | None, masker: Masker) -> str:
-    """Return a text masked and then truncated, so that no part of a secret is stored."""
+    """Return a text masked and then truncated to 200 characters, so that no part of a secret is stored."""
     return to_column_text(masker.mask_text(text or ""), _MAX_TEXT_CHARS)
 
 
-def _count_turns(history: History, *key: str) -> Iterator[Mapping[str, Any]]:
-    """Yield counts by the columns `key`, with the sums over conversations. One query."""
-    names = ", ".join(key)
+def _count_turns(history: History, *group_columns: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the counts of each combination of the given columns, with sums over conversations. One query."""
+    names = ", ".join(group_columns)
     with connection.cursor() as cursor:
         cursor.execute(statement("interchange/history/count_turns", key=names), [history.pk])
-        columns = [column.name for column in cursor.description or ()]
-        yield from (dict(zip(columns, row, strict=True)) for row in cursor.fetchall())
+        result_columns = [column.name for column in cursor.description or ()]
+        yield from (dict(zip(result_columns, row, strict=True)) for row in cursor.fetchall())
 
 
 def _build_path_row(row: Mapping[str, Any]) -> PathRow:
@@ -162,33 +176,37 @@ def _build_path_row(row: Mapping[str, Any]) -> PathRow:
         path=row["path"],
         turns=row["turns"],
         conversations=row["conversations"],
-        parse_errors=_build_rate([row[f"faulty_{name}"] for name in _CLUSTER_SUMS]),
-        succeeded=_build_rate([row[f"good_{name}"] for name in _CLUSTER_SUMS]),
+        parse_errors=_build_rate([row[f"faulty_{name}"] for name in _CLUSTER_SUM_FIELDS]),
+        succeeded=_build_rate([row[f"good_{name}"] for name in _CLUSTER_SUM_FIELDS]),
         retries=row["retried"],
         probes_failed=row["unprobed"],
     )
 
 
 def _build_rate(sums: Sequence[Any]) -> Rate:
-    """Return a rate whose interval uses the effective sample size.
+    """Return a rate whose interval uses the effective sample size, since turns of one conversation are correlated.
 
-    Turns of one conversation are correlated.
+    Args:
+        sums: values of `_CLUSTER_SUM_FIELDS`, in order.
     """
-    whole = ClusterSums(*(int(count or 0) for count in sums))
-    k, n = int(whole.k), int(whole.n)
-    if whole.design_effect == 1:
+    cluster_sums = ClusterSums(*(int(count or 0) for count in sums))
+    k, n = int(cluster_sums.k), int(cluster_sums.n)
+    if cluster_sums.design_effect == 1:
         return build_rate(k, n)
     return build_pooled_rate(
-        k, n, replace(pool_samples([ScenarioSample(*whole.compute_effective_counts(), clustered=True)]), share=k / n)
+        k,
+        n,
+        replace(pool_samples([ScenarioSample(*cluster_sums.compute_effective_counts(), clustered=True)]), share=k / n),
     )
 
 
 def _list_errors(history: History) -> tuple[ErrorRow, ...]:
     """Return the most frequent parse errors, each with the first line that has it."""
     faulty = history.turns.exclude(parse_error="").order_by()
-    counted = faulty.values("path", "parse_mode", "parse_error").annotate(count=Count("pk"), first=Min("line"))
-    rows = list(counted.order_by("-count", "first")[:MAX_ERRORS_SHOWN])
-    shown = dict(faulty.filter(line__in=[row["first"] for row in rows]).values_list("line", "snippet"))
+    errors = faulty.values("path", "parse_mode", "parse_error").annotate(count=Count("pk"), first=Min("line"))
+    rows = list(errors.order_by("-count", "first")[:MAX_ERRORS_SHOWN])
+    snippet_by_line = dict(faulty.filter(line__in=[row["first"] for row in rows]).values_list("line", "snippet"))
     return tuple(
-        ErrorRow(r["path"], r["parse_mode"], r["parse_error"], r["count"], r["first"], shown[r["first"]]) for r in rows
+        ErrorRow(r["path"], r["parse_mode"], r["parse_error"], r["count"], r["first"], snippet_by_line[r["first"]])
+        for r in rows
     )

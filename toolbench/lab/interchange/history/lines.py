@@ -18,14 +18,14 @@ MAX_FAULTS_SHOWN = 20  # in one error message
 
 
 class HistoryImportError(Exception):
-    """A history that is not imported; its text says why, line by line. Nothing of it is stored."""
+    """A history that is not imported; its message lists the faulty lines. Nothing of the history is stored."""
 
 
 def _parse_time(value: object) -> object:
-    """Return the moment in a text in ISO 8601; a number is not accepted.
+    """Return the moment of a text in ISO 8601; a number is not accepted.
 
     Raises:
-        ValueError: it is not such a text, or the year is outside VALID_YEARS.
+        ValueError: the value is not such a text, or an aware moment is outside VALID_YEARS.
     """
     if not isinstance(value, str):
         raise ValueError("is no time in ISO 8601")
@@ -71,7 +71,7 @@ class HistoryLine(BaseModel):
     Attributes:
         strategy: the path that the turn took.
         called: whether the turn attempted a call.
-        ok: whether the turn succeeded; None if the line does not say so.
+        ok: whether the turn succeeded; None if unknown.
     """
 
     model_config = ConfigDict(strict=True, extra="ignore")
@@ -90,17 +90,18 @@ class HistoryLine(BaseModel):
     parse_error: HistoryParseFailure | None = None
 
     @model_validator(mode="after")
-    def _a_parse_error_is_an_attempt(self) -> "HistoryLine":
+    def _check_parse_error_has_call(self) -> "HistoryLine":
         if self.parse_error and not self.called:
             raise ValueError("parse_error says that a call was attempted, called says that none was")
         return self
 
 
 def parse_lines(lines: Iterable[bytes]) -> list[tuple[int, HistoryLine]]:
-    """Return line numbers, from 1, and turns. Empty lines are ignored.
+    """Return (line number, turn) pairs. Lines are numbered from 1; blank lines are ignored.
 
     Raises:
-        HistoryImportError: lines cannot be read, there are none, or there are too many. It names the first faults.
+        HistoryImportError: a line cannot be read (the message has the first 20 faults), there is no turn, or there are
+            more than a million lines.
     """
     turns: list[tuple[int, HistoryLine]] = []
     faults: list[str] = []
@@ -124,23 +125,23 @@ def parse_lines(lines: Iterable[bytes]) -> list[tuple[int, HistoryLine]]:
 
 
 def _parse_turn(line: bytes) -> HistoryLine:
-    """Return the turn of a line. Its fields may be in the object itself or in its `meta`.
+    """Return the turn of a line. A field in the object's `meta` takes precedence over one in the object itself.
 
     Raises:
-        ValueError: the line cannot be read; the text is a plain sentence.
+        ValueError: the line cannot be read; the message is meant for the user.
     """
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"it has {len(line):,} bytes; {MAX_LINE_BYTES:,} are taken")
     try:
-        given = json.loads(line)
+        document = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON ({error})") from None
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise ValueError("no JSON object")
-    meta = given.get("meta")
+    meta = document.get("meta")
     try:
-        return HistoryLine.model_validate(given | meta if isinstance(meta, dict) else given)
+        return HistoryLine.model_validate(document | meta if isinstance(meta, dict) else document)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from None
+        field_path = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{field_path}: {first['msg']}" if field_path else first["msg"]) from None
