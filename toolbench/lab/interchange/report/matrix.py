@@ -134,7 +134,8 @@ def _render_added_columns(report: ConfigReport, rates: ConfigRates, times: Times
     settings = (config.provider_name, report.label.strategy, report.label.fallback_profile, config.method)
     return [
         *map(escape_cell, settings), escape_cell(config.examples or "-"), *rate_texts,
-        str(rates.overall.not_applicable), *_render_retries(rates.overall), render_quantile(times.p50), render_quantile(times.p95),
+        str(rates.overall.not_applicable), *_render_retries(rates.overall),
+        render_quantile(times.p50), render_quantile(times.p95),
     ]  # fmt: skip
 
 
